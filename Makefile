@@ -1,0 +1,41 @@
+# `make demo` and `make test` need only Python 3.11 (to 3.13) and make; each installs what it needs into .venv.
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check format crash bench e2e docs clean
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP)    ## the main job on two sample conversations, no key needed
+	@$(BIN)/python -m memd.testing.demo
+
+test: $(STAMP)    ## every test that needs only Python
+	@$(BIN)/python -m pytest -n auto
+
+check: $(STAMP)   ## format, lint, types, contracts
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo | tail -n 3
+	@$(BIN)/python -m pytest tests/house
+
+format: $(STAMP)
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --quiet --fix .
+
+crash: $(STAMP)   ## kill -9 at every state-changing system call (needs strace)
+	@$(BIN)/python -m pytest -n auto -m crash tests/crash -rs
+
+bench: $(STAMP)   ## latency and size, as ratios within one run
+	@$(BIN)/python -m benchmarks
+
+docs: $(STAMP)    ## write docs/protocol.md and docs/settings.md anew from the code
+	@$(BIN)/python -m memd.testing.documents
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

@@ -1,0 +1,1 @@
+"""memctl: the command line, one more client of the socket."""

@@ -1,0 +1,1 @@
+"""Values, errors, limits, settings, clock, text: no I/O and no opinions."""

@@ -1,0 +1,22 @@
+"""The clock as a port: what time it is, and waiting.
+
+The daemon brings the real one (``daemon/clock.py``), tests the one in ``memd.testing.clock``.
+"""
+
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Time as the rest of the program sees it."""
+
+    def now(self) -> float:
+        """Seconds since 1970 (UTC), as ``time.time`` counts them; may jump."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back, for durations."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after so many seconds of this clock."""
+        ...

@@ -1,0 +1,28 @@
+"""The root of every failure that a caller may see.
+
+A failure is a class beside its raiser. It takes the facts, builds its own sentence, and carries
+as class attributes what the wire and the command line need: the RPC code, a stable kind, whether
+trying again can help, what to do about it, and the exit status.
+"""
+
+from typing import ClassVar
+
+Fact = str | int | float | bool | None
+
+
+class MemdError(Exception):
+    """A failure with a sentence for a person and facts for a program.
+
+    Subclasses build the sentence in ``__init__`` and pass the facts on by name.
+    """
+
+    code: ClassVar[int] = 1000
+    kind: ClassVar[str] = "failed"
+    retryable: ClassVar[bool] = False
+    hint: ClassVar[str] = ""
+    exit_status: ClassVar[int] = 1
+
+    def __init__(self, sentence: str, **facts: Fact) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.facts: dict[str, Fact] = facts

@@ -1,0 +1,27 @@
+"""What the daemon tells subscribers, as values; the rpc room carries them."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+MEMORY_CHANGED = "memory.changed"
+MEMORY_SAVED = "memory.saved"
+JOB_PROGRESS = "job.progress"
+JOB_DONE = "job.done"
+TOPICS = (MEMORY_CHANGED, MEMORY_SAVED, JOB_PROGRESS, JOB_DONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One notification: its topic, the memory directory it concerns, and JSON members."""
+
+    topic: str
+    directory: str
+    params: dict[str, Any]
+
+
+class EventSink(Protocol):
+    """Where events go. Never blocks and never fails the publisher; call it on the loop only."""
+
+    def publish(self, event: Event) -> None:
+        """Hand one event to whoever subscribed."""
+        ...

@@ -1,0 +1,51 @@
+"""Every number that bounds something, each with where it comes from.
+
+Sizes are bytes of UTF-8 and times are seconds unless the name says otherwise. Numbers that a user
+may change are settings (``core/settings.py``), not limits.
+"""
+
+# A memory and its directory (spec 1.5, 1.6, 1.7, 1.9)
+MEMORY_BYTES = 64 * 1024  # what may be written through memd
+HEAD_LINES = 30  # a header is read from these; Claude Code's own stamping bound
+FRONTMATTER_BYTES = 16 * 1024
+FRONTMATTER_DEPTH = 8
+FRONTMATTER_NODES = 512
+INDEX_LINES = 200
+INDEX_BYTES = 25_000
+INDEX_LINE_CHARACTERS = 150
+MANIFEST_ENTRIES = 200
+CHANGE_FILES = 500
+READ_BYTES = 4 * 1024 * 1024  # a foreign file larger than this is listed, never loaded
+STALE_DAYS = 2
+
+# Names (spec 8.2)
+NAME_COMPONENTS = 4
+NAME_COMPONENT_CHARACTERS = 100
+NAME_BYTES = 255
+
+# Project slugs (spec 1.2)
+SLUG_CHARACTERS = 200
+
+# Recall (spec 3.1, 3.2, 3.3)
+SURFACED_LINES = 200
+SURFACED_BYTES = 4096
+HOOK_CHARACTERS = 9_500  # Claude Code cuts injected context above 10,000 to a preview
+
+# The socket (spec 6.1)
+HEADER_BYTES = 8 * 1024
+FRAME_BYTES = 4 * 1024 * 1024
+JSON_DEPTH = 64
+BATCH_ITEMS = 100
+REQUESTS_IN_FLIGHT = 32
+CONNECTIONS = 128
+REPLY_QUEUE_BYTES = 4 * 1024 * 1024
+FRAME_SECONDS = 10.0
+SOCKET_PATH_BYTES_LINUX = 107  # sun_path is 108 with its NUL
+SOCKET_PATH_BYTES_MACOS = 103
+
+# Jobs and shutdown (spec 4.3)
+DRAIN_SECONDS = 60.0
+
+# Dream (spec 5.2, 5.3)
+LOCK_STALE_SECONDS = 60 * 60.0
+DREAM_SCAN_SECONDS = 10 * 60.0  # gate 2 looks at transcripts at most this often

@@ -1,0 +1,108 @@
+"""Where things lie for this user, computed from the environment alone (spec 6.1, 6.4).
+
+Kept free of heavy imports: the command line and the hook's set-up start with it.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from memd.core import limits
+from memd.core.errors import MemdError
+
+SOCKET = "MEMD_SOCKET"
+STATE_DIR = "MEMD_STATE_DIR"
+CONFIG = "MEMD_CONFIG"
+SYSTEM_POLICY = "/etc/memd/memd.toml"
+# What a client forwards of its own environment (spec 1.2, 1.3); nothing else is ever read from it.
+FORWARDED = (
+    "MEMD_MEMORY_PATH",
+    "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE",
+    "CLAUDE_CODE_REMOTE_MEMORY_DIR",
+    "MEMD_BASE_DIR",
+    "CLAUDE_CONFIG_DIR",
+    "MEMD_DISABLE",
+    "CLAUDE_CODE_DISABLE_AUTO_MEMORY",
+    "CLAUDE_CODE_SIMPLE",
+    "CLAUDE_CODE_REMOTE",
+    "MEMD_EXTRA_GUIDELINES",
+    "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES",
+)
+
+
+class SocketPathTooLongError(MemdError):
+    """A Unix socket's path must fit the kernel's ``sun_path``."""
+
+    code = 1014
+    kind = "socket_path_too_long"
+    hint = f"set {SOCKET} to a shorter path"
+    exit_status = 78
+
+    def __init__(self, path: str, limit: int) -> None:
+        super().__init__(
+            f"the socket path {path} is {len(path.encode(errors='surrogateescape'))} bytes long; "
+            f"this system takes {limit}: set {SOCKET} to a shorter one",
+            path=path,
+            limit=limit,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Absolute paths: the socket, the state directory, the user's settings, the home."""
+
+    home: str
+    socket: str
+    state_dir: str
+    config: str
+
+    @property
+    def database(self) -> str:
+        """The state file."""
+        return f"{self.state_dir}/state.db"
+
+    @property
+    def lock(self) -> str:
+        """The file whose lock decides who serves; never unlinked."""
+        return f"{self.state_dir}/memd.lock"
+
+    @property
+    def log(self) -> str:
+        """Where a daemon that was started by a client writes its log."""
+        return f"{self.state_dir}/memd.log"
+
+
+def find(environ: Mapping[str, str], home: str, platform: str = sys.platform) -> Places:
+    """Return the places of the user with this environment and home directory.
+
+    Relative values of XDG variables are ignored, as the XDG specification asks.
+    Raises SocketPathTooLongError where the socket's path does not fit ``sun_path``.
+    """
+    macos = platform == "darwin"
+    support = f"{home}/Library/Application Support/memd"
+    state_dir = environ.get(STATE_DIR) or (
+        support if macos else f"{_xdg(environ, 'XDG_STATE_HOME', f'{home}/.local/state')}/memd"
+    )
+    config = environ.get(CONFIG) or (
+        f"{support}/memd.toml"
+        if macos
+        else f"{_xdg(environ, 'XDG_CONFIG_HOME', f'{home}/.config')}/memd/memd.toml"
+    )
+    runtime = _xdg(environ, "XDG_RUNTIME_DIR", "")
+    socket = environ.get(SOCKET) or (
+        f"{runtime}/memd/memd.sock" if runtime and not macos else f"{state_dir}/run/memd.sock"
+    )
+    limit = limits.SOCKET_PATH_BYTES_MACOS if macos else limits.SOCKET_PATH_BYTES_LINUX
+    if len(socket.encode(errors="surrogateescape")) > limit:
+        raise SocketPathTooLongError(socket, limit)
+    return Places(home=home, socket=socket, state_dir=state_dir, config=config)
+
+
+def forwarded(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the recognised variables that are set in a client's environment."""
+    return {name: environ[name] for name in FORWARDED if name in environ}
+
+
+def _xdg(environ: Mapping[str, str], name: str, default: str) -> str:
+    value = environ.get(name, "")
+    return value.rstrip("/") if value.startswith("/") else default

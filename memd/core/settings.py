@@ -1,0 +1,167 @@
+"""What a user may set, with defaults, bounds and words; parsing never fails.
+
+Layers of parsed TOML go in, the weakest first; out come the settings and a list of problems. A bad
+option is reported and its default (or the weaker layer's value) stands, so a typing error in a
+file never takes memory away. ``docs/settings.md`` is generated from the declarations below.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any
+
+Value = bool | int | float | str
+
+
+def option(default: Value, doc: str, low: float | None = None, high: float | None = None) -> Any:
+    """Declare one option: its default, what it does, and its bounds when it is a number."""
+    return field(default=default, metadata={"doc": doc, "low": low, "high": high})
+
+
+@dataclass(frozen=True, slots=True)
+class RecallSettings:
+    """``[recall]``: what prefetch brings to a prompt."""
+
+    enabled: bool = option(default=True, doc="bring memories to prompts")
+    limit: int = option(5, "memories per prompt at most", 1, 20)
+    session_bytes: int = option(60_000, "bytes of memories per session at most", 0, 10_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractSettings:
+    """``[extract]``: learning from conversations."""
+
+    enabled: bool = option(default=True, doc="write memories from conversations")
+    every_turns: int = option(1, "look at every N-th complete turn", 1, 1000)
+    allow_remote: bool = option(default=False, doc="also for remote or non-interactive clients")
+
+
+@dataclass(frozen=True, slots=True)
+class DreamSettings:
+    """``[dream]``: consolidation."""
+
+    enabled: bool = option(default=True, doc="allow dreams at all")
+    auto: bool = option(default=True, doc="dream without being asked when the gates open")
+    min_hours: float = option(24.0, "hours between automatic dreams", 0, 10_000)
+    min_sessions: int = option(5, "sessions since the last dream", 0, 10_000)
+    max_minutes: float = option(20.0, "minutes one dream may take", 0.1, 50)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSettings:
+    """``[prompt]``: the memory section of a system prompt."""
+
+    display_name: str = option("Memory", "the heading that the section gets")
+    extra_guidelines: str = option("", "text appended to the guidelines")
+    search_past_context: bool = option(default=True, doc="tell how to search past context")
+    daily_log: bool = option(default=False, doc="write daily logs instead of topic files")
+
+
+@dataclass(frozen=True, slots=True)
+class TeamSettings:
+    """``[team]``: memories shared with a team."""
+
+    enabled: bool = option(default=False, doc="use the team directory beside the private one")
+
+
+@dataclass(frozen=True, slots=True)
+class HookSettings:
+    """``[hooks]``: what a client's hook may cost."""
+
+    deadline_ms: int = option(200, "milliseconds a prompt hook waits for its answer", 10, 10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSettings:
+    """``[journal]``: how long history is kept."""
+
+    days: int = option(180, "days of history kept", 1, 36_500)
+    mebibytes: int = option(256, "MiB of history kept", 1, 1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """``[log]``: the daemon's log."""
+
+    level: str = option("info", "debug, info, warning or error")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All options. Paths count only in the system policy and the user's own file (spec 1.2)."""
+
+    enabled: bool = option(default=True, doc="memory as a whole")
+    base_dir: str = option("", "where projects/ lies; default ~/.claude")
+    auto_memory_directory: str = option("", "one memory directory for everything")
+    allow_home: bool = option(default=False, doc="allow the home directory itself as a project")
+    recall: RecallSettings = field(default_factory=RecallSettings)
+    extract: ExtractSettings = field(default_factory=ExtractSettings)
+    dream: DreamSettings = field(default_factory=DreamSettings)
+    prompt: PromptSettings = field(default_factory=PromptSettings)
+    team: TeamSettings = field(default_factory=TeamSettings)
+    hooks: HookSettings = field(default_factory=HookSettings)
+    journal: JournalSettings = field(default_factory=JournalSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One source of options: where it comes from, in words, and its parsed TOML."""
+
+    source: str
+    options: Mapping[str, Any]
+
+
+def parse(layers: Sequence[Layer]) -> tuple[Settings, tuple[str, ...]]:
+    """Return the settings of all layers, a later one winning, and a sentence per problem."""
+    settings = Settings()
+    problems: list[str] = []
+    for layer in layers:
+        settings = _apply(settings, layer.options, layer.source, "", problems)
+    return settings, tuple(problems)
+
+
+def declared(cls: type = Settings, prefix: str = "") -> Iterator[tuple[str, Any, str]]:
+    """Yield each option's dotted name, default and words, in the order of declaration."""
+    for item in fields(cls):
+        factory: Any = item.default_factory  # MISSING, or the class of a table
+        if isinstance(factory, type):
+            yield from declared(factory, f"{prefix}{item.name}.")
+        else:
+            yield f"{prefix}{item.name}", item.default, item.metadata["doc"]
+
+
+def _apply(
+    current: Any, options: Mapping[str, Any], source: str, prefix: str, problems: list[str]
+) -> Any:
+    known: dict[str, Any] = {item.name: item for item in fields(current)}
+    for key, value in options.items():
+        name = f"{prefix}{key}"
+        item = known.get(key)
+        if item is None:
+            problems.append(f"{source}: {name} is not an option of memd; it is ignored")
+        elif isinstance(item.default_factory, type):
+            if isinstance(value, Mapping):
+                part = _apply(getattr(current, key), value, source, f"{name}.", problems)
+                current = replace(current, **{key: part})
+            else:
+                problems.append(f"{source}: {name} is a table of options, not a value")
+        else:
+            checked, problem = _check(item, value)
+            if problem:
+                problems.append(f"{source}: {name} {problem}; its default stands")
+            else:
+                current = replace(current, **{key: checked})
+    return current
+
+
+def _check(item: "Field[Any]", value: Any) -> tuple[Any, str]:
+    wanted = type(item.default)
+    if wanted is float and type(value) is int:
+        value = float(value)
+    if type(value) is not wanted:
+        words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+        return None, f"must be {words[wanted]}"
+    low, high = item.metadata["low"], item.metadata["high"]
+    if low is not None and not low <= value <= high:
+        return None, f"must be between {low:g} and {high:g}"
+    return value, ""

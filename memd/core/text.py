@@ -1,0 +1,61 @@
+"""Text as bytes and characters: cutting, hashing, ages. Pure functions."""
+
+import hashlib
+from datetime import UTC, datetime
+
+from memd.core import limits
+
+_DAY_NS = 24 * 60 * 60 * 1_000_000_000
+
+
+def sha256(content: bytes) -> str:
+    """Return the SHA-256 of some bytes in hex."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def decode(content: bytes) -> str:
+    """Return the text of a file's bytes: UTF-8 without its BOM; a foreign byte becomes U+FFFD."""
+    return content.decode("utf-8-sig", errors="replace")
+
+
+def cut_bytes(text: str, limit: int) -> str:
+    """Return the longest start of a text whose UTF-8 form has at most ``limit`` bytes."""
+    encoded = text.encode("utf-8", errors="replace")
+    if len(encoded) <= limit:
+        return text
+    return encoded[:limit].decode("utf-8", errors="ignore")
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return a text on one line, runs of white space folded, at most ``limit`` characters."""
+    folded = " ".join(text.split())
+    return folded if len(folded) <= limit else folded[: limit - 1].rstrip() + "…"
+
+
+def iso_time(seconds: float) -> str:
+    """Return a time as ISO 8601 in UTC with milliseconds, as Claude Code stamps it."""
+    stamp = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return stamp.replace("+00:00", "Z")
+
+
+def age_days(mtime_ns: int, now: float) -> int:
+    """Return the whole days since a file was written; never negative (spec 1.8)."""
+    return max(0, (int(now * 1_000_000_000) - mtime_ns) // _DAY_NS)
+
+
+def age(mtime_ns: int, now: float) -> str:
+    """Return ``today``, ``yesterday`` or ``N days ago`` (spec 1.8)."""
+    days = age_days(mtime_ns, now)
+    return {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
+
+
+def stale_notice(mtime_ns: int, now: float) -> str | None:
+    """Return the notice that an older memory carries, or ``None`` for a fresh one (spec 1.8)."""
+    days = age_days(mtime_ns, now)
+    if days < limits.STALE_DAYS:
+        return None
+    return (
+        f"This memory is {days} days old. It records what was seen then, not how things are now; "
+        "what it says about code or about file:line places may no longer hold. "
+        "Check against the current state before asserting it."
+    )

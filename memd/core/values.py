@@ -1,0 +1,251 @@
+"""The nouns that several rooms share. All are immutable."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+
+class MemoryType(StrEnum):
+    """The four types of a memory (spec 1.5)."""
+
+    USER = "user"
+    FEEDBACK = "feedback"
+    PROJECT = "project"
+    REFERENCE = "reference"
+
+
+class Scope(StrEnum):
+    """Who shares a memory."""
+
+    PRIVATE = "private"
+    TEAM = "team"
+
+
+class Actor(StrEnum):
+    """Who made a change (spec 1.9)."""
+
+    CLIENT = "client"
+    EXTRACT = "extract"
+    DREAM = "dream"
+    TEAM = "team"
+    EXTERNAL = "external"
+    UNDO = "undo"
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Where a client's working directory keeps its memories, and whether it does.
+
+    ``root`` is the canonical git root or the working directory. ``source`` says which rule of
+    spec 1.2 chose ``memory_dir``; ``transcripts`` is the folder that holds one folder of
+    transcripts per working directory. ``enabled`` is the answer of spec 1.3 with its ``reason``
+    (empty when on). ``problems`` are sentences for the user about paths that were refused.
+    """
+
+    cwd: str
+    root: str
+    memory_dir: str
+    source: str
+    transcripts: str
+    enabled: bool
+    reason: str = ""
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the catalogue knows of one memory (spec 1.7), read from its first 30 lines.
+
+    ``path`` is relative to the memory directory with ``/``. ``fingerprint`` changes whenever the
+    file does: (inode, mtime in ns, size). ``damaged`` says that its frontmatter did not parse.
+    """
+
+    path: str
+    name: str
+    description: str
+    type: MemoryType | None
+    mtime_ns: int
+    size: int
+    damaged: bool
+    fingerprint: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFile:
+    """One memory read whole: ``content`` is the exact bytes, ``hash`` their SHA-256 in hex.
+
+    ``body`` is the text after the frontmatter (the whole text when there is none).
+    """
+
+    header: Header
+    content: bytes
+    hash: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A memory directory at one instant: headers newest first, the raw index or ``None``.
+
+    ``problems`` names what could not be read, one sentence each; it never spoils the rest.
+    """
+
+    directory: str
+    headers: tuple[Header, ...]
+    index: bytes | None
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a change comes from, as the journal keeps it (spec 1.9, 8.4)."""
+
+    actor: Actor
+    client: str = ""
+    session: str = ""
+    model: str = ""
+    reason: str = ""
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """The title and the one-line hook of a memory's line in the index."""
+
+    title: str
+    hook: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileEdit:
+    """One file of a change set: its new content, or ``None`` to delete it.
+
+    ``base`` is the SHA-256 of what the writer had read ("" when it expects no file, ``None`` when
+    it does not say). ``mtime_ns`` is set where the change must not make the memory look newer.
+    """
+
+    path: str
+    content: bytes | None
+    base: str | None = None
+    mtime_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CursorMove:
+    """The extraction cursor of a session, moved together with the memories it accounts for."""
+
+    session: str
+    source: str
+    position: int
+    marker: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """The end of a job, recorded together with the change that it made."""
+
+    job: str
+    state: str
+    result: str  # JSON text
+
+
+Effect = CursorMove | JobEnd
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a plan wants: files, index lines for new ones, and what must move with them.
+
+    The store adds the index itself: after the commit every pointer resolves and every topic has
+    exactly one. ``pointers`` maps a path to the line it should get when it has none yet.
+    """
+
+    edits: tuple[FileEdit, ...] = ()
+    pointers: Mapping[str, Pointer] = field(default_factory=dict)
+    effects: tuple[Effect, ...] = ()
+
+
+class Tree(Protocol):
+    """A memory directory as a plan sees it, at the instant of the commit."""
+
+    def headers(self) -> tuple[Header, ...]:
+        """All memories, newest first."""
+        ...
+
+    def read(self, path: str) -> MemoryFile | None:
+        """One memory, or ``None`` when there is none; raises what the name rule refuses."""
+        ...
+
+    def index(self) -> bytes | None:
+        """Return the raw index, or ``None`` when there is none."""
+        ...
+
+
+Plan = Callable[[Tree], Draft]
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What happened to one file: ``action`` is created, updated or deleted; hashes or ``None``."""
+
+    path: str
+    action: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a commit. ``change`` is its id, ``None`` when there was nothing to change.
+
+    ``files`` leaves the index out. ``repeated`` is true when this request id was already
+    answered and nothing was done now.
+    """
+
+    change: str | None
+    files: tuple[FileChange, ...] = ()
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One applied change set in the history; ``at`` in seconds since 1970."""
+
+    id: str
+    at: float
+    directory: str
+    by: Provenance
+    files: tuple[FileChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One piece of a conversation, as extraction sees it.
+
+    ``role`` is user or assistant. ``origin`` says whose words these are: ``user``, ``assistant``
+    or ``tool``. ``at`` is seconds since 1970 or ``None``. ``writes`` lists file paths that the
+    assistant's tool calls in it wrote.
+    """
+
+    id: str
+    role: str
+    text: str
+    origin: str
+    at: float | None = None
+    writes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is on the other end of a connection; known once, passed as a value.
+
+    ``environment`` holds only the few variables of spec 1.2 and 1.3 that a client forwards.
+    """
+
+    connection: int
+    uid: int
+    pid: int
+    client: str = ""
+    version: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)

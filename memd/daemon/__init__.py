@@ -1,0 +1,1 @@
+"""The composition: one process that owns the socket, the store and the jobs."""

@@ -1,0 +1,1 @@
+"""dream: consolidation across sessions."""

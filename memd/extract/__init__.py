@@ -1,0 +1,1 @@
+"""extract: what was worth remembering in a conversation."""

@@ -1,0 +1,1 @@
+"""Durable background jobs: one lane per project, coalesced per session."""

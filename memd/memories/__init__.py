@@ -1,0 +1,1 @@
+"""Direct use of memories by people and plugins: list, read, write, delete, search, history."""

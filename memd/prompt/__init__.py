@@ -1,0 +1,1 @@
+"""load_prompt: the memory section of a system prompt."""

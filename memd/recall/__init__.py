@@ -1,0 +1,1 @@
+"""prefetch: the few memories that matter for this prompt."""

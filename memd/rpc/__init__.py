@@ -1,0 +1,1 @@
+"""JSON-RPC 2.0 over one Unix socket: framing, conversation, dispatch, server."""

@@ -1,0 +1,1 @@
+"""The daemon's own durable state in one SQLite file: journal, cursors, jobs, ledger, search."""

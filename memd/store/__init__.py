@@ -1,0 +1,1 @@
+"""Memory directories: projects, documents, the index, and the one way to change a file."""
