@@ -1,0 +1,98 @@
+"""The settings files, read again whenever they change; a bad file never takes memory away.
+
+Three sources, the weakest first (spec 1.2, 1.3): the user's own ``memd.toml``, the system policy,
+and, for one option only, ``.memd.toml`` in the project's root: a repository may switch memory off
+for itself and can set nothing else. The user's file counts only when it is the user's own or
+root's and nobody else may write it, since it names endpoints, keys and paths.
+"""
+
+import os
+import stat
+import threading
+import tomllib
+from dataclasses import replace
+from typing import Any
+
+from memd.core.places import SYSTEM_POLICY
+from memd.core.settings import Layer, Settings, parse
+
+REPOSITORY_FILE = ".memd.toml"
+_FILE_BYTES = 1024 * 1024
+
+Identity = tuple[int, int, int] | None
+Loaded = tuple[Identity, dict[str, Any], str]
+
+
+class Configuration:
+    """The settings in force; looking at them costs one ``stat`` per source."""
+
+    def __init__(self, user_file: str, policy_file: str = SYSTEM_POLICY) -> None:
+        self.user_file = user_file
+        self.policy_file = policy_file
+        self._files: dict[str, Loaded] = {}
+        self._parsed: dict[tuple[Identity, ...], tuple[Settings, tuple[str, ...]]] = {}
+        self._lock = threading.Lock()
+
+    def current(self, root: str | None = None) -> tuple[Settings, tuple[str, ...]]:
+        """Return the settings for a project root (or for none) and a sentence per problem."""
+        with self._lock:
+            user, policy = self._load(self.user_file), self._load(self.policy_file)
+            repository = self._load(f"{root}/{REPOSITORY_FILE}", private=False) if root else None
+            key = (user[0], policy[0], repository[0] if repository else None)
+            if key not in self._parsed:
+                self._parsed = {key: _combine(self.user_file, user, self.policy_file, policy)}
+                if repository:
+                    self._parsed[key] = _with_repository(*self._parsed[key], repository)
+            return self._parsed[key]
+
+    def _load(self, path: str, *, private: bool = True) -> Loaded:
+        try:
+            facts = os.stat(path)
+        except OSError as error:
+            missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+            return None, {}, "" if missing else f"{path} cannot be read: {error.strerror}"
+        identity = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
+        known = self._files.get(path)
+        if known is None or known[0] != identity:
+            known = (identity, *_read(path, facts, private=private))
+            self._files[path] = known
+        return known
+
+
+def _read(path: str, facts: os.stat_result, *, private: bool) -> tuple[dict[str, Any], str]:
+    if not stat.S_ISREG(facts.st_mode) or facts.st_size > _FILE_BYTES:
+        return {}, f"{path} is not a regular file of at most 1 MiB; it is ignored"
+    if private and facts.st_uid not in (os.getuid(), 0):
+        return {}, f"{path} belongs to another user; it is ignored"
+    if private and facts.st_mode & 0o022:
+        return {}, f"{path} may be written by others; it is ignored until you run chmod go-w on it"
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file), ""
+    except OSError as error:
+        return {}, f"{path} cannot be read: {error.strerror}"
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        return {}, f"{path} is not valid TOML ({error}); it is ignored"
+
+
+def _combine(
+    user_file: str, user: Loaded, policy_file: str, policy: Loaded
+) -> tuple[Settings, tuple[str, ...]]:
+    settings, problems = parse([Layer(user_file, user[1]), Layer(policy_file, policy[1])])
+    return settings, tuple(text for text in (user[2], policy[2]) if text) + problems
+
+
+def _with_repository(
+    settings: Settings, problems: tuple[str, ...], repository: Loaded
+) -> tuple[Settings, tuple[str, ...]]:
+    _, options, problem = repository
+    more = [problem] if problem else []
+    ignored = sorted(set(options) - {"enabled"})
+    if ignored:
+        more.append(
+            f"{REPOSITORY_FILE} in the project may only switch memory off; "
+            f"ignored: {', '.join(ignored)}"
+        )
+    if options.get("enabled") is False:
+        settings = replace(settings, enabled=False)
+    return settings, problems + tuple(more)

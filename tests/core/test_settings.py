@@ -1,0 +1,63 @@
+"""Parsing settings."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.core.settings import Layer, Settings, declared, parse
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["enabled", "limit", "x"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def test_later_layers_win() -> None:
+    """A stronger layer replaces single options and leaves the others."""
+    weak = Layer("user", {"base_dir": "/a", "dream": {"min_hours": 12, "auto": False}})
+    strong = Layer("policy", {"dream": {"auto": True}})
+    settings, problems = parse([weak, strong])
+    assert problems == ()
+    assert (settings.base_dir, settings.dream.min_hours, settings.dream.auto) == ("/a", 12.0, True)
+
+
+def test_every_bad_option_is_named_and_the_rest_stands() -> None:
+    """Unknown names, wrong types and numbers out of bounds are reported, never fatal."""
+    options: dict[str, Any] = {
+        "bass_dir": "x",
+        "enabled": "yes",
+        "dream": 3,
+        "recall": {"limit": 0, "session_bytes": True, "enabled": False, "size": 1},
+    }
+    settings, problems = parse([Layer("memd.toml", options)])
+    assert settings.recall.limit == Settings().recall.limit
+    assert not settings.recall.enabled
+    assert [problem.split(": ", 1)[1].split(" ")[0] for problem in problems] == [
+        "bass_dir",
+        "enabled",
+        "dream",
+        "recall.limit",
+        "recall.session_bytes",
+        "recall.size",
+    ]
+    assert "must be between 1 and 20" in problems[3]
+
+
+@given(st.dictionaries(st.sampled_from([*Settings.__dataclass_fields__, "x"]), VALUES, max_size=4))
+def test_no_file_whatever_it_says_breaks_the_parser(options: dict[str, Any]) -> None:
+    """Any TOML-like value gives settings and sentences, never an exception."""
+    settings, problems = parse([Layer("memd.toml", options)])
+    assert isinstance(settings, Settings)
+    assert all(problem.startswith("memd.toml: ") for problem in problems)
+
+
+def test_every_option_has_words() -> None:
+    """Each option is declared with a default and an explanation."""
+    names = {name for name, _, _ in declared()}
+    assert {"enabled", "recall.limit", "dream.min_hours"} <= names
+    assert all(words for _, _, words in declared())
