@@ -1,0 +1,37 @@
+"""memd in the foreground: ``memd`` or ``memd serve`` until SIGTERM."""
+
+import os
+import sys
+
+_USAGE = """usage: memd [serve]
+
+Serve this user's memories on one Unix socket until SIGTERM. If another memd serves already,
+say which one and end with status 0. The environment decides where things lie: MEMD_SOCKET,
+MEMD_STATE_DIR, MEMD_CONFIG, MEMD_BASE_DIR. memctl(1) is the command line.
+
+  -h, --help     show this text
+  --version      show the version
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the program and return its exit status (0 done, 2 usage, others as documented)."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if given in (["-h"], ["--help"]):
+        sys.stdout.write(_USAGE)
+        return 0
+    if given == ["--version"]:
+        from memd import __version__  # noqa: PLC0415 - only this flag needs it
+
+        sys.stdout.write(f"memd {__version__}\n")
+        return 0
+    if given not in ([], ["serve"]):
+        sys.stderr.write(_USAGE)
+        return 2
+    from memd.daemon.start import start  # noqa: PLC0415 - the flags above answer at once
+
+    return start(dict(os.environ))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

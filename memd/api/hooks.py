@@ -1,0 +1,171 @@
+"""hook: what a client's hook sends as it got it, answered as that client wants it printed.
+
+All client logic lives here, none in the hook file, so an upgrade of memd needs no new set-up
+(spec 7.1, 7.2). A payload is a stranger's JSON: what does not have the expected shape is no
+event for us and is answered with nothing.
+
+- ``SessionStart`` brings the memory section only where the client does not load it by itself.
+- ``UserPromptSubmit`` brings the memories that matter, at most 9,500 characters.
+- ``Stop``, ``PreCompact`` and ``SessionEnd`` print nothing: anything else would loop the turn.
+- An event seen twice under one prompt id is answered once.
+"""
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from memd.api import prompting, work
+from memd.api.method import Method, Params
+from memd.api.services import Services
+from memd.core import limits, places, tags
+from memd.core.errors import MemdError
+from memd.rpc.connection import Call
+
+CLIENTS = ("claude-code",)
+_REMEMBERED_EVENTS = 1024
+
+
+class UnknownClientError(MemdError):
+    """The hook was set up for a client that memd does not know."""
+
+    code = -32602
+    kind = "invalid_params"
+    hint = f"clients are {', '.join(CLIENTS)}"
+    exit_status = 2
+
+    def __init__(self, client: str) -> None:
+        super().__init__(f"memd knows no client {client}", client=client)
+
+
+class Hook(Params):
+    """Parameters of ``hook``; ``payload`` is the client's own JSON, as the hook got it."""
+
+    client: str
+    event: str
+    payload: Any = None
+    environment: dict[str, str] | None = None
+
+
+class Payload(msgspec.Struct):
+    """The members of a Claude Code hook payload that count here; all others are passed over."""
+
+    session_id: str
+    cwd: str
+    transcript_path: str = ""
+    prompt: str = ""
+    prompt_id: str = ""
+    source: str = ""
+    agent_id: str = ""
+
+
+class Seen:
+    """The prompt ids of the last events, so that a repeated event is answered once."""
+
+    def __init__(self) -> None:
+        self._events: OrderedDict[tuple[str, str, str], None] = OrderedDict()
+
+    def again(self, event: str, payload: Payload) -> bool:
+        """Return whether this event was here before, and remember it."""
+        if not payload.prompt_id:
+            return False
+        key = (event, payload.session_id, payload.prompt_id)
+        known = key in self._events
+        self._events[key] = None
+        while len(self._events) > _REMEMBERED_EVENTS:
+            self._events.popitem(last=False)
+        return known
+
+
+class HookMethod:
+    """The handler of ``hook`` with what it remembers between calls."""
+
+    def __init__(self) -> None:
+        self._seen = Seen()
+
+    async def answer(self, services: Services, call: Call, params: Hook) -> dict[str, Any] | None:
+        """Answer ``hook``: the JSON that the client's hook is to print, or nothing."""
+        if params.client not in CLIENTS:
+            raise UnknownClientError(params.client)
+        try:
+            payload = msgspec.convert(params.payload, type=Payload)
+        except msgspec.ValidationError:
+            return None
+        environment = {
+            name: value
+            for name, value in (params.environment or {}).items()
+            if name in places.FORWARDED
+        }
+        call.connection.caller = replace(
+            call.connection.caller, client=params.client, environment=environment
+        )
+        if payload.agent_id or self._seen.again(params.event, payload):
+            return None
+        if params.event == "SessionStart":
+            return await _session_start(services, call, payload)
+        if params.event == "UserPromptSubmit":
+            return await _user_prompt(services, call, payload)
+        if params.event in {"Stop", "PreCompact", "SessionEnd"}:
+            await _after_turn(services, call, params.event, payload)
+        return None
+
+
+async def _session_start(
+    services: Services, call: Call, payload: Payload
+) -> dict[str, Any] | None:
+    project = await services.store.project(payload.cwd, call.connection.caller.environment)
+    if await services.store.client_loads_memory(project):
+        return None
+    loaded = await prompting.load_prompt(
+        services, call, prompting.LoadPrompt(cwd=payload.cwd, session_id=payload.session_id)
+    )
+    if loaded.prompt is None:
+        return None
+    room = limits.HOOK_CHARACTERS - len(tags.OPEN) - len(tags.CLOSE) - 2
+    text = f"{tags.OPEN}\n{loaded.prompt[:room]}\n{tags.CLOSE}"
+    return _context("SessionStart", text)
+
+
+async def _user_prompt(services: Services, call: Call, payload: Payload) -> dict[str, Any] | None:
+    found = await prompting.prefetch(
+        services,
+        call,
+        prompting.Prefetch(cwd=payload.cwd, session_id=payload.session_id, query=payload.prompt),
+    )
+    return _context("UserPromptSubmit", found.block) if found.block else None
+
+
+async def _after_turn(services: Services, call: Call, event: str, payload: Payload) -> None:
+    if payload.transcript_path:
+        await work.extract(
+            services,
+            call,
+            work.Extract(
+                cwd=payload.cwd,
+                session_id=payload.session_id,
+                transcript_path=payload.transcript_path,
+            ),
+        )
+    session = prompting.Session(cwd=payload.cwd, session_id=payload.session_id)
+    if event == "PreCompact":
+        await prompting.session_reset(services, call, session)
+    elif event == "SessionEnd":
+        await prompting.session_end(services, call, session)
+
+
+def _context(event: str, text: str) -> dict[str, Any]:
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+
+
+def method() -> Method[Hook]:
+    """Return the row of ``hook`` with a memory of its own."""
+    return Method(
+        name="hook",
+        summary="A client's hook event, answered with what that client's hook is to print.",
+        params=Hook,
+        result=dict[str, Any] | None,
+        permission="write",
+        handler=HookMethod().answer,
+        errors=(UnknownClientError,),
+    )

@@ -1,0 +1,489 @@
+"""memory.*: direct use of memories, and their history."""
+
+from memd.api.method import Method, Params, Result
+from memd.api.prompting import IndexFacts
+from memd.api.services import Services
+from memd.core.errors import MemdError
+from memd.core.text import age, decode, iso_time
+from memd.core.values import Actor, Change, Header, Outcome, Project, Provenance
+from memd.memories.writing import (
+    IncompleteMemoryError,
+    NothingThereError,
+    Writing,
+    WrongBaseError,
+)
+from memd.rpc.connection import Call
+from memd.store.changes import (
+    ChangeNotFoundError,
+    ConflictError,
+    MemoryNotFoundError,
+    SecretRefusedError,
+    StorageFailedError,
+)
+from memd.store.document import InvalidMemoryError
+from memd.store.names import NameRefusedError
+from memd.store.project import NoProjectError
+
+
+class MemoryOffError(MemdError):
+    """Nothing is written while memory is switched off."""
+
+    code = 1010
+    kind = "memory_off"
+    hint = "memctl doctor says which switch it is"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"memory is off here: {reason}", reason=reason)
+
+
+class ScopeRefusedError(MemdError):
+    """Team memories are not written by memory.write."""
+
+    code = 1013
+    kind = "not_permitted"
+    hint = "leave scope out, or say private"
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(f"scope {scope} cannot be written this way", scope=scope)
+
+
+class ListMemories(Params):
+    """Parameters of ``memory.list``."""
+
+    cwd: str
+    scope: str | None = None
+
+
+class ReadMemory(Params):
+    """Parameters of ``memory.read``."""
+
+    cwd: str
+    path: str
+
+
+class WriteMemory(Params):
+    """Parameters of ``memory.write``: ``content``, or the parts of a memory."""
+
+    cwd: str
+    path: str
+    content: str | None = None
+    name: str | None = None
+    description: str | None = None
+    type: str | None = None
+    body: str | None = None
+    title: str | None = None
+    hook: str | None = None
+    base_hash: str | None = None
+    request_id: str | None = None
+    scope: str | None = None
+    session_id: str | None = None
+
+
+class DeleteMemory(Params):
+    """Parameters of ``memory.delete``."""
+
+    cwd: str
+    path: str
+    base_hash: str | None = None
+    request_id: str | None = None
+
+
+class SearchMemories(Params):
+    """Parameters of ``memory.search``."""
+
+    cwd: str
+    query: str
+    limit: int | None = None
+
+
+class HistoryParams(Params):
+    """Parameters of ``memory.history``; ``before`` is a change id to page on from."""
+
+    cwd: str
+    path: str | None = None
+    limit: int | None = None
+    before: str | None = None
+
+
+class ChangeParams(Params):
+    """Parameters of ``memory.diff``."""
+
+    cwd: str
+    change: str
+
+
+class UndoParams(ChangeParams):
+    """Parameters of ``memory.undo``."""
+
+    request_id: str | None = None
+
+
+class MemoryFacts(Result):
+    """A memory without its content; ``mtime`` is ISO 8601 in UTC."""
+
+    path: str
+    name: str
+    description: str
+    type: str | None
+    mtime: str
+    age: str
+    damaged: bool
+    size: int
+
+
+class Listed(Result):
+    """The memories of a project, newest first."""
+
+    memory_dir: str
+    memories: list[MemoryFacts]
+    index: IndexFacts
+    problems: list[str]
+
+
+class MemoryRead(MemoryFacts):
+    """One memory whole; ``hash`` is the SHA-256 of the file's bytes."""
+
+    content: str
+    hash: str
+
+
+class MemoryWritten(Result):
+    """The end of a write: ``status`` is created, updated, merged or unchanged."""
+
+    path: str
+    hash: str
+    change: str | None
+    status: str
+
+
+class ChangeMade(Result):
+    """The id of the change that was made."""
+
+    change: str | None
+
+
+class Hit(Result):
+    """One memory that a search found."""
+
+    path: str
+    name: str
+    description: str
+    score: float
+    snippet: str
+
+
+class Hits(Result):
+    """The best hits first."""
+
+    hits: list[Hit]
+
+
+class FileTouched(Result):
+    """A file of a change and what happened to it."""
+
+    path: str
+    action: str
+
+
+class ChangeFacts(Result):
+    """One change of the history; ``at`` is ISO 8601 in UTC."""
+
+    id: str
+    at: str
+    actor: str
+    client: str
+    session: str
+    model: str
+    reason: str
+    origin: str
+    files: list[FileTouched]
+
+
+class History(Result):
+    """The newest changes first."""
+
+    changes: list[ChangeFacts]
+
+
+class FileDiff(Result):
+    """A unified diff of one file."""
+
+    path: str
+    diff: str
+
+
+class Diff(Result):
+    """The diffs of one change."""
+
+    files: list[FileDiff]
+
+
+class Undone(Result):
+    """What an undo restored, and what it left because newer work stands there."""
+
+    change: str | None
+    files: list[FileTouched]
+    conflicts: list[str]
+
+
+async def memory_list(services: Services, call: Call, params: ListMemories) -> Listed:
+    """Answer ``memory.list``."""
+    project = await _project(services, call, params.cwd)
+    found = await services.memories.list(project)
+    prefix = "team/"
+    headers = [
+        header
+        for header in found.headers
+        if params.scope is None or (params.scope == "team") == header.path.startswith(prefix)
+    ]
+    return Listed(
+        memory_dir=found.memory_dir,
+        memories=[_facts(header, services.clock.now()) for header in headers],
+        index=IndexFacts(
+            lines=found.index.lines, bytes=found.index.bytes, cut=found.index.cut
+        ),
+        problems=list(found.problems),
+    )
+
+
+async def memory_read(services: Services, call: Call, params: ReadMemory) -> MemoryRead:
+    """Answer ``memory.read``."""
+    project = await _project(services, call, params.cwd)
+    file = await services.memories.read(project, params.path)
+    facts = _facts(file.header, services.clock.now())
+    return MemoryRead(
+        path=facts.path,
+        name=facts.name,
+        description=facts.description,
+        type=facts.type,
+        mtime=facts.mtime,
+        age=facts.age,
+        damaged=facts.damaged,
+        size=facts.size,
+        content=decode(file.content),
+        hash=file.hash,
+    )
+
+
+async def memory_write(services: Services, call: Call, params: WriteMemory) -> MemoryWritten:
+    """Answer ``memory.write``."""
+    if params.scope not in (None, "private"):
+        raise ScopeRefusedError(params.scope or "")
+    project = await _writable(services, call, params.cwd)
+    written = await services.memories.write(
+        project,
+        Writing(
+            path=params.path,
+            content=params.content,
+            name=params.name,
+            description=params.description,
+            type=params.type,
+            body=params.body,
+            title=params.title,
+            hook=params.hook,
+            base_hash=params.base_hash,
+        ),
+        _by(call, "memory.write", params.session_id or ""),
+        request_id=params.request_id or "",
+    )
+    return MemoryWritten(
+        path=written.path, hash=written.hash, change=written.change, status=written.status
+    )
+
+
+async def memory_delete(services: Services, call: Call, params: DeleteMemory) -> ChangeMade:
+    """Answer ``memory.delete``."""
+    project = await _writable(services, call, params.cwd)
+    outcome = await services.memories.delete(
+        project,
+        params.path,
+        _by(call, "memory.delete"),
+        base_hash=params.base_hash,
+        request_id=params.request_id or "",
+    )
+    return ChangeMade(change=outcome.change)
+
+
+async def memory_search(services: Services, call: Call, params: SearchMemories) -> Hits:
+    """Answer ``memory.search``."""
+    project = await _project(services, call, params.cwd)
+    hits = await services.recall.search(project, params.query, params.limit or 10)
+    return Hits(
+        hits=[
+            Hit(
+                path=hit.path,
+                name=hit.name,
+                description=hit.description,
+                score=hit.score,
+                snippet=hit.snippet,
+            )
+            for hit in hits
+        ]
+    )
+
+
+async def memory_history(services: Services, call: Call, params: HistoryParams) -> History:
+    """Answer ``memory.history``."""
+    project = await _project(services, call, params.cwd)
+    changes = await services.store.history(
+        project.memory_dir,
+        path=params.path or "",
+        limit=params.limit or 50,
+        before=params.before or "",
+    )
+    return History(changes=[_change(change) for change in changes])
+
+
+async def memory_diff(services: Services, call: Call, params: ChangeParams) -> Diff:
+    """Answer ``memory.diff``."""
+    project = await _project(services, call, params.cwd)
+    diffs = await services.store.diff(project.memory_dir, params.change)
+    return Diff(files=[FileDiff(path=path, diff=diff) for path, diff in diffs])
+
+
+async def memory_undo(services: Services, call: Call, params: UndoParams) -> Undone:
+    """Answer ``memory.undo``."""
+    project = await _writable(services, call, params.cwd)
+    by = Provenance(
+        actor=Actor.UNDO, client=call.connection.caller.client, reason=f"undo of {params.change}"
+    )
+    outcome, conflicts = await services.store.undo(
+        project.memory_dir, params.change, by, request_id=params.request_id or ""
+    )
+    return Undone(change=outcome.change, files=_touched(outcome), conflicts=list(conflicts))
+
+
+async def _project(services: Services, call: Call, cwd: str) -> Project:
+    return await services.store.project(cwd, call.connection.caller.environment)
+
+
+async def _writable(services: Services, call: Call, cwd: str) -> Project:
+    project = await _project(services, call, cwd)
+    if not project.enabled:
+        raise MemoryOffError(project.reason)
+    return project
+
+
+def _by(call: Call, reason: str, session: str = "") -> Provenance:
+    client = call.connection.caller.client
+    return Provenance(
+        actor=Actor.CLIENT, client=client, session=session, reason=reason, origin="user"
+    )
+
+
+def _facts(header: Header, now: float) -> MemoryFacts:
+    return MemoryFacts(
+        path=header.path,
+        name=header.name,
+        description=header.description,
+        type=header.type,
+        mtime=iso_time(header.mtime_ns / 1e9),
+        age=age(header.mtime_ns, now),
+        damaged=header.damaged,
+        size=header.size,
+    )
+
+
+def _touched(outcome: Outcome | Change) -> list[FileTouched]:
+    return [FileTouched(path=file.path, action=file.action) for file in outcome.files]
+
+
+def _change(change: Change) -> ChangeFacts:
+    return ChangeFacts(
+        id=change.id,
+        at=iso_time(change.at),
+        actor=change.by.actor,
+        client=change.by.client,
+        session=change.by.session,
+        model=change.by.model,
+        reason=change.by.reason,
+        origin=change.by.origin,
+        files=_touched(change),
+    )
+
+
+_WRITE_ERRORS: tuple[type[MemdError], ...] = (
+    NoProjectError,
+    MemoryOffError,
+    NameRefusedError,
+    InvalidMemoryError,
+    IncompleteMemoryError,
+    SecretRefusedError,
+    ConflictError,
+    WrongBaseError,
+    StorageFailedError,
+)
+METHODS = (
+    Method(
+        name="memory.list",
+        summary="The memories of a project, newest first.",
+        params=ListMemories,
+        result=Listed,
+        permission="read",
+        handler=memory_list,
+        errors=(NoProjectError,),
+    ),
+    Method(
+        name="memory.read",
+        summary="One memory whole.",
+        params=ReadMemory,
+        result=MemoryRead,
+        permission="read",
+        handler=memory_read,
+        errors=(NoProjectError, MemoryNotFoundError, NameRefusedError),
+    ),
+    Method(
+        name="memory.write",
+        summary="Write one memory and its line in the index.",
+        params=WriteMemory,
+        result=MemoryWritten,
+        permission="write",
+        handler=memory_write,
+        errors=(*_WRITE_ERRORS, ScopeRefusedError),
+    ),
+    Method(
+        name="memory.delete",
+        summary="Delete one memory and its line in the index.",
+        params=DeleteMemory,
+        result=ChangeMade,
+        permission="write",
+        handler=memory_delete,
+        errors=(NoProjectError, MemoryOffError, NothingThereError, WrongBaseError),
+    ),
+    Method(
+        name="memory.search",
+        summary="Search the memories of a project.",
+        params=SearchMemories,
+        result=Hits,
+        permission="read",
+        handler=memory_search,
+        errors=(NoProjectError,),
+    ),
+    Method(
+        name="memory.history",
+        summary="Who changed what, when and why; newest first.",
+        params=HistoryParams,
+        result=History,
+        permission="read",
+        handler=memory_history,
+        errors=(NoProjectError,),
+    ),
+    Method(
+        name="memory.diff",
+        summary="What one change did, as unified diffs.",
+        params=ChangeParams,
+        result=Diff,
+        permission="read",
+        handler=memory_diff,
+        errors=(NoProjectError, ChangeNotFoundError),
+    ),
+    Method(
+        name="memory.undo",
+        summary="Take one change back, bytes and times; never over newer work.",
+        params=UndoParams,
+        result=Undone,
+        permission="write",
+        handler=memory_undo,
+        errors=(*_WRITE_ERRORS, ChangeNotFoundError),
+    ),
+)

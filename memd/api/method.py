@@ -1,0 +1,62 @@
+"""What a method is: its name, its shapes, who may call it, and the function that answers.
+
+A handler is JSON in, domain call out: it takes the services, the call and typed parameters and
+returns a typed result. Parameters are checked here once, so no handler meets a wrong type.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from memd.api.services import Services
+from memd.core.errors import MemdError
+from memd.rpc.connection import Call
+
+P = TypeVar("P", bound="Params")
+
+
+class Params(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """Parameters by name; an unknown one is an error that names it."""
+
+
+class Result(msgspec.Struct, kw_only=True):
+    """A result; later versions may add members."""
+
+
+class InvalidParamsError(MemdError):
+    """The parameters do not have the shape that the method takes."""
+
+    code = -32602
+    kind = "invalid_params"
+    hint = "rpc.discover shows each method's parameters"
+    exit_status = 2
+
+    def __init__(self, method: str, cause: str) -> None:
+        super().__init__(f"{method}: {cause}", method=method, cause=cause)
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Generic[P]):
+    """One row of the table.
+
+    ``permission`` is what the call may do: ``read``, ``write`` (memories or history) or
+    ``operate`` (the daemon itself). ``errors`` are the failures a caller should expect.
+    """
+
+    name: str
+    summary: str
+    params: type[P]
+    result: Any
+    permission: str
+    handler: Callable[[Services, Call, P], Awaitable[Any]]
+    errors: tuple[type[MemdError], ...] = ()
+
+    async def answer(self, services: Services, call: Call, raw: dict[str, Any]) -> Any:
+        """Check the parameters and answer. Raises InvalidParamsError and what the handler raises."""
+        try:
+            params = msgspec.convert(raw, type=self.params, strict=True)
+        except msgspec.ValidationError as error:
+            raise InvalidParamsError(self.name, str(error)) from error
+        return await self.handler(services, call, params)

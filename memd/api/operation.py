@@ -1,0 +1,352 @@
+"""hello, subscriptions, status, self-checks and the end of the daemon."""
+
+import os
+import sys
+from dataclasses import replace
+from typing import Any
+
+from memd import __version__
+from memd.api.method import Method, Params, Result
+from memd.api.services import Services
+from memd.core import events, places
+from memd.core.errors import MemdError
+from memd.rpc.connection import Call
+
+CAPABILITIES = (
+    "batch",
+    "cancel",
+    "content-length",
+    "history",
+    "jobs",
+    "newline-delimited",
+    "progress",
+    "subscribe",
+    "undo",
+)
+PROTOCOL = 1
+
+
+class UnknownTopicError(MemdError):
+    """A subscription names a topic that memd does not have."""
+
+    code = -32602
+    kind = "invalid_params"
+    hint = f"topics are {', '.join(events.TOPICS)}"
+    exit_status = 2
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"there is no topic {topic}", topic=topic)
+
+
+class Hello(Params):
+    """Parameters of ``hello``; ``environment`` takes only the variables of the documented list."""
+
+    client: str | None = None
+    version: str | None = None
+    environment: dict[str, str] | None = None
+
+
+class Welcome(Result):
+    """Who answers; a client of any version is served."""
+
+    name: str
+    version: str
+    protocol: int
+    capabilities: list[str]
+    pid: int
+
+
+class Subscribe(Params):
+    """Parameters of ``subscribe`` and ``unsubscribe``: all topics and projects by default."""
+
+    topics: list[str] | None = None
+    cwd: str | None = None
+
+
+class Subscribed(Result):
+    """The topics that this call named."""
+
+    topics: list[str]
+
+
+class Nothing(Params):
+    """No parameters."""
+
+
+class Status(Result):
+    """How the daemon is; sizes in bytes, times in seconds."""
+
+    name: str
+    version: str
+    pid: int
+    uptime: float
+    socket: str
+    state_dir: str
+    connections: int
+    rss: int
+    jobs: dict[str, int]
+    projects: list[str]
+    notes: list[str]
+
+
+class DoctorParams(Params):
+    """Parameters of ``doctor``; with ``cwd`` the project is looked at too."""
+
+    cwd: str | None = None
+
+
+class Check(Result):
+    """One self-check: ``state`` is ok, warning or failed; ``remedy`` says what helps."""
+
+    name: str
+    state: str
+    detail: str
+    remedy: str
+
+
+class Diagnosis(Result):
+    """All self-checks; ``ok`` when none failed."""
+
+    ok: bool
+    checks: list[Check]
+
+
+class Stopping(Result):
+    """The daemon drains and ends."""
+
+    stopping: bool
+
+
+async def hello(services: Services, call: Call, params: Hello) -> Welcome:
+    """Answer ``hello``: remember who calls, and tell who answers."""
+    environment = {
+        name: value
+        for name, value in (params.environment or {}).items()
+        if name in places.FORWARDED
+    }
+    call.connection.caller = replace(
+        call.connection.caller,
+        client=(params.client or "")[:100],
+        version=(params.version or "")[:100],
+        environment=environment,
+    )
+    return Welcome(
+        name="memd",
+        version=__version__,
+        protocol=PROTOCOL,
+        capabilities=list(CAPABILITIES),
+        pid=services.pid,
+    )
+
+
+async def subscribe(services: Services, call: Call, params: Subscribe) -> Subscribed:
+    """Answer ``subscribe``."""
+    topics, directory = await _subscription(services, call, params)
+    call.connection.subscribe(topics, directory)
+    return Subscribed(topics=topics)
+
+
+async def unsubscribe(services: Services, call: Call, params: Subscribe) -> Subscribed:
+    """Answer ``unsubscribe``."""
+    topics, directory = await _subscription(services, call, params)
+    call.connection.unsubscribe(topics, directory)
+    return Subscribed(topics=topics)
+
+
+async def status(services: Services, _call: Call, _params: Nothing) -> Status:
+    """Answer ``status``."""
+    jobs: dict[str, int] = {}
+    for job in await services.jobs.list("", 200):
+        jobs[job.state] = jobs.get(job.state, 0) + 1
+    return Status(
+        name="memd",
+        version=services.version,
+        pid=services.pid,
+        uptime=round(services.clock.monotonic() - services.started, 3),
+        socket=services.places.socket,
+        state_dir=services.places.state_dir,
+        connections=services.connections(),
+        rss=_rss(),
+        jobs=jobs,
+        projects=sorted(await services.store.directories()),
+        notes=list(services.notes),
+    )
+
+
+async def doctor(services: Services, call: Call, params: DoctorParams) -> Diagnosis:
+    """Answer ``doctor``: each check with what helps when it is not ok."""
+    checks = [
+        Check(
+            name="python",
+            state="ok",
+            detail=f"{sys.version.split()[0]} at {sys.executable}",
+            remedy="",
+        ),
+        await _state_check(services),
+        _socket_check(services),
+    ]
+    _, problems = await services.store.settings(None)
+    checks.append(_problems("settings", services.places.config, problems))
+    checks.append(_problems("recovery", "nothing was left half done", services.notes))
+    if params.cwd is not None:
+        checks += await _project_checks(services, call, params.cwd)
+    return Diagnosis(ok=all(check.state != "failed" for check in checks), checks=checks)
+
+
+async def shutdown(services: Services, _call: Call, _params: Nothing) -> Stopping:
+    """Answer ``shutdown``; the answer goes out before the daemon ends."""
+    services.stop()
+    return Stopping(stopping=True)
+
+
+async def _subscription(
+    services: Services, call: Call, params: Subscribe
+) -> tuple[list[str], str | None]:
+    topics = params.topics if params.topics is not None else list(events.TOPICS)
+    for topic in topics:
+        if topic not in events.TOPICS:
+            raise UnknownTopicError(topic)
+    if params.cwd is None:
+        return topics, None
+    project = await services.store.project(params.cwd, call.connection.caller.environment)
+    return topics, project.memory_dir
+
+
+async def _state_check(services: Services) -> Check:
+    try:
+        await services.jobs.list("", 1)
+    except MemdError as error:
+        return Check(name="state", state="failed", detail=error.sentence, remedy=error.hint)
+    return Check(name="state", state="ok", detail=services.places.database, remedy="")
+
+
+def _socket_check(services: Services) -> Check:
+    path = services.places.socket
+    try:
+        mode = os.stat(path).st_mode & 0o777
+        folder = os.stat(os.path.dirname(path)).st_mode & 0o777
+    except OSError as error:
+        return Check(
+            name="socket",
+            state="failed",
+            detail=f"{path}: {error.strerror}",
+            remedy="restart memd; something removed its socket",
+        )
+    safe = mode & 0o177 == 0 and folder & 0o077 == 0
+    return Check(
+        name="socket",
+        state="ok" if safe else "failed",
+        detail=f"{path} has mode {mode:04o} in a directory of mode {folder:04o}",
+        remedy="" if safe else "chmod 700 the directory and restart memd",
+    )
+
+
+def _problems(name: str, fine: str, problems: tuple[str, ...]) -> Check:
+    return Check(
+        name=name,
+        state="warning" if problems else "ok",
+        detail="; ".join(problems) or fine,
+        remedy="mend what the sentence names; no restart is needed" if problems else "",
+    )
+
+
+async def _project_checks(services: Services, call: Call, cwd: str) -> list[Check]:
+    try:
+        project = await services.store.project(cwd, call.connection.caller.environment)
+    except MemdError as error:
+        return [Check(name="project", state="failed", detail=error.sentence, remedy=error.hint)]
+    snapshot = await services.store.snapshot(project.memory_dir)
+    damaged = [header.path for header in snapshot.headers if header.damaged]
+    detail = f"{len(snapshot.headers)} memories in {project.memory_dir} ({project.source})"
+    return [
+        Check(
+            name="project",
+            state="ok" if project.enabled else "warning",
+            detail=detail if project.enabled else f"memory is off: {project.reason}",
+            remedy="" if project.enabled else "switch it on in memd.toml or the environment",
+        ),
+        _problems("paths", project.memory_dir, project.problems),
+        _problems(
+            "files",
+            "every memory can be read",
+            snapshot.problems + tuple(f"{path} has broken frontmatter" for path in damaged),
+        ),
+    ]
+
+
+def _rss() -> int:
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def discovery(document: dict[str, Any]) -> Method[Nothing]:
+    """Return ``rpc.discover``, which serves the document of all methods."""
+
+    async def discover(_services: Services, _call: Call, _params: Nothing) -> dict[str, Any]:
+        return document
+
+    return Method(
+        name="rpc.discover",
+        summary="This table, as an OpenRPC document.",
+        params=Nothing,
+        result=dict[str, Any],
+        permission="read",
+        handler=discover,
+    )
+
+
+METHODS = (
+    Method(
+        name="hello",
+        summary="Say who calls, learn who answers; any version is served.",
+        params=Hello,
+        result=Welcome,
+        permission="read",
+        handler=hello,
+    ),
+    Method(
+        name="subscribe",
+        summary="Send this connection notifications.",
+        params=Subscribe,
+        result=Subscribed,
+        permission="read",
+        handler=subscribe,
+        errors=(UnknownTopicError,),
+    ),
+    Method(
+        name="unsubscribe",
+        summary="Send no more of them.",
+        params=Subscribe,
+        result=Subscribed,
+        permission="read",
+        handler=unsubscribe,
+        errors=(UnknownTopicError,),
+    ),
+    Method(
+        name="status",
+        summary="Versions, uptime, size, jobs and projects.",
+        params=Nothing,
+        result=Status,
+        permission="read",
+        handler=status,
+    ),
+    Method(
+        name="doctor",
+        summary="Self-checks, each with a remedy.",
+        params=DoctorParams,
+        result=Diagnosis,
+        permission="read",
+        handler=doctor,
+    ),
+    Method(
+        name="shutdown",
+        summary="Drain the jobs and end the daemon.",
+        params=Nothing,
+        result=Stopping,
+        permission="operate",
+        handler=shutdown,
+    ),
+)

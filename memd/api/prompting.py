@@ -1,0 +1,219 @@
+"""load_prompt, prefetch and the session's life: what a client calls around a prompt."""
+
+from memd.api.method import Method, Params, Result
+from memd.api.services import Services
+from memd.api.work import dream_if_due
+from memd.rpc.connection import Call
+from memd.store.project import NoProjectError
+
+
+class LoadPrompt(Params):
+    """Parameters of ``load_prompt``."""
+
+    cwd: str
+    session_id: str | None = None
+    mode: str | None = None
+    agent: str | None = None
+    scope: str | None = None
+    skip_index: bool | None = None
+    extra_guidelines: str | None = None
+
+
+class IndexFacts(Result):
+    """How big the index is, and which limit cut it: ``""``, ``lines`` or ``bytes``."""
+
+    lines: int
+    bytes: int
+    cut: str
+
+
+class LoadedPrompt(Result):
+    """The memory section of a system prompt; ``prompt`` is null with the ``reason`` when off."""
+
+    prompt: str | None
+    enabled: bool
+    reason: str | None
+    memory_dir: str
+    index: IndexFacts
+    etag: str
+    problems: list[str]
+
+
+class Prefetch(Params):
+    """Parameters of ``prefetch``."""
+
+    cwd: str
+    session_id: str
+    query: str
+    recent_tools: list[str] | None = None
+    read_paths: list[str] | None = None
+    limit: int | None = None
+    strategy: str | None = None
+
+
+class Surfaced(Result):
+    """One memory that goes out with a prompt; ``path`` is absolute."""
+
+    path: str
+    name: str
+    description: str
+    type: str | None
+    scope: str
+    age: str
+    header: str
+    content: str
+    truncated: bool
+    stale_notice: str | None = None
+
+
+class Prefetched(Result):
+    """The few memories that matter; ``skipped`` names the gate that closed."""
+
+    memories: list[Surfaced]
+    skipped: str | None
+    strategy: str
+    session_bytes: int
+    block: str
+
+
+class Session(Params):
+    """Parameters of ``session.*``."""
+
+    cwd: str
+    session_id: str
+
+
+class Done(Result):
+    """Nothing to tell but that it is done."""
+
+    ok: bool = True
+
+
+async def load_prompt(services: Services, call: Call, params: LoadPrompt) -> LoadedPrompt:
+    """Answer ``load_prompt``."""
+    environment = call.connection.caller.environment
+    project = await services.store.project(params.cwd, environment)
+    settings, problems = await services.store.settings(project)
+    loaded = await services.prompts.load(
+        project,
+        settings,
+        mode=params.mode or "auto",
+        agent=params.agent or "",
+        scope=params.scope or "",
+        skip_index=bool(params.skip_index),
+        extra_guidelines=params.extra_guidelines or "",
+        environment=environment,
+    )
+    return LoadedPrompt(
+        prompt=loaded.prompt,
+        enabled=loaded.enabled,
+        reason=loaded.reason or None,
+        memory_dir=loaded.memory_dir,
+        index=IndexFacts(
+            lines=loaded.index.lines, bytes=loaded.index.bytes, cut=loaded.index.cut
+        ),
+        etag=loaded.etag,
+        problems=[*project.problems, *problems],
+    )
+
+
+async def prefetch(services: Services, call: Call, params: Prefetch) -> Prefetched:
+    """Answer ``prefetch``."""
+    project = await services.store.project(params.cwd, call.connection.caller.environment)
+    settings, _ = await services.store.settings(project)
+    found = await services.recall.prefetch(
+        project,
+        settings,
+        session=params.session_id,
+        query=params.query,
+        recent_tools=params.recent_tools or (),
+        read_paths=params.read_paths or (),
+        limit=params.limit,
+        strategy=params.strategy or "auto",
+    )
+    return Prefetched(
+        memories=[
+            Surfaced(
+                path=memory.path,
+                name=memory.name,
+                description=memory.description,
+                type=memory.type,
+                scope=memory.scope,
+                age=memory.age,
+                header=memory.header,
+                content=memory.content,
+                truncated=memory.truncated,
+                stale_notice=memory.stale_notice,
+            )
+            for memory in found.memories
+        ],
+        skipped=found.skipped or None,
+        strategy=found.strategy,
+        session_bytes=found.session_bytes,
+        block=found.block,
+    )
+
+
+async def session_start(_services: Services, _call: Call, _params: Session) -> Done:
+    """Answer ``session.start``: nothing is kept before the first memory goes out."""
+    return Done()
+
+
+async def session_reset(services: Services, _call: Call, params: Session) -> Done:
+    """Answer ``session.compacted`` and ``session.end``: what was surfaced may come again."""
+    await services.recall.reset(params.session_id)
+    return Done()
+
+
+async def session_end(services: Services, call: Call, params: Session) -> Done:
+    """Answer ``session.end``: forget the ledger, and let a dream that is due begin."""
+    await services.recall.reset(params.session_id)
+    await dream_if_due(services, call, params.cwd, params.session_id)
+    return Done()
+
+
+METHODS = (
+    Method(
+        name="load_prompt",
+        summary="The memory section of a system prompt, the same bytes for the same inputs.",
+        params=LoadPrompt,
+        result=LoadedPrompt,
+        permission="read",
+        handler=load_prompt,
+        errors=(NoProjectError,),
+    ),
+    Method(
+        name="prefetch",
+        summary="The few memories that matter for this prompt; each once per session.",
+        params=Prefetch,
+        result=Prefetched,
+        permission="read",
+        handler=prefetch,
+        errors=(NoProjectError,),
+    ),
+    Method(
+        name="session.start",
+        summary="A client session begins.",
+        params=Session,
+        result=Done,
+        permission="read",
+        handler=session_start,
+    ),
+    Method(
+        name="session.compacted",
+        summary="The client dropped what it had read: memories may come again.",
+        params=Session,
+        result=Done,
+        permission="read",
+        handler=session_reset,
+    ),
+    Method(
+        name="session.end",
+        summary="A client session is over: its ledger is forgotten, a due dream may begin.",
+        params=Session,
+        result=Done,
+        permission="write",
+        handler=session_end,
+        errors=(NoProjectError,),
+    ),
+)

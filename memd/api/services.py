@@ -1,0 +1,35 @@
+"""The rooms that handlers call, handed over as one value by the composition."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from memd.core.clock import Clock
+from memd.core.places import Places
+from memd.dream.service import Dreams
+from memd.extract.service import Extract
+from memd.jobs.service import Jobs
+from memd.memories.service import Memories
+from memd.prompt.service import Prompts
+from memd.recall.service import Recall
+from memd.store.service import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Everything a handler may need; ``stop`` asks the daemon to drain and end."""
+
+    store: Store
+    prompts: Prompts
+    recall: Recall
+    extract: Extract
+    dreams: Dreams
+    memories: Memories
+    jobs: Jobs
+    clock: Clock
+    places: Places
+    version: str
+    pid: int
+    started: float
+    notes: tuple[str, ...]
+    stop: Callable[[], None]
+    connections: Callable[[], int]

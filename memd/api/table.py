@@ -1,0 +1,35 @@
+"""All methods in one place: the socket, ``rpc.discover`` and docs/protocol.md come from here."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from memd.api import hooks, memory, operation, prompting, work
+from memd.api.discover import openrpc
+from memd.api.method import Method
+from memd.api.services import Services
+from memd.rpc.connection import Call, Handler
+
+
+def methods() -> tuple[Method[Any], ...]:
+    """Return the table, a fresh one for each daemon."""
+    rows: tuple[Method[Any], ...] = (
+        *operation.METHODS,
+        *prompting.METHODS,
+        *work.METHODS,
+        *memory.METHODS,
+        hooks.method(),
+    )
+    discover = operation.discovery(openrpc(rows))
+    return (*rows, discover)
+
+
+def handlers(services: Services) -> Mapping[str, Handler]:
+    """Return name → handler, each bound to the services."""
+    return {row.name: _bind(row, services) for row in methods()}
+
+
+def _bind(row: Method[Any], services: Services) -> Handler:
+    async def handler(call: Call, params: dict[str, Any]) -> Any:
+        return await row.answer(services, call, params)
+
+    return handler

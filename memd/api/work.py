@@ -1,0 +1,299 @@
+"""extract, dream and the jobs that they run as."""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from memd.api.method import Method, Params, Result
+from memd.api.services import Services
+from memd.core.errors import MemdError
+from memd.core.values import Project
+from memd.extract.service import InvalidMessagesError
+from memd.jobs.service import JobNotFoundError
+from memd.rpc.connection import Call
+from memd.state.jobs import Job
+from memd.store.project import NoProjectError
+
+
+R = TypeVar("R", bound=Result)
+
+
+class NothingToReadError(MemdError):
+    """An extraction needs a transcript or messages, one of the two."""
+
+    code = -32602
+    kind = "invalid_params"
+    hint = "give transcript_path (absolute, *.jsonl) or messages, not both"
+    exit_status = 2
+
+    def __init__(self) -> None:
+        super().__init__("extract takes either transcript_path or messages")
+
+
+class Extract(Params):
+    """Parameters of ``extract``."""
+
+    cwd: str
+    session_id: str
+    transcript_path: str | None = None
+    messages: list[Any] | None = None
+    cache: dict[str, Any] | None = None
+    wait: bool | None = None
+
+
+class Dream(Params):
+    """Parameters of ``dream``."""
+
+    cwd: str
+    force: bool | None = None
+    wait: bool | None = None
+
+
+class Extracted(Result):
+    """What became of an extraction; all after ``job`` is there once it has ended."""
+
+    status: str
+    reason: str | None = None
+    job: str | None = None
+    saved: list[str] | None = None
+    updated: list[str] | None = None
+    removed: list[str] | None = None
+    refused: int | None = None
+    change: str | None = None
+    usage: dict[str, int] | None = None
+    engine: str | None = None
+
+
+class Removed(Result):
+    """A memory that a dream took away, and why."""
+
+    path: str
+    reason: str
+
+
+class Merged(Result):
+    """A memory that took others in."""
+
+    into: str
+    sources: list[str] = msgspec.field(name="from")
+
+
+class Dreamed(Result):
+    """What became of a dream; all after ``job`` is there once it has ended."""
+
+    status: str
+    gate: str | None = None
+    reason: str | None = None
+    job: str | None = None
+    merged: list[Merged] | None = None
+    removed: list[Removed] | None = None
+    changed: list[str] | None = None
+    change: str | None = None
+    proposal: str | None = None
+
+
+class JobParams(Params):
+    """Parameters of ``job.get``, ``job.wait`` and ``job.cancel``."""
+
+    job: str
+
+
+class JobList(Params):
+    """Parameters of ``job.list``; without ``cwd`` the jobs of all projects."""
+
+    cwd: str | None = None
+    limit: int | None = None
+
+
+class JobFacts(Result):
+    """One job as ``job.*`` show it; times in seconds since 1970."""
+
+    job: str
+    kind: str
+    state: str
+    phase: str
+    directory: str
+    session: str
+    attempts: int
+    created: float
+    started: float | None
+    ended: float | None
+    result: dict[str, Any] | None
+    error: dict[str, Any] | None
+
+
+class JobsFound(Result):
+    """The newest jobs first."""
+
+    jobs: list[JobFacts]
+
+
+class Cancelled(Result):
+    """Whether there was something to cancel."""
+
+    cancelled: bool
+
+
+async def extract(services: Services, call: Call, params: Extract) -> Extracted:
+    """Answer ``extract``: gates, then a durable job; the answer does not wait for it."""
+    if (params.transcript_path is None) == (params.messages is None):
+        raise NothingToReadError
+    project = await services.store.project(params.cwd, call.connection.caller.environment)
+    settings, _ = await services.store.settings(project)
+    reason = services.extract.gate(settings, project)
+    if reason:
+        return Extracted(status="skipped", reason=reason)
+    request = _request(call, params.cwd) | {
+        "session": params.session_id,
+        "transcript_path": params.transcript_path,
+        "messages": params.messages,
+    }
+    submitted = await services.jobs.submit(
+        "extract", project.memory_dir, params.session_id, request
+    )
+    if not params.wait:
+        return Extracted(status=submitted.status, job=submitted.job)
+    return await _ended(services, submitted.job, Extracted)
+
+
+async def dream(services: Services, call: Call, params: Dream) -> Dreamed:
+    """Answer ``dream``: the gates, then a job; with ``force`` only the lock can say no."""
+    project = await services.store.project(params.cwd, call.connection.caller.environment)
+    settings, _ = await services.store.settings(project)
+    gate = await services.dreams.gate(project, settings, force=bool(params.force), session="")
+    if gate:
+        return Dreamed(status="skipped", gate=gate)
+    job = await _start_dream(services, call, project, "")
+    if not params.wait:
+        return Dreamed(status="started", job=job)
+    return await _ended(services, job, Dreamed)
+
+
+async def dream_if_due(services: Services, call: Call, cwd: str, session: str) -> None:
+    """Start an automatic dream when every gate is open (spec 5.1); a closed gate is no news."""
+    project = await services.store.project(cwd, call.connection.caller.environment)
+    settings, _ = await services.store.settings(project)
+    if not settings.dream.auto:
+        return
+    if not await services.dreams.gate(project, settings, force=False, session=session):
+        await _start_dream(services, call, project, session)
+
+
+async def job_get(services: Services, _call: Call, params: JobParams) -> JobFacts:
+    """Answer ``job.get``."""
+    return job_facts(await services.jobs.get(params.job))
+
+
+async def job_wait(services: Services, _call: Call, params: JobParams) -> JobFacts:
+    """Answer ``job.wait``: when the job has ended."""
+    return job_facts(await services.jobs.wait(params.job))
+
+
+async def job_cancel(services: Services, _call: Call, params: JobParams) -> Cancelled:
+    """Answer ``job.cancel``."""
+    return Cancelled(cancelled=await services.jobs.cancel(params.job))
+
+
+async def job_list(services: Services, call: Call, params: JobList) -> JobsFound:
+    """Answer ``job.list``."""
+    directory = ""
+    if params.cwd is not None:
+        project = await services.store.project(params.cwd, call.connection.caller.environment)
+        directory = project.memory_dir
+    jobs = await services.jobs.list(directory, params.limit or 50)
+    return JobsFound(jobs=[job_facts(job) for job in jobs])
+
+
+def job_facts(job: Job) -> JobFacts:
+    """Return what the wire says of a job."""
+    return JobFacts(
+        job=job.id,
+        kind=job.kind,
+        state=job.state,
+        phase=job.phase,
+        directory=job.directory,
+        session=job.session,
+        attempts=job.attempts,
+        created=job.created,
+        started=job.started,
+        ended=job.ended,
+        result=job.result,
+        error=job.error,
+    )
+
+
+def _request(call: Call, cwd: str) -> dict[str, Any]:
+    caller = call.connection.caller
+    return {"cwd": cwd, "client": caller.client, "environment": dict(caller.environment)}
+
+
+async def _start_dream(services: Services, call: Call, project: Project, session: str) -> str:
+    request = _request(call, project.cwd) | {"session": session}
+    submitted = await services.jobs.submit("dream", project.memory_dir, "", request)
+    return submitted.job
+
+
+async def _ended(services: Services, job: str, shape: type[R]) -> R:
+    ended = await services.jobs.wait(job)
+    facts: dict[str, Any] = {"status": ended.state, "job": job}
+    if ended.error:
+        facts["reason"] = ended.error.get("message")
+    return msgspec.convert(facts | (ended.result or {}), type=shape)
+
+
+_JOB_ERRORS: tuple[type[MemdError], ...] = (JobNotFoundError,)
+METHODS = (
+    Method(
+        name="extract",
+        summary="Look for what is worth remembering in a conversation; answers at once.",
+        params=Extract,
+        result=Extracted,
+        permission="write",
+        handler=extract,
+        errors=(NoProjectError, NothingToReadError, InvalidMessagesError),
+    ),
+    Method(
+        name="dream",
+        summary="Consolidate the memories of a project when the gates are open.",
+        params=Dream,
+        result=Dreamed,
+        permission="write",
+        handler=dream,
+        errors=(NoProjectError,),
+    ),
+    Method(
+        name="job.get",
+        summary="One job.",
+        params=JobParams,
+        result=JobFacts,
+        permission="read",
+        handler=job_get,
+        errors=_JOB_ERRORS,
+    ),
+    Method(
+        name="job.list",
+        summary="The newest jobs, of one project or of all.",
+        params=JobList,
+        result=JobsFound,
+        permission="read",
+        handler=job_list,
+    ),
+    Method(
+        name="job.wait",
+        summary="One job, once it has ended.",
+        params=JobParams,
+        result=JobFacts,
+        permission="read",
+        handler=job_wait,
+        errors=_JOB_ERRORS,
+    ),
+    Method(
+        name="job.cancel",
+        summary="End a job now; what it had not committed is as before.",
+        params=JobParams,
+        result=Cancelled,
+        permission="write",
+        handler=job_cancel,
+        errors=_JOB_ERRORS,
+    ),
+)

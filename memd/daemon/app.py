@@ -1,0 +1,178 @@
+"""The daemon: one process, one owner of everything, put together here and nowhere else.
+
+Order of a start: the instance lock decides who serves; the state file is opened; what a crash left
+half done is rolled forward; the socket is made (or taken over from systemd or launchd); only then
+is the daemon ready. Order of an end: no new connections, running and queued jobs are drained for
+up to 60 s, the rest waits in the state file for the next start.
+"""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from socket import socket
+
+import anyio
+from anyio.abc import TaskStatus
+
+from memd import __version__
+from memd.api.services import Services
+from memd.api.table import handlers
+from memd.core import limits
+from memd.core.clock import Clock
+from memd.core.places import Places
+from memd.daemon import notify
+from memd.daemon.log import Log
+from memd.daemon.runners import Runners
+from memd.dream.service import Dreams
+from memd.extract.service import Extract
+from memd.jobs.service import Jobs
+from memd.memories.service import Memories
+from memd.prompt.service import Prompts
+from memd.recall.service import Recall
+from memd.rpc.hub import Hub
+from memd.rpc.server import serve
+from memd.state import cursors, dreams, jobs, journal, ledger
+from memd.state.database import Database, open_database
+from memd.store.configuration import Configuration
+from memd.store.service import Store
+
+SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA, ledger.SCHEMA)
+_WATCHDOG_SHARE = 0.4  # of the interval that systemd grants, so that one late beat does no harm
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What a daemon is given from outside; the caller holds the instance lock."""
+
+    places: Places
+    environ: Mapping[str, str]
+    clock: Clock
+    log: Log
+    listener: socket
+
+
+@asynccontextmanager
+async def daemon(ports: Ports) -> AsyncIterator[anyio.Event]:
+    """Serve for the length of the block; the event is set once somebody asks it to stop.
+
+    Raises StateUnusableError and StateTooNewError.
+    """
+    database = await anyio.to_thread.run_sync(open_database, ports.places.database, SCHEMAS)
+    stop = anyio.Event()
+    hub = Hub()
+    try:
+        services = await _compose(ports, database, hub, stop)
+        async with anyio.create_task_group() as group:
+            await group.start(services.jobs.run)
+            scope: anyio.CancelScope = await group.start(_serve, ports, services, hub)
+            try:
+                yield stop
+            finally:
+                with anyio.CancelScope(shield=True):
+                    scope.cancel()
+                    left = await services.jobs.drain(limits.DRAIN_SECONDS)
+                    ports.log.note("drained", jobs_left=left)
+                group.cancel_scope.cancel()
+    finally:
+        database.close()
+
+
+async def run(ports: Ports) -> None:
+    """Serve until SIGTERM, SIGINT or ``shutdown``; say when ready, feed systemd's watchdog."""
+    async with daemon(ports) as stop, anyio.create_task_group() as group:
+        await group.start(_signals, ports.log, stop)
+        group.start_soon(_watchdog, ports.environ, ports.clock)
+        notify.notify(ports.environ, "READY=1")
+        ports.log.note("ready", socket=ports.places.socket, version=__version__, pid=os.getpid())
+        await stop.wait()
+        notify.notify(ports.environ, "STOPPING=1")
+        ports.log.note("stopping")
+        group.cancel_scope.cancel()
+
+
+async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event) -> Services:
+    clock, places = ports.clock, ports.places
+    store = Store(
+        database,
+        Configuration(places.config),
+        clock,
+        hub,
+        home=places.home,
+        environ=ports.environ,
+    )
+    notes = list(await store.recover())
+    if database.repaired:
+        notes.append(
+            f"the state file was damaged; it is kept as {database.repaired} and a new one was "
+            "begun: history before now is there, no memory is lost"
+        )
+    table = jobs.JobTable(database)
+    extract = Extract(store, cursors.Cursors(database), clock)
+    dreaming = Dreams(store, dreams.DreamTable(database), clock)
+    notes += await dreaming.recover()
+    for note in notes:
+        ports.log.warn("recovered", detail=note)
+    runners = Runners(store, extract, dreaming, hub)
+    work = Jobs(table, clock, hub, runners.table(), on_unexpected=ports.log.unexpected)
+    runners.jobs = work
+    return Services(
+        store=store,
+        prompts=Prompts(store),
+        recall=Recall(store, ledger.Ledger(database), clock),
+        extract=extract,
+        dreams=dreaming,
+        memories=Memories(store, clock),
+        jobs=work,
+        clock=clock,
+        places=places,
+        version=__version__,
+        pid=os.getpid(),
+        started=clock.monotonic(),
+        notes=tuple(notes),
+        stop=stop.set,
+        connections=hub.connections,
+    )
+
+
+async def _serve(
+    ports: Ports,
+    services: Services,
+    hub: Hub,
+    *,
+    task_status: TaskStatus[anyio.CancelScope] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as group:
+            await group.start(
+                partial(
+                    serve, ports.listener, handlers(services), hub, ports.log, clock=ports.clock
+                )
+            )
+            task_status.started(scope)
+
+
+async def _signals(
+    log: Log, stop: anyio.Event, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
+    wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    with anyio.open_signal_receiver(*wanted) as received:
+        task_status.started()
+        async for number in received:
+            if number == signal.SIGHUP:
+                log.note("settings", detail="read again at the next use, as after any change")
+            else:
+                stop.set()
+
+
+async def _watchdog(environ: Mapping[str, str], clock: Clock) -> None:
+    microseconds = environ.get("WATCHDOG_USEC", "")
+    if not microseconds.isdigit() or environ.get("WATCHDOG_PID", str(os.getpid())) != str(
+        os.getpid()
+    ):
+        return
+    while True:
+        notify.notify(environ, "WATCHDOG=1")
+        await clock.sleep(int(microseconds) / 1e6 * _WATCHDOG_SHARE)

@@ -1,0 +1,21 @@
+"""The real clock."""
+
+import time
+
+import anyio
+
+
+class SystemClock:
+    """Time as the operating system tells it."""
+
+    def now(self) -> float:
+        """Return seconds since 1970 (UTC)."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Return seconds that never go back."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after so many seconds."""
+        await anyio.sleep(seconds)

@@ -1,0 +1,62 @@
+"""The log: structured, on stderr, without memory text, prompts or keys (spec 7.3).
+
+The one place that configures structlog. On a terminal lines are for people, elsewhere JSON. Every
+text passes the secret scanner on its way out.
+"""
+
+import sys
+import traceback
+import uuid
+from collections.abc import MutableMapping
+from typing import Any, TextIO
+
+import structlog
+
+from memd.store import secrets
+
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+
+
+class Log:
+    """What the other rooms know of the log: notes of facts, and faults under an id."""
+
+    def __init__(self, stream: TextIO = sys.stderr, level: str = "info") -> None:
+        renderer: Any = (
+            structlog.dev.ConsoleRenderer(colors=True)
+            if stream.isatty()
+            else structlog.processors.JSONRenderer(sort_keys=False)
+        )
+        self._logger = structlog.wrap_logger(
+            structlog.PrintLogger(stream),
+            processors=[
+                structlog.processors.add_log_level,
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+                _scrub,
+                renderer,
+            ],
+            wrapper_class=structlog.make_filtering_bound_logger(_LEVELS.get(level, 20)),
+        )
+
+    def note(self, event: str, **facts: Any) -> None:
+        """Write what happened, with its facts."""
+        self._logger.info(event, **facts)
+
+    def warn(self, event: str, **facts: Any) -> None:
+        """Write what somebody should look at."""
+        self._logger.warning(event, **facts)
+
+    def unexpected(self, error: BaseException) -> str:
+        """Write a fault with its traceback; return the id under which the client hears of it."""
+        fault = uuid.uuid4().hex[:12]
+        lines = traceback.format_exception(error)
+        self._logger.error("fault", id=fault, traceback="".join(lines))
+        return fault
+
+
+def _scrub(
+    _logger: Any, _method: str, entry: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    for key, value in entry.items():
+        if isinstance(value, str) and key not in {"timestamp", "level"}:
+            entry[key] = secrets.scrub(value)
+    return entry

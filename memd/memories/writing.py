@@ -1,0 +1,168 @@
+"""What a direct write means for the files: pure plans over a tree.
+
+A write names the whole file or its parts. The index line is the store's business, except where the
+writer says what its title and hook are: then the line that is already there is rewritten.
+"""
+
+from dataclasses import dataclass
+
+from memd.core.errors import MemdError
+from memd.core.text import one_line, sha256
+from memd.core.values import Draft, FileEdit, MemoryFile, MemoryType, Plan, Pointer, Tree
+from memd.store import document, index
+from memd.store.names import INDEX
+
+_TITLE_CHARACTERS = 80
+_HOOK_CHARACTERS = 120
+
+
+class IncompleteMemoryError(MemdError):
+    """A write must bring the whole file or enough parts to make one."""
+
+    code = 1011
+    kind = "invalid_memory"
+    hint = "give content, or name, description, type and body"
+    exit_status = 2
+
+    def __init__(self, path: str, missing: str) -> None:
+        super().__init__(f"{path} cannot be written: {missing}", path=path, missing=missing)
+
+
+class NothingThereError(MemdError):
+    """A memory that is to be deleted does not exist."""
+
+    code = 1001
+    kind = "not_found"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"there is no memory {path}", path=path)
+
+
+class WrongBaseError(MemdError):
+    """The file is no longer the one that the writer had read."""
+
+    code = 1002
+    kind = "conflict"
+    retryable = True
+    hint = "read it again, apply the change to what is there now, and write with its hash"
+
+    def __init__(self, path: str, expected: str, found: str) -> None:
+        super().__init__(
+            f"{path} changed since it was read; nothing was written",
+            path=path,
+            expected=expected,
+            found=found,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """One request to write a memory; ``None`` is what the writer did not say."""
+
+    path: str
+    content: str | None = None
+    name: str | None = None
+    description: str | None = None
+    type: str | None = None
+    body: str | None = None
+    title: str | None = None
+    hook: str | None = None
+    base_hash: str | None = None
+
+
+def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
+    """Return the plan of one write; the plan raises what makes the write impossible."""
+
+    def plan(tree: Tree) -> Draft:
+        old = tree.read(writing.path)
+        _check_base(writing.path, writing.base_hash, old)
+        content = _content(writing, old, session=session, modified=modified)
+        read = document.validate(content, writing.path)
+        pointer = Pointer(
+            one_line(writing.title or read.name, _TITLE_CHARACTERS),
+            one_line(writing.hook or read.description, _HOOK_CHARACTERS),
+        )
+        edits = [FileEdit(writing.path, content, base=old.hash if old else "")]
+        raw = tree.index()
+        if raw is not None and (writing.title or writing.hook):
+            changed = index.with_pointer(raw, writing.path, pointer)
+            if changed != raw:
+                edits.append(FileEdit(INDEX, changed, base=sha256(raw)))
+        return Draft(edits=tuple(edits), pointers={writing.path: pointer})
+
+    return plan
+
+
+def plan_delete(path: str, base_hash: str | None) -> Plan:
+    """Return the plan of one removal."""
+
+    def plan(tree: Tree) -> Draft:
+        old = tree.read(path)
+        if old is None:
+            raise NothingThereError(path)
+        _check_base(path, base_hash, old)
+        return Draft(edits=(FileEdit(path, None, base=old.hash),))
+
+    return plan
+
+
+def _check_base(path: str, base_hash: str | None, old: MemoryFile | None) -> None:
+    found = old.hash if old else ""
+    if base_hash is not None and base_hash != found:
+        raise WrongBaseError(path, base_hash, found)
+
+
+def _content(
+    writing: Writing, old: MemoryFile | None, *, session: str, modified: str
+) -> bytes:
+    if writing.content is not None:
+        return writing.content.encode()
+    if old is None or old.header.damaged:
+        missing = [
+            name
+            for name in ("name", "description", "type", "body")
+            if getattr(writing, name) is None
+        ]
+        if missing:
+            raise IncompleteMemoryError(writing.path, f"it needs {', '.join(missing)}")
+        return document.new(
+            writing.name or "",
+            writing.description or "",
+            _type(writing),
+            writing.body or "",
+            session=session,
+            modified=modified,
+        )
+    fields = {"metadata.modified": modified}
+    if writing.name is not None:
+        fields["name"] = writing.name
+    if writing.description is not None:
+        fields["description"] = writing.description
+    if writing.type is not None:
+        fields["metadata.type"] = _type(writing).value
+    content = old.content
+    if writing.body is not None:
+        content = document.with_body(content, writing.body)
+    if content == old.content and all(
+        _same(old, name, value) for name, value in fields.items() if name != "metadata.modified"
+    ):
+        return content
+    return document.with_fields(content, fields)
+
+
+def _same(old: MemoryFile, field: str, value: str) -> bool:
+    header = old.header
+    known = {
+        "name": header.name,
+        "description": header.description,
+        "metadata.type": header.type.value if header.type else "",
+    }
+    return known[field] == value
+
+
+def _type(writing: Writing) -> MemoryType:
+    try:
+        return MemoryType(writing.type or "")
+    except ValueError as error:
+        known = ", ".join(kind.value for kind in MemoryType)
+        raise IncompleteMemoryError(writing.path, f"its type must be one of {known}") from error
