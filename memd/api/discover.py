@@ -44,9 +44,7 @@ def openrpc(rows: Sequence[Method[Any]]) -> dict[str, Any]:
                     for name, schema in taken.get("properties", {}).items()
                 ],
                 "result": {"name": "result", "schema": schemas[2 * number + 1]},
-                "errors": [
-                    {"code": error.code, "message": error.kind} for error in row.errors
-                ],
+                "errors": [{"code": error.code, "message": error.kind} for error in row.errors],
                 "x-permission": row.permission,
             }
         )
@@ -107,13 +105,15 @@ def _errors(errors: Iterable[type[MemdError]]) -> str:
         kinds.setdefault((error.code, error.kind), (error.retryable, words, error.hint))
     lines = [
         "## Errors\n",
-        "An error carries `code`, a sentence, and `data` with `kind`, `retryable`, `hint` and facts.\n",
+        "An error has `code`, a sentence, and `data` with `kind`, `retryable`, `hint` and facts.\n",
         "| code | kind | retryable | when |",
         "|---|---|---|---|",
     ]
     lines += [f"| {code} | {kind} | | {words} |" for code, kind, words in _STANDARD]
     lines += [
-        f"| {code} | `{kind}` | {'yes' if retryable else 'no'} | {words} {hint} |".replace("  ", " ")
+        f"| {code} | `{kind}` | {'yes' if retryable else 'no'} | {words} {hint} |".replace(
+            "  ", " "
+        )
         for (code, kind), (retryable, words, hint) in sorted(kinds.items())
         if code > 0
     ]

@@ -111,9 +111,7 @@ class HookMethod:
         return None
 
 
-async def _session_start(
-    services: Services, call: Call, payload: Payload
-) -> dict[str, Any] | None:
+async def _session_start(services: Services, call: Call, payload: Payload) -> dict[str, Any] | None:
     project = await services.store.project(payload.cwd, call.connection.caller.environment)
     if await services.store.client_loads_memory(project):
         return None

@@ -239,9 +239,7 @@ async def memory_list(services: Services, call: Call, params: ListMemories) -> L
     return Listed(
         memory_dir=found.memory_dir,
         memories=[_facts(header, services.clock.now()) for header in headers],
-        index=IndexFacts(
-            lines=found.index.lines, bytes=found.index.bytes, cut=found.index.cut
-        ),
+        index=IndexFacts(lines=found.index.lines, bytes=found.index.bytes, cut=found.index.cut),
         problems=list(found.problems),
     )
 

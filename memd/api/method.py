@@ -54,7 +54,7 @@ class Method(Generic[P]):
     errors: tuple[type[MemdError], ...] = ()
 
     async def answer(self, services: Services, call: Call, raw: dict[str, Any]) -> Any:
-        """Check the parameters and answer. Raises InvalidParamsError and what the handler raises."""
+        """Check the parameters and answer; raises InvalidParamsError or what the handler does."""
         try:
             params = msgspec.convert(raw, type=self.params, strict=True)
         except msgspec.ValidationError as error:

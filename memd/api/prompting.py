@@ -109,9 +109,7 @@ async def load_prompt(services: Services, call: Call, params: LoadPrompt) -> Loa
         enabled=loaded.enabled,
         reason=loaded.reason or None,
         memory_dir=loaded.memory_dir,
-        index=IndexFacts(
-            lines=loaded.index.lines, bytes=loaded.index.bytes, cut=loaded.index.cut
-        ),
+        index=IndexFacts(lines=loaded.index.lines, bytes=loaded.index.bytes, cut=loaded.index.cut),
         etag=loaded.etag,
         problems=[*project.problems, *problems],
     )

@@ -14,7 +14,6 @@ from memd.rpc.connection import Call
 from memd.state.jobs import Job
 from memd.store.project import NoProjectError
 
-
 R = TypeVar("R", bound=Result)
 
 

@@ -114,7 +114,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     dreaming = Dreams(store, dreams.DreamTable(database), clock)
     notes += await dreaming.recover()
     for note in notes:
-        ports.log.warn("recovered", detail=note)
+        ports.log.warning("recovered", detail=note)
     runners = Runners(store, extract, dreaming, hub)
     work = Jobs(table, clock, hub, runners.table(), on_unexpected=ports.log.unexpected)
     runners.jobs = work

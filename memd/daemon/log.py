@@ -41,7 +41,7 @@ class Log:
         """Write what happened, with its facts."""
         self._logger.info(event, **facts)
 
-    def warn(self, event: str, **facts: Any) -> None:
+    def warning(self, event: str, **facts: Any) -> None:
         """Write what somebody should look at."""
         self._logger.warning(event, **facts)
 
@@ -53,9 +53,7 @@ class Log:
         return fault
 
 
-def _scrub(
-    _logger: Any, _method: str, entry: MutableMapping[str, Any]
-) -> MutableMapping[str, Any]:
+def _scrub(_logger: Any, _method: str, entry: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     for key, value in entry.items():
         if isinstance(value, str) and key not in {"timestamp", "level"}:
             entry[key] = secrets.scrub(value)

@@ -33,7 +33,7 @@ def start(environ: Mapping[str, str]) -> int:
             settings, problems = Configuration(places.config).current()
             log = Log(level=settings.log.level)
             for problem in problems:
-                log.warn("settings", detail=problem)
+                log.warning("settings", detail=problem)
             with _listener(places, environ) as listener:
                 ports = Ports(places, environ, SystemClock(), log, listener)
                 anyio.run(partial(run, ports))

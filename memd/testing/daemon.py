@@ -1,0 +1,114 @@
+"""A daemon to test against: a real process or one in this process, with a HOME of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from memd.client.blocking import Client
+from memd.client.launch import wait_until_up
+from memd.core.clock import Clock
+from memd.core.places import Places, find
+from memd.daemon.app import Ports, daemon
+from memd.daemon.clock import SystemClock
+from memd.daemon.log import Log
+from memd.rpc.listener import make_listener
+
+_STOP_SECONDS = 70
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A throw-away HOME: its path, an environment that points there, and its places."""
+
+    path: str
+    environ: Mapping[str, str]
+    places: Places
+
+    def project(self, name: str = "project") -> str:
+        """Make a git project below the home and return its root."""
+        root = Path(self.path) / name
+        (root / ".git").mkdir(parents=True, exist_ok=True)
+        return str(root)
+
+
+@contextmanager
+def throw_away_home() -> Iterator[Home]:
+    """Make a HOME with short paths (a socket's path must fit) and remove it afterwards."""
+    with tempfile.TemporaryDirectory(prefix="memd-") as path:
+        environ = home_environ(path)
+        os.makedirs(f"{path}/run", mode=0o700)
+        yield Home(path=path, environ=environ, places=find(environ, path))
+
+
+def home_environ(home: str) -> dict[str, str]:
+    """Return an environment whose HOME and XDG places all lie below one directory."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+    coverage = {n: v for n, v in os.environ.items() if n.startswith("COVERAGE_")}
+    return (
+        kept
+        | coverage
+        | {
+            "HOME": home,
+            "XDG_RUNTIME_DIR": f"{home}/run",
+            "XDG_STATE_HOME": f"{home}/.local/state",
+            "XDG_CONFIG_HOME": f"{home}/.config",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+    )
+
+
+@contextmanager
+def daemon_process(home: Home, deadline: float = 30.0) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a real daemon process until the end of the block; its log is kept in the home."""
+    os.makedirs(home.places.state_dir, mode=0o700, exist_ok=True)
+    with open(home.places.log, "ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "memd", "serve"],
+            env=dict(home.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        wait_until_up(home.places, deadline)
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+
+
+@asynccontextmanager
+async def daemon_here(home: Home, clock: Clock | None = None) -> AsyncIterator[anyio.Event]:
+    """Run a daemon in this process and loop; the event is set once it is asked to stop."""
+    with _ports(home, clock or SystemClock()) as ports:
+        async with daemon(ports) as stop:
+            yield stop
+
+
+@contextmanager
+def _ports(home: Home, clock: Clock) -> Iterator[Ports]:
+    os.makedirs(home.places.state_dir, mode=0o700, exist_ok=True)
+    with (
+        open(home.places.log, "a", encoding="utf-8") as stream,
+        make_listener(home.places.socket) as listener,
+    ):
+        yield Ports(home.places, home.environ, clock, Log(stream), listener)
+
+
+def client(home: Home, name: str = "test") -> Client:
+    """Return a blocking client of the home's daemon."""
+    return Client(home.places.socket, name=name, environment={})

@@ -1,0 +1,259 @@
+"""The main job on two sample conversations, in plain view (``make demo``).
+
+A throw-away HOME, a real daemon on its own socket, no key. Every line that shows something comes
+from the daemon's answers; each check compares an answer with what must hold. Ends by itself.
+"""
+
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from memd.client.blocking import Client, RemoteError
+from memd.testing import samples
+from memd.testing.daemon import Home, client, daemon_process, throw_away_home
+
+_WIDTH = 100
+_WRITES = 10
+_PROMPTS = (
+    "Can I mock the database in the new ingest tests?",
+    "When can I merge my pull request to main this week?",
+    "Explain how useEffect works in this component",
+    "thanks, looks good",
+)
+
+
+class Demo:
+    """What was shown and what was checked, in order."""
+
+    def __init__(self, client: Client, home: Home) -> None:
+        self.client = client
+        self.home = home
+        self.cwd = home.project("ingest-service")
+        self.checks: list[tuple[str, bool]] = []
+
+    def call(self, method: str, **params: Any) -> Any:
+        """Ask the daemon about this project."""
+        return self.client.call(method, {"cwd": self.cwd, **params})
+
+    def check(self, sentence: str, holds: object) -> None:
+        """Note whether something holds and say so."""
+        self.checks.append((sentence, bool(holds)))
+        print(f"   {'ok ' if holds else 'NO '} {sentence}")
+
+    def show(self, text: str, limit: int = 12) -> None:
+        """Print a text of the daemon's, indented and cut to some lines."""
+        lines = text.rstrip().splitlines()
+        for line in lines[:limit]:
+            print("   | " + textwrap.shorten(line, _WIDTH, placeholder=" …"))
+        if len(lines) > limit:
+            print(f"   | … {len(lines) - limit} more lines")
+
+
+def main() -> int:
+    """Run the demo; 0 when every check held."""
+    with throw_away_home() as home, daemon_process(home), client(home, "demo") as connection:
+        demo = Demo(connection, home)
+        for title, step in _STEPS:
+            print(f"\n== {title}")
+            step(demo)
+        failed = [sentence for sentence, holds in demo.checks if not holds]
+    print(f"\n{len(demo.checks)} checks, {len(failed)} failed.")
+    for sentence in failed:
+        print(f"   failed: {sentence}")
+    if not failed:
+        print(_SUMMARY)
+    return 1 if failed else 0
+
+
+def _start(demo: Demo) -> None:
+    hello = demo.client.call("hello", {"client": "demo"})
+    status = demo.client.call("status", {})
+    print(f"   {hello['name']} {hello['version']}, pid {hello['pid']}, on {status['socket']}")
+    empty = demo.call("memory.list")
+    print(f"   {len(empty['memories'])} memories in {empty['memory_dir']}")
+    demo.check("a fresh project has no memory", not empty["memories"])
+
+
+def _extract(demo: Demo) -> None:
+    for number, name in enumerate(samples.NAMES, start=1):
+        session = f"session-{number}"
+        transcript = samples.place(demo.home.path, demo.cwd, session)
+        samples.write(name, transcript, cwd=demo.cwd, session=session)
+        done = demo.call("extract", session_id=session, transcript_path=transcript, wait=True)
+        print(
+            f"   {name}: {done['status']} by the {done['engine']} extractor, "
+            f"saved {done['saved']}, updated {done['updated']}, refused {done['refused']}"
+        )
+    demo.check("the conversation with a secret had something refused", done["refused"] >= 1)
+    again = demo.call(
+        "extract",
+        session_id="session-1",
+        wait=True,
+        transcript_path=samples.place(demo.home.path, demo.cwd, "session-1"),
+    )
+    demo.check("reading the first one again finds nothing new", not again["saved"])
+
+
+def _files(demo: Demo) -> None:
+    listed = demo.call("memory.list")
+    bodies = []
+    for memory in listed["memories"]:
+        read = demo.call("memory.read", path=memory["path"])
+        bodies.append(read["content"])
+        print(f"   [{memory['type']}] {memory['path']}: {memory['description']}")
+    demo.show(bodies[-1], 16)
+    everything = "\n".join(bodies)
+    types = {memory["type"] for memory in listed["memories"]}
+    demo.check("all four types were found", types == {"user", "feedback", "project", "reference"})
+    demo.check("the merge freeze has an absolute date", "2026-" in everything)
+    demo.check("the secret is nowhere", samples.secret() not in everything)
+    demo.check("what tool output asked to remember is nowhere", "deploy key" not in everything)
+    demo.check("the folder structure was not saved", "src/handlers" not in everything)
+
+
+def _prompt(demo: Demo) -> None:
+    loaded = demo.call("load_prompt", session_id="session-3")
+    index = loaded["prompt"].split("\n- [", 1)
+    demo.show(loaded["prompt"], 6)
+    demo.show("- [" + index[-1] if len(index) > 1 else "", 12)
+    print(f"   {len(loaded['prompt'])} characters, index {loaded['index']}, etag {loaded['etag']}")
+    again = demo.call("load_prompt", session_id="session-4")
+    demo.check("the same inputs give the same bytes", again["prompt"] == loaded["prompt"])
+    demo.check(
+        "every memory has its line in the index",
+        loaded["index"]["lines"] >= len(demo.call("memory.list")["memories"]),
+    )
+
+
+def _prefetch(demo: Demo) -> None:
+    found = []
+    for query in _PROMPTS:
+        answer = demo.call("prefetch", session_id="session-3", query=query)
+        names = [memory["name"] for memory in answer["memories"]]
+        found.append(names)
+        print(f"   «{query}» → {names or answer['skipped'] or 'nothing'} ({answer['strategy']})")
+    demo.check("a question about tests brings the test policy", any("test" in n for n in found[0]))
+    demo.check(
+        "a question about merging brings the freeze",
+        any("merge" in n or "freez" in n for n in found[1]),
+    )
+    demo.check("small talk brings nothing", not found[3])
+    again = demo.call("prefetch", session_id="session-3", query=_PROMPTS[0])
+    demo.check(
+        "a memory comes once per session",
+        not {m["name"] for m in again["memories"]} & set(found[0]),
+    )
+
+
+def _two_clients(demo: Demo) -> None:
+    before = len(demo.call("memory.list")["memories"])
+    acknowledged: list[str] = []
+
+    def write(who: str) -> None:
+        with client(demo.home, who) as own:
+            for number in range(_WRITES):
+                answer = own.call(
+                    "memory.write",
+                    {
+                        "cwd": demo.cwd,
+                        "path": f"{who}_{number}.md",
+                        "name": f"{who}-note-{number}",
+                        "description": f"Note {number} of {who}",
+                        "type": "project",
+                        "body": f"{who} learnt thing number {number} while working alone.",
+                    },
+                )
+                acknowledged.append(answer["path"])
+
+    threads = [threading.Thread(target=write, args=(who,)) for who in ("alice", "editor")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    listed = demo.call("memory.list")
+    kept = {memory["path"] for memory in listed["memories"]}
+    print(
+        f"   {len(acknowledged)} writes acknowledged, {len(kept) - before} kept, "
+        f"{listed['index']['lines']} lines in the index"
+    )
+    demo.check("every acknowledged write is kept", set(acknowledged) <= kept)
+    refused = ""
+    try:
+        demo.call(
+            "memory.write",
+            path="user_key.md",
+            name="key",
+            type="user",
+            description="a key",
+            body=f"my key is {samples.secret()}",
+        )
+    except RemoteError as error:
+        refused = str(error)
+        print(f"   a write with a secret: {refused}")
+    demo.check(
+        "a secret is refused, and the refusal does not show it",
+        refused and samples.secret() not in refused,
+    )
+
+
+def _dream(demo: Demo) -> None:
+    twin = demo.call("memory.read", path="alice_0.md")
+    demo.call(
+        "memory.write",
+        path="alice_copy.md",
+        name="alice-copy",
+        type="project",
+        description="The same once more",
+        body="alice learnt thing number 0 while working alone.",
+    )
+    before = _state(demo)
+    report = demo.call("dream", force=True, wait=True)
+    print(f"   {report['status']}: merged {report['merged']}, removed {report['removed']}")
+    demo.check("the duplicate was merged", report["merged"])
+    after = _state(demo)
+    for change in demo.call("memory.history", limit=4)["changes"]:
+        files = ", ".join(f"{file['action']} {file['path']}" for file in change["files"])
+        print(f"   {change['id']} by {change['actor']}: {files}")
+    diffs = demo.call("memory.diff", change=report["change"])["files"]
+    demo.show("\n".join(part["diff"] for part in diffs), 10)
+    undone = demo.call("memory.undo", change=report["change"])
+    print(f"   undo: {undone}")
+    demo.check("undo restored every byte and every time", _state(demo) == before != after)
+    demo.check(
+        "the older twin was never touched",
+        demo.call("memory.read", path="alice_0.md")["content"] == twin["content"],
+    )
+
+
+def _stop(demo: Demo) -> None:
+    for check in demo.call("doctor")["checks"]:
+        print(f"   {check['state']:8}{check['name']}: {check['detail']}")
+    stopping = demo.client.call("shutdown", {})
+    demo.check("the daemon drains and ends", stopping["stopping"])
+
+
+def _state(demo: Demo) -> list[tuple[str, str, str]]:
+    found = []
+    for memory in demo.call("memory.list")["memories"]:
+        read = demo.call("memory.read", path=memory["path"])
+        found.append((read["path"], read["hash"], read["mtime"]))
+    return sorted(found)
+
+
+_STEPS: Sequence[tuple[str, Callable[[Demo], None]]] = (
+    ("A daemon starts on a fresh home", _start),
+    ("Two conversations are read for what is worth keeping", _extract),
+    ("What lies on the disk now", _files),
+    ("The memory section of a system prompt", _prompt),
+    ("The memories that matter for a prompt", _prefetch),
+    ("Two clients write into one project at the same time", _two_clients),
+    ("A dream tightens the store, history shows it, undo takes it back", _dream),
+    ("The daemon checks itself and stops", _stop),
+)
+_SUMMARY = """Checked: extraction keeps what was worth keeping and refuses the rest; the prompt is stable;
+prefetch is right or silent; two clients lose nothing; a dream can be taken back to the byte."""
+
+if __name__ == "__main__":
+    sys.exit(main())
