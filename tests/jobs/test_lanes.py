@@ -1,0 +1,140 @@
+"""Whose turn it is."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.jobs.lanes import Lanes, Ticket
+
+
+def test_one_lane_one_job() -> None:
+    """Jobs of one lane wait for each other; another lane's job starts beside them."""
+    lanes = Lanes(2)
+    for job, lane in (("j1", "a"), ("j2", "a"), ("j3", "b"), ("j4", "c")):
+        lanes.put(Ticket(job, "extract", lane, job))
+    started = []
+    while (ticket := lanes.next()) is not None:
+        lanes.start(ticket.job)
+        started.append(ticket.job)
+    assert started == ["j1", "j3"]
+    assert lanes.running("j1")
+    lanes.remove("j1")
+    second = lanes.next()
+    assert second is not None
+    assert second.job == "j2"
+    assert len(lanes) == 3
+    assert "j1" not in lanes
+    assert [ticket.job for ticket in lanes] == ["j2", "j3", "j4"]
+
+
+def test_a_held_job_lets_others_pass_and_keeps_its_place() -> None:
+    """A job that waits to be tried again blocks nobody, and comes first once released."""
+    lanes = Lanes(1)
+    lanes.put(Ticket("j1", "extract", "a", "s1"))
+    lanes.put(Ticket("j2", "extract", "a", "s2"))
+    lanes.start("j1")
+    lanes.hold("j1")
+    passing = lanes.next()
+    assert passing is not None
+    assert passing.job == "j2"
+    lanes.release("j1")
+    first = lanes.next()
+    assert first is not None
+    assert first.job == "j1"
+
+
+def test_only_the_same_session_is_replaced() -> None:
+    """A newer request replaces a waiting one of its kind, lane and session, never a running one."""
+    lanes = Lanes(1)
+    lanes.put(Ticket("j1", "extract", "a", "s1"))
+    assert lanes.waiting("extract", "a", "s1") == "j1"
+    for other in (("dream", "a", "s1"), ("extract", "b", "s1"), ("extract", "a", "s2")):
+        assert lanes.waiting(*other) is None
+    lanes.start("j1")
+    assert lanes.waiting("extract", "a", "s1") is None
+    lanes.hold("j1")
+    assert lanes.waiting("extract", "a", "s1") == "j1"
+
+
+_ACTIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["submit", "submit", "start", "end", "hold", "release"]),
+        st.integers(0, 4),
+        st.integers(0, 2),
+    ),
+    max_size=60,
+)
+
+
+class _Model:
+    """The lanes beside a plain account of what they must hold."""
+
+    def __init__(self, at_once: int) -> None:
+        self.lanes = Lanes(at_once)
+        self.at_once = at_once
+        self.newest: dict[str, int] = {}  # job -> the number of the request that it carries
+        self.owed: dict[tuple[str, str], int] = {}  # (lane, session) -> its newest request
+        self.done: dict[tuple[str, str], int] = {}
+        self.tickets: dict[str, Ticket] = {}
+        self.held: list[str] = []
+        self.running: list[str] = []
+
+    def submit(self, number: int, key: tuple[str, str]) -> None:
+        job = self.lanes.waiting("extract", *key)
+        if job is None:
+            job = f"j{number}"
+            self.tickets[job] = Ticket(job, "extract", *key)
+            self.lanes.put(self.tickets[job])
+        assert (self.tickets[job].lane, self.tickets[job].session) == key
+        self.newest[job] = number
+        self.owed[key] = number
+
+    def start(self) -> None:
+        ticket = self.lanes.next()
+        busy = {self.tickets[job].lane for job in self.running}
+        away = {*self.running, *self.held}
+        free = [job for job in self.tickets if job not in away]
+        free = [job for job in free if self.tickets[job].lane not in busy]
+        if len(self.running) >= self.at_once or not free:
+            assert ticket is None
+            return
+        assert ticket is not None
+        assert ticket.job == free[0]  # the oldest that may
+        self.lanes.start(ticket.job)
+        self.running.append(ticket.job)
+
+    def end(self) -> None:
+        if self.running:
+            job = self.running.pop(0)
+            self.lanes.remove(job)
+            ticket = self.tickets.pop(job)
+            self.done[ticket.lane, ticket.session] = self.newest.pop(job)
+
+    def hold(self) -> None:
+        if self.running:
+            self.held.append(self.running.pop())
+            self.lanes.hold(self.held[-1])
+
+    def release(self) -> None:
+        if self.held:
+            self.lanes.release(self.held.pop())
+
+
+@settings(max_examples=150, deadline=None)
+@given(_ACTIONS, st.integers(1, 3))
+def test_any_interleaving_keeps_the_rules(
+    actions: list[tuple[str, int, int]], at_once: int
+) -> None:
+    """No overlap, no more than the bound, oldest first, and every session's newest is done."""
+    model = _Model(at_once)
+    plain = {"start": model.start, "end": model.end, "hold": model.hold, "release": model.release}
+    for number, (action, session, lane) in enumerate(actions):
+        if action == "submit":
+            model.submit(number, (f"lane{lane}", f"s{session}"))
+        else:
+            plain[action]()
+    while model.tickets:
+        model.release()
+        model.start()
+        model.end()
+    assert model.done == model.owed
+    assert len(model.lanes) == 0

@@ -1,0 +1,136 @@
+"""The rows of background jobs."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.core.values import JobEnd
+from memd.state import jobs
+from memd.state.database import Database, open_database
+from memd.state.jobs import ATTEMPTS, JobNotFoundError, JobState, JobTable, NewJob
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """Open a state file with the tables of jobs alone."""
+    opened = open_database(str(tmp_path / "state.db"), [jobs.SCHEMA])
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def table(database: Database) -> JobTable:
+    """Return the rows of that state file."""
+    return JobTable(database)
+
+
+def _new(session: str = "s", lane: str = "/m") -> NewJob:
+    return NewJob("extract", lane, lane, session, {"session": session})
+
+
+def test_a_job_goes_from_accepted_to_its_end(table: JobTable) -> None:
+    """A row tells each stage of a job, and forgets what was asked when it ends."""
+    job = table.add(_new(), 10.0)
+    assert table.get(job).state is JobState.QUEUED
+    assert not table.get(job).over
+    running = table.start(job, 11.0)
+    assert (running.state, running.attempts, running.started) == (JobState.RUNNING, 1, 11.0)
+    assert running.request == {"session": "s"}
+    ended = table.finish(job, JobState.COMPLETED, 12.0, phase="done", result={"saved": []})
+    assert ended.over
+    assert (ended.state, ended.phase, ended.result) == (JobState.COMPLETED, "done", {"saved": []})
+    assert (ended.ended, ended.request) == (12.0, {})
+
+
+def test_rows_outlive_the_process(table: JobTable, database: Database) -> None:
+    """What was queued or running when the process died is queued at the next start, in order."""
+    first, second, third = (table.add(_new(name), 1.0) for name in "abc")
+    table.start(second, 2.0)
+    table.finish(third, JobState.FAILED, 3.0, error={"kind": "x", "message": "y"})
+    left = JobTable(database).take_up(4.0)
+    assert [job.id for job in left] == [first, second]
+    assert left[1].state is JobState.QUEUED
+    assert left[1].request == {"session": "b"}
+    assert table.get(third).error == {"kind": "x", "message": "y"}
+
+
+def test_a_job_that_keeps_killing_the_daemon_is_given_up(table: JobTable) -> None:
+    """A job that was running at every one of its attempts' ends has failed for good."""
+    job = table.add(_new(), 1.0)
+    for _ in range(ATTEMPTS):
+        assert [left.id for left in table.take_up(2.0)] == [job]
+        table.start(job, 2.0)
+    assert table.take_up(3.0) == ()
+    given_up = table.get(job)
+    assert given_up.state is JobState.FAILED
+    assert given_up.error is not None
+    assert given_up.error["kind"] == "gave_up"
+
+
+def test_a_stop_of_the_daemon_costs_no_attempt(table: JobTable) -> None:
+    """A job put back without an error may be tried as often as before."""
+    job = table.add(_new(), 1.0)
+    table.start(job, 2.0)
+    table.requeue(job, None)
+    assert (table.get(job).state, table.get(job).attempts) == (JobState.QUEUED, 0)
+    table.start(job, 2.0)
+    table.requeue(job, {"kind": "busy", "message": "later"})
+    assert table.get(job).attempts == 1
+    assert table.get(job).error == {"kind": "busy", "message": "later"}
+
+
+def test_a_newer_request_takes_the_place_of_a_queued_one(table: JobTable) -> None:
+    """Only a queued job takes a newer request, and starts its attempts anew."""
+    job = table.add(_new(), 1.0)
+    table.start(job, 2.0)
+    table.replace(job, {"n": 1})
+    assert table.get(job).request == {"session": "s"}
+    table.requeue(job, {"kind": "busy", "message": "later"})
+    table.replace(job, {"n": 2})
+    assert (table.get(job).request, table.get(job).attempts) == ({"n": 2}, 0)
+
+
+def test_the_end_inside_a_change_stands(table: JobTable, database: Database) -> None:
+    """A job that its own change completed stays so, and only takes the fuller result."""
+    job = table.add(_new(), 1.0)
+    table.start(job, 2.0)
+    with database.transaction() as cursor:
+        jobs.end(cursor, JobEnd(job, "completed", json.dumps({"saved": ["a.md"]})), 3.0)
+        jobs.end(cursor, JobEnd(job, "failed", "{}"), 4.0)
+    assert table.get(job).result == {"saved": ["a.md"]}
+    assert table.get(job).ended == 3.0
+    assert table.finish(job, JobState.KILLED, 5.0).state is JobState.COMPLETED
+    fuller = table.finish(job, JobState.COMPLETED, 5.0, result={"change": "c1"})
+    assert (fuller.result, fuller.ended) == ({"change": "c1"}, 3.0)
+    assert table.take_up(6.0) == ()
+
+
+@pytest.mark.parametrize("job", ["", "j", "x1", "j1x", "j-1", "j٣", "j99", "j" + "9" * 40])
+def test_an_unknown_id_is_told_as_such(table: JobTable, job: str) -> None:
+    """An id that names no job is not found, whatever it looks like."""
+    with pytest.raises(JobNotFoundError) as caught:
+        table.get(job)
+    assert caught.value.facts == {"job": job}
+
+
+def test_the_list_is_newest_first_and_by_directory(table: JobTable) -> None:
+    """Jobs are listed newest first, at most as many as asked for, of one directory if given."""
+    ids = [table.add(_new(lane=lane), 1.0) for lane in ("/a", "/b", "/a")]
+    assert [job.id for job in table.list()] == ids[::-1]
+    assert [job.id for job in table.list("/a")] == [ids[2], ids[0]]
+    assert [job.id for job in table.list(limit=1)] == [ids[2]]
+
+
+def test_old_ends_are_forgotten(table: JobTable) -> None:
+    """Ended jobs stay for a bounded number of later jobs; unfinished ones stay for ever."""
+    waiting, ended = table.add(_new("w"), 1.0), table.add(_new("e"), 1.0)
+    table.finish(ended, JobState.KILLED, 1.0)
+    for _ in range(jobs.KEPT_ROWS):
+        last = table.add(_new(), 1.0)
+    assert len(table.take_up(2.0)) == jobs.KEPT_ROWS + 1
+    assert table.get(waiting).state is JobState.QUEUED
+    assert table.get(last).state is JobState.QUEUED
+    with pytest.raises(JobNotFoundError):
+        table.get(ended)
