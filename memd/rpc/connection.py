@@ -1,0 +1,123 @@
+"""What a handler sees of the other end: the connection, and the call it answers.
+
+A connection is state and a queue of bytes to send; it awaits nothing. ``rpc/session.py`` moves the
+bytes. Everything here is called on the event loop only.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from memd.core import limits
+from memd.core.events import Event
+from memd.core.values import Caller
+from memd.rpc.conversation import RequestId, Token
+from memd.rpc.framing import Framing, encode
+
+EVERY_DIRECTORY = None
+
+
+class Outbox:
+    """Frames waiting to be sent, bounded in bytes; what is being sent counts until it is gone."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._frames: deque[bytes] = deque()
+        self._wake = wake
+        self.bytes = 0
+
+    def put(self, frame: bytes) -> bool:
+        """Queue a frame and return true; false where it does not fit any more."""
+        if self.bytes + len(frame) > limits.REPLY_QUEUE_BYTES:
+            return False
+        self._frames.append(frame)
+        self.bytes += len(frame)
+        self._wake()
+        return True
+
+    def drain(self) -> Iterator[bytes]:
+        """Yield the frames in order; each counts until the next one is asked for."""
+        while self._frames:
+            frame = self._frames.popleft()
+            yield frame
+            self.bytes -= len(frame)
+
+
+class Connection:
+    """One peer. ``caller`` says who it is; ``hello`` replaces it with what the client tells.
+
+    ``wake`` is called when there is something to send, ``drop`` when the peer reads too slowly:
+    then nothing more is queued and the connection ends.
+    """
+
+    def __init__(self, caller: Caller, wake: Callable[[], None], drop: Callable[[], None]) -> None:
+        self.caller = caller
+        self.framing = Framing.UNKNOWN
+        self.dropped = False
+        self.outbox = Outbox(wake)
+        self._drop = drop
+        self._topics: dict[str, set[str | None]] = {}
+
+    def subscribe(self, topics: Collection[str], directory: str | None = EVERY_DIRECTORY) -> None:
+        """Send events of these topics from now on, of one memory directory or of all."""
+        for topic in topics:
+            self._topics.setdefault(topic, set()).add(directory)
+
+    def unsubscribe(self, topics: Collection[str], directory: str | None = EVERY_DIRECTORY) -> None:
+        """Send no more events of these topics: of one directory, or none at all."""
+        for topic in topics:
+            if directory is EVERY_DIRECTORY:
+                self._topics.pop(topic, None)
+            else:
+                self._topics.get(topic, set()).discard(directory)
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics that some event could be sent for."""
+        return frozenset(topic for topic, directories in self._topics.items() if directories)
+
+    def wants(self, event: Event) -> bool:
+        """Return whether the client subscribed to this event."""
+        directories = self._topics.get(event.topic, set())
+        return EVERY_DIRECTORY in directories or event.directory in directories
+
+    def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Queue a notification; never blocks. Raises what msgspec raises for foreign values."""
+        self.send(msgspec.json.encode({"jsonrpc": "2.0", "method": method, "params": params}))
+
+    def send(self, body: bytes) -> None:
+        """Queue one JSON text in the peer's framing; a peer that cannot keep up is dropped."""
+        if not self.dropped and not self.outbox.put(encode(self.framing, body)):
+            self.dropped = True
+            self._drop()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request as its handler sees it."""
+
+    connection: Connection
+    request_id: RequestId = None
+    token: Token | None = None
+
+    async def progress(self, value: Mapping[str, Any]) -> None:
+        """Report progress on the token that the client gave; without one this does nothing."""
+        if self.token is not None:
+            self.connection.notify(*self.token.notification(value))
+
+
+Handler = Callable[[Call, dict[str, Any]], Awaitable[Any]]
+
+
+class ServerLog(Protocol):
+    """Where the server says what happened; the daemon brings the real log."""
+
+    def unexpected(self, error: BaseException) -> str:
+        """Log an exception with its traceback and return the id it can be found under."""
+        ...
+
+    def note(self, event: str, **facts: str | float | bool | None) -> None:
+        """Log one thing that happened, with facts but never with what a client sent."""
+        ...

@@ -1,0 +1,208 @@
+"""One connection's JSON-RPC 2.0 as values: frames in, work and answers out.
+
+Rules of this file
+- A frame becomes ``Work`` (one item, or a batch's items in order), a ``Cancel``, or nothing. An
+  item is a ``Request`` to run or a ``Refusal`` to send; every bad item of a batch gets its own.
+- An id is a string, a number or null. A number stands for itself however it is written (1 and 1.0
+  are one id, echoed as it came). Null ids are answered but cannot be cancelled.
+- An id is taken from its request until ``finish``; using it again in between is an error, since
+  nobody could tell the two answers apart.
+- ``jsonrpc`` must be "2.0". Other members of the envelope than the standard ones are let through
+  (``_meta``, ``trace``). ``params`` may be left out, null or ``[]``: all mean no parameters; other
+  arrays are refused, because every method takes its parameters by name.
+- At most ``limits.REQUESTS_IN_FLIGHT`` pieces of work run at once; what exceeds it is refused with
+  1004 rather than left waiting, so that a cancellation behind it is always read. A batch is one
+  piece: its items run one after another.
+- What a client answers (it was never asked) and unknown ``$/`` notifications are dropped.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memd.core import limits
+from memd.core.errors import MemdError
+from memd.rpc import strict_json
+from memd.rpc.errors import BusyError, InvalidRequestError, ParamsShapeError, TooLargeError
+
+RequestId = str | int | float | None
+_CANCELS = {"$/cancelRequest": "id", "notifications/cancelled": "requestId"}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What a client wants progress reported under; ``mcp`` says whose convention it used."""
+
+    value: str | int
+    mcp: bool
+
+    def notification(self, value: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Return the method and the parameters that report progress on this token."""
+        if self.mcp:
+            return "notifications/progress", {"progressToken": self.value, **value}
+        return "$/progress", {"token": self.value, "value": dict(value)}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call to run. ``answered`` is false for a notification: it gets no answer at all."""
+
+    method: str
+    params: dict[str, Any] = field(default_factory=dict)
+    id: RequestId = None
+    answered: bool = True
+    token: Token | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer that is known at once: this error, under this id."""
+
+    id: RequestId
+    error: MemdError
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one frame asks for. The answers of a batch make one array."""
+
+    items: tuple[Request | Refusal, ...]
+    batch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """The client no longer wants the answer to this request."""
+
+    id: RequestId
+
+
+Event = Work | Cancel
+
+
+class Conversation:
+    """The state between frames: which ids are taken and how much runs."""
+
+    def __init__(self) -> None:
+        self._taken: set[RequestId] = set()
+        self.in_flight = 0
+
+    def receive(self, frame: bytes) -> list[Event]:
+        """Take one frame and return what it asks for; never raises."""
+        try:
+            message = strict_json.decode(frame)
+        except strict_json.NotJsonError as error:
+            return [Work((Refusal(None, error),))]
+        if not isinstance(message, list):
+            return self._admit(self._read(message), batch=False)
+        if not message:
+            return [Work((Refusal(None, InvalidRequestError("the batch is empty")),))]
+        if len(message) > limits.BATCH_ITEMS:
+            too_large = TooLargeError("a batch", limits.BATCH_ITEMS, "items")
+            return [Work((Refusal(None, too_large),))]
+        return self._admit([event for item in message for event in self._read(item)], batch=True)
+
+    def finish(self, work: Work) -> None:
+        """Give back the ids of work that ``receive`` returned, before its answer is sent."""
+        requests = [item for item in work.items if isinstance(item, Request)]
+        if requests:
+            self.in_flight -= 1
+            self._taken.difference_update(item.id for item in requests)
+
+    def _admit(self, events: list[Request | Refusal | Cancel], *, batch: bool) -> list[Event]:
+        """Put the items of one frame together and count them, or refuse them all as too many."""
+        cancels: list[Event] = [event for event in events if isinstance(event, Cancel)]
+        items = tuple(event for event in events if not isinstance(event, Cancel))
+        if any(isinstance(item, Request) for item in items):
+            if self.in_flight >= limits.REQUESTS_IN_FLIGHT:
+                items = self._refuse_all(items)
+            else:
+                self.in_flight += 1
+        return [*cancels, Work(items, batch)] if items else cancels
+
+    def _refuse_all(self, items: tuple[Request | Refusal, ...]) -> tuple[Request | Refusal, ...]:
+        error = BusyError("requests in flight per connection", limits.REQUESTS_IN_FLIGHT)
+        refused: list[Request | Refusal] = []
+        for item in items:
+            if isinstance(item, Refusal):
+                refused.append(item)
+                continue
+            self._taken.discard(item.id)
+            if item.answered:
+                refused.append(Refusal(item.id, error))
+        return tuple(refused)
+
+    def _read(self, message: Any) -> list[Request | Refusal | Cancel]:
+        """Return what one object asks for; empty for what is to be dropped."""
+        if not isinstance(message, dict):
+            return [Refusal(None, InvalidRequestError("it is not an object"))]
+        if "method" not in message and ("result" in message or "error" in message):
+            return []
+        problem = _envelope_problem(message)
+        if problem:
+            request_id = message.get("id")
+            known = request_id if _is_id(request_id) else None
+            return [Refusal(known, InvalidRequestError(problem))]
+        return self._request(message) if "id" in message else self._notification(message)
+
+    def _notification(self, message: dict[str, Any]) -> list[Request | Refusal | Cancel]:
+        method: str = message["method"]
+        if method in _CANCELS:
+            return _cancel(method, message.get("params"))
+        return [] if method.startswith("$/") else self._request(message)
+
+    def _request(self, message: dict[str, Any]) -> list[Request | Refusal | Cancel]:
+        answered = "id" in message
+        method, request_id = message["method"], message.get("id")
+        params = message.get("params") or {}
+        token: Token | None = None
+        if isinstance(params, dict):
+            problem, token = _take_token(params)
+        else:
+            problem = "parameters go by name, not by position"
+        if problem:
+            error = ParamsShapeError(method, problem)
+            return [Refusal(request_id, error)] if answered else []
+        if request_id is not None:
+            if request_id in self._taken:
+                cause = "a request with this id is still in flight"
+                return [Refusal(request_id, InvalidRequestError(cause))]
+            self._taken.add(request_id)
+        return [Request(method, params, request_id, answered, token)]
+
+
+def _is_id(value: Any) -> bool:
+    return value is None or (isinstance(value, str | int | float) and not isinstance(value, bool))
+
+
+def _envelope_problem(message: dict[str, Any]) -> str:
+    """Return what is wrong with the standard members, in words; empty for nothing."""
+    if not _is_id(message.get("id")):
+        return "the id is no string, number or null"
+    if message.get("jsonrpc") != "2.0":
+        return 'jsonrpc is not "2.0"'
+    if not isinstance(message.get("method"), str):
+        return "method is not a string"
+    params = message.get("params")
+    if params is not None and not isinstance(params, dict | list):
+        return "params is no object"
+    return ""
+
+
+def _cancel(method: str, params: Any) -> list[Request | Refusal | Cancel]:
+    wanted = params.get(_CANCELS[method]) if isinstance(params, dict) else None
+    return [Cancel(wanted)] if wanted is not None and _is_id(wanted) else []
+
+
+def _take_token(params: dict[str, Any]) -> tuple[str, Token | None]:
+    """Take a progress token and ``_meta`` out of parameters; return a problem and the token."""
+    meta = params.pop("_meta", None)
+    found = meta.get("progressToken") if isinstance(meta, dict) else None
+    mcp = found is not None
+    lsp = params.pop("workDoneToken", None)
+    value = lsp if lsp is not None else found
+    if value is None:
+        return "", None
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        return "a progress token is a string or a whole number", None
+    return "", Token(value, mcp and lsp is None)

@@ -1,0 +1,114 @@
+"""The door of jsonrpcserver, and the edge where every failure of a handler becomes an answer.
+
+jsonrpcserver finds the method and binds the arguments; the parser, the envelope, batches and limits
+before it are ours (facts: its own refuse whole batches and unknown members, echo NaN, and show the
+text of exceptions). It does not *run* handlers either: it would do so in tasks of its own
+(``asyncio.gather``), where anyio's cancel scopes and shields do not reach, so that a cancelled
+request could leave a lock while its thread still writes. What it calls here only returns the bound
+handler, which then runs in the task that asked.
+
+This is one of the three places of the program that catch every exception.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+from jsonrpcserver import Result, Success, dispatch_to_serializable
+
+from memd.core import limits
+from memd.core.errors import MemdError
+from memd.rpc.connection import Call, Handler, ServerLog
+from memd.rpc.conversation import Request
+from memd.rpc.errors import InternalError, TooLargeError, UnknownMethodError, error_reply
+
+T = TypeVar("T")
+_RESULT, _BYTES = "a result", "bytes"
+# More would overflow an empty reply queue: an error serves the client better than a lost line.
+_RESULT_BYTES = limits.REPLY_QUEUE_BYTES - limits.HEADER_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A handler with its parameters, not running yet."""
+
+    handler: Handler
+    params: dict[str, Any]
+
+
+class Dispatcher:
+    """Answers requests from a table of handlers."""
+
+    def __init__(self, handlers: Mapping[str, Handler], log: ServerLog) -> None:
+        self._methods = {name: _binder(handler) for name, handler in handlers.items()}
+        self._log = log
+
+    async def answer(self, request: Request, call: Call) -> bytes:
+        """Run one request and return its answer as JSON, empty for a notification.
+
+        Cancellation passes through; every other failure is an answer.
+        """
+        bound = self._bind(request, call)
+        if isinstance(bound, MemdError):
+            outcome: bytes | MemdError = bound
+        else:
+            outcome = await contain(self._log, lambda: _run(bound, request, call))
+        if not request.answered:
+            return b""
+        return outcome if isinstance(outcome, bytes) else refusal(request.id, outcome)
+
+    def _bind(self, request: Request, call: Call) -> _Bound | MemdError:
+        message = {"jsonrpc": "2.0", "method": request.method, "params": request.params, "id": 0}
+        found: Any = dispatch_to_serializable(
+            message,  # parsed already: the deserializer is the identity
+            self._methods,
+            context=call,
+            deserializer=_as_it_is,
+            validator=_as_it_is,
+        )
+        bound = found.get("result")
+        return bound if isinstance(bound, _Bound) else UnknownMethodError(request.method)
+
+
+async def contain(log: ServerLog, work: Callable[[], Awaitable[T]]) -> T | MemdError:
+    """Await some work and return its result, or the failure as a value.
+
+    An unexpected exception goes to the log; what is returned names only the id it has there.
+    """
+    try:
+        return await work()
+    except Exception as error:  # noqa: BLE001 - the dispatch edge: no failure goes further
+        failure = _only(error)
+        return failure if isinstance(failure, MemdError) else InternalError(log.unexpected(error))
+
+
+def refusal(request_id: Any, error: MemdError) -> bytes:
+    """Return an answer that says an error, as JSON."""
+    return msgspec.json.encode(error_reply(request_id, error))
+
+
+async def _run(bound: _Bound, request: Request, call: Call) -> bytes:
+    result = await bound.handler(call, bound.params)
+    body = msgspec.json.encode({"jsonrpc": "2.0", "id": request.id, "result": result})
+    if len(body) > _RESULT_BYTES:
+        raise TooLargeError(_RESULT, _RESULT_BYTES, _BYTES)
+    return body
+
+
+def _binder(handler: Handler) -> Callable[..., Result]:
+    def bind(_call: Call, /, **params: Any) -> Result:
+        return Success(_Bound(handler, params))
+
+    return bind
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _only(error: BaseException) -> BaseException:
+    """Return the one failure inside groups of one, as task groups wrap them."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,165 @@
+r"""Bytes in, frames out: the two framings of the field on one socket, told apart by a first byte.
+
+Rules of this file
+- White space before the first byte says nothing. ``{`` or ``[`` means one JSON text per line for
+  the life of the connection (MCP stdio, ``nc -U``); ``C`` or ``c`` means ``Content-Length``
+  headers (LSP); anything else is answered with an error and the connection is over.
+- A frame that cannot be told from the next one (too long, a bad header) is fatal: the reader says
+  so once and takes nothing more. What is wrong inside a frame is not its business.
+- Work is linear in the bytes that come: no byte is searched twice, and no more than one frame and
+  one chunk are ever held.
+- A last line counts without its newline. A frame cut off by the end is nothing: its sender is gone.
+- Headers are read with any case and with or without ``\r``; others than the length are ignored.
+"""
+
+from enum import Enum
+
+from memd.core import limits
+from memd.core.errors import MemdError
+from memd.rpc.errors import TooLargeError
+from memd.rpc.strict_json import NotJsonError
+
+_WHITE = b" \t\r\n"
+_LENGTH_DIGITS = 10
+
+
+class Framing(Enum):
+    """How a peer marks where a frame ends."""
+
+    UNKNOWN = "unknown"
+    LINES = "lines"
+    HEADERS = "headers"
+
+
+class FrameReader:
+    """The receiving end of one connection. ``framing`` is what the peer turned out to speak."""
+
+    def __init__(self) -> None:
+        self.framing = Framing.UNKNOWN
+        self.failed: MemdError | None = None
+        self._buffer = bytearray()
+        self._searched = 0  # bytes of the buffer that are known to hold no newline
+        self._header_bytes = 0
+        self._length: int | None = None  # of the body: from the header, while in a header block
+        self._in_body = False
+
+    @property
+    def pending(self) -> bool:
+        """Whether a frame has begun and is not whole yet."""
+        return self.failed is None and bool(self._buffer or self._header_bytes or self._in_body)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take what came and return the frames that it completes; see ``failed`` afterwards."""
+        frames: list[bytes] = []
+        if self.failed is None:
+            self._buffer += data
+            while self.failed is None:
+                frame = self._next()
+                if frame is None:
+                    break
+                if frame:
+                    frames.append(frame)
+        if self.failed is not None:
+            self._buffer.clear()
+        return frames
+
+    def end(self) -> list[bytes]:
+        """Take the end of the peer's bytes: a last line counts without its newline."""
+        rest = bytes(self._buffer).strip(_WHITE)
+        self._buffer.clear()
+        self._in_body, self._header_bytes = False, 0
+        return [rest] if self.framing is Framing.LINES and rest else []
+
+    def _next(self) -> bytes | None:
+        """Return the next frame, empty for something to skip, None when more bytes are needed."""
+        if self.framing is Framing.UNKNOWN and not self._sniff():
+            return None
+        if self.framing is Framing.LINES:
+            return self._line()
+        return self._body() if self._in_body else self._header()
+
+    def _skip_white(self) -> None:
+        if self._buffer[:1].isspace():
+            del self._buffer[: len(self._buffer) - len(self._buffer.lstrip(_WHITE))]
+
+    def _sniff(self) -> bool:
+        self._skip_white()
+        first = bytes(self._buffer[:1])
+        if first in (b"{", b"["):
+            self.framing = Framing.LINES
+        elif first in (b"C", b"c"):
+            self.framing = Framing.HEADERS
+        elif first:
+            self.failed = NotJsonError("a connection begins with {, [ or Content-Length")
+        return self.framing is not Framing.UNKNOWN
+
+    def _take(self, size: int) -> bytes:
+        taken = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        self._searched = 0
+        return taken
+
+    def _find_newline(self) -> int:
+        end = self._buffer.find(b"\n", self._searched)
+        self._searched = len(self._buffer)
+        return end
+
+    def _line(self) -> bytes | None:
+        if self._searched == 0:
+            self._skip_white()
+        end = self._find_newline()
+        if (end if end >= 0 else len(self._buffer)) > limits.FRAME_BYTES:
+            self.failed = TooLargeError("a frame", limits.FRAME_BYTES, "bytes")
+            return None
+        return None if end < 0 else self._take(end + 1).strip(_WHITE)
+
+    def _header(self) -> bytes | None:
+        if self._header_bytes == 0 and self._searched == 0:
+            self._skip_white()
+        end = self._find_newline()
+        size = self._header_bytes + (end + 1 if end >= 0 else len(self._buffer))
+        if size > limits.HEADER_BYTES:
+            self.failed = TooLargeError("a header block", limits.HEADER_BYTES, "bytes")
+            return None
+        if end < 0:
+            return None
+        line = self._take(end + 1).strip(_WHITE)
+        if line:
+            self._header_bytes = size
+            self.failed = self._field(line)
+        elif self._length is not None:
+            self._in_body = True
+        elif self._header_bytes:
+            self.failed = NotJsonError("a header block has no Content-Length")
+        return b""
+
+    def _field(self, line: bytes) -> MemdError | None:
+        name, colon, value = line.partition(b":")
+        if not colon:
+            return NotJsonError("a header line has no colon")
+        if name.strip().lower() != b"content-length":
+            return None
+        value = value.strip()
+        if not value.isdigit():
+            return NotJsonError("Content-Length is not a number")
+        if self._length is not None:
+            return NotJsonError("a header block has two Content-Length lines")
+        self._length = int(value) if len(value) <= _LENGTH_DIGITS else limits.FRAME_BYTES + 1
+        if self._length > limits.FRAME_BYTES:
+            return TooLargeError("a frame", limits.FRAME_BYTES, "bytes")
+        return None
+
+    def _body(self) -> bytes | None:
+        length = self._length or 0
+        if len(self._buffer) < length:
+            return None
+        self._in_body, self._length, self._header_bytes = False, None, 0
+        # An empty body is a frame of its own: JSON would have at least one character.
+        return self._take(length) or b" "
+
+
+def encode(framing: Framing, body: bytes) -> bytes:
+    """Return one frame in the framing that the peer speaks; lines until that is known."""
+    if framing is Framing.HEADERS:
+        return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+    return body + b"\n"

@@ -1,0 +1,173 @@
+"""The listening socket: made by us, or handed over by systemd or launchd.
+
+Rules of this file
+- The directory is ours and nobody else may enter it; that is checked on the open directory, not
+  on its name. One that is a link, foreign or open to others is refused, never mended: it may be a
+  directory that its owner shares on purpose.
+- The socket is 0600 from its first instant: it is bound under umask 0177.
+- An old socket file is replaced without asking whether someone listens, so the caller must hold
+  the instance lock. Anything else at that path is left alone and refused.
+"""
+
+import ctypes
+import os
+import socket
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from memd.core import limits
+from memd.core.errors import MemdError
+from memd.core.places import SocketPathTooLongError
+
+BACKLOG = 128
+_MACOS = sys.platform == "darwin"
+FIRST_INHERITED = 3  # sd_listen_fds(3)
+_NO_LISTENER = "it is no listening Unix socket"
+_OCCUPIED = "something that is no socket of ours is there"
+
+
+class DirectoryRefusedError(MemdError):
+    """A directory for private things cannot be trusted."""
+
+    code = 1006
+    kind = "directory_refused"
+    hint = "make it a directory of your own with mode 0700, or choose another with MEMD_SOCKET"
+    exit_status = 78
+
+    def __init__(self, path: str, cause: str) -> None:
+        super().__init__(f"the directory {path} is refused: {cause}", path=path, cause=cause)
+
+
+class SocketRefusedError(MemdError):
+    """No socket can be made or taken over at this place."""
+
+    code = 1014
+    kind = "socket_refused"
+    hint = "move what is there away, or choose another path with MEMD_SOCKET"
+    exit_status = 78
+
+    def __init__(self, path: str, cause: str) -> None:
+        super().__init__(f"memd cannot listen on {path}: {cause}", path=path, cause=cause)
+
+
+def make_listener(path: str) -> socket.socket:
+    """Return a listening, non-blocking socket at a path; the caller holds the instance lock.
+
+    Raises SocketPathTooLongError, DirectoryRefusedError and SocketRefusedError.
+    """
+    limit = limits.SOCKET_PATH_BYTES_MACOS if _MACOS else limits.SOCKET_PATH_BYTES_LINUX
+    if len(os.fsencode(path)) > limit:
+        raise SocketPathTooLongError(path, limit)
+    parent, name = os.path.split(path)
+    directory = private_directory(parent)
+    try:
+        _remove_stale(path, name, directory)
+        return _bind(path, name, directory)
+    except OSError as error:
+        raise SocketRefusedError(path, error.strerror or type(error).__name__) from error
+    finally:
+        os.close(directory)
+
+
+def private_directory(path: str) -> int:
+    """Return an open descriptor of a directory that only we may enter, made 0700 if missing.
+
+    Raises DirectoryRefusedError.
+    """
+    try:
+        with _umask(0o077):
+            os.makedirs(path, mode=0o700, exist_ok=True)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise DirectoryRefusedError(path, error.strerror or type(error).__name__) from error
+    found = os.fstat(descriptor)
+    cause = ""
+    if found.st_uid != os.geteuid():
+        cause = f"it belongs to user {found.st_uid}"
+    elif found.st_mode & 0o077:
+        cause = f"others may use it (mode {stat.S_IMODE(found.st_mode):04o})"
+    if cause:
+        os.close(descriptor)
+        raise DirectoryRefusedError(path, cause)
+    return descriptor
+
+
+def inherited_listener(environ: Mapping[str, str], pid: int) -> socket.socket | None:
+    """Return the socket that systemd hands over (sd_listen_fds), or ``None`` without one.
+
+    It becomes close-on-exec and non-blocking. Removing ``LISTEN_*`` from the environment is the
+    caller's matter. Raises SocketRefusedError where the descriptor is no listening Unix socket.
+    """
+    if environ.get("LISTEN_PID") != str(pid) or environ.get("LISTEN_FDS", "0") in ("", "0"):
+        return None
+    return _adopt(FIRST_INHERITED)
+
+
+def launchd_listener(name: str) -> socket.socket | None:
+    """Return the socket that launchd holds under a name of the plist's ``Sockets``.
+
+    ``None`` off macOS and where launchd did not start us. Written from launch(3); untested here,
+    since it needs a Mac. Raises SocketRefusedError as ``inherited_listener`` does.
+    """
+    if not _MACOS:
+        return None
+    system = ctypes.CDLL(None)
+    descriptors = ctypes.POINTER(ctypes.c_int)()
+    count = ctypes.c_size_t()
+    failed = system.launch_activate_socket(
+        name.encode(), ctypes.byref(descriptors), ctypes.byref(count)
+    )
+    if failed or not count.value:
+        return None
+    return _adopt(int(descriptors[0]))
+
+
+def _adopt(descriptor: int) -> socket.socket:
+    place = f"descriptor {descriptor}"
+    try:
+        os.set_inheritable(descriptor, False)  # noqa: FBT003 - its only form
+        listener = socket.socket(fileno=descriptor)
+        listening = listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+    except OSError as error:
+        raise SocketRefusedError(place, str(error)) from error
+    if listener.family != socket.AF_UNIX or not listening:
+        listener.detach()
+        raise SocketRefusedError(place, _NO_LISTENER)
+    listener.settimeout(0)
+    return listener
+
+
+def _remove_stale(path: str, name: str, directory: int) -> None:
+    try:
+        found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
+        raise SocketRefusedError(path, _OCCUPIED)
+    os.unlink(name, dir_fd=directory)
+
+
+def _bind(path: str, name: str, directory: int) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with _umask(0o177):
+            listener.bind(path)
+        # The name must lead to the directory that was checked, or someone has swapped it.
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+        listener.listen(BACKLOG)
+        listener.settimeout(0)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+@contextmanager
+def _umask(mask: int) -> Iterator[None]:
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)

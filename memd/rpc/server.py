@@ -1,0 +1,152 @@
+"""The accept loop: the only way in, and one that bad clients cannot close.
+
+anyio's own ``serve`` ends with the first failed accept or failing connection, so this one is ours:
+- An accept that fails for want of descriptors or memory is tried again, each time a little later.
+  One descriptor is kept in reserve, so that a peer can still be told why and does not hang.
+- Who is not this user is closed at once, without a word.
+- The connection beyond ``limits.CONNECTIONS`` gets an error and the end.
+- Whatever happens in one connection stays in it (``dispatch.contain``).
+"""
+
+import errno
+import os
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from itertools import count
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from memd.core import limits
+from memd.core.clock import Clock
+from memd.core.errors import MemdError
+from memd.core.values import Caller
+from memd.rpc.connection import Handler, ServerLog
+from memd.rpc.dispatch import Dispatcher, contain, refusal
+from memd.rpc.errors import BusyError
+from memd.rpc.framing import Framing, encode
+from memd.rpc.hub import Hub
+from memd.rpc.peer import peer_of
+from memd.rpc.session import Session
+
+_GONE_AGAIN = {errno.EAGAIN, errno.ECONNABORTED, errno.EINTR, errno.EPROTO}
+_NO_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}
+_FIRST_BACK_OFF = 0.01
+_LAST_BACK_OFF = 1.0
+
+
+async def serve(
+    listener: socket.socket,
+    handlers: Mapping[str, Handler],
+    hub: Hub,
+    log: ServerLog,
+    *,
+    clock: Clock,
+    uid: int | None = None,
+    task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve a listening socket until cancelled; ``uid`` may connect (default: our own).
+
+    Cancelling ends every connection; what was answered before is still sent. The listener stays
+    the caller's. Raises OSError where the listener itself is broken.
+    """
+    server = _Server(
+        Dispatcher(handlers, log), hub, log, clock, os.getuid() if uid is None else uid
+    )
+    listener.settimeout(0)
+    try:
+        async with anyio.create_task_group() as group:
+            task_status.started()
+            await server.accept(listener, group)
+    finally:
+        server.close()
+
+
+class _Server:
+    """What the accept loop knows: how many are connected, and one descriptor in reserve."""
+
+    def __init__(
+        self, dispatcher: Dispatcher, hub: Hub, log: ServerLog, clock: Clock, uid: int
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._hub = hub
+        self._log = log
+        self._clock = clock
+        self._uid = uid
+        self._numbers = count(1)
+        self._connected = 0
+        self._reserve: int | None = None
+        self._restore()
+
+    def close(self) -> None:
+        """Give the reserve back."""
+        if self._reserve is not None:
+            os.close(self._reserve)
+            self._reserve = None
+
+    async def accept(self, listener: socket.socket, group: TaskGroup) -> None:
+        """Take connections for ever."""
+        back_off = _FIRST_BACK_OFF
+        while True:
+            await anyio.wait_readable(listener)
+            try:
+                connected, _ = listener.accept()
+            except OSError as error:
+                if error.errno in _GONE_AGAIN:
+                    continue
+                if error.errno not in {*_NO_DESCRIPTORS, errno.ENOMEM, errno.ENOBUFS}:
+                    raise
+                self._log.note("accept_failed", error=errno.errorcode[error.errno])
+                if error.errno in _NO_DESCRIPTORS:
+                    self._refuse_with_reserve(listener)
+                await self._clock.sleep(back_off)
+                back_off = min(back_off * 2, _LAST_BACK_OFF)
+            else:
+                back_off = _FIRST_BACK_OFF
+                self._admit(connected, group)
+
+    def _admit(self, connected: socket.socket, group: TaskGroup) -> None:
+        connected.settimeout(0)
+        try:
+            peer = peer_of(connected)
+        except OSError:
+            connected.close()
+            return
+        if peer.uid != self._uid:
+            connected.close()
+            self._log.note("peer_refused", uid=peer.uid, pid=peer.pid)
+            return
+        if self._connected >= limits.CONNECTIONS:
+            self._log.note("connections_exhausted", limit=limits.CONNECTIONS)
+            _refuse(connected, BusyError("connections", limits.CONNECTIONS))
+            return
+        caller = Caller(connection=next(self._numbers), uid=peer.uid, pid=peer.pid)
+        self._connected += 1
+        group.start_soon(self._serve_one, connected, caller)
+
+    async def _serve_one(self, connected: socket.socket, caller: Caller) -> None:
+        session = Session(self._dispatcher, self._hub, self._clock, caller)
+        try:
+            await contain(self._log, partial(session.run, connected))
+        finally:
+            connected.close()
+            self._connected -= 1
+
+    def _refuse_with_reserve(self, listener: socket.socket) -> None:
+        self.close()
+        with suppress(OSError):
+            connected, _ = listener.accept()
+            _refuse(connected, BusyError("connections: its descriptors are used up", 0))
+        self._restore()
+
+    def _restore(self) -> None:
+        with suppress(OSError):
+            self._reserve = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _refuse(connected: socket.socket, error: MemdError) -> None:
+    with connected, suppress(OSError):
+        connected.settimeout(0)
+        connected.send(encode(Framing.LINES, refusal(None, error)))

@@ -1,0 +1,80 @@
+"""JSON as a careful receiver reads it: one text has one meaning, or it is refused.
+
+msgspec decodes. It refuses what RFC 8259 refuses, and lone surrogates, NaN, Infinity, numbers out
+of range, foreign bytes and a BOM as well. Two things it lets pass are refused here: an object with
+the same key twice, since programs disagree about which value counts, and integers that do not fit
+64 bits, since most programs would silently round them. Nesting ends at ``limits.JSON_DEPTH``.
+"""
+
+import json
+import re
+from typing import Any
+
+import msgspec
+
+from memd.core import limits
+from memd.core.errors import MemdError
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKETS = bytes.maketrans(b"[{]}", b"(())")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
+_INTEGER_CHARACTERS = 20  # of -9223372036854775808 and of 18446744073709551615
+_NOT_UTF8 = "it is not UTF-8"
+_TOO_DEEP = f"it nests deeper than {limits.JSON_DEPTH}"
+_TOO_BIG = "an integer does not fit 64 bits"
+_TWICE = "an object has the same key twice"
+
+
+class NotJsonError(MemdError):
+    """Some bytes are not strict JSON."""
+
+    code = -32700
+    kind = "not_json"
+    hint = "send UTF-8 JSON, each key of an object once"
+    exit_status = 2
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"this is not the strict JSON that memd reads: {cause}", cause=cause)
+
+
+def decode(data: bytes) -> Any:
+    """Return the value of one JSON text in UTF-8; raises NotJsonError and nothing else."""
+    try:
+        value = msgspec.json.decode(data)
+    except UnicodeDecodeError as error:
+        raise NotJsonError(_NOT_UTF8) from error
+    except RecursionError as error:
+        raise NotJsonError(_TOO_DEEP) from error
+    except msgspec.MsgspecError as error:
+        raise NotJsonError(str(error)) from error
+    if deeper_than(data, limits.JSON_DEPTH):
+        raise NotJsonError(_TOO_DEEP)
+    json.loads(data, object_pairs_hook=_keys_once, parse_int=_small_integer)
+    return value
+
+
+def deeper_than(data: bytes, depth: int) -> bool:
+    """Return whether valid JSON nests arrays and objects deeper than so many levels.
+
+    Works on whole runs of bytes: the brackets outside strings are kept, and each round removes the
+    innermost pairs.
+    """
+    if data.count(b"[") + data.count(b"{") <= depth:
+        return False
+    left = _STRING.sub(b"", data).translate(_BRACKETS, _NO_BRACKETS)
+    for _ in range(depth):
+        if not left:
+            return False
+        left = left.replace(b"()", b"")
+    return bool(left)
+
+
+def _keys_once(pairs: list[tuple[str, Any]]) -> None:
+    keys = {key for key, _ in pairs}
+    if len(keys) != len(pairs):
+        raise NotJsonError(_TWICE)
+
+
+def _small_integer(text: str) -> None:
+    if len(text) > _INTEGER_CHARACTERS or not -(2**63) <= int(text) < 2**64:
+        raise NotJsonError(_TOO_BIG)
