@@ -1,0 +1,153 @@
+"""Which names a memory may have: one strict rule for names from outside, one lenient for a disk's.
+
+Rules of this file (spec 8.2)
+- A name that a client, an agent or a team server sends is ASCII, relative, of few components and
+  boring. What an encoding, a look-alike or another file system could read as something else is
+  refused before any file system is asked.
+- A name that a person already gave to a file may be anything; ``in_catalogue`` only says whether
+  that file is a memory.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+from memd.core import limits
+from memd.core.errors import MemdError
+
+INDEX = "MEMORY.md"
+_LOGS = "logs"  # daily logs, top level only (spec 1.4)
+_SUFFIX = ".md"
+_COMPONENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+# Windows opens the device whatever follows the first dot.
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
+_SHOWN_CHARACTERS = 120
+_DECODINGS = 8  # a payload nests percent-encodings two or three deep; an end is certain
+
+
+class NameRefusedError(MemdError):
+    """A name breaks the rule for names that come from outside."""
+
+    code = 1006
+    kind = "name_refused"
+    hint = "use letters, digits, '.', '_' and '-', at most four parts, ending in .md"
+    exit_status = 65
+
+    def __init__(self, name: str, rule: str) -> None:
+        shown = printable(name)
+        super().__init__(f"the name {shown} is refused: {rule}", name=shown, rule=rule)
+
+
+def printable(name: str) -> str:
+    """Return a name that is safe to show: what is not printable is escaped, the rest cut."""
+    cut = name if len(name) <= _SHOWN_CHARACTERS else name[:_SHOWN_CHARACTERS] + "…"
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut
+    )
+
+
+def check_name(name: str, *, index: bool = False) -> str:
+    """Return the name of a memory when the strict rule allows it (spec 8.2).
+
+    With ``index`` an index file's name passes as well. Raises NameRefusedError.
+    """
+    if not name:
+        raise NameRefusedError(name, "it is empty")
+    if len(name.encode("utf-8", errors="surrogatepass")) > limits.NAME_BYTES:
+        raise NameRefusedError(name, f"it is longer than {limits.NAME_BYTES} bytes")
+    parts = name.split("/")
+    _check_shape(name, parts)
+    for part in parts:
+        check_component(part, name)
+    if not name.endswith(_SUFFIX):
+        raise NameRefusedError(name, "it does not end in .md")
+    if parts[-1].casefold() == INDEX.casefold() and not (index and parts[-1] == INDEX):
+        raise NameRefusedError(name, "the index is kept by memd itself")
+    return name
+
+
+def check_component(part: str, name: str | None = None) -> str:
+    """Return one component of a name when the strict rule allows it.
+
+    ``name`` is the whole name, for the error. Raises NameRefusedError.
+    """
+    whole = part if name is None else name
+    if len(part) > limits.NAME_COMPONENT_CHARACTERS:
+        rule = f"a part of it is longer than {limits.NAME_COMPONENT_CHARACTERS} characters"
+        raise NameRefusedError(whole, rule)
+    if part.startswith((".", "-")):
+        raise NameRefusedError(whole, "a part of it starts with a dot or a dash")
+    if not _COMPONENT.fullmatch(part):
+        raise NameRefusedError(whole, _why(part))
+    if ".." in part or part.endswith("."):
+        raise NameRefusedError(whole, "a part of it has two dots in a row or ends with a dot")
+    if _DEVICE.fullmatch(part.split(".", 1)[0]):
+        raise NameRefusedError(whole, "it is the name of a device on some systems")
+    return part
+
+
+def clashes(name: str, existing: Iterable[str]) -> str | None:
+    """Return the existing name that differs from this one only in case, in a folder's or its own.
+
+    Two such names are one file on some systems. ``None`` when there is none.
+    """
+    wanted = name.split("/")
+    for other in existing:
+        for mine, theirs in zip(wanted, other.split("/"), strict=False):
+            if mine == theirs:
+                continue
+            if mine.casefold() == theirs.casefold():
+                return other
+            break
+    return None
+
+
+def in_catalogue(path: str) -> bool:
+    """Say whether an existing file of this relative path is a memory (spec 1.7).
+
+    It is when it ends in ``.md``, neither it nor a folder above is hidden, it is not an index and
+    not a daily log. A name that is no Unicode text cannot be sent to a client and is none.
+    """
+    parts = path.split("/")
+    if any(not part or part.startswith(".") for part in parts):
+        return False
+    if not parts[-1].endswith(_SUFFIX) or parts[-1] == INDEX:
+        return False
+    return is_text(path) and not (len(parts) > 1 and parts[0] == _LOGS)
+
+
+def is_folder_of_memories(path: str) -> bool:
+    """Say whether memories are looked for in the folder of this relative path."""
+    return path != _LOGS and not path.rpartition("/")[2].startswith(".") and is_text(path)
+
+
+def is_text(name: str) -> bool:
+    """Say whether a name is Unicode text: no lone surrogate, as Python decodes foreign bytes."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_shape(name: str, parts: list[str]) -> None:
+    if name.startswith("/"):
+        raise NameRefusedError(name, "it is absolute")
+    if "" in parts:
+        raise NameRefusedError(name, "a part of it is empty")
+    if len(parts) > limits.NAME_COMPONENTS:
+        raise NameRefusedError(name, f"it has more than {limits.NAME_COMPONENTS} parts")
+
+
+def _why(part: str) -> str:
+    """Say in words why a component has a character that it must not have."""
+    decoded = part
+    for _ in range(_DECODINGS):
+        decoded = unquote(decoded)
+    plain = unicodedata.normalize("NFKC", decoded)
+    if any(c in plain for c in "/\\") or ".." in plain:
+        return "it can be read as a path that leads elsewhere"
+    if any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in part):  # noqa: PLR2004 - C0, DEL, C1
+        return "it has a control character"
+    return "only ASCII letters, digits, '.', '_' and '-' may stand in it"

@@ -1,0 +1,337 @@
+"""The only file that opens anything below a memory directory.
+
+Rules of this file (spec 8.2)
+- A name is never resolved first and opened afterwards: that loses symlink races. The kernel walks
+  it beneath an open directory, following no link (``openat2``), or descriptors are walked with
+  ``O_NOFOLLOW`` at each step; ``beneath.py`` holds both ways.
+- What was opened is asked with ``fstat`` what it is: a regular file of ours, within a size.
+  ``O_NONBLOCK`` keeps a FIFO from hanging the daemon.
+- The memory directory itself may be reached through links; people keep it in a dotfiles checkout.
+- Hard links are read (backups make them); the writer replaces instead of writing through.
+- Every failure leaves as an error of this project; a name never raises a ``ValueError``.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self
+
+from memd.core.errors import MemdError
+from memd.store import names
+from memd.store.beneath import FOLDER, kernel_walks, open_beneath
+
+WALK_DEPTH = 16  # folders below a memory directory; memd's own names have three at most
+_CHUNK = 1 << 20
+_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_ABSENT = (errno.ENOENT, errno.ENOTDIR)
+_FOREIGN = "it belongs to another user"
+
+
+class PathRefusedError(MemdError):
+    """A path leads, or may lead, out of the memory directory, or is no regular file of ours."""
+
+    code = 1006
+    kind = "path_refused"
+    exit_status = 65
+
+    def __init__(self, path: str, why: str) -> None:
+        shown = names.printable(path)
+        super().__init__(f"the path {shown} is refused: {why}", path=shown, why=why)
+
+
+class DirectoryMissingError(MemdError):
+    """There is no such memory directory."""
+
+    code = 1001
+    kind = "directory_missing"
+    exit_status = 66
+
+    def __init__(self, path: str) -> None:
+        shown = names.printable(path)
+        super().__init__(f"there is no memory directory {shown}", path=shown)
+
+
+class DirectoryUnusableError(MemdError):
+    """A memory directory exists or could be made, but the system does not let us in."""
+
+    code = 1012
+    kind = "directory_unusable"
+    retryable = True
+    exit_status = 73
+
+    def __init__(self, path: str, cause: str) -> None:
+        shown = names.printable(path)
+        super().__init__(
+            f"the memory directory {shown} cannot be used: {cause}", path=shown, cause=cause
+        )
+
+
+class FileUnreadableError(MemdError):
+    """A file is there, but the system does not let us read it."""
+
+    code = 1012
+    kind = "file_unreadable"
+    retryable = True
+    exit_status = 74
+
+    def __init__(self, path: str, cause: str) -> None:
+        shown = names.printable(path)
+        super().__init__(f"{shown} cannot be read: {cause}", path=shown, cause=cause)
+
+
+class FileTooLargeError(MemdError):
+    """A file is larger than what may be loaded."""
+
+    code = 1007
+    kind = "file_too_large"
+    exit_status = 65
+
+    def __init__(self, path: str, size: int, limit: int) -> None:
+        shown = names.printable(path)
+        super().__init__(
+            f"{shown} has {size} bytes; at most {limit} are loaded",
+            path=shown,
+            size=size,
+            limit=limit,
+        )
+
+
+class Directory:
+    """An open memory directory; a context manager that closes it.
+
+    With ``create`` the missing part of the path is made, mode 0700. ``openat2`` chooses how names
+    are walked; by default the kernel's call where it works. Raises DirectoryMissingError,
+    DirectoryUnusableError and PathRefusedError (a path that is not absolute or has a NUL).
+    """
+
+    def __init__(self, path: str, *, create: bool = False, openat2: bool | None = None) -> None:
+        self.path = path
+        self._openat2 = kernel_walks() if openat2 is None else openat2
+        if not path.startswith("/"):
+            raise PathRefusedError(path, "a memory directory's path is absolute")
+        try:
+            if create:
+                _make(path)
+            self.fd = os.open(path, FOLDER)
+        except FileNotFoundError as error:
+            raise DirectoryMissingError(path) from error
+        except ValueError as error:  # a NUL, or a character that no file name can have
+            raise PathRefusedError(path, "it has a character that no path can have") from error
+        except OSError as error:
+            raise DirectoryUnusableError(path, _cause(error)) from error
+        # Root's files and those of whoever owns the directory (a mounted volume) count as ours.
+        self._owners = frozenset((0, os.geteuid(), os.fstat(self.fd).st_uid))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the directory; the object is of no use afterwards."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def walk(self, problems: list[str] | None = None) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield path and status of each memory: regular files that ``in_catalogue`` allows.
+
+        No link is followed. What could not be looked into is added to ``problems``, a sentence
+        each, and does not stop the walk.
+        """
+        found: list[str] = [] if problems is None else problems
+        folders = [""]
+        while folders:
+            folder = folders.pop()
+            if folder.count("/") >= WALK_DEPTH:
+                found.append(f"{names.printable(folder)} lies too deep; it is not looked into")
+                continue
+            try:
+                fd = self._open(folder, FOLDER)
+            except MemdError as error:
+                found.append(error.sentence)
+                continue
+            if fd is not None:
+                try:
+                    yield from self._list(fd, folder, folders, found)
+                finally:
+                    os.close(fd)
+
+    def stat(self, name: str) -> os.stat_result | None:
+        """Return the status of a file, ``None`` when there is none.
+
+        Raises PathRefusedError (also for what is no regular file) and FileUnreadableError.
+        """
+        try:
+            with self.parent(name) as (fd, last):
+                status = os.stat(last, dir_fd=fd, follow_symlinks=False)
+        except DirectoryMissingError:
+            return None
+        except OSError as error:
+            _refuse_unless_absent(name, error)
+            return None
+        _check(name, status, self._owners)
+        return status
+
+    def read(self, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:
+        """Return a file's bytes and its status from before reading, ``None`` when there is none.
+
+        Raises PathRefusedError, FileTooLargeError above ``limit`` bytes and FileUnreadableError.
+        """
+        return self._read(name, limit, whole=True)
+
+    def read_head(self, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:
+        """Return the first ``limit`` bytes of a file of any size; otherwise as ``read``."""
+        return self._read(name, limit, whole=False)
+
+    @contextmanager
+    def parent(self, name: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
+        """Hold the folder of a name open: its descriptor and the last component.
+
+        With ``create`` missing folders are made, mode 0700. Raises PathRefusedError,
+        DirectoryMissingError when a folder is missing, and FileUnreadableError.
+        """
+        parts = _parts(name)
+        if len(parts) == 1:
+            yield self.fd, parts[0]
+            return
+        folder = "/".join(parts[:-1])
+        fd = self._make_folders(parts[:-1]) if create else self._open(folder, FOLDER)
+        if fd is None:
+            missing = f"{self.path}/{folder}"
+            raise DirectoryMissingError(missing)
+        try:
+            yield fd, parts[-1]
+        finally:
+            os.close(fd)
+
+    def _read(self, name: str, limit: int, *, whole: bool) -> tuple[bytes, os.stat_result] | None:
+        _parts(name)
+        fd = self._open(name, _FILE)
+        if fd is None:
+            return None
+        try:
+            status = os.fstat(fd)
+            _check(name, status, self._owners)
+            content = _bytes(fd, limit + 1 if whole else limit)
+        except OSError as error:
+            raise FileUnreadableError(name, _cause(error)) from error
+        finally:
+            os.close(fd)
+        size = max(status.st_size, len(content))  # it may have grown meanwhile
+        if whole and size > limit:
+            raise FileTooLargeError(name, size, limit)
+        return content, status
+
+    def _open(self, name: str, flags: int) -> int | None:
+        """Open a checked name beneath the directory, "" being the directory itself."""
+        try:
+            if not name:
+                return os.open(".", flags, dir_fd=self.fd)
+            return open_beneath(self.fd, name, flags, kernel=self._openat2)
+        except OSError as error:
+            _refuse_unless_absent(name, error)
+            return None
+
+    def _make_folders(self, parts: list[str]) -> int:
+        here = os.dup(self.fd)
+        try:
+            for part in parts:
+                try:
+                    os.mkdir(part, 0o700, dir_fd=here)
+                    os.fsync(here)  # a file in a folder that a power cut takes away is lost
+                except FileExistsError:
+                    pass
+                below = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=here)
+                os.close(here)
+                here = below
+        except OSError as error:
+            os.close(here)
+            name = "/".join(parts)
+            if error.errno in (errno.ENOTDIR, errno.ELOOP):
+                raise PathRefusedError(name, "a part of it is no folder") from error
+            raise FileUnreadableError(name, _cause(error)) from error
+        return here
+
+    def _list(
+        self, fd: int, folder: str, folders: list[str], problems: list[str]
+    ) -> Iterator[tuple[str, os.stat_result]]:
+        try:
+            with os.scandir(fd) as entries:
+                for entry in entries:
+                    path = f"{folder}/{entry.name}" if folder else entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        if names.is_folder_of_memories(path):
+                            folders.append(path)
+                    elif entry.is_file(follow_symlinks=False) and names.in_catalogue(path):
+                        try:
+                            yield path, entry.stat(follow_symlinks=False)
+                        except FileNotFoundError:
+                            continue  # deleted while we looked
+                    elif entry.name.endswith(".md") and not names.is_text(path):
+                        problems.append(f"{names.printable(path)} has a name that is not UTF-8")
+        except OSError as error:
+            problems.append(FileUnreadableError(folder or self.path, _cause(error)).sentence)
+
+
+def _parts(name: str) -> list[str]:
+    """Return the components of a name that stays beneath. Raises PathRefusedError."""
+    parts = name.split("/")
+    if "" in parts or "." in parts or ".." in parts:
+        raise PathRefusedError(name, "it is not a relative path of plain parts")
+    if "\0" in name or not names.is_text(name):
+        raise PathRefusedError(name, "it has a character that no name can have")
+    return parts
+
+
+def _check(name: str, status: os.stat_result, owners: frozenset[int]) -> None:
+    if stat.S_ISLNK(status.st_mode):
+        raise PathRefusedError(name, "it is a link")
+    if not stat.S_ISREG(status.st_mode):
+        raise PathRefusedError(name, "it is no regular file")
+    if status.st_uid not in owners:
+        raise PathRefusedError(name, _FOREIGN)
+
+
+def _refuse_unless_absent(name: str, error: OSError) -> None:
+    """Return when the error means that there is no such file, raise what else it means."""
+    if error.errno in _ABSENT:
+        return
+    if error.errno in (errno.ELOOP, errno.EXDEV, errno.EMLINK):  # EMLINK: a BSD's O_NOFOLLOW
+        raise PathRefusedError(name, "a part of it is a link") from error
+    if error.errno == errno.ENAMETOOLONG:
+        raise PathRefusedError(name, "it is too long") from error
+    if error.errno == errno.ENXIO:
+        raise PathRefusedError(name, "it is no regular file") from error
+    raise FileUnreadableError(name, _cause(error)) from error
+
+
+def _make(path: str) -> None:
+    """Make a directory and what is missing above it, each mode 0700 and on disk."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        _make(os.path.dirname(path.rstrip("/")))
+        os.mkdir(path, 0o700)
+    fd = os.open(os.path.dirname(path.rstrip("/")) or "/", FOLDER)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _bytes(fd: int, limit: int) -> bytes:
+    chunks: list[bytes] = []
+    while limit > 0 and (chunk := os.read(fd, min(limit, _CHUNK))):
+        chunks.append(chunk)
+        limit -= len(chunk)
+    return b"".join(chunks)
+
+
+def _cause(error: OSError) -> str:
+    return error.strerror or str(error)

@@ -1,0 +1,347 @@
+"""Opening, listing and reading below a memory directory, and refusing the rest."""
+
+import gzip
+import os
+import shutil
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from memd.core.errors import MemdError
+from memd.store import paths
+from memd.store.beneath import kernel_walks
+from memd.store.names import NameRefusedError, check_name
+from memd.store.paths import (
+    Directory,
+    DirectoryMissingError,
+    DirectoryUnusableError,
+    FileTooLargeError,
+    FileUnreadableError,
+    PathRefusedError,
+)
+
+CORPORA = Path(
+    os.environ.get("MEMD_CORPORA") or Path(__file__).parents[2].parent / "shared" / "corpora"
+)
+PAYLOADS = CORPORA / "paths" / "all_traversals.txt.gz"
+WAYS = [True, False] if kernel_walks() else [False]
+both_ways = pytest.mark.parametrize("kernel", WAYS)
+as_user = pytest.mark.skipif(os.geteuid() == 0, reason="root may open everything")
+
+
+@pytest.fixture
+def memories(tmp_path: Path) -> Path:
+    """Make a memory directory with ordinary, foreign and hostile contents."""
+    (tmp_path / "secret.md").write_bytes(b"secret")
+    root = tmp_path / "memory"
+    (root / "sub" / "deep").mkdir(parents=True)
+    (root / "logs").mkdir()
+    (root / ".obsidian").mkdir()
+    for name in ("a.md", "Über mich.md", "sub/b.md", "sub/deep/c.md", "MEMORY.md"):
+        (root / name).write_bytes(name.encode())
+    for name in ("logs/2026.md", ".hidden.md", ".obsidian/x.md", "sub/MEMORY.md", "notes.txt"):
+        (root / name).write_bytes(b"not a memory")
+    (root / "folder.md").mkdir()
+    (root / "link.md").symlink_to("a.md")
+    (root / "out.md").symlink_to(tmp_path / "secret.md")
+    (root / "sub" / "loop").symlink_to(root)
+    os.mkfifo(root / "fifo.md")
+    return root
+
+
+@both_ways
+def test_the_walk_finds_the_memories(memories: Path, *, kernel: bool) -> None:
+    """Each regular memory is found once with its status; links, FIFOs and hidden files never."""
+    problems: list[str] = []
+    with Directory(str(memories), openat2=kernel) as directory:
+        found = dict(directory.walk(problems))
+    assert sorted(found) == ["a.md", "sub/b.md", "sub/deep/c.md", "Über mich.md"]
+    assert found["a.md"].st_size == 4
+    assert problems == []
+
+
+@both_ways
+@pytest.mark.parametrize("name", ["a.md", "Über mich.md", "sub/deep/c.md", "MEMORY.md"])
+def test_a_file_is_read_whole_with_its_status(memories: Path, name: str, *, kernel: bool) -> None:
+    """Bytes and status come from one open descriptor."""
+    with Directory(str(memories), openat2=kernel) as directory:
+        answer = directory.read(name, 1000)
+        assert answer is not None
+        assert answer[0] == name.encode()
+        assert answer[1].st_ino == (memories / name).stat().st_ino
+        status = directory.stat(name)
+        assert status is not None
+        assert status.st_ino == answer[1].st_ino
+        head = directory.read_head(name, 2)
+        assert head is not None
+        assert head[0] == name.encode()[:2]
+
+
+@both_ways
+@pytest.mark.parametrize("name", ["no.md", "no/no.md", "a.md/no.md", "sub/no.md"])
+def test_a_missing_file_is_none(memories: Path, name: str, *, kernel: bool) -> None:
+    """What is not there is an answer and no error."""
+    with Directory(str(memories), openat2=kernel) as directory:
+        assert directory.read(name, 10) is None
+        assert directory.read_head(name, 10) is None
+        assert directory.stat(name) is None
+
+
+@both_ways
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", ".", "..", "/a.md", "a//b.md", "../secret.md", "sub/../../secret.md", "a.md/"),
+        *("./a.md", "a\0.md", "\ud800.md", "\udcff.md", "link.md", "out.md", "sub/loop/a.md"),
+        *("folder.md", "fifo.md", "x" * 300 + ".md"),
+    ],
+)
+def test_what_leads_out_or_is_no_file_is_refused(
+    memories: Path, name: str, *, kernel: bool
+) -> None:
+    """Traversal, links and what is no regular file end in one kind of error, without hanging."""
+    with Directory(str(memories), openat2=kernel) as directory:
+        with pytest.raises(PathRefusedError) as caught:
+            directory.stat(name)
+        assert caught.value.sentence.isprintable()
+        with pytest.raises(PathRefusedError):
+            directory.read(name, 10)
+
+
+@both_ways
+def test_the_parent_of_a_name_is_held_open(memories: Path, *, kernel: bool) -> None:
+    """A writer gets the folder's descriptor and the last component, and may ask for folders."""
+    with Directory(str(memories), openat2=kernel) as directory:
+        with directory.parent("a.md") as (fd, last):
+            assert (fd, last) == (directory.fd, "a.md")
+        with directory.parent("sub/deep/new.md") as (fd, last):
+            os.close(os.open(last, os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=fd))
+        assert (memories / "sub/deep/new.md").exists()
+        with pytest.raises(DirectoryMissingError), directory.parent("x/y/new.md"):
+            pass
+        with directory.parent("x/y/new.md", create=True) as (fd, last):
+            assert last == "new.md"
+            assert os.fstat(fd).st_ino == (memories / "x/y").stat().st_ino
+        assert stat.S_IMODE((memories / "x").stat().st_mode) == 0o700
+        for name in ("sub/loop/new.md", "a.md/new.md"):
+            with pytest.raises(PathRefusedError), directory.parent(name, create=True):
+                pass
+        with pytest.raises(FileUnreadableError):  # noqa: SIM117 - one thing per line
+            with directory.parent("x" * 300 + "/new.md", create=True):
+                pass
+
+
+def test_a_directory_is_made_with_its_parents(tmp_path: Path) -> None:
+    """What memd makes is private; what was there keeps its mode."""
+    (tmp_path / "old").mkdir(mode=0o755)
+    path = tmp_path / "old" / "projects" / "-a" / "memory"
+    for _ in range(2):
+        Directory(f"{path}/", create=True).close()
+    assert [stat.S_IMODE(p.stat().st_mode) for p in (path, path.parent, path.parent.parent)] == [
+        0o700
+    ] * 3
+    assert stat.S_IMODE((tmp_path / "old").stat().st_mode) == 0o755
+
+
+def test_a_directory_may_be_reached_through_links(memories: Path, tmp_path: Path) -> None:
+    """People keep their memories in a dotfiles checkout."""
+    (tmp_path / "home").symlink_to(memories.parent)
+    with Directory(f"{tmp_path}/home/memory") as directory:
+        assert directory.read("a.md", 10) is not None
+
+
+def test_a_directory_that_cannot_be_opened(tmp_path: Path) -> None:
+    """Missing, a file, dangling, relative or impossible: each has its own error."""
+    (tmp_path / "file").touch()
+    (tmp_path / "dangling").symlink_to("nowhere")
+    with pytest.raises(DirectoryMissingError):
+        Directory(f"{tmp_path}/no")
+    with pytest.raises(DirectoryMissingError):
+        Directory(f"{tmp_path}/dangling", create=True)
+    with pytest.raises(DirectoryMissingError):
+        Directory(f"{tmp_path}/dangling/below/it", create=True)
+    for path in ("file", "file/x", "file/x/y"):
+        with pytest.raises(DirectoryUnusableError):
+            Directory(f"{tmp_path}/{path}", create=True)
+    for path in ("relative", "", f"{tmp_path}/\0", f"{tmp_path}/\ud800"):
+        with pytest.raises(PathRefusedError):
+            Directory(path, create=True)
+
+
+def test_closing_twice_is_nothing(tmp_path: Path) -> None:
+    """A closed directory stays closed and never closes somebody else's descriptor."""
+    directory = Directory(str(tmp_path))
+    directory.close()
+    directory.close()
+    assert directory.fd == -1
+    with pytest.raises(FileUnreadableError):
+        directory.read("a.md", 1)
+
+
+def test_size_is_capped(memories: Path) -> None:
+    """A file above the limit is refused before it is loaded; its head can still be had."""
+    (memories / "big.md").write_bytes(b"x" * 1001)
+    with Directory(str(memories)) as directory:
+        with pytest.raises(FileTooLargeError) as caught:
+            directory.read("big.md", 1000)
+        assert caught.value.facts["size"] == 1001
+        answer = directory.read("big.md", 1001)
+        assert answer is not None
+        assert len(answer[0]) == 1001
+        head = directory.read_head("big.md", 10)
+        assert head is not None
+        assert head[0] == b"x" * 10
+
+
+def test_a_file_that_grows_while_it_is_read_is_capped() -> None:
+    """The bytes themselves are counted, whatever the status said before."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"x" * 100)
+        assert paths._bytes(ours.fileno(), 30) == b"x" * 30
+        theirs.close()
+        assert paths._bytes(ours.fileno(), 1000) == b"x" * 70
+
+
+def test_a_hard_link_is_read(memories: Path) -> None:
+    """Backups make hard links; reading them is harmless."""
+    os.link(memories / "a.md", memories / "again.md")
+    with Directory(str(memories)) as directory:
+        assert directory.read("again.md", 10) is not None
+
+
+def test_a_strangers_file_is_refused(memories: Path) -> None:
+    """Only files of this user, of root and of the directory's owner count as memories."""
+    status = (memories / "a.md").stat()
+    foreign = os.stat_result(
+        (status.st_mode, 0, 0, 1, 4242, 0, 0, status.st_atime, status.st_mtime, status.st_ctime)
+    )
+    paths._check("a.md", foreign, frozenset((4242,)))
+    with pytest.raises(PathRefusedError, match="another user"):
+        paths._check("a.md", foreign, frozenset((0, 1000)))
+
+
+def test_a_socket_in_a_files_place_is_refused(tmp_path: Path, memories: Path) -> None:
+    """A Unix socket is no memory, whatever the system answers when it is opened."""
+    here = os.open(".", os.O_RDONLY)
+    with socket.socket(socket.AF_UNIX) as listener:
+        try:
+            os.chdir(tmp_path)  # sun_path is short
+            listener.bind("memory/s.md")
+        finally:
+            os.fchdir(here)
+            os.close(here)
+        with Directory(str(memories)) as directory, pytest.raises(PathRefusedError):
+            directory.read("s.md", 10)
+
+
+def test_the_walk_stops_in_the_deep(tmp_path: Path) -> None:
+    """Folders nested deeper than anybody needs are named and left alone."""
+    deep = tmp_path
+    for _ in range(paths.WALK_DEPTH + 3):
+        deep /= "d"
+        deep.mkdir()
+    (deep / "a.md").touch()
+    (tmp_path / "b.md").touch()
+    problems: list[str] = []
+    with Directory(str(tmp_path)) as directory:
+        assert [path for path, _ in directory.walk(problems)] == ["b.md"]
+    assert len(problems) == 1
+    assert "too deep" in problems[0]
+
+
+def test_a_name_that_is_no_text_is_a_problem_in_words(tmp_path: Path) -> None:
+    """A file whose name is not UTF-8 cannot be sent; it is named and left out."""
+    try:
+        os.close(os.open(os.fsencode(tmp_path) + b"/\xff.md", os.O_CREAT | os.O_WRONLY))
+    except OSError:
+        pytest.skip("this file system takes only UTF-8 names")
+    problems: list[str] = []
+    with Directory(str(tmp_path)) as directory:
+        assert list(directory.walk(problems)) == []
+    assert "not UTF-8" in problems[0]
+
+
+def test_what_vanishes_during_the_walk(tmp_path: Path) -> None:
+    """What another program deletes while we look is simply not there."""
+    for number in range(20):
+        (tmp_path / f"{number}.md").touch()
+        (tmp_path / f"d{number}").mkdir()
+        (tmp_path / f"d{number}" / "a.md").touch()
+    problems: list[str] = []
+    with Directory(str(tmp_path)) as directory:
+        walk = directory.walk(problems)
+        next(walk)
+        shutil.rmtree(tmp_path)
+        assert list(walk) == []
+    assert problems == []
+
+
+def test_a_file_that_the_system_cannot_read(tmp_path: Path) -> None:
+    """A failing disk is an error of this project with the system's words."""
+    if not os.path.exists("/proc/self/mem"):
+        pytest.skip("this system has no /proc whose files fail to be read")
+    with Directory("/proc/self") as directory, pytest.raises(FileUnreadableError, match="error"):
+        directory.read("mem", 10)
+    with Directory(str(tmp_path)) as directory, pytest.raises(PathRefusedError, match="long"):
+        directory.read("x" * 300, 10)
+
+
+def test_a_folder_that_becomes_a_link_is_not_entered(memories: Path, tmp_path: Path) -> None:
+    """A folder swapped for a link during the walk is refused in words."""
+    problems: list[str] = []
+    with Directory(str(memories)) as directory:
+        walk = directory.walk(problems)
+        next(walk)
+        (memories / "sub").rename(tmp_path / "was")
+        (memories / "sub").symlink_to(tmp_path / "was")
+        assert all(not path.startswith("sub/") for path, _ in walk)
+    assert ["link" in problem for problem in problems] == [True]
+
+
+@as_user
+def test_what_may_not_be_read_spoils_nothing(memories: Path) -> None:
+    """A folder and a file without permission are reported; the rest is found."""
+    (memories / "sub").chmod(0)
+    (memories / "a.md").chmod(0)
+    problems: list[str] = []
+    try:
+        with Directory(str(memories)) as directory:
+            found = {path for path, _ in directory.walk(problems)}
+            with pytest.raises(FileUnreadableError):
+                directory.read("a.md", 10)
+    finally:
+        (memories / "sub").chmod(0o700)
+    assert found == {"a.md", "Über mich.md"}
+    assert len(problems) == 1
+
+
+@pytest.mark.skipif(not PAYLOADS.exists(), reason=f"the corpus {PAYLOADS} is missing")
+@both_ways
+def test_no_traversal_payload_escapes(memories: Path, *, kernel: bool) -> None:
+    """Of all collected payloads none reads a byte from outside or raises a foreign error."""
+    text = gzip.decompress(PAYLOADS.read_bytes()).decode("utf-8", "surrogateescape")
+    read: list[str] = []
+    with Directory(str(memories), openat2=kernel) as directory:
+        for line in text.splitlines():
+            payload = line.replace("{FILE}", "secret.md")
+            for ask in (check_name, lambda name: directory.read(name, 100)):
+                try:
+                    answer = ask(payload)
+                except (NameRefusedError, PathRefusedError):
+                    continue
+                except MemdError as error:  # pragma: no cover - the message of a failure
+                    pytest.fail(f"{payload!r}: {error.sentence}")
+                if isinstance(answer, tuple):
+                    read.append(payload)
+    assert read == []
+
+
+def test_a_folder_that_cannot_be_listed(memories: Path) -> None:
+    """A folder that fails while it is listed is named; the walk goes on."""
+    problems: list[str] = []
+    with Directory(str(memories)) as directory:
+        assert list(directory._list(-1, "sub", [], problems)) == []
+    assert problems[0].startswith("sub cannot be read")
