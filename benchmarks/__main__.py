@@ -1,0 +1,175 @@
+"""``make bench``: the figures of the main job, each beside its floor in the same run.
+
+Machines are noisy: the ratios mean more than the milliseconds. Nothing here fails; the aims stand
+beside the figures.
+"""
+
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import memd.cli
+from memd.testing.daemon import Home, client, daemon_process, throw_away_home
+
+MEMORIES = 200
+ROUNDS = 400
+HOOK_ROUNDS = 60
+TYPES = ("user", "feedback", "project", "reference")
+SUBJECTS = ("database", "release", "review", "editor", "tracker", "pipeline", "budget", "design")
+
+
+def main() -> int:
+    """Measure and print."""
+    with throw_away_home() as home:
+        started = time.perf_counter()
+        with daemon_process(home) as process:
+            ready = time.perf_counter() - started
+            idle = _rss(process.pid)
+            print(f"start to first answer {ready * 1000:.0f} ms (process start included)")
+            print(f"RSS idle {idle:.1f} MB (aim: at most 45)")
+            cwd = home.project()
+            _writes(home, cwd)
+            _round_trips(home, cwd)
+            _hooks(home, cwd)
+            print(f"RSS after all of it {_rss(process.pid):.1f} MB")
+    return 0
+
+
+def _writes(home: Home, cwd: str) -> None:
+    def write(number: int) -> None:
+        subject = SUBJECTS[number % len(SUBJECTS)]
+        connection.call(
+            "memory.write",
+            {
+                "cwd": cwd,
+                "path": f"{subject}_{number}.md",
+                "name": f"{subject}-{number}",
+                "description": f"What was decided about the {subject} in week {number}",
+                "type": TYPES[number % 4],
+                "body": f"The {subject} rule number {number} holds for every service. " * 8,
+            },
+        )
+
+    with client(home, "bench") as connection:
+        times = _each(write, MEMORIES)
+    floor = _each(lambda number: _durable_file(Path(home.path) / f"floor-{number}"), MEMORIES)
+    _print("durable write", times, "one file written and synced", floor)
+
+
+def _round_trips(home: Home, cwd: str) -> None:
+    path = f"{home.path}/echo.sock"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.echo", path], cwd=Path(__file__).parents[1]
+    )
+    try:
+        while not os.path.exists(path):
+            time.sleep(0.01)
+        question = {
+            "load_prompt": {"cwd": cwd},
+            "prefetch": {
+                "cwd": cwd,
+                "session_id": "",
+                "query": "what did we say about the release",
+            },
+        }
+        for method, params in question.items():
+            frame = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            times = _lines(home.places.socket, frame)
+            echo = _lines(path, frame)
+            _print(f"{method}, {MEMORIES} memories", times, "anyio echo", echo)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _lines(path: str, frame: dict[str, object]) -> list[float]:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        reader = connection.makefile("rb")
+
+        def ask(number: int) -> None:
+            params = frame["params"]
+            if isinstance(params, dict) and "session_id" in params:
+                params["session_id"] = f"s{number}"
+            connection.sendall(json.dumps(frame).encode() + b"\n")
+            assert reader.readline().endswith(b"\n")
+
+        for number in range(20):
+            ask(-number - 1)
+        return _each(ask, ROUNDS)
+
+
+def _hooks(home: Home, cwd: str) -> None:
+    hook = str(Path(memd.cli.__file__).parent / "hook.py")
+    environ = dict(home.environ)
+
+    def run(number: int) -> None:
+        payload = {
+            "session_id": f"h{number}",
+            "cwd": cwd,
+            "hook_event_name": "UserPromptSubmit",
+            "prompt": "what did we say about the release " * 40,
+        }
+        command = [sys.executable, "-I", "-S", hook, "claude-code", "UserPromptSubmit"]
+        done = subprocess.run(
+            command,
+            input=json.dumps(payload).encode(),
+            env=environ,
+            capture_output=True,
+            check=True,
+        )
+        assert b"additionalContext" in done.stdout, done
+
+    def floor(_: int) -> None:
+        subprocess.run([sys.executable, "-I", "-S", "-c", "pass"], env=environ, check=True)
+
+    hook_times: list[float] = []
+    floor_times: list[float] = []
+    for number in range(HOOK_ROUNDS):  # in turns, so that noise meets both
+        hook_times += _each(lambda _, n=number: run(n), 1)  # type: ignore[misc]
+        floor_times += _each(floor, 1)
+    _print("hook, process start to answer", hook_times, "python -I -S -c pass", floor_times)
+    print("   (aim: at most 1.5 times the floor)")
+
+
+def _durable_file(path: Path) -> None:
+    with open(path, "wb") as file:
+        file.write(b"x" * 600)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _each(act: Callable[[int], None], count: int) -> list[float]:
+    times = []
+    for number in range(count):
+        begin = time.perf_counter()
+        act(number)
+        times.append((time.perf_counter() - begin) * 1000)
+    return times
+
+
+def _print(what: str, times: list[float], floor_name: str, floor: list[float]) -> None:
+    ours, theirs = statistics.median(times), statistics.median(floor)
+    print(
+        f"{what}: p50 {ours:.2f} ms, p99 {_p99(times):.2f} ms; {floor_name}: p50 {theirs:.2f} ms, "
+        f"p99 {_p99(floor):.2f} ms; ratio of the medians {ours / theirs:.1f}"
+    )
+
+
+def _p99(times: list[float]) -> float:
+    return sorted(times)[min(len(times) - 1, int(len(times) * 0.99))]
+
+
+def _rss(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+if __name__ == "__main__":
+    sys.exit(main())
