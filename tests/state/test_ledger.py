@@ -1,0 +1,123 @@
+"""Which memories a session has been given."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.state.database import Database, open_database
+from memd.state.ledger import KEPT_SECONDS, SCHEMA, Item, Ledger, Sighting, Surfaced
+
+CAP = 1000
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """Open an empty state file."""
+    database = open_database(str(tmp_path / "state.db"), [SCHEMA])
+    yield database
+    database.close()
+
+
+def test_what_is_marked_is_surfaced(database: Database) -> None:
+    """A mark counts for its session and no other, with its bytes."""
+    ledger = Ledger(database)
+    marked, total = ledger.mark("s", [Item("/m/a.md", "1", 10), Item("/m/b.md", "1", 20)], CAP, 5.0)
+    assert ([item.path for item in marked], total) == (["/m/a.md", "/m/b.md"], 30)
+    assert ledger.surfaced("s") == Surfaced(30, {"/m/a.md": "1", "/m/b.md": "1"})
+    assert ledger.surfaced("other") == Surfaced(0, {})
+
+
+def test_a_version_goes_out_once_and_a_changed_file_again(database: Database) -> None:
+    """The same fingerprint is never marked twice; a new one is, and its bytes add up."""
+    ledger = Ledger(database)
+    ledger.mark("s", [Item("/m/a.md", "1", 10)], CAP, 5.0)
+    assert ledger.mark("s", [Item("/m/a.md", "1", 10)], CAP, 6.0) == ((), 10)
+    again, total = ledger.mark("s", [Item("/m/a.md", "2", 15)], CAP, 7.0)
+    assert (len(again), total) == (1, 25)
+    assert ledger.surfaced("s").paths == {"/m/a.md": "2"}
+
+
+def test_the_cap_holds_and_smaller_ones_still_fit(database: Database) -> None:
+    """What would pass the cap is left out; what comes after and fits goes out."""
+    ledger = Ledger(database)
+    marked, total = ledger.mark(
+        "s", [Item("/a", "1", 600), Item("/b", "1", 600), Item("/c", "1", 400)], CAP, 5.0
+    )
+    assert ([item.path for item in marked], total) == (["/a", "/c"], CAP)
+
+
+def test_reset_begins_anew_and_keeps_the_last_sighting(database: Database) -> None:
+    """After a reset everything may come again, and why still knows when it last went out."""
+    ledger = Ledger(database)
+    item = Item("/m/sub/a.md", "1", 10)
+    ledger.mark("s", [item], CAP, 5.0)
+    ledger.reset("s")
+    assert ledger.surfaced("s") == Surfaced(0, {})
+    assert ledger.last_surfaced("/m", "sub/a.md") == Sighting("s", 5.0)
+    assert ledger.mark("s", [item], CAP, 6.0) == ((item,), 10)
+    assert ledger.last_surfaced("/m", "sub/a.md") == Sighting("s", 6.0)
+    assert ledger.last_surfaced("/m", "b.md") is None
+
+
+def test_a_mark_can_be_taken_back(database: Database) -> None:
+    """An answer that never went out leaves no mark."""
+    ledger = Ledger(database)
+    ledger.mark("s", [Item("/a", "1", 10)], CAP, 5.0)
+    marked, _ = ledger.mark("s", [Item("/b", "1", 20)], CAP, 6.0)
+    ledger.unmark("s", marked)
+    assert ledger.surfaced("s") == Surfaced(10, {"/a": "1"})
+
+
+def test_old_rows_go(database: Database) -> None:
+    """Rows of sessions that never ended do not stay for ever."""
+    ledger = Ledger(database)
+    ledger.mark("old", [Item("/a", "1", 10)], CAP, 5.0)
+    ledger.mark("new", [Item("/a", "1", 10)], CAP, 6.0 + KEPT_SECONDS)
+    assert ledger.surfaced("old") == Surfaced(0, {})
+    assert ledger.last_surfaced("", "a") == Sighting("new", 6.0 + KEPT_SECONDS)
+
+
+def test_it_outlives_the_daemon(tmp_path: Path) -> None:
+    """A restart forgets nothing."""
+    path = str(tmp_path / "state.db")
+    first = open_database(path, [SCHEMA])
+    Ledger(first).mark("s", [Item("/a", "1", 10)], CAP, 5.0)
+    first.close()
+    second = open_database(path, [SCHEMA])
+    assert Ledger(second).surfaced("s").bytes == 10
+    second.close()
+
+
+def test_at_once_nothing_goes_out_twice_nor_past_the_cap(database: Database) -> None:
+    """Marks from several threads share one budget, and each version is marked by one of them."""
+    ledger = Ledger(database)
+    items = [Item(f"/{number}", "1", 100) for number in range(20)]
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: ledger.mark("s", items, CAP, 5.0)[0], range(8)))
+    sent = [item for answer in answers for item in answer]
+    assert len(sent) == len(set(sent)) == 10
+    assert ledger.surfaced("s").bytes == CAP
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("12"), st.integers(0, 500))),
+        max_size=6,
+    )
+)
+def test_any_sequence_stays_within_the_cap(rounds: list[list[tuple[str, str, int]]]) -> None:
+    """Whatever is asked in whatever order, the sum never passes the cap and nothing repeats."""
+    database = open_database(":memory:", [SCHEMA])
+    ledger = Ledger(database)
+    sent = []
+    for number, row in enumerate(rounds):
+        marked, total = ledger.mark("s", [Item(*item) for item in row], CAP, float(number))
+        sent += [(item.path, item.fingerprint) for item in marked]
+        assert total == ledger.surfaced("s").bytes <= CAP
+    assert len(sent) == len(set(sent))
+    database.close()
