@@ -27,6 +27,10 @@ class Hub:
         """Forget a connection."""
         self._connections.discard(connection)
 
+    def connections(self) -> int:
+        """Return how many peers are connected."""
+        return len(self._connections)
+
     def publish(self, event: Event) -> None:
         """Queue one event for everyone who subscribed to it; on the event loop only."""
         listeners = [each for each in self._connections if each.wants(event)]

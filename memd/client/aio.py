@@ -1,0 +1,174 @@
+"""The asynchronous client: many calls at once over one connection, on anyio."""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+from anyio.abc import UNIXSocketStream
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from memd.client import wire
+from memd.client.errors import DaemonUnavailableError, RemoteError
+from memd.core.places import forwarded
+
+Progress = Callable[[dict[str, Any]], Awaitable[None]]
+_HUNG_UP = "it hung up before it answered"
+_NOTIFICATIONS = 1000  # kept for a reader that is slow; beyond that the newest are dropped
+_CANCEL_SECONDS = 1.0
+_CHUNK = 256 * 1024
+
+
+class AsyncClient:
+    """A connection to the daemon; entering it connects, leaving it hangs up.
+
+    The parameters are those of ``blocking.Client``. ``notifications`` is a stream of what the
+    daemon tells; it ends when the daemon goes away. Entering raises DaemonUnavailableError.
+    """
+
+    def __init__(
+        self,
+        socket_path: str,
+        *,
+        name: str = "python",
+        version: str = "",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.socket_path = socket_path
+        self.server: dict[str, Any] = {}
+        self._hello = {
+            "client": name,
+            "version": version,
+            "environment": forwarded(os.environ if environment is None else environment),
+        }
+        self._last_id = 0
+        self._calls: dict[int, _Pending] = {}
+        self._closed: str = ""
+        self._sending = anyio.Lock()
+        self._group = anyio.create_task_group()
+        self._stream: UNIXSocketStream
+        self._told: MemoryObjectSendStream[wire.Notification]
+        self.notifications: MemoryObjectReceiveStream[wire.Notification]
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._stream = await anyio.connect_unix(self.socket_path)
+        except OSError as error:
+            raise DaemonUnavailableError(self.socket_path, str(error)) from error
+        self._told, self.notifications = anyio.create_memory_object_stream(_NOTIFICATIONS)
+        await self._group.__aenter__()
+        self._group.start_soon(self._read)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        self._group.cancel_scope.cancel()
+        try:
+            return await self._group.__aexit__(kind, error, trace)
+        finally:
+            self.notifications.close()
+            with anyio.CancelScope(shield=True):
+                await self._stream.aclose()
+
+    async def call(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> Any:
+        """Call a method and return its result; any number of calls may run at once.
+
+        Being cancelled cancels the request at the daemon too. Raises RemoteError,
+        DaemonUnavailableError, and TypeError or ValueError for params that are no JSON.
+        """
+        greeting = b""
+        if self._last_id == 0:
+            greeting = wire.request(self._next_id(), wire.HELLO, self._hello)
+        request_id = self._next_id()
+        asked = dict(params or {})
+        pending = _Pending(progress)
+        if progress is not None:
+            asked["workDoneToken"] = request_id
+        self._calls[request_id] = pending
+        try:
+            await self._send(greeting + wire.request(request_id, method, asked))
+            return await self._wait(pending)
+        except anyio.get_cancelled_exc_class():
+            with anyio.move_on_after(_CANCEL_SECONDS, shield=True):
+                await self._send(wire.notification(wire.CANCEL, {"id": request_id}))
+            raise
+        finally:
+            del self._calls[request_id]
+
+    async def _wait(self, pending: "_Pending") -> Any:
+        while True:
+            if not self._closed:
+                await pending.changed.wait()
+            while pending.values:
+                value = pending.values.pop(0)
+                if pending.progress is not None:
+                    await pending.progress(value)
+            if pending.answer is not None:
+                if pending.answer.error is not None:
+                    raise pending.answer.error
+                return pending.answer.result
+            if self._closed:
+                raise DaemonUnavailableError(self.socket_path, self._closed)
+            pending.changed = anyio.Event()
+
+    def _next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    async def _send(self, data: bytes) -> None:
+        # A half-sent line would spoil every later one: once begun it is sent to its end.
+        async with self._sending:
+            # Where sending fails the reader finds the end, and what the daemon said before it.
+            with suppress(anyio.BrokenResourceError), anyio.CancelScope(shield=True):
+                await self._stream.send(data)
+
+    async def _read(self) -> None:
+        lines = wire.LineBuffer()
+        with self._told:
+            try:
+                while True:
+                    for line in lines.feed(await self._stream.receive(_CHUNK)):
+                        self._take(wire.read(line))
+            except (anyio.EndOfStream, anyio.BrokenResourceError, RemoteError, ValueError) as error:
+                self._closed = error.sentence if isinstance(error, RemoteError) else _HUNG_UP
+                for pending in self._calls.values():
+                    pending.changed.set()
+
+    def _take(self, message: wire.Answer | wire.Notification) -> None:
+        if isinstance(message, wire.Notification):
+            pending = self._calls.get(message.params.get("token", 0))
+            if message.method != wire.PROGRESS:
+                with suppress(anyio.WouldBlock):
+                    self._told.send_nowait(message)
+            elif pending is not None:
+                pending.values.append(message.params.get("value") or {})
+                pending.changed.set()
+        elif message.id is None and message.error is not None:
+            raise message.error  # about the connection as a whole
+        elif message.id in self._calls:
+            self._calls[message.id].answer = message
+            self._calls[message.id].changed.set()
+        elif message.id == 1 and isinstance(message.result, dict):
+            self.server = message.result
+
+
+class _Pending:
+    """A call that waits: what came for it so far."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.progress = progress
+        self.changed = anyio.Event()
+        self.values: list[dict[str, Any]] = []
+        self.answer: wire.Answer | None = None

@@ -1,0 +1,63 @@
+"""What can go wrong for a client of the daemon."""
+
+from typing import Any
+
+from memd.core.errors import MemdError
+
+
+class DaemonUnavailableError(MemdError):
+    """No daemon answers, or it went away before it answered."""
+
+    code = 1004
+    kind = "daemon_unavailable"
+    retryable = True
+    hint = "start one with: memd"
+    exit_status = 69
+
+    def __init__(self, socket_path: str, cause: str, log: str = "") -> None:
+        where = f"; its log is {log}" if log else ""
+        super().__init__(
+            f"no memd answers at {socket_path}: {cause}{where}",
+            socket=socket_path,
+            cause=cause,
+            log=log,
+        )
+
+
+class AnswerLateError(MemdError):
+    """The answer did not come in time; the daemon may still be at it."""
+
+    code = 1004
+    kind = "answer_late"
+    retryable = True
+    hint = "wait longer, or look at the daemon with: memctl status"
+    exit_status = 75
+
+    def __init__(self, method: str, seconds: float) -> None:
+        super().__init__(
+            f"memd did not answer {method} within {seconds:g} s", method=method, seconds=seconds
+        )
+
+
+class RemoteError(MemdError):
+    """The daemon answered with an error: its code, its sentence and its facts.
+
+    ``data`` is the answer's ``data`` member. The exit status is 75 where trying again can help.
+    """
+
+    # On this one class these come with each answer instead of with the class.
+    code: int  # type: ignore[misc]
+    kind: str  # type: ignore[misc]
+    retryable: bool  # type: ignore[misc]
+    hint: str  # type: ignore[misc]
+    exit_status: int  # type: ignore[misc]
+
+    def __init__(self, code: int, message: str, data: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+        self.kind = str(data.get("kind", "failed"))
+        self.retryable = data.get("retryable") is True
+        self.hint = str(data.get("hint", ""))
+        self.exit_status = 75 if self.retryable else 1

@@ -1,0 +1,200 @@
+"""Finding the daemon, and starting it when none runs.
+
+Rules of this file
+- There is one way to start: the supervisor is asked first (systemd's socket unit, launchd's
+  agent), and only where it does not know memd a process is spawned.
+- A lock in the state directory lets one client start it; the others wait for the socket. Were two
+  to start one anyway, the daemon's own lock lets one serve and the other leaves with status 0.
+- A spawned daemon is no child of the client's terminal: new session, no input, output to the log.
+- Nothing is ever killed. The client says what it tried and where the log is.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from memd.client.blocking import Client
+from memd.client.errors import DaemonUnavailableError
+from memd.core.places import CONFIG, SOCKET, STATE_DIR, Places
+
+SERVE = (sys.executable, "-m", "memd", "serve")
+LAUNCHD_LABEL = "dev.memd.memd"
+_PAUSE_SECONDS = 0.01
+_SUPERVISOR_SECONDS = 5.0
+_NOT_STARTED = "nothing listens there, and starting was not asked for"
+
+
+def connect(
+    places: Places,
+    environ: Mapping[str, str],
+    *,
+    name: str,
+    version: str = "",
+    start: bool = True,
+    deadline: float = 10.0,
+    command: Sequence[str] = SERVE,
+) -> Client:
+    """Return a connected client, after starting a daemon if none runs and ``start`` is true.
+
+    ``deadline`` is in seconds from now; ``command`` is what serves. The daemon is given the socket,
+    state directory and settings of ``places``. Raises DaemonUnavailableError, which says what was
+    tried and where the log is.
+    """
+    until = time.monotonic() + deadline
+    starter = _Starter(places, environ, command)
+    with starter:
+        while True:
+            try:
+                return Client(places.socket, name=name, version=version, environment=environ)
+            except DaemonUnavailableError as error:
+                if not start:
+                    raise DaemonUnavailableError(places.socket, _NOT_STARTED) from error
+                failure = starter.advance()
+                if failure or time.monotonic() >= until:
+                    cause = failure or f"{starter.tried}, no answer in {deadline:g} s"
+                    raise DaemonUnavailableError(places.socket, cause, places.log) from error
+            time.sleep(_PAUSE_SECONDS)
+
+
+def wait_until_up(places: Places, deadline: float = 10.0) -> None:
+    """Return once somebody listens at the socket; nothing is started.
+
+    ``deadline`` is in seconds from now. Raises DaemonUnavailableError when it has passed.
+    """
+    until = time.monotonic() + deadline
+    while True:
+        try:
+            Client(places.socket).close()
+        except DaemonUnavailableError as error:
+            if time.monotonic() >= until:
+                cause = f"{error.facts['cause']}, for {deadline:g} s"
+                raise DaemonUnavailableError(places.socket, cause, places.log) from error
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
+
+
+class _Starter:
+    """Starts the daemon once, in whichever client holds the start lock."""
+
+    def __init__(self, places: Places, environ: Mapping[str, str], command: Sequence[str]) -> None:
+        self._places = places
+        self._environ = environ
+        self._command = command
+        self._lock = -1
+        self._child: subprocess.Popen[bytes] | None = None
+        self.tried = "waited for another client that starts it"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+        if self._child is not None and self._child.poll() is None:
+            # It outlives this object on purpose; Popen would warn that it is still running.
+            self._child.returncode = 0
+
+    def advance(self) -> str:
+        """Take the next step towards a daemon; return in words why there will be none."""
+        try:
+            if self._lock < 0 and not self._take_lock():
+                return ""
+            if self._child is None and self.tried.startswith("waited"):
+                self._start()
+        except OSError as error:
+            return f"starting it failed: {error}"
+        status = None if self._child is None else self._child.poll()
+        # Status 0 is the daemon's word that another one serves: keep knocking.
+        return f"the memd that was started ended with status {status}" if status else ""
+
+    def _take_lock(self) -> bool:
+        before = os.umask(0o077)
+        try:
+            os.makedirs(self._places.state_dir, mode=0o700, exist_ok=True)
+        finally:
+            os.umask(before)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(f"{self._places.state_dir}/start.lock", flags, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        self._lock = descriptor
+        return True
+
+    def _start(self) -> None:
+        for asked in supervisor(self._environ, self._places.home, sys.platform):
+            if _succeeds(asked, self._environ):
+                self.tried = f"asked the supervisor ({' '.join(asked)})"
+                return
+        self.tried = "started one"
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        log = os.open(self._places.log, flags, 0o600)
+        try:
+            self._child = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                cwd="/",
+                env={
+                    **self._environ,
+                    SOCKET: self._places.socket,
+                    STATE_DIR: self._places.state_dir,
+                    CONFIG: self._places.config,
+                },
+            )
+        finally:
+            os.close(log)
+
+
+def supervisor(environ: Mapping[str, str], home: str, platform: str) -> tuple[tuple[str, ...], ...]:
+    """Return the command that asks this system's supervisor for memd, if it knows memd.
+
+    A client with places of its own (``MEMD_SOCKET`` and its like) is not the supervisor's matter.
+    """
+    if any(environ.get(name) for name in (SOCKET, STATE_DIR, CONFIG)):
+        return ()
+    search = environ.get("PATH", os.defpath)
+    if platform == "darwin":
+        program = shutil.which("launchctl", path=search)
+        plist = f"{home}/Library/LaunchAgents/{LAUNCHD_LABEL}.plist"
+        service = f"gui/{os.getuid()}/{LAUNCHD_LABEL}"
+        found = program is not None and os.path.exists(plist)
+        return ((program or "", "kickstart", service),) if found else ()
+    program = shutil.which("systemctl", path=search)
+    config = environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
+    folders = (f"{config}/systemd/user", "/etc/systemd/user", "/usr/lib/systemd/user")
+    found = program is not None and any(
+        os.path.exists(f"{folder}/memd.socket") for folder in folders
+    )
+    return ((program or "", "--user", "start", "memd.socket"),) if found else ()
+
+
+def _succeeds(command: Sequence[str], environ: Mapping[str, str]) -> bool:
+    with suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(
+            command,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SUPERVISOR_SECONDS,
+            check=False,
+        )
+        return done.returncode == 0
+    return False

@@ -1,0 +1,78 @@
+"""The client's end of the wire as values: requests to lines, lines to what they say.
+
+Light on purpose (standard library only): the command line starts with it.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from memd.client.errors import RemoteError
+
+HELLO = "hello"
+PROGRESS = "$/progress"
+CANCEL = "$/cancelRequest"
+
+
+class Answer(NamedTuple):
+    """The end of a request: its id, and a result or an error."""
+
+    id: int | None
+    result: Any
+    error: RemoteError | None
+
+
+class Notification(NamedTuple):
+    """Something the daemon tells without being asked."""
+
+    method: str
+    params: dict[str, Any]
+
+
+class LineBuffer:
+    """Bytes in, whole lines out; linear in what comes."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the lines that these bytes complete, without their newline."""
+        head, *lines = data.split(b"\n")
+        self._parts.append(head)
+        if not lines:
+            return []
+        whole = [b"".join(self._parts), *lines[:-1]]
+        self._parts = [lines[-1]]
+        return [line for line in whole if line.strip()]
+
+
+def request(request_id: int, method: str, params: Mapping[str, Any]) -> bytes:
+    """Return a request as one line. Raises TypeError and ValueError for what is no JSON."""
+    message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+    return _line(message)
+
+
+def notification(method: str, params: Mapping[str, Any]) -> bytes:
+    """Return a notification as one line."""
+    return _line({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def read(line: bytes) -> Answer | Notification:
+    """Return what one line of the daemon says. Raises ValueError for what is no answer."""
+    message = json.loads(line)
+    if not isinstance(message, dict):
+        message = {}
+    if "method" in message:
+        return Notification(str(message["method"]), message.get("params") or {})
+    failure = message.get("error")
+    error = None
+    if failure is not None:
+        error = RemoteError(
+            int(failure.get("code", 0)), str(failure.get("message", "")), failure.get("data") or {}
+        )
+    return Answer(message.get("id"), message.get("result"), error)
+
+
+def _line(message: Mapping[str, Any]) -> bytes:
+    text = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode() + b"\n"

@@ -1,0 +1,182 @@
+"""One daemon per user: an exclusive lock decides who serves.
+
+Rules of this file
+- The lock is ``flock`` on a file that is never unlinked, taken before the store or the socket is
+  touched and held until the process ends, however it ends. No pid is ever trusted to decide.
+- The file's body says who holds it, as JSON, for the loser's message only. The holder empties it
+  when it leaves; after a crash it may be old, so the loser believes it only while that process
+  lives, and waits a moment for a winner that has not written yet.
+- A lock file that was replaced while we waited is not the lock: it is opened again.
+"""
+
+import fcntl
+import json
+import os
+import stat
+import time
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from memd import __version__
+from memd.core.errors import MemdError
+from memd.core.places import Places
+
+_BODY_BYTES = 4096
+_PATIENCE_SECONDS = 1.0
+_PAUSE_SECONDS = 0.01
+_NO_FILE = "it is no regular file"
+_OTHERS = "the state directory belongs to someone else or others may write in it"
+
+
+class LockUnusableError(MemdError):
+    """The lock file cannot be used, so nobody can know who serves."""
+
+    code = 1012
+    kind = "lock_unusable"
+    hint = "mend the state directory, or choose another with MEMD_STATE_DIR"
+    exit_status = 78
+
+    def __init__(self, path: str, cause: str) -> None:
+        super().__init__(f"the lock file {path} cannot be used: {cause}", path=path, cause=cause)
+
+
+class AlreadyRunningError(MemdError):
+    """Somebody else serves; not a failure, so the exit status is 0.
+
+    ``pid`` is 0 and the texts are empty where the other one does not say.
+    """
+
+    code = 1004
+    kind = "already_running"
+    hint = "use the one that runs, or stop it first: memctl shutdown"
+    exit_status = 0
+
+    def __init__(self, pid: int = 0, version: str = "", socket: str = "") -> None:
+        who = f"memd {version} serves already: process {pid} at {socket}"
+        super().__init__(
+            who if pid else "another memd serves already", pid=pid, version=version, socket=socket
+        )
+        self.pid = pid
+        self.version = version
+        self.socket = socket
+
+
+class Instance:
+    """The right to serve: taken on entering, given back on leaving or when the process ends.
+
+    Entering makes the state directory (0700) and the lock file (0600) and blocks for a second at
+    most. It raises AlreadyRunningError, and LockUnusableError where nobody can know who serves.
+    """
+
+    def __init__(self, places: Places, version: str = __version__) -> None:
+        self._places = places
+        self._version = version
+        self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        path = self._places.lock
+        try:
+            _make_state_dir(self._places)
+            self._descriptor = _take(path)
+            body = {"pid": os.getpid(), "version": self._version, "socket": self._places.socket}
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, json.dumps(body).encode(), 0)
+        except OSError as error:
+            self._close()
+            raise LockUnusableError(path, error.strerror or type(error).__name__) from error
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with suppress(OSError):
+            os.ftruncate(self._descriptor, 0)
+        self._close()
+
+    def holds(self) -> bool:
+        """Return whether our lock is still the one that others would find at its path."""
+        return self._descriptor >= 0 and _same_file(self._descriptor, self._places.lock)
+
+    def _close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _take(path: str) -> int:
+    """Return the locked descriptor. Raises AlreadyRunningError, LockUnusableError, OSError."""
+    while True:
+        descriptor = _open(path)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            try:
+                raise _read_holder(descriptor, time.monotonic() + _PATIENCE_SECONDS) from error
+            finally:
+                os.close(descriptor)
+        if _same_file(descriptor, path):
+            return descriptor
+        os.close(descriptor)
+
+
+def _make_state_dir(places: Places) -> None:
+    before = os.umask(0o077)
+    try:
+        os.makedirs(places.state_dir, mode=0o700, exist_ok=True)
+    finally:
+        os.umask(before)
+    found = os.stat(places.state_dir)
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise LockUnusableError(places.lock, _OTHERS)
+
+
+def _open(path: str) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(path, flags, 0o600)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise LockUnusableError(path, _NO_FILE)
+    return descriptor
+
+
+def _same_file(descriptor: int, path: str) -> bool:
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return False
+    return os.path.samestat(found, os.fstat(descriptor))
+
+
+def _read_holder(descriptor: int, deadline: float) -> AlreadyRunningError:
+    while True:
+        holder = _parse(os.pread(descriptor, _BODY_BYTES, 0))
+        if holder.pid and _lives(holder.pid):
+            return holder
+        if time.monotonic() >= deadline:
+            return AlreadyRunningError()
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _parse(body: bytes) -> AlreadyRunningError:
+    try:
+        found = json.loads(body)
+        pid, version, socket = found["pid"], found["version"], found["socket"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return AlreadyRunningError()
+    if not isinstance(pid, int) or isinstance(pid, bool) or not 0 < pid < 2**31:
+        return AlreadyRunningError()
+    return AlreadyRunningError(pid, str(version), str(socket))
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's process
+        return False
+    return True

@@ -1,0 +1,39 @@
+"""Telling systemd how the daemon does: sd_notify(3) and its watchdog, without a library."""
+
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+
+READY = "READY=1"
+STOPPING = "STOPPING=1"
+WATCHDOG = "WATCHDOG=1"
+
+
+def notify(environ: Mapping[str, str], *states: str) -> bool:
+    """Send states to the supervisor and return whether there is one that took them.
+
+    A state is ``READY``, ``STOPPING``, ``WATCHDOG`` or ``status(…)``. A leading ``@`` in
+    ``NOTIFY_SOCKET`` means the abstract namespace. Never fails: a supervisor that does not listen
+    must not stop the daemon.
+    """
+    address = environ.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")):
+        return False
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        channel.settimeout(0)
+        target = "\0" + address[1:] if address.startswith("@") else address
+        return channel.sendto("\n".join(states).encode(), target) > 0
+    return False
+
+
+def status(sentence: str) -> str:
+    """Return the state that shows a sentence in ``systemctl status``."""
+    return f"STATUS={sentence.translate({10: ' '})}"
+
+
+def watchdog_seconds(environ: Mapping[str, str], pid: int) -> float | None:
+    """Return how often ``WATCHDOG`` is to be sent (half the time allowed), ``None`` for never."""
+    microseconds = environ.get("WATCHDOG_USEC", "")
+    if environ.get("WATCHDOG_PID", str(pid)) != str(pid) or not microseconds.isdecimal():
+        return None
+    return int(microseconds) / 2_000_000 or None
