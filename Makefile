@@ -15,7 +15,7 @@ demo: $(STAMP)    ## the main job on two sample conversations, no key needed
 	@$(BIN)/python -m memd.testing.demo
 
 test: $(STAMP)    ## every test that needs only Python
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto -m "not crash and not e2e"
 
 check: $(STAMP)   ## format, lint, types, contracts
 	@$(BIN)/ruff format --check --quiet .
@@ -33,6 +33,10 @@ crash: $(STAMP)   ## kill -9 at every state-changing system call (needs strace)
 
 bench: $(STAMP)   ## latency and size, as ratios within one run
 	@$(BIN)/python -m benchmarks
+
+e2e: $(STAMP)     ## real clients; installs into .venv/e2e only (npm and Debian packages)
+	@tests/e2e/install.sh
+	@$(BIN)/python -m pytest -m e2e tests/e2e -rs
 
 docs: $(STAMP)    ## write docs/protocol.md and docs/settings.md anew from the code
 	@$(BIN)/python -m memd.testing.documents
