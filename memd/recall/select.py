@@ -1,0 +1,175 @@
+"""What prefetch decides: gates, candidates, what a surfaced memory looks like. Pure."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from memd.core import limits, text
+from memd.core.settings import Settings
+from memd.core.values import Header, MemoryFile, Project, Scope
+from memd.state.words import count, words
+
+MEMORY_OFF = "memory_off"
+RECALL_OFF = "recall_off"
+NO_TEXT = "no_text"
+SINGLE_WORD = "single_word"
+SESSION_BUDGET = "session_budget"
+NO_CANDIDATES = "no_candidates"
+LEDGER_UNAVAILABLE = "ledger_unavailable"
+
+MOST = 20  # the bound of the setting recall.limit holds for a client's wish too
+REST_NOTE = "\n\n[cut here: read the file for the rest]"
+_TEAM = "team/"
+_SNIPPET_CHARACTERS = 160
+_PART = re.compile(r"[^\W_]+")
+_USAGE = re.compile(
+    r"\b(usage|how to (use|run|call|invoke)|cheat ?sheet|syntax|options|flags|commands|"
+    r"parameters|arguments|reference|examples?)\b|用法|命令|参数|示例",
+    re.IGNORECASE,
+)
+_WARNING = re.compile(
+    r"\b(warn\w*|gotchas?|careful|beware|never|don'?t|do not|avoid|bugs?|known|issues?|breaks?|"
+    r"broken|fail\w*|danger\w*|wrong\w*|pitfalls?|caveats?|workarounds?|must|only)\b|"
+    "注意|警告|坑|不要|切勿|问题|失败",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SurfacedMemory:
+    """One memory as it goes out (spec 3.3); ``path`` is absolute, ``content`` may be cut."""
+
+    path: str
+    name: str
+    description: str
+    type: str | None
+    scope: str
+    age: str
+    header: str
+    content: str
+    truncated: bool
+    stale_notice: str | None
+
+    @property
+    def bytes(self) -> int:
+        """What the session's budget is charged: the content in UTF-8."""
+        return len(self.content.encode())
+
+
+def gate(project: Project, settings: Settings, query: str) -> str:
+    """Return the reason to bring nothing, the cheapest check first; "" to go on (spec 3.1)."""
+    if not (project.enabled and settings.enabled):
+        return MEMORY_OFF
+    if not settings.recall.enabled:
+        return RECALL_OFF
+    return {0: NO_TEXT, 1: SINGLE_WORD}.get(count(query), "")
+
+
+def wanted(limit: int | None, settings: Settings) -> int:
+    """Return how many memories to bring at most: the client's wish within bounds."""
+    return settings.recall.limit if limit is None else min(max(limit, 1), MOST)
+
+
+def mark_of(header: Header) -> str:
+    """Return a file's fingerprint as the ledger keeps it."""
+    return ":".join(map(str, header.fingerprint))
+
+
+def absolute(directory: str, path: str) -> str:
+    """Return the absolute path of a memory."""
+    return f"{directory}/{path}"
+
+
+def candidates(
+    directory: str,
+    headers: Sequence[Header],
+    surfaced: Mapping[str, str],
+    read_paths: Collection[str],
+    recent_tools: Sequence[str],
+) -> tuple[Header, ...]:
+    """Return the memories that may be brought (spec 3.2).
+
+    Left out is what this session was given in this very version (``surfaced``: absolute path to
+    fingerprint), what the client has read (``read_paths``, relative to the directory), a plain
+    usage reference for a tool that the conversation has just used, and a file whose name is no
+    text and so cannot be told to anybody.
+    """
+    tools = [_tool_words(tool) for tool in recent_tools]
+    return tuple(
+        header
+        for header in headers
+        if header.path not in read_paths
+        and surfaced.get(absolute(directory, header.path)) != mark_of(header)
+        and not _explains_a_tool(header, tools)
+        and _is_text(header.path)
+    )
+
+
+def relative(paths: Sequence[str], roots: Sequence[str]) -> frozenset[str]:
+    """Return paths relative to whichever root they lie in; relative ones are kept."""
+    found = set()
+    for path in paths:
+        if not path.startswith("/"):
+            found.add(path.removeprefix("./"))
+        for root in roots:
+            if path.startswith(f"{root}/"):
+                found.add(path[len(root) + 1 :])
+    return frozenset(found)
+
+
+def surface(directory: str, file: MemoryFile, now: float) -> SurfacedMemory:
+    """Return a memory as it goes out at a time (seconds since 1970)."""
+    header = file.header
+    age = text.age(header.mtime_ns, now)
+    path = absolute(directory, header.path)
+    content, truncated = cut(file.body.strip("\r\n"))
+    return SurfacedMemory(
+        path=path,
+        name=header.name,
+        description=header.description,
+        type=None if header.type is None else header.type.value,
+        scope=(Scope.TEAM if header.path.startswith(_TEAM) else Scope.PRIVATE).value,
+        age=age,
+        header=f"Memory (saved {age}): {text.one_line(path, limits.SURFACED_BYTES)}:",
+        content=content,
+        truncated=truncated,
+        stale_notice=text.stale_notice(header.mtime_ns, now),
+    )
+
+
+def cut(content: str) -> tuple[str, bool]:
+    """Return a content within 200 lines and 4,096 bytes, note included, and whether it was cut."""
+    content = content.encode(errors="replace").decode()
+    lines = content.split("\n")
+    if len(lines) <= limits.SURFACED_LINES and len(content.encode()) <= limits.SURFACED_BYTES:
+        return content, False
+    room = limits.SURFACED_LINES - REST_NOTE.count("\n")
+    kept = text.cut_bytes("\n".join(lines[:room]), limits.SURFACED_BYTES - len(REST_NOTE))
+    return kept.rstrip() + REST_NOTE, True
+
+
+def snippet(body: str, terms: Collection[str]) -> str:
+    """Return the line of a body that holds most of the words ``terms``, shortened to one line."""
+    lines = [line for line in body.splitlines() if line.strip()][: limits.SURFACED_LINES]
+    wanted_terms = set(terms)
+    best = max(lines, key=lambda line: len(wanted_terms.intersection(words(line))), default="")
+    return text.one_line(best, _SNIPPET_CHARACTERS)
+
+
+def _tool_words(tool: str) -> frozenset[str]:
+    parts = tool.split("__")
+    if len(parts) > 1:  # mcp__server__tool: memories speak of the server
+        tool = parts[1]
+    return frozenset(word.lower() for word in _PART.findall(tool))
+
+
+def _explains_a_tool(header: Header, tools: Sequence[frozenset[str]]) -> bool:
+    said = f"{header.name} {header.description}"
+    if not tools or not _USAGE.search(said) or _WARNING.search(said):
+        return False
+    spoken_of = {word.lower() for word in _PART.findall(said)}
+    return any(tool and tool <= spoken_of for tool in tools)
+
+
+def _is_text(path: str) -> bool:
+    return path.isascii() or path.encode(errors="replace").decode() == path
