@@ -1,0 +1,58 @@
+"""The marks around text that memd put into a conversation, so that it never learns from itself.
+
+Whatever memd injects stands between ``OPEN`` and ``CLOSE``; before extraction that text is cut out
+again (spec 8.4), and so are the reminders that a client puts among the user's words.
+"""
+
+import re
+
+MEMD_TAG = "memd-context"
+OPEN = f"<{MEMD_TAG}>"
+CLOSE = f"</{MEMD_TAG}>"
+
+# Claude Code's own insertions among the user's words (observed in transcripts, spec 4.1).
+_FOREIGN = (
+    "system-reminder",
+    "command-name",
+    "command-message",
+    "command-args",
+    "command-contents",
+    "local-command-stdout",
+    "local-command-stderr",
+    "local-command-caveat",
+    "bash-input",
+    "bash-stdout",
+    "bash-stderr",
+    "user-prompt-submit-hook",
+    "task-notification",
+    "ide_selection",
+    "ide_opened_file",
+)
+_KINDS = "|".join((MEMD_TAG, *_FOREIGN))
+_OPENING = re.compile(rf"<({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
+_MARK = re.compile(rf"<(/?)({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
+
+
+def strip(text: str) -> str:
+    """Return a text without memd's and the client's insertions.
+
+    An insertion that is never closed reaches to the end: the rest may be memd's own words. One
+    that holds another of its kind ends with the outer one.
+    """
+    kept: list[str] = []
+    position = 0
+    while (opening := _OPENING.search(text, position)) is not None:
+        kept.append(text[position : opening.start()])
+        position = _end(text, opening.group(1).lower(), opening.end())
+    kept.append(text[position:])
+    return "".join(kept)
+
+
+def _end(text: str, tag: str, start: int) -> int:
+    depth = 1
+    for mark in _MARK.finditer(text, start):
+        if mark.group(2).lower() == tag:
+            depth += -1 if mark.group(1) else 1
+            if depth == 0:
+                return mark.end()
+    return len(text)

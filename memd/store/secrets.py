@@ -1,0 +1,166 @@
+"""What looks like a credential: the door of google-re2 (spec 8.3).
+
+Rules of this file
+- The rules are data (``secret_rules.toml``); this file only applies them.
+- A text is looked at in three forms: as it is, NFKC-normalised, and with invisible characters
+  removed as well, so that a full-width letter or a zero-width joint hides nothing.
+- An answer names the rule and the line, never the value.
+- Matching is linear in the text (google-re2 has no backtracking), and a rule whose words do not
+  stand in the text is not tried at all.
+"""
+
+import math
+import re
+import tomllib
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that looks like a credential: the rule's id and its line, counted from 1."""
+
+    rule: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    id: str
+    words: tuple[str, ...]
+    pattern: Any  # a compiled google-re2 pattern; the library has no types
+    entropy: float
+    mixed: bool
+    strict: bool
+    needs: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    rules: tuple[_Rule, ...]
+    placeholder: Any
+    ordinary: Any
+    names: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    rule: str
+    start: int
+    end: int
+
+
+# Characters that show nothing: soft hyphen, joiners, direction marks, word joiners, variation
+# selectors, tags, the BOM (facts of memory poisoning: text hidden in them reaches a model).
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
+)
+_VARIETY = 5  # different characters that a credential has at least: `xxxx-xxxx` has two
+_MIXED = re.compile(r"\d.*[A-Za-z]|[A-Za-z].*\d|^\d{15,}$")
+_RUN = re.compile(r"(.)\1{7,}")
+
+
+def find(text: str) -> tuple[Finding, ...]:
+    """Return what looks like a credential, in the order of lines; empty when nothing does."""
+    found: set[tuple[int, str]] = set()
+    for form in _forms(text):
+        for hit in _hits(form):
+            found.add((form.count("\n", 0, hit.start) + 1, hit.rule))
+    return tuple(Finding(rule, line) for line, rule in sorted(found))
+
+
+def scrub(text: str) -> str:
+    """Return a text with each credential replaced by ``[secret: rule]``, for logs and errors.
+
+    Where one is only visible in a normalised form, that form is what comes back.
+    """
+    for form in _forms(text):
+        text = _replace(form, tuple(_hits(form))) if any(_hits(form)) else text
+    return text
+
+
+def _replace(text: str, hits: tuple[_Hit, ...]) -> str:
+    parts: list[str] = []
+    position = 0
+    for hit in sorted(hits, key=lambda hit: (hit.start, -hit.end)):
+        if hit.start >= position:
+            parts += [text[position : hit.start], f"[secret: {hit.rule}]"]
+        position = max(position, hit.end)
+    return "".join((*parts, text[position:]))
+
+
+def _forms(text: str) -> Iterator[str]:
+    yield text
+    if text.isascii():
+        return
+    normal = unicodedata.normalize("NFKC", text)
+    if normal != text:
+        yield normal
+    visible = _INVISIBLE.sub("", normal)
+    if visible != normal:
+        yield visible
+
+
+def _hits(text: str) -> Iterator[_Hit]:
+    # A lone surrogate cannot be encoded for re2; it is no part of any credential.
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    lowered = text.lower()
+    table = _table()
+    for rule in table.rules:
+        if not any(word in lowered for word in rule.words):
+            continue
+        if rule.needs is not None and rule.needs.search(text) is None:
+            continue
+        for match in rule.pattern.finditer(text):
+            group = match.lastindex or 0
+            name = text[match.start() : match.start(group)]
+            if _credible(match.group(group), name, rule, table):
+                yield _Hit(rule.id, match.start(group), match.end(group))
+
+
+def _credible(value: str, name: str, rule: _Rule, table: _Table) -> bool:
+    run = _RUN.search(value)
+    if len(set(value.lower())) < _VARIETY or (run and 3 * len(run.group()) > len(value)):
+        return False
+    if table.placeholder.search(value):
+        return False
+    if rule.mixed and _MIXED.search(value) is None:
+        return False
+    if rule.strict and (table.ordinary.search(value) or table.names.search(name)):
+        return False
+    return _entropy(value) >= rule.entropy
+
+
+def _entropy(value: str) -> float:
+    counts = Counter(value).values()
+    return -sum(count / len(value) * math.log2(count / len(value)) for count in counts)
+
+
+@cache
+def _table() -> _Table:
+    import re2  # noqa: PLC0415 - 2.5 MB and start-up time that reading a memory does not need
+
+    source = resources.files("memd.store").joinpath("secret_rules.toml").read_bytes()
+    tables = tomllib.loads(source.decode("utf-8"))
+    rules = tuple(
+        _Rule(
+            id=item["id"],
+            words=tuple(item["words"]),
+            pattern=re2.compile(item["pattern"]),
+            entropy=item.get("entropy", 0.0),
+            mixed=item.get("mixed", False),
+            strict=item.get("strict", False),
+            needs=re2.compile(item["needs"]) if "needs" in item else None,
+        )
+        for item in tables["rule"]
+    )
+    values = tables["values"]
+    return _Table(
+        rules, *(re2.compile(values[key]) for key in ("placeholder", "ordinary", "names"))
+    )

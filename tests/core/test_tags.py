@@ -1,0 +1,32 @@
+"""Cutting out what memd and the client put into a conversation."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.core import tags
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("plain", "plain"),
+        (f"a {tags.OPEN}remember this{tags.CLOSE} b", "a  b"),
+        ("a<system-reminder>no</system-reminder>b<command-args>no</command-args>", "ab"),
+        ('a <memd-context source="x">no</MEMD-CONTEXT> b', "a  b"),
+        (f"a {tags.OPEN}x{tags.OPEN}y{tags.CLOSE}z{tags.CLOSE} b", "a  b"),
+        (f"a {tags.OPEN}<system-reminder>{tags.CLOSE} b", "a  b"),
+        (f"a {tags.OPEN}never closed", "a "),
+        ("a < b and c > d", "a < b and c > d"),
+    ],
+)
+def test_insertions_are_cut_out(text: str, kept: str) -> None:
+    """Only what stands outside memd's and the client's marks is left."""
+    assert tags.strip(text) == kept
+
+
+@given(st.text(), st.text(alphabet="abc <>/"), st.text())
+def test_what_memd_wrapped_never_comes_back(before: str, inside: str, after: str) -> None:
+    """Wrapped text is gone whatever stands around it."""
+    wrapped = f"{before}{tags.OPEN}SECRET{inside}{tags.CLOSE}{after}"
+    assert "SECRET" not in tags.strip(wrapped) or "SECRET" in before + after
