@@ -1,0 +1,59 @@
+"""What becomes true together with a change set: a cursor that moves, a job that ends.
+
+Kept as JSON in the set's row, and carried out in the transaction that marks the set applied.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, fields, replace
+
+from memd.core.values import CursorMove, Effect, JobEnd
+from memd.state import cursors, jobs
+from memd.state.database import Cursor
+
+_KINDS: dict[str, type[CursorMove] | type[JobEnd]] = {"cursor": CursorMove, "job": JobEnd}
+
+
+def make_true(
+    cursor: Cursor, directory: str, effects: Iterable[Effect], change: str | None, at: float
+) -> None:
+    """Carry effects out inside a transaction; a job's result is told the change it made."""
+    for effect in effects:
+        if isinstance(effect, CursorMove):
+            cursors.move(cursor, directory, effect)
+        else:
+            jobs.end(cursor, _with_change(effect, change), at)
+
+
+def to_text(effects: Iterable[Effect]) -> str:
+    """Return effects as JSON."""
+    names = {cls: name for name, cls in _KINDS.items()}
+    return json.dumps([{"kind": names[type(item)], **asdict(item)} for item in effects])
+
+
+def from_text(text: str) -> tuple[Effect, ...]:
+    """Return the effects of a JSON text; what is none is left out, for a journal is input."""
+    found: list[Effect] = []
+    items = parsed(text)
+    for item in items if isinstance(items, list) else []:
+        facts = dict(item) if isinstance(item, dict) else {}
+        cls = _KINDS.get(str(facts.pop("kind", "")))
+        if cls and {f.name: f.type for f in fields(cls)} == {k: type(v) for k, v in facts.items()}:
+            found.append(cls(**facts))
+    return tuple(found)
+
+
+def parsed(text: str) -> object:
+    """Return the value of a JSON text, ``None`` when it is none."""
+    try:
+        value: object = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return value
+
+
+def _with_change(end: JobEnd, change: str | None) -> JobEnd:
+    result = parsed(end.result)
+    if change is None or not isinstance(result, dict):
+        return end
+    return replace(end, result=json.dumps({**result, "change": change}))

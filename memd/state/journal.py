@@ -1,0 +1,382 @@
+"""The journal: every change set with what was there before, who made it and why.
+
+Rules of this file
+- A set is *recorded* with all its bodies in one durable transaction before the first live file is
+  touched. It ends in exactly one of: *applied* (the files are in place; its effects, such as a
+  cursor or the end of a job, became true in the same transaction), *abandoned* (somebody else
+  saved meanwhile; nothing of it is in place) and *failed* (an input or output error; nothing of it
+  is in place).
+- Bodies are kept once, under their SHA-256, compressed. What comes out is hashed again: a journal
+  is a file that anything may have damaged, so a body that does not match is no body.
+- The numbers of change sets are never used twice (AUTOINCREMENT), also after pruning.
+"""
+
+import json
+import re
+import zlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from memd.core import limits
+from memd.core.text import sha256
+from memd.core.values import (
+    Actor,
+    Change,
+    Effect,
+    FileChange,
+    Outcome,
+    Provenance,
+)
+from memd.state import effects
+from memd.state.database import Cursor, Database, Row
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS changes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    directory TEXT NOT NULL,
+    state TEXT NOT NULL,
+    at REAL NOT NULL,
+    actor TEXT NOT NULL,
+    client TEXT NOT NULL,
+    session TEXT NOT NULL,
+    model TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    request TEXT NOT NULL,
+    effects TEXT NOT NULL,
+    conflicts TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS changes_of_directory ON changes (directory, id);
+CREATE INDEX IF NOT EXISTS changes_recorded ON changes (state) WHERE state = 'recorded';
+CREATE INDEX IF NOT EXISTS changes_by_age ON changes (at);
+CREATE TABLE IF NOT EXISTS change_files (
+    change INTEGER NOT NULL REFERENCES changes (id),
+    number INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    before TEXT,
+    after TEXT,
+    before_mtime_ns INTEGER,
+    mode INTEGER,
+    after_mtime_ns INTEGER,
+    temp TEXT NOT NULL,
+    conflict INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (change, number)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS change_files_of_path ON change_files (path, change);
+CREATE TABLE IF NOT EXISTS blobs (hash TEXT PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS requests (
+    directory TEXT NOT NULL,
+    client TEXT NOT NULL,
+    request TEXT NOT NULL,
+    at REAL NOT NULL,
+    change INTEGER,
+    conflicts TEXT NOT NULL,
+    PRIMARY KEY (directory, client, request)
+) WITHOUT ROWID;
+"""
+
+INDEX = "MEMORY.md"
+RECORDED, APPLIED, ABANDONED, FAILED = "recorded", "applied", "abandoned", "failed"
+_ID = re.compile(r"c([0-9]{1,18})")
+_ZLIB_LEVEL = 6
+_INTEGER = 2**63 - 1  # SQLite's largest; a file's mtime may be beyond it
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One file of a change set.
+
+    ``before`` and ``after`` are SHA-256 in hex, ``None`` where there is no file. ``temp`` is the
+    name beside the file under which its new body is prepared; the journal chooses it.
+    ``after_mtime_ns`` is set only where the new file must carry a certain time; ``mode`` is that of
+    the file before, or what a new one gets (``None``: 0600).
+    """
+
+    path: str
+    before: str | None
+    after: str | None
+    before_mtime_ns: int | None = None
+    mode: int | None = None
+    after_mtime_ns: int | None = None
+    temp: str = ""
+    conflict: bool = False
+
+    @property
+    def action(self) -> str:
+        """The change in one word: created, updated or deleted."""
+        if self.before is None:
+            return "created"
+        return "deleted" if self.after is None else "updated"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A change set that is about to be recorded; ``token`` makes its temporary names unique.
+
+    ``conflicts`` are paths that an undo had to leave alone; they are part of its answer.
+    """
+
+    directory: str
+    at: float
+    by: Provenance
+    request: str
+    token: str
+    steps: tuple[Step, ...]
+    bodies: Mapping[str, bytes]
+    effects: tuple[Effect, ...] = ()
+    conflicts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A change set as the journal holds it."""
+
+    number: int
+    directory: str
+    state: str
+    at: float
+    by: Provenance
+    request: str
+    steps: tuple[Step, ...]
+    effects: tuple[Effect, ...] = ()
+    conflicts: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The name that clients know the set by."""
+        return f"c{self.number}"
+
+    def outcome(self, *, repeated: bool = False) -> Outcome:
+        """Return how this set ended for its caller; the index is left out."""
+        files = tuple(f for f in file_changes(self.steps) if f.path != INDEX)
+        return Outcome(self.id, files, repeated=repeated)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request was answered with the first time."""
+
+    outcome: Outcome
+    conflicts: tuple[str, ...] = ()
+
+
+def file_changes(steps: Iterable[Step]) -> tuple[FileChange, ...]:
+    """Return what happened to each file of a set; files left alone are not among them."""
+    return tuple(FileChange(s.path, s.action, s.before, s.after) for s in steps if not s.conflict)
+
+
+class Journal:
+    """Change sets in the state file. All methods block and raise StateUnusableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, intent: Intent) -> Record:
+        """Write down a whole set; when this returns, it survives anything."""
+        by = intent.by
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "INSERT INTO changes (directory, state, at, actor, client, session, model, reason,"
+                " origin, request, effects, conflicts) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+                (
+                    *(intent.directory, RECORDED, intent.at, by.actor.value, by.client, by.session),
+                    *(by.model, by.reason, by.origin, intent.request),
+                    *(effects.to_text(intent.effects), json.dumps(intent.conflicts)),
+                ),
+            )
+            number = cursor.lastrowid or 0
+            steps = tuple(
+                replace(step, temp=f".memd-{number}-{position}-{intent.token}.tmp")
+                for position, step in enumerate(intent.steps)
+            )
+            cursor.executemany(
+                "INSERT INTO change_files (change, number, path, before, after, before_mtime_ns,"
+                " mode, after_mtime_ns, temp) VALUES (?,?,?,?,?,?,?,?,?)",
+                [(number, position, *_row(step)) for position, step in enumerate(steps)],
+            )
+            cursor.executemany(
+                "INSERT OR IGNORE INTO blobs (hash, body) VALUES (?, ?)",
+                [(key, zlib.compress(body, _ZLIB_LEVEL)) for key, body in intent.bodies.items()],
+            )
+        return Record(
+            number, intent.directory, RECORDED, intent.at, by, intent.request, steps,
+            intent.effects, intent.conflicts,
+        )  # fmt: skip
+
+    def applied(self, record: Record, at: float, left: Collection[str] = ()) -> Record:
+        """Mark a set applied and make its effects true; ``left`` names files left alone."""
+        with self._database.transaction() as cursor:
+            cursor.executemany(
+                "UPDATE change_files SET conflict = 1 WHERE change = ? AND path = ?",
+                [(record.number, path) for path in left],
+            )
+            cursor.execute("UPDATE changes SET state = ? WHERE id = ?", (APPLIED, record.number))
+            effects.make_true(cursor, record.directory, record.effects, record.id, at)
+            _answer(cursor, record, record.number)
+        steps = tuple(replace(s, conflict=s.conflict or s.path in left) for s in record.steps)
+        return replace(record, state=APPLIED, steps=steps)
+
+    def ended(self, record: Record, state: str) -> None:
+        """Mark a set of which nothing is in place: abandoned or failed."""
+        with self._database.transaction() as cursor:
+            cursor.execute("UPDATE changes SET state = ? WHERE id = ?", (state, record.number))
+
+    def effects_only(self, intent: Intent) -> None:
+        """Make effects true and remember the answer where no file needs to change."""
+        if not intent.effects and not intent.request:
+            return
+        empty = Record(0, intent.directory, APPLIED, intent.at, intent.by, intent.request, ())
+        with self._database.transaction() as cursor:
+            effects.make_true(cursor, intent.directory, intent.effects, None, intent.at)
+            _answer(cursor, replace(empty, conflicts=intent.conflicts), None)
+
+    def answered(self, directory: str, client: str, request: str) -> Answer | None:
+        """Return the answer that a client's request id already got, or ``None``."""
+        rows = request and self._database.read(
+            "SELECT change, conflicts FROM requests"
+            " WHERE directory = ? AND client = ? AND request = ?",
+            (directory, client, request),
+        )
+        if not rows:
+            return None
+        conflicts = _texts(rows[0]["conflicts"])
+        record = None if rows[0]["change"] is None else self.load(rows[0]["change"])
+        outcome = record.outcome(repeated=True) if record else Outcome(None, repeated=True)
+        return Answer(outcome, conflicts)
+
+    def pending(self, directory: str | None = None) -> tuple[Record, ...]:
+        """Return the sets that are recorded and not ended, oldest first."""
+        rows = self._database.read(
+            "SELECT * FROM changes WHERE state = 'recorded' AND (? IS NULL OR directory = ?)"
+            " ORDER BY id",
+            (directory, directory),
+        )
+        return self._records(rows)
+
+    def change(self, directory: str, change: str) -> Record | None:
+        """Return an applied set of a directory by the name clients know, or ``None``."""
+        number = _number(change)
+        record = self.load(number) if change == f"c{number}" else None
+        wanted = record and record.directory == directory and record.state == APPLIED
+        return record if wanted else None
+
+    def history(
+        self, directory: str, *, path: str = "", limit: int = 50, before: str = ""
+    ) -> tuple[Change, ...]:
+        """Return applied sets, newest first: of one file, and older than one set, if named."""
+        number = _number(before)
+        rows = self._database.read(
+            "SELECT * FROM changes WHERE directory = ? AND state = 'applied'"
+            " AND (? = 0 OR id < ?) AND (? = '' OR EXISTS (SELECT 1 FROM change_files f"
+            " WHERE f.path = ? AND f.change = changes.id AND f.conflict = 0))"
+            " ORDER BY id DESC LIMIT ?",
+            (directory, number, number, path, path, max(0, limit)),
+        )
+        return tuple(
+            Change(r.id, r.at, r.directory, r.by, file_changes(r.steps))
+            for r in self._records(rows)
+        )
+
+    def blob(self, key: str) -> bytes | None:
+        """Return the body with this hash, or ``None`` when the journal has none that matches."""
+        rows = self._database.read("SELECT body FROM blobs WHERE hash = ?", (key,))
+        if not rows or not isinstance(rows[0]["body"], bytes):
+            return None
+        unpack = zlib.decompressobj()
+        try:
+            body = unpack.decompress(rows[0]["body"], limits.READ_BYTES + 1)
+        except zlib.error:
+            return None
+        return body if sha256(body) == key else None
+
+    def directories(self) -> tuple[str, ...]:
+        """Return every directory that the journal has ever recorded a change of."""
+        rows = self._database.read("SELECT DISTINCT directory FROM changes ORDER BY directory")
+        return tuple(row["directory"] for row in rows)
+
+    def load(self, number: int) -> Record | None:
+        """Return a set in any state by its number, or ``None``."""
+        records = self._records(
+            self._database.read("SELECT * FROM changes WHERE id = ?", (number,))
+        )
+        return records[0] if records else None
+
+    def _records(self, rows: Iterable[Row]) -> tuple[Record, ...]:
+        return tuple(
+            Record(
+                row["id"],
+                row["directory"],
+                row["state"],
+                row["at"],
+                _provenance(row),
+                row["request"],
+                self._steps(row["id"]),
+                effects.from_text(row["effects"]),
+                _texts(row["conflicts"]),
+            )
+            for row in rows
+        )
+
+    def _steps(self, number: int) -> tuple[Step, ...]:
+        rows = self._database.read(
+            "SELECT path, before, after, before_mtime_ns, mode, after_mtime_ns, temp,"
+            " conflict FROM change_files WHERE change = ? ORDER BY number",
+            (number,),
+        )
+        return tuple(_step(row) for row in rows)
+
+
+def _number(change: str) -> int:
+    match = _ID.fullmatch(change)
+    return int(match[1]) if match else 0
+
+
+def _step(row: Row) -> Step:
+    """Return a row as a step; one with other types than memd writes is no step at all."""
+    texts = (row["path"], row["before"] or "", row["after"] or "", row["temp"])
+    numbers = (row["before_mtime_ns"] or 0, row["mode"] or 0, row["after_mtime_ns"] or 0)
+    sane = {type(text) for text in texts} == {str} and {type(n) for n in numbers} == {int}
+    if not sane:
+        return Step(str(row["path"]), None, None, conflict=True)
+    values = dict(row)
+    return Step(**{**values, "conflict": bool(values["conflict"])})
+
+
+def _row(step: Step) -> tuple[object, ...]:
+    return (
+        step.path,
+        step.before,
+        step.after,
+        _bounded(step.before_mtime_ns),
+        step.mode,
+        _bounded(step.after_mtime_ns),
+        step.temp,
+    )
+
+
+def _bounded(number: int | None) -> int | None:
+    return None if number is None else max(-_INTEGER, min(number, _INTEGER))
+
+
+def _provenance(row: Row) -> Provenance:
+    known = {actor.value for actor in Actor}
+    actor = Actor(row["actor"]) if row["actor"] in known else Actor.EXTERNAL
+    names = ("client", "session", "model", "reason", "origin")
+    return Provenance(actor, *(row[name] for name in names))
+
+
+def _answer(cursor: Cursor, record: Record, number: int | None) -> None:
+    if record.request:
+        cursor.execute(
+            "INSERT OR REPLACE INTO requests (directory, client, request, at, change, conflicts)"
+            " VALUES (?,?,?,?,?,?)",
+            (
+                *(record.directory, record.by.client, record.request, record.at, number),
+                json.dumps(record.conflicts),
+            ),
+        )
+
+
+def _texts(text: str) -> tuple[str, ...]:
+    items = effects.parsed(text)
+    return tuple(item for item in items if isinstance(item, str)) if isinstance(items, list) else ()

@@ -1,0 +1,60 @@
+"""Effects of a change set."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.core.values import CursorMove, Effect, JobEnd
+from memd.state import cursors, effects, jobs
+from memd.state.database import open_database
+
+TEXT = st.text(max_size=8)
+EFFECTS = st.lists(
+    st.builds(CursorMove, TEXT, TEXT, st.integers(0, 2**40), TEXT)
+    | st.builds(JobEnd, TEXT, TEXT, TEXT),
+    max_size=3,
+)
+
+
+@given(EFFECTS)
+def test_effects_survive_their_text(wanted: list[Effect]) -> None:
+    """What was recorded is what will be carried out."""
+    assert effects.from_text(effects.to_text(wanted)) == tuple(wanted)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "{}",
+        "[1, null, []]",
+        '[{"kind": "cursor"}]',
+        '[{"kind": "job", "job": 1, "state": "", "result": ""}]',
+        '[{"kind": "shell", "command": "true"}]',
+        "[" * 100_000,
+    ],
+)
+def test_a_hostile_text_has_no_effects(text: str) -> None:
+    """What memd did not write itself is carried out by nobody."""
+    assert effects.from_text(text) == ()
+
+
+def test_a_job_ends_with_the_change_it_made(tmp_path: Path) -> None:
+    """The result of a job names its change; a result that is no object stays as it is."""
+    database = open_database(str(tmp_path / "state.db"), [cursors.SCHEMA, jobs.SCHEMA])
+    table = jobs.JobTable(database)
+    new = jobs.NewJob("extract", "/m", "/m", "s", {})
+    first, second = table.add(new, 1.0), table.add(new, 1.0)
+    with database.transaction() as cursor:
+        ends = (JobEnd(first, "done", '{"saved": []}'), JobEnd(second, "done", "[]"))
+        effects.make_true(cursor, "/m", ends, "c7", 5.0)
+        effects.make_true(cursor, "/m", (CursorMove("s", "t", 1, "m"),), None, 5.0)
+    rows = database.read("SELECT state, result FROM jobs ORDER BY number")
+    assert [row["state"] for row in rows] == ["done", "done"]
+    assert [json.loads(row["result"]) for row in rows] == [{"saved": [], "change": "c7"}, []]
+    assert cursors.Cursors(database).get("/m", "s") == CursorMove("s", "t", 1, "m")
+    database.close()

@@ -1,0 +1,197 @@
+"""The journal of change sets."""
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.core import limits
+from memd.core.text import sha256
+from memd.core.values import Actor, CursorMove, FileChange, Outcome, Provenance
+from memd.state import cursors, jobs, journal
+from memd.state.database import Database, open_database
+from memd.state.journal import ABANDONED, FAILED, Intent, Journal, Record, Step
+
+BY = Provenance(Actor.CLIENT, "editor", "s1", "model", "why", "user")
+OLD, NEW = sha256(b"old"), sha256(b"new")
+UPDATE = Step("a.md", OLD, NEW, before_mtime_ns=5, mode=0o640, after_mtime_ns=7)
+INDEX = Step("MEMORY.md", None, NEW)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """Open a state file with the journal's tables."""
+    opened = open_database(
+        str(tmp_path / "state.db"), [journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA]
+    )
+    yield opened
+    opened.close()
+
+
+def intent(*steps: Step, directory: str = "/m", request: str = "", at: float = 1.0) -> Intent:
+    """Return a set about to be recorded."""
+    return Intent(
+        directory,
+        at,
+        BY,
+        request,
+        "0123abcd",
+        steps,
+        {OLD: b"old", NEW: b"new"},
+        (CursorMove("s1", "t", 3, "m"),),
+        ("left.md",),
+    )
+
+
+def test_a_recorded_set_waits_with_all_it_needs(database: Database) -> None:
+    """What was recorded can be read back whole, with names for its temporary files."""
+    book = Journal(database)
+    record = book.record(intent(UPDATE, INDEX))
+    assert (record.id, record.state) == ("c1", "recorded")
+    assert [s.temp for s in record.steps] == [".memd-1-0-0123abcd.tmp", ".memd-1-1-0123abcd.tmp"]
+    assert book.pending() == book.pending("/m") == (record,)
+    assert book.pending("/other") == ()
+    assert (book.blob(OLD), book.blob(NEW)) == (b"old", b"new")
+    assert book.history("/m") == ()
+    assert book.change("/m", "c1") is None
+
+
+def test_an_applied_set_is_history_and_its_effects_are_true(database: Database) -> None:
+    """Marking a set makes it visible and moves its cursor in the same transaction."""
+    book = Journal(database)
+    record = book.record(intent(UPDATE, INDEX))
+    done = book.applied(record, 9.0)
+    assert done.outcome() == Outcome("c1", (FileChange("a.md", "updated", OLD, NEW),))
+    assert book.pending() == ()
+    assert cursors.Cursors(database).get("/m", "s1") == CursorMove("s1", "t", 3, "m")
+    (change,) = book.history("/m")
+    assert (change.id, change.at, change.by) == ("c1", 1.0, BY)
+    assert [file.path for file in change.files] == ["a.md", "MEMORY.md"]
+    assert book.change("/m", "c1") == done
+    assert book.change("/other", "c1") is None
+
+
+def test_files_left_alone_are_no_part_of_what_happened(database: Database) -> None:
+    """A file that a set could not touch is not told as changed, and not found by its path."""
+    book = Journal(database)
+    done = book.applied(book.record(intent(UPDATE, INDEX)), 9.0, ["a.md"])
+    assert done.outcome().files == ()
+    assert [step.conflict for step in done.steps] == [True, False]
+    assert book.history("/m", path="a.md") == ()
+    assert len(book.history("/m", path="MEMORY.md")) == 1
+
+
+@pytest.mark.parametrize("state", [ABANDONED, FAILED])
+def test_a_set_that_came_to_nothing_is_no_history(database: Database, state: str) -> None:
+    """Abandoned and failed sets neither wait nor show, and their effects never happen."""
+    book = Journal(database)
+    record = book.record(intent(UPDATE))
+    book.ended(record, state)
+    assert (book.pending(), book.history("/m")) == ((), ())
+    assert cursors.Cursors(database).get("/m", "s1") is None
+    loaded = book.load(record.number)
+    assert loaded is not None
+    assert loaded.state == state
+
+
+def test_history_is_newest_first_and_in_pages(database: Database) -> None:
+    """History can be asked by file, in pages, and of one directory only."""
+    book = Journal(database)
+    for number in range(5):
+        step = Step(f"f{number % 2}.md", None, NEW)
+        book.applied(book.record(intent(step, at=float(number))), 1.0)
+    book.applied(book.record(intent(UPDATE, directory="/other")), 1.0)
+    assert [c.id for c in book.history("/m")] == ["c5", "c4", "c3", "c2", "c1"]
+    assert [c.id for c in book.history("/m", limit=2, before="c4")] == ["c3", "c2"]
+    assert [c.id for c in book.history("/m", path="f1.md")] == ["c4", "c2"]
+    assert book.history("/m", limit=-1) == ()
+    assert book.directories() == ("/m", "/other")
+
+
+def test_a_request_is_answered_as_the_first_time(database: Database) -> None:
+    """A request id is known per directory and client, with or without a change."""
+    book = Journal(database)
+    assert book.answered("/m", "editor", "") is None
+    assert book.answered("/m", "editor", "r1") is None
+    done = book.applied(book.record(intent(UPDATE, request="r1")), 2.0)
+    answer = book.answered("/m", "editor", "r1")
+    assert answer is not None
+    assert answer.outcome == done.outcome(repeated=True)
+    assert answer.conflicts == ("left.md",)
+    assert book.answered("/m", "other", "r1") is None
+    assert book.answered("/other", "editor", "r1") is None
+
+
+def test_effects_without_files_leave_no_change(database: Database) -> None:
+    """A cursor may move, and a request be answered, although nothing had to be written."""
+    book = Journal(database)
+    book.effects_only(intent(request="r2"))
+    assert cursors.Cursors(database).get("/m", "s1") == CursorMove("s1", "t", 3, "m")
+    answer = book.answered("/m", "editor", "r2")
+    assert answer is not None
+    assert answer.outcome == Outcome(None, repeated=True)
+    assert book.history("/m") == ()
+    book.effects_only(Intent("/m", 1.0, BY, "", "0123abcd", (), {}))
+    assert database.read("SELECT count(*) AS n FROM requests")[0]["n"] == 1
+
+
+@pytest.mark.parametrize("change", ["", "1", "c", "c0", "c-1", "c01", "c2", "x1", "c" + "9" * 30])
+def test_only_its_own_ids_name_a_change(database: Database, change: str) -> None:
+    """What is not the id of an applied change finds nothing."""
+    book = Journal(database)
+    book.applied(book.record(intent(UPDATE)), 1.0)
+    assert book.change("/m", change) is None
+
+
+def test_a_body_that_does_not_match_is_no_body(database: Database) -> None:
+    """Damaged, foreign and oversized bodies are not given out."""
+    book = Journal(database)
+    bomb = zlib.compress(b"\0" * (limits.READ_BYTES + 2))
+    rows = [("torn", b"xx"), ("text", "text"), ("wrong", zlib.compress(b"x")), ("bomb", bomb)]
+    with database.transaction() as cursor:
+        cursor.executemany("INSERT INTO blobs (hash, body) VALUES (?, ?)", rows)
+    assert [book.blob(key) for key in ("none", "torn", "text", "wrong", "bomb")] == [None] * 5
+
+
+def test_hostile_rows_are_read_without_harm(database: Database) -> None:
+    """Rows of other types than memd writes become steps that nobody will carry out."""
+    book = Journal(database)
+    book.record(intent(UPDATE))
+    with database.transaction() as cursor:
+        cursor.execute("UPDATE changes SET actor = 'king', effects = 'x', conflicts = '{}'")
+        cursor.execute("UPDATE change_files SET path = ?, mode = 'rw'", (b"\xff",))
+    (record,) = book.pending()
+    assert (record.by.actor, record.effects, record.conflicts) == (Actor.EXTERNAL, (), ())
+    assert record.steps == (Step("b'\\xff'", None, None, conflict=True),)
+
+
+def test_a_time_beyond_the_state_file_is_bounded(database: Database) -> None:
+    """A file from the end of time is journalled like any other."""
+    book = Journal(database)
+    book.record(intent(Step("a.md", OLD, NEW, before_mtime_ns=2**80, after_mtime_ns=-(2**80))))
+    (step,) = book.pending()[0].steps
+    assert (step.before_mtime_ns, step.after_mtime_ns) == (2**63 - 1, 1 - 2**63)
+
+
+def test_the_outcome_tells_what_happened_to_each_file() -> None:
+    """Files are created, updated or deleted; the index is the store's own business."""
+    steps = (Step("a.md", None, NEW), UPDATE, Step("c.md", OLD, None), INDEX)
+    record = Record(3, "/m", "applied", 1.0, BY, "", steps)
+    assert [file.action for file in record.outcome().files] == ["created", "updated", "deleted"]
+
+
+@given(st.binary(max_size=2000))
+def test_bodies_come_back_as_they_went_in(
+    tmp_path_factory: pytest.TempPathFactory, body: bytes
+) -> None:
+    """Whatever bytes a file has, the journal returns exactly these."""
+    path = tmp_path_factory.mktemp("journal") / "state.db"
+    database = open_database(str(path), [journal.SCHEMA])
+    book = Journal(database)
+    key = sha256(body)
+    book.record(Intent("/m", 1.0, BY, "", "0123abcd", (Step("a.md", None, key),), {key: body}))
+    assert book.blob(key) == body
+    database.close()
