@@ -1,0 +1,168 @@
+"""A daemon that answers from a script, on a real socket, for tests of clients.
+
+It speaks both framings of spec 6.1 and records what it was asked. It knows no memory at all.
+"""
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Self
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer that is an error."""
+
+    code: int
+    message: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An answer followed by notifications: pairs of a method and its parameters."""
+
+    result: Any
+    after: tuple[tuple[str, dict[str, Any]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """No answer; the connection stays open."""
+
+
+@dataclass(frozen=True, slots=True)
+class HangUp:
+    """No answer; the connection is closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request as it came in."""
+
+    method: str
+    params: dict[str, Any]
+
+
+Answer = Callable[[dict[str, Any]], Any]
+
+
+class ScriptedDaemon:
+    """A context manager that listens at a path while it is open.
+
+    ``answers`` maps a method to its result: any JSON value, a ``Refusal``, ``Told``, ``Silence``,
+    ``HangUp``, or a function of the parameters that returns one of these. ``hello`` is answered
+    without being scripted; another method that is not scripted gets error -32601.
+    """
+
+    def __init__(self, path: str, answers: Mapping[str, Any]) -> None:
+        self.path = path
+        self.asked: list[Asked] = []
+        self._answers = {"hello": {"version": "scripted"}, **answers}
+        self._served: list[tuple[socket.socket, threading.Thread]] = []
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._closing = False
+
+    def __enter__(self) -> Self:
+        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+        self._listener.bind(self.path)
+        self._listener.listen()
+        self._accepting.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # close() alone does not wake a thread that waits in accept or recv; shutdown does.
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        # macOS refuses to shut a listener down; a connection wakes it there.
+        self._closing = True
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as knock:
+            knock.connect(self.path)
+        self._accepting.join()
+        self._listener.close()
+        for connection, thread in self._served:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            connection.close()
+        os.unlink(self.path)
+
+    def params(self, method: str) -> dict[str, Any]:
+        """Return the parameters of the last request for a method; KeyError where there is none."""
+        for asked in reversed(self.asked):
+            if asked.method == method:
+                return asked.params
+        raise KeyError(method)
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods that were asked for, in order, without ``hello``."""
+        return [asked.method for asked in self.asked if asked.method != "hello"]
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+            self._served.append((connection, thread))
+            thread.start()
+            if self._closing:
+                return
+
+    def _serve(self, connection: socket.socket) -> None:
+        with suppress(OSError), connection.makefile("rb") as stream:
+            while (frame := read_frame(stream)) is not None:
+                body, headed = frame
+                if not self._answer(connection, json.loads(body), headed=headed):
+                    break
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+
+    def _answer(self, connection: socket.socket, request: Any, *, headed: bool) -> bool:
+        asked = Asked(request["method"], request.get("params") or {})
+        self.asked.append(asked)
+        refusal = Refusal(-32601, f"no method {asked.method} in the script")
+        found = self._answers.get(asked.method, refusal)
+        if callable(found):
+            found = found(asked.params)
+        if isinstance(found, HangUp):
+            return False
+        if isinstance(found, Silence) or "id" not in request:
+            return True
+        told = found if isinstance(found, Told) else Told(found)
+        reply: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"]}
+        if isinstance(told.result, Refusal):
+            error = told.result
+            reply["error"] = {"code": error.code, "message": error.message, "data": error.data}
+        else:
+            reply["result"] = told.result
+        connection.sendall(_frame(reply, headed=headed))
+        for method, params in told.after:
+            note = {"jsonrpc": "2.0", "method": method, "params": params}
+            connection.sendall(_frame(note, headed=headed))
+        return True
+
+
+def read_frame(stream: BinaryIO) -> tuple[bytes, bool] | None:
+    """Return the next frame's body and whether it came with a header; ``None`` at the end."""
+    line = stream.readline()
+    if not line:
+        return None
+    if not line.lower().startswith(b"content-length:"):
+        return line, False
+    length = int(line.partition(b":")[2])
+    while stream.readline().strip():
+        pass
+    return stream.read(length), True
+
+
+def _frame(message: dict[str, Any], *, headed: bool) -> bytes:
+    body = json.dumps(message, ensure_ascii=False, separators=(",", ":"), default=dict).encode()
+    return b"Content-Length: %d\r\n\r\n" % len(body) + body if headed else body + b"\n"
