@@ -29,11 +29,11 @@ _NO_FILE = "it is no regular file"
 _OTHERS = "the state directory belongs to someone else or others may write in it"
 
 
-class LockUnusableError(MemdError):
+class InstanceLockError(MemdError):
     """The lock file cannot be used, so nobody can know who serves."""
 
     code = 1012
-    kind = "lock_unusable"
+    kind = "instance_lock_unusable"
     hint = "mend the state directory, or choose another with MEMD_STATE_DIR"
     exit_status = 78
 
@@ -66,7 +66,7 @@ class Instance:
     """The right to serve: taken on entering, given back on leaving or when the process ends.
 
     Entering makes the state directory (0700) and the lock file (0600) and blocks for a second at
-    most. It raises AlreadyRunningError, and LockUnusableError where nobody can know who serves.
+    most. It raises AlreadyRunningError, and InstanceLockError where nobody can know who serves.
     """
 
     def __init__(self, places: Places, version: str = __version__) -> None:
@@ -84,7 +84,7 @@ class Instance:
             os.pwrite(self._descriptor, json.dumps(body).encode(), 0)
         except OSError as error:
             self._close()
-            raise LockUnusableError(path, error.strerror or type(error).__name__) from error
+            raise InstanceLockError(path, error.strerror or type(error).__name__) from error
         return self
 
     def __exit__(
@@ -108,7 +108,7 @@ class Instance:
 
 
 def _take(path: str) -> int:
-    """Return the locked descriptor. Raises AlreadyRunningError, LockUnusableError, OSError."""
+    """Return the locked descriptor. Raises AlreadyRunningError, InstanceLockError, OSError."""
     while True:
         descriptor = _open(path)
         try:
@@ -131,7 +131,7 @@ def _make_state_dir(places: Places) -> None:
         os.umask(before)
     found = os.stat(places.state_dir)
     if found.st_uid != os.geteuid() or found.st_mode & 0o022:
-        raise LockUnusableError(places.lock, _OTHERS)
+        raise InstanceLockError(places.lock, _OTHERS)
 
 
 def _open(path: str) -> int:
@@ -139,7 +139,7 @@ def _open(path: str) -> int:
     descriptor = os.open(path, flags, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise LockUnusableError(path, _NO_FILE)
+        raise InstanceLockError(path, _NO_FILE)
     return descriptor
 
 

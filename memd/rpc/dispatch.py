@@ -10,18 +10,23 @@ handler, which then runs in the task that asked.
 This is one of the three places of the program that catch every exception.
 """
 
+import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
-from jsonrpcserver import Result, Success, dispatch_to_serializable
 
 from memd.core import limits
 from memd.core.errors import MemdError
 from memd.rpc.connection import Call, Handler, ServerLog
 from memd.rpc.conversation import Request
 from memd.rpc.errors import InternalError, TooLargeError, UnknownMethodError, error_reply
+
+with warnings.catch_warnings():
+    # It reads a schema in a way that Python 3.11 and 3.12 deprecate, and never will be changed.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from jsonrpcserver import Result, Success, dispatch_to_serializable
 
 T = TypeVar("T")
 _RESULT, _BYTES = "a result", "bytes"

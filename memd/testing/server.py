@@ -1,0 +1,73 @@
+"""A server on a real socket in this process, for tests of the wire with handlers of their own."""
+
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+import anyio
+
+from memd.core.clock import Clock
+from memd.daemon.clock import SystemClock
+from memd.rpc.connection import Handler
+from memd.rpc.hub import Hub
+from memd.rpc.listener import make_listener
+from memd.rpc.server import serve
+
+
+@dataclass
+class RecordingLog:
+    """A server log that keeps what it is told."""
+
+    notes: list[str] = field(default_factory=list)
+    errors: list[BaseException] = field(default_factory=list)
+
+    def unexpected(self, error: BaseException) -> str:
+        """Keep an exception; its id is its number."""
+        self.errors.append(error)
+        return f"error-{len(self.errors)}"
+
+    def note(self, event: str, **_facts: str | float | bool | None) -> None:
+        """Keep the name of what happened."""
+        self.notes.append(event)
+
+
+@dataclass
+class Serving:
+    """A running server: where it listens, its hub, its log, and the scope that stops it."""
+
+    path: str
+    hub: Hub
+    log: RecordingLog
+    scope: anyio.CancelScope
+
+
+@asynccontextmanager
+async def serving(
+    handlers: Mapping[str, Handler], *, clock: Clock | None = None, uid: int | None = None
+) -> AsyncIterator[Serving]:
+    """Serve these handlers for the length of the block, on a short path of its own."""
+    hub, log = Hub(), RecordingLog()
+    with (
+        tempfile.TemporaryDirectory(prefix="memd-") as folder,
+        make_listener(f"{folder}/s/memd.sock") as listener,
+    ):
+        run = partial(serve, listener, handlers, hub, log, clock=clock or SystemClock(), uid=uid)
+        async with anyio.create_task_group() as group:
+            await group.start(run)
+            yield Serving(f"{folder}/s/memd.sock", hub, log, group.cancel_scope)
+            group.cancel_scope.cancel()
+
+
+async def exchange(path: str, data: bytes) -> bytes:
+    """Send bytes, end our side, and return everything that comes back until the other side ends."""
+    received = bytearray()
+    async with await anyio.connect_unix(path) as stream:
+        with suppress(anyio.BrokenResourceError):
+            await stream.send(data)
+            await stream.send_eof()
+        with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            while True:
+                received += await stream.receive()
+    return bytes(received)

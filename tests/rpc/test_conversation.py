@@ -1,0 +1,206 @@
+"""JSON-RPC 2.0 as values."""
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+
+from memd.rpc.conversation import Cancel, Conversation, Event, Refusal, Request, Token, Work
+
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "m"}
+
+
+def received(*messages: Any) -> list[Event]:
+    """Return what a fresh conversation makes of these messages, bytes as they are."""
+    conversation = Conversation()
+    return [event for message in messages for event in conversation.receive(as_bytes(message))]
+
+
+def as_bytes(message: Any) -> bytes:
+    """Return a frame with this message."""
+    return message if isinstance(message, bytes) else json.dumps(message).encode()
+
+
+def refused(*messages: Any) -> list[tuple[Any, int]]:
+    """Return the ids and codes of the refusals that these messages earn."""
+    return [
+        (item.id, item.error.code)
+        for event in received(*messages)
+        if isinstance(event, Work)
+        for item in event.items
+        if isinstance(item, Refusal)
+    ]
+
+
+def test_a_request_becomes_work() -> None:
+    """Method, parameters and id come through; the envelope may have more members."""
+    message = {**CALL, "params": {"a": 1}, "_meta": {"x": 1}, "trace": "t"}
+    assert received(message) == [Work((Request("m", {"a": 1}, 1),))]
+
+
+@pytest.mark.parametrize("request_id", [0, -0.0, 1.5, "", "a", "x" * 1_000_000, None, 2**63])
+def test_any_string_number_or_null_is_an_id(request_id: Any) -> None:
+    """Ids are taken as they are."""
+    assert received({**CALL, "id": request_id}) == [Work((Request("m", {}, request_id),))]
+
+
+@pytest.mark.parametrize("request_id", [True, False, [], {}, [1]])
+def test_other_ids_are_refused_without_one(request_id: Any) -> None:
+    """An id that is none of these is answered under null."""
+    assert refused({**CALL, "id": request_id}) == [(None, -32600)]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"jsonrpc": "1.0"}, -32600),
+        ({"jsonrpc": 2.0}, -32600),
+        ({"jsonrpc": None}, -32600),
+        ({"method": 1}, -32600),
+        ({"method": None}, -32600),
+        ({"params": "x"}, -32600),
+        ({"params": 0}, -32600),
+        ({"params": True}, -32600),
+        ({"params": [1]}, -32602),
+        ({"params": {"workDoneToken": 1.5}}, -32602),
+        ({"params": {"_meta": {"progressToken": True}}}, -32602),
+    ],
+)
+def test_a_bad_envelope_is_refused_under_its_id(change: dict[str, Any], code: int) -> None:
+    """Where the id was understood the answer carries it."""
+    assert refused({**CALL, **change}) == [(1, code)]
+
+
+@pytest.mark.parametrize("params", [None, [], {}])
+def test_no_parameters_may_be_written_in_three_ways(params: Any) -> None:
+    """Null, an empty array and an empty object all mean none."""
+    assert received({**CALL, "params": params}) == [Work((Request("m", {}, 1),))]
+
+
+@pytest.mark.parametrize("message", [b"{", b"\xff", 1, "x", None, {}, {"jsonrpc": "2.0", "id": 1}])
+def test_what_is_no_request_is_answered(message: Any) -> None:
+    """Each gets one error and the conversation goes on."""
+    assert len(refused(message)) == 1
+    assert len(received(message, CALL)) == 2
+
+
+def test_notifications_get_no_answer() -> None:
+    """A request without id runs unanswered, also when its parameters are wrong."""
+    message = {"jsonrpc": "2.0", "method": "m"}
+    assert received(message) == [Work((Request("m", {}, None, answered=False),))]
+    assert received({**message, "params": [1]}) == []
+    assert received({**message, "method": "$/unknown"}) == []
+
+
+def test_answers_of_a_client_are_dropped() -> None:
+    """The daemon asks nothing, so answers mean nothing."""
+    assert received({"jsonrpc": "2.0", "id": 1, "result": 1}) == []
+    assert received([{"jsonrpc": "2.0", "id": 1, "error": {}}]) == []
+
+
+def test_a_batch_keeps_its_order_and_each_bad_item_its_own_error() -> None:
+    """Items come in order, refusals among them, in one piece of work."""
+    (event,) = received([CALL, 1, [], {**CALL, "id": 2, "params": [1]}])
+    assert isinstance(event, Work)
+    assert event.batch
+    kinds = [item.error.code if isinstance(item, Refusal) else item.id for item in event.items]
+    assert kinds == [1, -32600, -32600, -32602]
+
+
+def test_batches_have_a_size() -> None:
+    """An empty batch and one of more than a hundred get a single error, no array."""
+    (empty,) = received([])
+    assert isinstance(empty, Work)
+    assert not empty.batch
+    assert refused([]) == [(None, -32600)]
+    assert refused([CALL] * 101) == [(None, 1007)]
+    assert refused([1] * 20_000) == [(None, 1007)]
+    assert refused([{**CALL, "id": number} for number in range(100)]) == []
+
+
+def test_a_cancellation_is_understood_in_both_dialects() -> None:
+    """LSP's and MCP's notification name a request; a foreign id or none cancels nothing."""
+    lsp = {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "a"}}
+    mcp = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
+    assert received(lsp, mcp, [lsp]) == [Cancel("a"), Cancel(2), Cancel("a")]
+    assert received({**lsp, "params": {"id": True}}, {**lsp, "params": {}}) == []
+    assert received({**lsp, "params": [1]}, {"jsonrpc": "2.0", "method": "$/cancelRequest"}) == []
+
+
+def test_a_progress_token_is_taken_out_of_the_parameters() -> None:
+    """Handlers never see workDoneToken or _meta; LSP's token wins over MCP's."""
+    both = {"a": 1, "workDoneToken": "t", "_meta": {"progressToken": 5}}
+    assert received({**CALL, "params": both}) == [
+        Work((Request("m", {"a": 1}, 1, token=Token("t", mcp=False)),))
+    ]
+    mcp = {"_meta": {"progressToken": 5}}
+    assert received({**CALL, "params": mcp}) == [
+        Work((Request("m", {}, 1, token=Token(5, mcp=True)),))
+    ]
+    assert received({**CALL, "params": {"_meta": 1}}) == [Work((Request("m", {}, 1),))]
+
+
+def test_progress_is_told_in_the_dialect_of_its_token() -> None:
+    """LSP gets $/progress with a value, MCP its own notification."""
+    assert Token("t", mcp=False).notification({"done": 1}) == (
+        "$/progress",
+        {"token": "t", "value": {"done": 1}},
+    )
+    assert Token(5, mcp=True).notification({"progress": 1}) == (
+        "notifications/progress",
+        {"progressToken": 5, "progress": 1},
+    )
+
+
+def test_an_id_is_taken_until_its_request_is_finished() -> None:
+    """The same id twice in flight is an error, afterwards it is free; null may repeat."""
+    conversation = Conversation()
+    (first,) = conversation.receive(as_bytes(CALL))
+    assert isinstance(first, Work)
+    (second,) = conversation.receive(as_bytes({**CALL, "id": 1.0}))
+    assert isinstance(second, Work)
+    assert isinstance(second.items[0], Refusal)
+    conversation.finish(second)
+    conversation.finish(first)
+    assert conversation.in_flight == 0
+    assert isinstance(received(CALL)[0].items[0], Request)  # type: ignore[union-attr]
+    null = {**CALL, "id": None}
+    assert refused(null, null) == []
+
+
+def test_thirty_two_run_at_once() -> None:
+    """The 33rd is told that the limit is 32, its id is free again; a late notification is lost."""
+    conversation = Conversation()
+    works = [conversation.receive(as_bytes({**CALL, "id": number}))[0] for number in range(32)]
+    late = [CALL | {"id": "late"}, {"jsonrpc": "2.0", "method": "m"}, 7]
+    (refusal,) = conversation.receive(as_bytes(late))
+    assert isinstance(refusal, Work)
+    errors = [item.error for item in refusal.items if isinstance(item, Refusal)]
+    assert [(error.code, error.facts.get("limit")) for error in errors] == [
+        (1004, 32),
+        (-32600, None),
+    ]
+    assert conversation.receive(as_bytes({"jsonrpc": "2.0", "method": "m"})) == []
+    assert isinstance(works[0], Work)
+    conversation.finish(works[0])
+    (again,) = conversation.receive(as_bytes(late[0]))
+    assert isinstance(again, Work)
+    assert isinstance(again.items[0], Request)
+
+
+def test_a_thousand_mutations_of_the_envelope_are_all_understood() -> None:
+    """Every combination of odd members gives work or an error, never an exception."""
+    values: dict[str, list[Any]] = {
+        "jsonrpc": [..., "2.0", "1.0", 2.0, None],
+        "id": [..., None, 0, 1.5, True, [], {}, "", "x"],
+        "method": [..., "m", "", 1, "rpc.x", "__class__", "a\0b", "\u202e", "$/x", "m" * 100_000],
+        "params": [..., None, {}, [], [1], "x", True, {"__class__": 1}, {"workDoneToken": []}],
+    }
+    count = 0
+    for chosen in itertools.product(*values.values()):
+        message = {k: v for k, v in zip(values, chosen, strict=True) if v is not ...}
+        work = [event for event in received(message) if isinstance(event, Work)]
+        assert len(work) <= 1
+        count += 1
+    assert count > 1000

@@ -1,0 +1,203 @@
+"""The dispatch edge."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+
+from memd.core.errors import MemdError
+from memd.core.values import Caller
+from memd.rpc.connection import Call, Connection
+from memd.rpc.conversation import Request
+from memd.rpc.dispatch import Dispatcher
+from memd.testing.server import RecordingLog
+
+
+class TakenError(MemdError):
+    """A failure with facts."""
+
+    code = 1002
+    kind = "taken"
+    retryable = True
+    hint = "choose another"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is taken", name=name)
+
+
+class Answer(msgspec.Struct):
+    """A result as the api makes them."""
+
+    path: str
+    line: int | None = None
+
+
+@dataclass
+class Plain:
+    """A result as a room makes them."""
+
+    hash: str
+
+
+GROUP = "several"
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
+RESULTS: dict[str, Any] = {
+    "struct": Answer("a.md"),
+    "dataclass": Plain("h"),
+    "none": None,
+    "object": object(),
+    "surrogate": "\udc80",
+    "cycle": CYCLE,
+    "big": "x" * 4_190_000,
+}
+
+
+async def give(_call: Call, params: dict[str, Any]) -> Any:
+    """Return one of the results above."""
+    return RESULTS[params["which"]]
+
+
+async def echo(call: Call, params: dict[str, Any]) -> Any:
+    """Return what came."""
+    return {"id": call.request_id, "params": params}
+
+
+async def fail(_call: Call, params: dict[str, Any]) -> None:
+    """Fail in the way that is asked for."""
+    if params["how"] == "expected":
+        raise TakenError(params["name"])
+    if params["how"] == "grouped":
+        raise ExceptionGroup(GROUP, [ExceptionGroup(GROUP, [TakenError("x")])])
+    if params["how"] == "two":
+        raise ExceptionGroup(GROUP, [TakenError("x"), TakenError("y")])
+    raise ValueError(params["name"])
+
+
+def call() -> Call:
+    """Return a call on a connection that nobody serves."""
+    return Call(Connection(Caller(connection=1, uid=0, pid=0), lambda: None, lambda: None), 7)
+
+
+async def answered(method: str, *, log: RecordingLog | None = None, **params: Any) -> Any:
+    """Return the answer to one request as a JSON value."""
+    table = {"give": give, "echo": echo, "fail": fail}
+    dispatcher = Dispatcher(table, log or RecordingLog())
+    return json.loads(await dispatcher.answer(Request(method, params, 7), call()))
+
+
+@pytest.mark.anyio
+async def test_params_reach_the_handler_as_they_came() -> None:
+    """Any name may be a parameter, also those that Python or the library uses."""
+    params: dict[str, Any] = {
+        "self": 1,
+        "call": 2,
+        "_call": 3,
+        "context": 4,
+        "with space": 5,
+        "": 6,
+    }
+    assert await answered("echo", **params) == {
+        "jsonrpc": "2.0",
+        "id": 7,
+        "result": {"id": 7, "params": params},
+    }
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("which", "result"),
+    [("struct", {"path": "a.md", "line": None}), ("dataclass", {"hash": "h"}), ("none", None)],
+)
+async def test_results_are_whatever_msgspec_writes(which: str, result: Any) -> None:
+    """Structs, dataclasses and null become JSON."""
+    assert (await answered("give", which=which))["result"] == result
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("which", ["object", "surrogate", "cycle"])
+async def test_a_result_that_is_no_json_is_an_internal_error(which: str) -> None:
+    """It goes to the log and the client gets the id of the entry, nothing else."""
+    log = RecordingLog()
+    error = (await answered("give", log=log, which=which))["error"]
+    assert (error["code"], error["data"]["error"]) == (-32603, "error-1")
+    assert len(log.errors) == 1
+
+
+@pytest.mark.anyio
+async def test_a_result_that_could_not_be_sent_is_an_error() -> None:
+    """What the reply queue could not hold is refused with the limit."""
+    error = (await answered("give", which="big"))["error"]
+    assert (error["code"], error["data"]["kind"]) == (1007, "too_large")
+
+
+@pytest.mark.anyio
+async def test_an_expected_failure_keeps_its_facts() -> None:
+    """Code, sentence, kind, hint and facts of the class go to the client."""
+    log = RecordingLog()
+    error = (await answered("fail", log=log, how="expected", name="n"))["error"]
+    assert error == {
+        "code": 1002,
+        "message": "n is taken",
+        "data": {"name": "n", "kind": "taken", "retryable": True, "hint": "choose another"},
+    }
+    assert log.errors == []
+
+
+@pytest.mark.anyio
+async def test_a_failure_in_a_task_group_is_the_failure() -> None:
+    """A group of one is what it holds; a group of several is unexpected."""
+    assert (await answered("fail", how="grouped", name=""))["error"]["code"] == 1002
+    assert (await answered("fail", how="two", name=""))["error"]["code"] == -32603
+
+
+@pytest.mark.anyio
+async def test_an_unexpected_exception_stays_in_the_log() -> None:
+    """Nothing of its text reaches the client."""
+    log = RecordingLog()
+    answer = json.dumps(await answered("fail", log=log, how="x", name="hunter2 in /etc/passwd"))
+    assert "hunter2" not in answer
+    assert "ValueError" not in answer
+    assert str(log.errors[0]) == "hunter2 in /etc/passwd"
+
+
+@pytest.mark.anyio
+async def test_an_unknown_method_is_named() -> None:
+    """The error says which method there is not."""
+    error = (await answered("__class__"))["error"]
+    assert (error["code"], error["data"]["method"]) == (-32601, "__class__")
+
+
+@pytest.mark.anyio
+async def test_a_notification_has_no_answer() -> None:
+    """Neither a result nor any failure of a notification is sent."""
+    dispatcher = Dispatcher({"echo": echo, "fail": fail}, RecordingLog())
+    for method, params in (("echo", {}), ("fail", {"how": "x", "name": ""}), ("none", {})):
+        request = Request(method, dict(params), None, answered=False)
+        assert await dispatcher.answer(request, call()) == b""
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_request_finishes_its_shielded_part() -> None:
+    """The handler runs in the task that is cancelled, so a shield in it holds."""
+    steps: list[str] = []
+    entered = anyio.Event()
+
+    async def write(_call: Call, _params: dict[str, Any]) -> None:
+        with anyio.CancelScope(shield=True):
+            entered.set()
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+            steps.append("written")
+        await anyio.lowlevel.checkpoint()
+        steps.append("never")
+
+    dispatcher = Dispatcher({"write": write}, RecordingLog())
+    async with anyio.create_task_group() as group:
+        group.start_soon(dispatcher.answer, Request("write"), call())
+        await entered.wait()
+        group.cancel_scope.cancel()
+    assert steps == ["written"]

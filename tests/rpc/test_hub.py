@@ -1,0 +1,62 @@
+"""Events to subscribers."""
+
+import json
+
+from memd.core import limits
+from memd.core.events import Event, EventSink
+from memd.core.values import Caller
+from memd.rpc.connection import Connection
+from memd.rpc.hub import Hub
+
+EVENT = Event("memory.changed", "/a", {"change": "c1"})
+
+
+def joined(hub: Hub) -> Connection:
+    """Return a connection that the hub knows."""
+    connection = Connection(Caller(connection=1, uid=0, pid=0), lambda: None, lambda: None)
+    hub.add(connection)
+    return connection
+
+
+def test_only_subscribers_hear_an_event() -> None:
+    """An event becomes a notification with its directory, for who asked for it."""
+    hub = Hub()
+    sink: EventSink = hub
+    sink.publish(EVENT)
+    hearing, other = joined(hub), joined(hub)
+    hearing.subscribe(["memory.changed"])
+    other.subscribe(["job.done"])
+    sink.publish(EVENT)
+    (frame,) = hearing.outbox.drain()
+    assert json.loads(frame) == {
+        "jsonrpc": "2.0",
+        "method": "memory.changed",
+        "params": {"directory": "/a", "change": "c1"},
+    }
+    assert other.outbox.bytes == 0
+    assert hub.connections() == 2
+
+
+def test_who_left_hears_nothing() -> None:
+    """A connection that was taken out gets no more events; twice does no harm."""
+    hub = Hub()
+    connection = joined(hub)
+    connection.subscribe(["memory.changed"])
+    hub.discard(connection)
+    hub.discard(connection)
+    hub.publish(EVENT)
+    assert (connection.outbox.bytes, hub.connections()) == (0, 0)
+
+
+def test_publishing_never_fails_and_never_waits() -> None:
+    """Params that are no JSON are left out; a full subscriber is dropped, the others hear."""
+    hub = Hub()
+    slow, quick = joined(hub), joined(hub)
+    for connection in (slow, quick):
+        connection.subscribe(["memory.changed"])
+    slow.send(b"x" * (limits.REPLY_QUEUE_BYTES - 10))
+    hub.publish(Event("memory.changed", "/a", {"x": object()}))
+    hub.publish(Event("memory.changed", "/a", {"x": "\ud800"}))
+    hub.publish(EVENT)
+    assert slow.dropped
+    assert len(list(quick.outbox.drain())) == 1
