@@ -16,6 +16,7 @@ SINGLE_WORD = "single_word"
 SESSION_BUDGET = "session_budget"
 NO_CANDIDATES = "no_candidates"
 LEDGER_UNAVAILABLE = "ledger_unavailable"
+UNREADABLE = "directory_unreadable"
 
 MOST = 20  # the bound of the setting recall.limit holds for a client's wish too
 REST_NOTE = "\n\n[cut here: read the file for the rest]"

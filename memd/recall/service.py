@@ -15,6 +15,7 @@ import anyio
 import anyio.lowlevel
 
 from memd.core.clock import Clock
+from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.values import Header, MemoryFile, Project, Snapshot
 from memd.recall import block, select
@@ -49,7 +50,8 @@ class Prefetched:
     """The answer of prefetch.
 
     ``skipped`` names the gate that closed ("" when none did; no memories then means that none
-    fits). ``note`` says why another strategy answered than the one asked for. ``session_bytes``
+    fits). ``note`` says why another strategy answered than the one asked for, or what could not be
+    read. ``session_bytes``
     is what the session has been given so far, this answer included.
     """
 
@@ -119,8 +121,9 @@ class Recall:
     ) -> Prefetched:
         """Return the few memories that matter for a prompt and mark them as surfaced.
 
-        Cancelled, it has marked nothing. Where the ledger cannot be used it brings nothing, since
-        neither "once" nor the budget could be kept.
+        Cancelled, it has marked nothing. It never fails a client's turn: where the directory cannot
+        be read, or the ledger cannot be used (neither "once" nor the budget could be kept), it
+        brings nothing and says why.
         """
         note = _NO_MODEL if strategy == MODEL else ""
         session = _sayable(session)
@@ -138,8 +141,11 @@ class Recall:
             if files is None:
                 return Prefetched((), select.NO_CANDIDATES, LOCAL, before.bytes, "", note)
             memories, total, text = await self._send(project.memory_dir, session, files, cap)
-        except StateUnusableError:
-            return Prefetched((), reason or select.LEDGER_UNAVAILABLE, LOCAL, 0, "", note)
+        except StateUnusableError as error:
+            skipped = reason or select.LEDGER_UNAVAILABLE
+            return Prefetched((), skipped, LOCAL, 0, "", error.sentence)
+        except MemdError as error:  # a directory that cannot be read costs memories, not the turn
+            return Prefetched((), select.UNREADABLE, LOCAL, 0, "", error.sentence)
         return Prefetched(memories, "", LOCAL, total, text, note)
 
     async def search(self, project: Project, query: str, limit: int) -> tuple[Hit, ...]:

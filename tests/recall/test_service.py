@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from memd.core.errors import MemdError
 from memd.core.settings import RecallSettings, Settings
 from memd.core.values import Header, MemoryFile, MemoryType, Project, Snapshot
 from memd.recall import service
@@ -24,6 +25,13 @@ PROJECT = Project("/r", "/r", "/m", "default", "/t", enabled=True)
 FREEZE = "when does the merge freeze begin?"
 
 
+class RefusedError(MemdError):
+    """The directory cannot be read."""
+
+    def __init__(self) -> None:
+        super().__init__("no access")
+
+
 class Shelf:
     """Memories in memory, read as the store reads them; counts the files that were read."""
 
@@ -31,6 +39,7 @@ class Shelf:
         self.files: dict[str, dict[str, MemoryFile]] = {}
         self.unreadable: set[str] = set()
         self.read: list[str] = []
+        self.refuses = False
 
     def put(self, path: str, description: str, body: str = "", **facts: object) -> None:
         """Add or change a memory of ``/m``."""
@@ -51,6 +60,8 @@ class Shelf:
 
     async def snapshot(self, directory: str) -> Snapshot:
         """Return the headers."""
+        if self.refuses:
+            raise RefusedError
         files = self.files.get(directory, {}).values()
         return Snapshot(directory, tuple(file.header for file in files), None)
 
@@ -260,6 +271,14 @@ async def test_without_a_ledger_nothing_comes(shelf: Shelf, tmp_path: Path) -> N
     found = await recall.prefetch(PROJECT, Settings(), session="s", query=FREEZE)
     assert (found.memories, found.skipped) == ((), "ledger_unavailable")
     assert (await recall.prefetch(PROJECT, Settings(), session="s", query="")).skipped == "no_text"
+
+
+async def test_an_unreadable_directory_costs_no_turn(recall: Recall, shelf: Shelf) -> None:
+    """Whatever the store refuses, the answer is an empty one that says why."""
+    shelf.refuses = True
+    found = await recall.prefetch(PROJECT, Settings(), session="s", query=FREEZE)
+    assert (found.memories, found.skipped) == ((), "directory_unreadable")
+    assert found.note == "no access"
 
 
 async def test_any_session_name_will_do(recall: Recall) -> None:

@@ -1,0 +1,143 @@
+"""The text of a prompt from its parts: the same bytes for the same parts. Pure.
+
+The prose lies in ``templates/``, one file per section, each sentence in one place. In a template
+- a line ``@flag text`` is there only when the flag is set, ``@!flag text`` only when it is not;
+- ``{{name}}`` stands for a value. All are filled in one pass, so nothing that a value holds is
+  ever taken for a placeholder.
+
+No clock, no counter, no order of a dictionary enters a prompt: a client's prompt cache is lost
+with the first byte that differs (spec 2).
+"""
+
+import hashlib
+import re
+import shlex
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.resources import files
+
+from memd.core import limits, text
+
+SECTIONS = (
+    "heading",
+    "purpose",
+    "types",
+    "never",
+    "saving",
+    "daily",
+    "access",
+    "trust",
+    "beside",
+    "search",
+    "extra",
+)
+_ETAG_CHARACTERS = 16
+_NAME_CHARACTERS = 80
+_INDEX_TAG = re.compile(r"<(?=\s*/?\s*memory_index)", re.IGNORECASE)
+_CONDITION = re.compile(r"@(!?)([a-z_]+)(?: (.*))?")
+_PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
+_TEMPLATES: Mapping[str, str] = {
+    name: files("memd.prompt").joinpath("templates", f"{name}.md").read_text("utf-8").strip("\n")
+    for name in (*SECTIONS, "index")
+}
+
+
+class Variant(StrEnum):
+    """The variants of spec 2."""
+
+    STANDARD = "standard"
+    TEAM = "team"
+    DAILY_LOG = "daily_log"
+    AGENT = "agent"
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index as a prompt shows it: its absolute path and its text, already cut."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """All that a prompt depends on.
+
+    ``search`` says whether to tell how to search the past; ``transcripts`` is the folder of the
+    working directory's transcripts. ``agent_scope`` is user, project or local.
+    """
+
+    variant: Variant
+    display_name: str
+    directory: str
+    indexes: tuple[Index, ...]
+    team_directory: str = ""
+    agent: str = ""
+    agent_scope: str = ""
+    skip_index: bool = False
+    search: bool = True
+    transcripts: str = ""
+    extra_guidelines: str = ""
+
+
+def compose(parts: Parts) -> str:
+    """Return the prompt."""
+    flags = _flags(parts)
+    values = {
+        "display_name": text.one_line(parts.display_name, _NAME_CHARACTERS),
+        "directory": parts.directory,
+        "directory_quoted": shlex.quote(parts.directory),
+        "team_directory": parts.team_directory,
+        "agent": parts.agent,
+        "transcripts_quoted": shlex.quote(parts.transcripts),
+        "extra_guidelines": parts.extra_guidelines.strip(),
+        "index_lines": str(limits.INDEX_LINES),
+    }
+    sections = [_fill(_TEMPLATES[name], flags, values) for name in _sections(parts)]
+    if not parts.skip_index:
+        sections += [_index(index) for index in parts.indexes]
+    return "\n\n".join(sections) + "\n"
+
+
+def etag(prompt: str) -> str:
+    """Return the mark by which a client knows that a prompt is the one it has."""
+    return hashlib.sha256(prompt.encode(errors="replace")).hexdigest()[:_ETAG_CHARACTERS]
+
+
+def _flags(parts: Parts) -> frozenset[str]:
+    flags = {
+        "team": parts.variant is Variant.TEAM,
+        "daily": parts.variant is Variant.DAILY_LOG,
+        f"agent_{parts.agent_scope}": parts.variant is Variant.AGENT,
+        "index": not parts.skip_index,
+        "transcripts": bool(parts.transcripts),
+    }
+    return frozenset(name for name, is_set in flags.items() if is_set)
+
+
+def _sections(parts: Parts) -> list[str]:
+    daily = parts.variant is Variant.DAILY_LOG
+    left_out = {"types", "saving"} if daily else {"daily"}
+    if not parts.search:
+        left_out.add("search")
+    if not parts.extra_guidelines.strip():
+        left_out.add("extra")
+    return [name for name in SECTIONS if name not in left_out]
+
+
+def _index(index: Index) -> str:
+    shown = _INDEX_TAG.sub("&lt;", index.text.rstrip())
+    flags = () if shown else ("empty",)
+    return _fill(_TEMPLATES["index"], flags, {"index_path": index.path, "index": shown})
+
+
+def _fill(template: str, flags: Collection[str], values: Mapping[str, str]) -> str:
+    lines = []
+    for line in template.split("\n"):
+        condition = _CONDITION.fullmatch(line)
+        if condition is None:
+            lines.append(line)
+        elif (condition[2] in flags) is not bool(condition[1]):
+            lines.append(condition[3] or "")
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], "\n".join(lines))
