@@ -19,7 +19,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from heapq import nsmallest
+from heapq import nlargest
 from itertools import pairwise
 from typing import Protocol
 
@@ -89,7 +89,6 @@ class Ranker(Protocol):
 @dataclass(frozen=True, slots=True)
 class _Document:
     mtime_ns: int
-    counts: Mapping[int, int]
     sequence: "array[int]"
     head: frozenset[int]
 
@@ -121,7 +120,7 @@ class SearchIndex:
             document = self._documents.pop(path, None)
             if document is not None:
                 del self._fingerprints[path]
-                for word in document.counts:
+                for word in set(document.sequence):
                     del self._postings[word][path]
 
     def rank(
@@ -135,7 +134,8 @@ class SearchIndex:
         weights = {word: self._weight(word) for word in dict.fromkeys(asked)}
         scores, matched = self._score(weights, frozenset(exclude))
         count = max(_CANDIDATES, 2 * limit)
-        best = nsmallest(count, scores, key=lambda path: self._order(path, scores[path]))
+        worst = min(nlargest(count, scores.values()), default=0.0)
+        best = [path for path, score in scores.items() if score >= worst]
         for path in best:
             scores[path] += self._pairs(asked, weights, path)
         best.sort(key=lambda path: self._order(path, scores[path]))
@@ -152,10 +152,9 @@ class SearchIndex:
         rest = words(f"{entry.type}\n{entry.path}\n{entry.body[: limits.MEMORY_BYTES]}")
         head = array("I", map(self._id, heading))
         sequence = head + array("I", map(self._id, rest))
-        counts = Counter(sequence)
-        self._documents[entry.path] = _Document(entry.mtime_ns, counts, sequence, frozenset(head))
+        self._documents[entry.path] = _Document(entry.mtime_ns, sequence, frozenset(head))
         self._fingerprints[entry.path] = entry.fingerprint
-        for word, times in counts.items():
+        for word, times in Counter(sequence).items():
             self._postings[word][entry.path] = times
 
     def _id(self, word: str) -> int:
