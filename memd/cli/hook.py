@@ -1,0 +1,264 @@
+"""A client's hook in one file: the raw payload goes to the daemon, the daemon's answer comes out.
+
+``memctl setup`` writes ``python -I -S …/memd/cli/hook.py <client> <event>`` into a client's
+configuration, and a person waits at a prompt while it runs. So these rules hold:
+
+- Only ``_socket`` is imported from outside the interpreter. The other modules are built in and
+  loaded before the first line here runs, so naming them costs nothing. No ``json``, no ``os``,
+  nothing of memd: whatever is known here twice is held equal to memd's own by a test.
+- There is no client logic. The daemon builds the exact text for the client and sends it as the
+  last member of its answer; the bytes between are printed as they came.
+- One timer bounds the whole process, standard input included. A prompt waits 200 ms at most
+  (``MEMD_HOOK_DEADLINE_MS`` sets another bound), any other event a second (spec 7.1).
+- Whatever goes wrong, nothing is printed and the status is 0: a status of 2 would block the
+  user's prompt (facts/clients.md 3), and any other one would show an error at every turn.
+- When no daemon listens, one is started, detached, once in 30 seconds at most, and this event
+  gets no answer. ``MEMD_HOOK_NO_START=1`` keeps it from being started.
+"""
+
+import _signal  # type: ignore[import-not-found]  # built in; no stub names it
+import _socket
+import posix
+import sys
+import time
+
+FORWARDED = (
+    b"MEMD_MEMORY_PATH",
+    b"CLAUDE_COWORK_MEMORY_PATH_OVERRIDE",
+    b"CLAUDE_CODE_REMOTE_MEMORY_DIR",
+    b"MEMD_BASE_DIR",
+    b"CLAUDE_CONFIG_DIR",
+    b"MEMD_DISABLE",
+    b"CLAUDE_CODE_DISABLE_AUTO_MEMORY",
+    b"CLAUDE_CODE_SIMPLE",
+    b"CLAUDE_CODE_REMOTE",
+    b"MEMD_EXTRA_GUIDELINES",
+    b"CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES",
+)
+FRAME_BYTES = 4 * 1024 * 1024  # what the daemon takes and gives (spec 6.1)
+PAYLOAD_BYTES = FRAME_BYTES - 64 * 1024  # room for the frame around it
+HEADER_BYTES = 8 * 1024
+CONNECT_SECONDS = 0.05
+PROMPT_EVENT = "UserPromptSubmit"
+PROMPT_MS = 200
+EVENT_MS = 1000
+MIN_MS, MAX_MS = 10, 10_000  # the bounds of the setting hooks.deadline_ms
+START_SECONDS = 30  # a daemon that does not come up is not started at every keystroke
+ANSWER = b'{"jsonrpc":"2.0","id":1,"result":'
+_CHUNK = 65536
+_ESCAPES = {code: f"\\u{code:04x}" for code in range(32)} | {34: '\\"', 92: "\\\\"}
+
+Environ = dict[bytes, bytes]
+
+
+def places(environ: Environ, home: bytes, platform: str) -> tuple[bytes, bytes]:
+    """Return the socket's path (empty where it would not fit) and the state directory.
+
+    The same rule as ``memd.core.places.find``, on bytes.
+    """
+    macos = platform == "darwin"
+    state = environ.get(b"MEMD_STATE_DIR") or (
+        home + b"/Library/Application Support/memd"
+        if macos
+        else _absolute(environ, b"XDG_STATE_HOME", home + b"/.local/state") + b"/memd"
+    )
+    runtime = _absolute(environ, b"XDG_RUNTIME_DIR", b"")
+    socket = environ.get(b"MEMD_SOCKET") or (
+        runtime + b"/memd/memd.sock" if runtime and not macos else state + b"/run/memd.sock"
+    )
+    return (socket if len(socket) <= (103 if macos else 107) else b""), state
+
+
+def home_directory(environ: Environ) -> bytes:
+    """Return the home directory as ``os.path.expanduser`` finds it."""
+    if b"HOME" in environ:
+        return environ[b"HOME"].rstrip(b"/") or b"/"
+    import pwd  # noqa: PLC0415 - built in; only a process without HOME needs it
+
+    return pwd.getpwuid(posix.getuid()).pw_dir.encode().rstrip(b"/") or b"/"
+
+
+def deadline(event: str, environ: Environ) -> float:
+    """Return how many seconds this event may take in all."""
+    if event != PROMPT_EVENT:
+        return EVENT_MS / 1000
+    wanted = environ.get(b"MEMD_HOOK_DEADLINE_MS", b"")
+    if not wanted.isdigit() or not MIN_MS <= int(wanted) <= MAX_MS:
+        return PROMPT_MS / 1000
+    return int(wanted) / 1000
+
+
+def read_input(descriptor: int) -> bytes:
+    """Return what a descriptor holds up to its end, or one byte more than a payload may have."""
+    data = b""
+    while len(data) <= PAYLOAD_BYTES:
+        chunk = posix.read(descriptor, _CHUNK)
+        if not chunk:
+            break
+        data += chunk
+    return data
+
+
+def question(client: str, event: str, payload: bytes, environ: Environ) -> bytes:
+    """Return the request as one ``Content-Length`` frame.
+
+    The payload goes in as it is: the daemon parses it, strictly. One that is no JSON object by
+    its first and last character becomes null. Raises UnicodeDecodeError for a forwarded variable
+    that is not UTF-8, since a wrong path must not be guessed.
+    """
+    payload = payload.strip()
+    if not (payload.startswith(b"{") and payload.endswith(b"}")):
+        payload = b"null"
+    forwarded = ",".join(
+        f"{_quote(name.decode())}:{_quote(environ[name].decode())}"
+        for name in FORWARDED
+        if name in environ
+    )
+    head = (
+        '{"jsonrpc":"2.0","id":1,"method":"hook","params":{'
+        f'"client":{_quote(client)},"event":{_quote(event)},"environment":{{{forwarded}}},"payload":'
+    )
+    body = head.encode() + payload + b"}}"
+    return b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def answer(body: bytes) -> bytes:
+    """Return what to print: the result's own bytes; nothing for null or for an error."""
+    if not (body.startswith(ANSWER) and body.endswith(b"}")):
+        return b""
+    result = body[len(ANSWER) : -1]
+    return b"" if result == b"null" else result
+
+
+def ask(path: bytes, frame: bytes) -> bytes:
+    """Send one frame and return the body of the answer, empty where it is none.
+
+    Raises FileNotFoundError or ConnectionRefusedError where nobody listens, and OSError.
+    """
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        sock.settimeout(CONNECT_SECONDS)
+        sock.connect(path)
+        sock.settimeout(None)  # from here on the process's own timer decides
+        sock.sendall(frame)
+        return _receive(sock)
+    finally:
+        sock.close()
+
+
+def start(state: bytes, environ: Environ, now: float) -> int:
+    """Start a daemon in a session of its own and return its pid; 0 if one was just started."""
+    if environ.get(b"MEMD_HOOK_NO_START", b"") not in {b"", b"0"} or not claim(state, now):
+        return 0
+    # What belongs to one client's session must not become the daemon's opinion about all.
+    kept = {name: value for name, value in environ.items() if name not in FORWARDED}
+    log = posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND
+    actions = [
+        (posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0),
+        (posix.POSIX_SPAWN_OPEN, 1, state + b"/memd.log", log, 0o600),
+        (posix.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    # -P: a folder called memd in the user's project is never the one that runs.
+    command = [sys.executable, "-P", "-m", "memd", "serve"]
+    try:
+        return posix.posix_spawn(sys.executable, command, kept, file_actions=actions, setsid=True)
+    except NotImplementedError:  # pragma: no cover - a C library without POSIX_SPAWN_SETSID
+        return posix.posix_spawn(sys.executable, command, kept, file_actions=actions, setpgroup=0)
+
+
+def claim(state: bytes, now: float) -> bool:
+    """Return whether this process is the one that may start a daemon in these 30 seconds.
+
+    It only avoids a storm of starts: the daemon's own lock decides who serves.
+    """
+    _make_directory(state)
+    stamp = state + b"/hook-start"
+    try:
+        if 0 <= now - posix.stat(stamp).st_mtime < START_SECONDS:
+            return False
+        posix.unlink(stamp)
+    except FileNotFoundError:
+        pass
+    try:
+        posix.close(posix.open(stamp, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL, 0o600))
+    except FileExistsError:  # pragma: no cover - another hook was quicker by microseconds
+        return False
+    return True
+
+
+def run(client: str, event: str, path: bytes, environ: Environ, descriptor: int) -> bytes | None:
+    """Return what to print for one event, or ``None`` where no daemon listens at the path.
+
+    The payload is read from the descriptor. Raises OSError and ValueError.
+    """
+    try:
+        payload = read_input(descriptor)
+    except OSError:
+        payload = b""
+    if not path or len(payload) > PAYLOAD_BYTES:
+        return b""
+    try:
+        return answer(ask(path, question(client, event, payload, environ)))
+    except (FileNotFoundError, ConnectionRefusedError):
+        return None
+
+
+def _absolute(environ: Environ, name: bytes, default: bytes) -> bytes:
+    value = environ.get(name, b"")
+    return value.rstrip(b"/") if value.startswith(b"/") else default
+
+
+def _quote(text: str) -> str:
+    return f'"{text.translate(_ESCAPES)}"'
+
+
+def _receive(sock: _socket.socket) -> bytes:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        chunk = sock.recv(_CHUNK)
+        if not chunk or len(data) > HEADER_BYTES:
+            return b""
+        data += chunk
+    header, _, body = data.partition(b"\r\n\r\n")
+    name, _, value = header.partition(b":")
+    length = int(value) if name.lower() == b"content-length" else 0
+    if length > FRAME_BYTES:
+        return b""
+    while len(body) < length:
+        chunk = sock.recv(_CHUNK)
+        if not chunk:
+            return b""
+        body += chunk
+    return body[:length]
+
+
+def _make_directory(path: bytes) -> None:
+    parts = path.split(b"/")
+    for end in range(2, len(parts) + 1):
+        try:  # noqa: SIM105 - contextlib would be one more import
+            posix.mkdir(b"/".join(parts[:end]), 0o700)
+        except OSError:  # it is there, or cannot be made: opening the stamp tells
+            pass
+
+
+def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a process
+    """Serve one event and leave with status 0, within the deadline, whatever happens."""
+    try:
+        client, event = sys.argv[1:3]
+        environ = posix.environ
+        _signal.signal(_signal.SIGALRM, lambda *_: posix._exit(0))  # noqa: SLF001 - its public name needs os
+        _signal.setitimer(_signal.ITIMER_REAL, deadline(event, environ))
+        path, state = places(environ, home_directory(environ), sys.platform)
+        text = run(client, event, path, environ, 0)
+        _signal.setitimer(_signal.ITIMER_REAL, 0)  # never cut an answer, or a start, in two
+        if text is None:
+            posix.chdir("/")  # the daemon must not keep the user's directory busy
+            start(state, environ, time.time())
+        while text and sys.stdout is not None:
+            text = text[posix.write(1, text) :]
+    finally:
+        posix._exit(0)  # noqa: SLF001 - drops any exception, unprinted, and skips the clean-up
+
+
+if __name__ == "__main__":  # pragma: no cover - run as a process
+    main()

@@ -1,0 +1,324 @@
+"""The hook: one file, run as a client runs it."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.cli import hook
+from memd.core import limits
+from memd.core import places as core_places
+from memd.core import settings as core_settings
+from memd.testing.scripted_daemon import HangUp, Refusal, ScriptedDaemon, Silence
+from tests.cli.home import Home
+
+FILE = str(Path(hook.__file__))
+PAYLOAD = b'{"session_id": "s",\n "cwd": "/p", "prompt": "caf\xc3\xa9"}\n'
+PATHS = st.sampled_from(["/r", "/r/", "/", "rel", "", "/é" * 20, "/" + "x" * 120])
+VARIABLES = ("MEMD_SOCKET", "MEMD_STATE_DIR", "XDG_RUNTIME_DIR", "XDG_STATE_HOME")
+
+
+def _run(
+    home: Home, *args: str, payload: bytes = PAYLOAD, **environ: str
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-I", "-S", FILE, *args],
+        input=payload,
+        env={**home.environ, "MEMD_HOOK_NO_START": "1", **environ},
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def _silent(done: "subprocess.CompletedProcess[bytes]") -> bool:
+    return (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def _bytes(environ: dict[str, str]) -> dict[bytes, bytes]:
+    return {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
+
+
+def test_the_raw_payload_goes_out_and_the_result_comes_back_to_the_byte(home: Home) -> None:
+    """The daemon gets client, event, environment and payload; its result is printed verbatim."""
+    result = {"hookSpecificOutput": {"additionalContext": 'é "quoted" \\ \n'}}
+    with ScriptedDaemon(home.places.socket, {"hook": result}) as daemon:
+        done = _run(home, "claude-code", 'E"\n', MEMD_BASE_DIR='/b"\\\t', OTHER="x")
+    assert done.returncode == 0
+    assert done.stderr == b""
+    assert done.stdout == json.dumps(result, ensure_ascii=False, separators=(",", ":")).encode()
+    assert daemon.params("hook") == {
+        "client": "claude-code",
+        "event": 'E"\n',
+        "environment": {"MEMD_BASE_DIR": '/b"\\\t'},
+        "payload": json.loads(PAYLOAD),
+    }
+
+
+@pytest.mark.parametrize("answer", [None, Refusal(1000, '"result":1'), HangUp(), Silence()])
+def test_nothing_to_say_prints_nothing(home: Home, answer: Any) -> None:
+    """A null, an error, a lost connection and no answer in time all end silently with 0."""
+    with ScriptedDaemon(home.places.socket, {"hook": answer}):
+        done = _run(home, "claude-code", "UserPromptSubmit", MEMD_HOOK_DEADLINE_MS="300")
+    assert _silent(done)
+
+
+@pytest.mark.parametrize("payload", [b"", b"  \n", b"[1]", b"hello"])
+def test_what_is_no_object_is_sent_as_null(home: Home, payload: bytes) -> None:
+    """Standard input that is no JSON object by its looks becomes a null payload."""
+    with ScriptedDaemon(home.places.socket, {"hook": None}) as daemon:
+        assert _silent(_run(home, "claude-code", "Stop", payload=payload))
+    assert daemon.params("hook")["payload"] is None
+
+
+def test_too_much_input_is_not_sent(home: Home) -> None:
+    """More than a frame can hold is dropped without asking the daemon."""
+    with ScriptedDaemon(home.places.socket, {"hook": {"a": 1}}) as daemon:
+        payload = b'{"a":"' + b"x" * hook.PAYLOAD_BYTES + b'"}'
+        assert _silent(_run(home, "claude-code", "Stop", payload=payload))
+    assert daemon.methods == []
+
+
+@pytest.mark.parametrize("args", [(), ("claude-code",)])
+def test_a_wrong_call_ends_silently(home: Home, args: tuple[str, ...]) -> None:
+    """Missing arguments are no error: a status of 2 would block the user's prompt."""
+    assert _silent(_run(home, *args))
+
+
+def test_a_socket_path_that_does_not_fit_ends_silently(home: Home) -> None:
+    """A path beyond sun_path is no error either."""
+    assert _silent(_run(home, "claude-code", "Stop", MEMD_SOCKET="/" + "x" * 200))
+
+
+def test_closed_streams_end_silently(home: Home) -> None:
+    """Without standard input or output the event still reaches the daemon, and the status is 0."""
+    with ScriptedDaemon(home.places.socket, {"hook": {"a": 1}}) as daemon:
+        command = f'"{sys.executable}" -I -S "{FILE}" claude-code Stop <&- >&- 2>&-'
+        done = subprocess.run(
+            ["/bin/sh", "-c", command], env=dict(home.environ), capture_output=True, check=False
+        )
+    assert _silent(done)
+    assert daemon.params("hook")["payload"] is None
+
+
+def test_an_input_that_never_ends_is_bounded(home: Home) -> None:
+    """A client that keeps standard input open does not keep the hook past its deadline."""
+    begin = time.monotonic()
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", FILE, "claude-code", "UserPromptSubmit"],
+        stdin=subprocess.PIPE,
+        env=dict(home.environ),
+    ) as process:
+        assert process.wait(20) == 0
+    assert time.monotonic() - begin < 10
+
+
+def test_only_the_socket_module_is_imported(home: Home) -> None:
+    """Nothing beyond _socket is loaded that the bare interpreter has not loaded already."""
+    listing = "import sys; before = set(sys.modules); sys.path.insert(0, %r); import hook; "
+    listing += "print(sorted(set(sys.modules) - before))"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", listing % os.path.dirname(FILE)],
+        env=dict(home.environ),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "['_socket', 'hook']"
+
+
+def test_with_the_daemon_down_one_is_started_once(home: Home) -> None:
+    """The event gets no answer and one detached daemon, without a session's own variables."""
+    told = home.fake_daemon(
+        "import os, sys; stat = os.readlink('/proc/self/fd/2') if os.path.exists('/proc') else '';"
+        "out = [sys.argv[1:], os.getcwd(), os.getsid(0) == os.getpid(), sorted(os.environ), stat]"
+    )
+    done = _run(
+        home, "claude-code", "Stop", PYTHONPATH=home.path, MEMD_HOOK_NO_START="", MEMD_DISABLE="1"
+    )
+    assert _silent(done)
+    argv, cwd, leads, names, log = told()
+    assert (argv, cwd, leads) == (["serve"], "/", True)
+    assert "MEMD_DISABLE" not in names
+    assert "XDG_STATE_HOME" in names
+    assert log in {home.places.log, ""}
+    assert os.stat(home.places.state_dir).st_mode & 0o777 == 0o700
+
+
+def test_a_start_leads_to_one_daemon(home: Home) -> None:
+    """The first start spawns one, the second within 30 seconds and a forbidden one do not."""
+    told = home.fake_daemon("import sys; out = sys.argv[1:]")
+    environ = _bytes({**home.environ, "PYTHONPATH": home.path})
+    state = os.fsencode(home.places.state_dir)
+    assert hook.start(state, {**environ, b"MEMD_HOOK_NO_START": b"1"}, time.time()) == 0
+    pid = hook.start(state, environ, time.time())
+    assert told() == ["serve"]
+    assert os.waitpid(pid, 0)[1] == 0
+    assert hook.start(state, environ, time.time()) == 0
+
+
+def test_a_start_can_be_forbidden(home: Home) -> None:
+    """MEMD_HOOK_NO_START leaves no trace."""
+    assert _silent(_run(home, "claude-code", "Stop", MEMD_HOOK_NO_START="1"))
+    assert not os.path.exists(home.places.state_dir)
+
+
+def test_a_stale_socket_is_nobody(home: Home) -> None:
+    """A socket file that nobody listens at counts as no daemon."""
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(home.places.socket)
+    path = os.fsencode(home.places.socket)
+    with open(os.devnull, "rb") as nothing:
+        assert hook.run("c", "e", path, {}, nothing.fileno()) is None
+        assert hook.run("c", "e", path + b"x", {}, nothing.fileno()) is None
+        assert hook.run("c", "e", b"", {}, nothing.fileno()) == b""
+
+
+def test_a_start_may_be_claimed_again_after_a_while(tmp_path: Path) -> None:
+    """A claim holds 30 seconds; one from the future, after a clock was set back, does not."""
+    state = os.fsencode(tmp_path / "a" / "state")
+    now = time.time()
+    assert hook.claim(state, now)
+    assert not hook.claim(state, now + 29)
+    assert hook.claim(state, now + 40)
+    assert hook.claim(state, now - 100)
+
+
+@given(
+    st.dictionaries(st.sampled_from(VARIABLES), PATHS),
+    st.sampled_from(["linux", "darwin"]),
+    st.sampled_from(["/home/u", "/home/ünï"]),
+)
+def test_places_are_those_of_every_other_client(
+    environ: dict[str, str], platform: str, home: str
+) -> None:
+    """The hook finds the socket and the state directory exactly as memd.core.places does."""
+    socket, state = hook.places(_bytes(environ), os.fsencode(home), platform)
+    try:
+        expected = core_places.find(environ, home, platform)
+    except core_places.SocketPathTooLongError:
+        assert socket == b""
+    else:
+        assert (os.fsdecode(socket), os.fsdecode(state)) == (expected.socket, expected.state_dir)
+
+
+@pytest.mark.parametrize("home", ["/home/u", "/home/u//", "/", "", None])
+def test_the_home_directory_is_pythons(home: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HOME counts, without trailing slashes; without it the user database does."""
+    if home is None:
+        monkeypatch.delenv("HOME")
+    else:
+        monkeypatch.setenv("HOME", home)
+    assert os.fsdecode(hook.home_directory(_bytes(dict(os.environ)))) == os.path.expanduser("~")
+
+
+def test_what_is_known_here_twice_is_the_same() -> None:
+    """The variables, the limits and the bounds are those of memd.core."""
+    assert tuple(name.decode() for name in hook.FORWARDED) == core_places.FORWARDED
+    assert (hook.FRAME_BYTES, hook.HEADER_BYTES) == (limits.FRAME_BYTES, limits.HEADER_BYTES)
+    bounds = core_settings.HookSettings.__dataclass_fields__["deadline_ms"]
+    assert bounds.default == hook.PROMPT_MS
+    assert (bounds.metadata["low"], bounds.metadata["high"]) == (hook.MIN_MS, hook.MAX_MS)
+
+
+@pytest.mark.parametrize(
+    ("event", "wanted", "seconds"),
+    [
+        ("UserPromptSubmit", None, 0.2),
+        ("UserPromptSubmit", b"50", 0.05),
+        ("UserPromptSubmit", b"5", 0.2),
+        ("UserPromptSubmit", b"soon", 0.2),
+        ("Stop", b"50", 1.0),
+    ],
+)
+def test_a_prompt_waits_less_than_other_events(
+    event: str, wanted: bytes | None, seconds: float
+) -> None:
+    """A prompt's bound may be set within the bounds of the setting; other events have a second."""
+    environ = {} if wanted is None else {b"MEMD_HOOK_DEADLINE_MS": wanted}
+    assert hook.deadline(event, environ) == seconds
+
+
+def test_a_path_that_is_not_utf8_is_never_guessed() -> None:
+    """A forwarded variable in another encoding ends the hook instead of naming another place."""
+    with pytest.raises(UnicodeDecodeError):
+        hook.question("c", "e", b"{}", {b"MEMD_BASE_DIR": b"/\xff"})
+
+
+@given(st.text(), st.text(), st.dictionaries(st.sampled_from(hook.FORWARDED), st.text()))
+def test_every_text_is_quoted_as_json(client: str, event: str, values: dict[bytes, str]) -> None:
+    """The frame is valid JSON with the very texts that went in."""
+    texts = [client, event, *values.values()]
+    if any(0xD800 <= ord(c) <= 0xDFFF for text in texts for c in text):
+        return
+    environ = {name: value.encode() for name, value in values.items()}
+    head, body = hook.question(client, event, b' {"a": [1]}\n', environ).split(b"\r\n\r\n", 1)
+    assert head == b"Content-Length: %d" % len(body)
+    message = json.loads(body)
+    assert message["method"] == "hook"
+    assert message["params"] == {
+        "client": client,
+        "event": event,
+        "environment": {name.decode(): value for name, value in values.items()},
+        "payload": {"a": [1]},
+    }
+
+
+def test_a_broken_answer_is_no_answer(tmp_path: Path) -> None:
+    """Answers that are cut, too long, endless in their header or of no frame print nothing."""
+    path = str(tmp_path / "s")
+    wrong = [
+        b"Content-Length: 9999999\r\n\r\n{}",
+        b"Content-Length: 50\r\n\r\n{}",
+        b"x" * (hook.HEADER_BYTES + 1),
+        b'{"jsonrpc":"2.0","id":1,"result":1}\r\n\r\n',
+    ]
+
+    def serve(listener: socket.socket) -> None:
+        for data in wrong:
+            with listener.accept()[0] as connection:
+                connection.recv(1)
+                connection.sendall(data)
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        for _ in wrong:
+            assert hook.answer(_quietly(path)) == b""
+        thread.join()
+
+
+def _quietly(path: str) -> bytes:
+    try:
+        return hook.ask(os.fsencode(path), b"x")
+    except ConnectionError:
+        return b""
+
+
+def test_a_long_answer_arrives_whole(home: Home) -> None:
+    """An answer of many reads is printed to its last byte, even without standard input."""
+    path = os.fsencode(home.places.socket)
+    with ScriptedDaemon(home.places.socket, {"hook": {"text": "x" * 300_000}}):
+        text = hook.run("c", "e", path, {}, 1 << 20)
+    assert text == b'{"text":"' + b"x" * 300_000 + b'"}'
+
+
+def test_payloads_are_read_to_their_bound(tmp_path: Path) -> None:
+    """Reading stops just above what a payload may have."""
+    file = tmp_path / "payload"
+    file.write_bytes(b"x" * (hook.FRAME_BYTES * 2))
+    with file.open("rb") as stream:
+        assert hook.PAYLOAD_BYTES < len(hook.read_input(stream.fileno())) <= hook.FRAME_BYTES
+        stream.seek(hook.FRAME_BYTES)
+        assert hook.run("c", "e", b"/s", {}, stream.fileno()) == b""
