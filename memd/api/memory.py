@@ -10,19 +10,15 @@ from memd.memories.writing import (
     IncompleteMemoryError,
     NothingThereError,
     Writing,
-    WrongBaseError,
 )
 from memd.rpc.connection import Call
-from memd.store.changes import (
-    ChangeNotFoundError,
-    ConflictError,
-    MemoryNotFoundError,
-    SecretRefusedError,
-    StorageFailedError,
-)
+from memd.store.changes import StorageFailedError
 from memd.store.document import InvalidMemoryError
+from memd.store.door import ConflictError, SecretRefusedError
 from memd.store.names import NameRefusedError
 from memd.store.project import NoProjectError
+from memd.store.service import MemoryNotFoundError
+from memd.store.undo import ChangeNotFoundError
 
 
 class MemoryOffError(MemdError):
@@ -408,7 +404,6 @@ _WRITE_ERRORS: tuple[type[MemdError], ...] = (
     IncompleteMemoryError,
     SecretRefusedError,
     ConflictError,
-    WrongBaseError,
     StorageFailedError,
 )
 METHODS = (
@@ -446,7 +441,7 @@ METHODS = (
         result=ChangeMade,
         permission="write",
         handler=memory_delete,
-        errors=(NoProjectError, MemoryOffError, NothingThereError, WrongBaseError),
+        errors=(NoProjectError, MemoryOffError, NothingThereError, ConflictError),
     ),
     Method(
         name="memory.search",

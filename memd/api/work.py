@@ -9,9 +9,8 @@ from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.core.values import Project
 from memd.extract.service import InvalidMessagesError
-from memd.jobs.service import JobNotFoundError
 from memd.rpc.connection import Call
-from memd.state.jobs import Job
+from memd.state.jobs import Job, JobNotFoundError
 from memd.store.project import NoProjectError
 
 R = TypeVar("R", bound=Result)

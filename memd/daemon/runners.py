@@ -13,9 +13,7 @@ from memd.store.service import Store
 class Runners:
     """The runners by kind; ``jobs`` is set once the jobs exist, for dreams after extractions."""
 
-    def __init__(
-        self, store: Store, extract: Extract, dreams: Dreams, events: EventSink
-    ) -> None:
+    def __init__(self, store: Store, extract: Extract, dreams: Dreams, events: EventSink) -> None:
         self._store = store
         self._extract = extract
         self._dreams = dreams
@@ -38,12 +36,12 @@ class Runners:
                 transcript_path=request["transcript_path"],
                 messages=request["messages"],
             ),
-            job=running.job.id,
+            job=running.job,
             client=request["client"],
         )
         facts = extracted.facts()
         if extracted.change:
-            saved = facts | {"session": request["session"], "job": running.job.id}
+            saved = facts | {"session": request["session"], "job": running.job}
             self._events.publish(Event(MEMORY_SAVED, project.memory_dir, saved))
             await self._dream_if_due(project, request)
         return facts
@@ -56,7 +54,7 @@ class Runners:
         report = await self._dreams.run(
             project,
             settings,
-            job=running.job.id,
+            job=running.job,
             client=request["client"],
             session=request["session"],
             progress=running.progress,

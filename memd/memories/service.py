@@ -56,13 +56,11 @@ class Memories:
     ) -> Written:
         """Write one memory and its line in the index as one change.
 
-        Raises what the store refuses at the door, WrongBaseError where ``base_hash`` is not the
-        live file's, and IncompleteMemoryError.
+        Raises what the store refuses at the door (ConflictError where ``base_hash`` is not the
+        live file's hash) and IncompleteMemoryError.
         """
         plan = plan_write(writing, session=by.session, modified=iso_time(self._clock.now()))
-        outcome = await self._store.commit(
-            project.memory_dir, plan, by, request_id=request_id
-        )
+        outcome = await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
         for file in outcome.files:
             if file.path == writing.path:
                 return Written(writing.path, file.after or "", outcome.change, file.action)
@@ -80,7 +78,7 @@ class Memories:
     ) -> Outcome:
         """Delete one memory and its line in the index as one change.
 
-        Raises NothingThereError where there is none, and WrongBaseError.
+        Raises NothingThereError where there is none, and ConflictError.
         """
         plan = plan_delete(path, base_hash)
         return await self._store.commit(project.memory_dir, plan, by, request_id=request_id)

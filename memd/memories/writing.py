@@ -38,23 +38,6 @@ class NothingThereError(MemdError):
         super().__init__(f"there is no memory {path}", path=path)
 
 
-class WrongBaseError(MemdError):
-    """The file is no longer the one that the writer had read."""
-
-    code = 1002
-    kind = "conflict"
-    retryable = True
-    hint = "read it again, apply the change to what is there now, and write with its hash"
-
-    def __init__(self, path: str, expected: str, found: str) -> None:
-        super().__init__(
-            f"{path} changed since it was read; nothing was written",
-            path=path,
-            expected=expected,
-            found=found,
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Writing:
     """One request to write a memory; ``None`` is what the writer did not say."""
@@ -75,14 +58,13 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
 
     def plan(tree: Tree) -> Draft:
         old = tree.read(writing.path)
-        _check_base(writing.path, writing.base_hash, old)
         content = _content(writing, old, session=session, modified=modified)
         read = document.validate(content, writing.path)
         pointer = Pointer(
             one_line(writing.title or read.name, _TITLE_CHARACTERS),
             one_line(writing.hook or read.description, _HOOK_CHARACTERS),
         )
-        edits = [FileEdit(writing.path, content, base=old.hash if old else "")]
+        edits = [FileEdit(writing.path, content, base=_base(writing.base_hash, old))]
         raw = tree.index()
         if raw is not None and (writing.title or writing.hook):
             changed = index.with_pointer(raw, writing.path, pointer)
@@ -100,21 +82,19 @@ def plan_delete(path: str, base_hash: str | None) -> Plan:
         old = tree.read(path)
         if old is None:
             raise NothingThereError(path)
-        _check_base(path, base_hash, old)
-        return Draft(edits=(FileEdit(path, None, base=old.hash),))
+        return Draft(edits=(FileEdit(path, None, base=_base(base_hash, old)),))
 
     return plan
 
 
-def _check_base(path: str, base_hash: str | None, old: MemoryFile | None) -> None:
-    found = old.hash if old else ""
-    if base_hash is not None and base_hash != found:
-        raise WrongBaseError(path, base_hash, found)
+def _base(wanted: str | None, old: MemoryFile | None) -> str:
+    """Return what the writer relies on: the hash it named, else what stands there now."""
+    if wanted is not None:
+        return wanted
+    return old.hash if old else ""
 
 
-def _content(
-    writing: Writing, old: MemoryFile | None, *, session: str, modified: str
-) -> bytes:
+def _content(writing: Writing, old: MemoryFile | None, *, session: str, modified: str) -> bytes:
     if writing.content is not None:
         return writing.content.encode()
     if old is None or old.header.damaged:

@@ -37,6 +37,7 @@ __all__ = [
     "new",
     "parse",
     "validate",
+    "with_body",
     "with_fields",
 ]
 
@@ -182,6 +183,19 @@ def with_fields(content: bytes, fields: Mapping[str, str]) -> bytes:
         why = "the other fields would not stay as they are"
         raise FrontmatterNotEditableError(why)
     return changed
+
+
+def with_body(content: bytes, body: str) -> bytes:
+    """Return the memory with another text after its frontmatter, whose bytes stay.
+
+    A file without frontmatter becomes the text alone.
+    """
+    fenced = split(content)
+    text = (body if body.endswith("\n") else body + "\n").encode("utf-8", errors="replace")
+    if fenced is None or not fenced.closed:
+        return text
+    eol = b"\r\n" if content[: fenced.body].endswith(b"\r\n") else b"\n"
+    return content[: fenced.body] + eol + text
 
 
 def _read(fenced: Fenced | None) -> _Fields:

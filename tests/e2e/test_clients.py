@@ -1,4 +1,4 @@
-"""Real clients, unchanged, against a real daemon (``make e2e``; tests/e2e/install.sh brings them)."""
+"""Real clients, unchanged, against a real daemon (``make e2e`` installs them)."""
 
 import json
 import os
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    """A daemon on a home of its own."""
+    """Run a daemon on a home of its own."""
     with throw_away_home() as made, daemon_process(made):
         yield made
 
