@@ -1,13 +1,13 @@
 """The asynchronous client: many calls at once over one connection, on anyio."""
 
 import os
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
 import anyio
-from anyio.abc import UNIXSocketStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from memd.client import wire
@@ -48,15 +48,19 @@ class AsyncClient:
         self._closed: str = ""
         self._sending = anyio.Lock()
         self._group = anyio.create_task_group()
-        self._stream: UNIXSocketStream
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._told: MemoryObjectSendStream[wire.Notification]
         self.notifications: MemoryObjectReceiveStream[wire.Notification]
 
     async def __aenter__(self) -> Self:
         try:
-            self._stream = await anyio.connect_unix(self.socket_path)
+            # A Unix socket connects at once or, with a full backlog, not at all: no waiting here.
+            self._socket.settimeout(0)
+            self._socket.connect(self.socket_path)
         except OSError as error:
-            raise DaemonUnavailableError(self.socket_path, str(error)) from error
+            self._socket.close()
+            cause = error.strerror or type(error).__name__
+            raise DaemonUnavailableError(self.socket_path, cause) from error
         self._told, self.notifications = anyio.create_memory_object_stream(_NOTIFICATIONS)
         await self._group.__aenter__()
         self._group.start_soon(self._read)
@@ -73,8 +77,7 @@ class AsyncClient:
             return await self._group.__aexit__(kind, error, trace)
         finally:
             self.notifications.close()
-            with anyio.CancelScope(shield=True):
-                await self._stream.aclose()
+            self._socket.close()
 
     async def call(
         self,
@@ -131,20 +134,35 @@ class AsyncClient:
         # A half-sent line would spoil every later one: once begun it is sent to its end.
         async with self._sending:
             # Where sending fails the reader finds the end, and what the daemon said before it.
-            with suppress(anyio.BrokenResourceError), anyio.CancelScope(shield=True):
-                await self._stream.send(data)
+            with suppress(OSError), anyio.CancelScope(shield=True):
+                left = memoryview(data)
+                while left:
+                    try:
+                        left = left[self._socket.send(left) :]
+                    except BlockingIOError:
+                        await anyio.wait_writable(self._socket)
 
     async def _read(self) -> None:
         lines = wire.LineBuffer()
         with self._told:
             try:
-                while True:
-                    for line in lines.feed(await self._stream.receive(_CHUNK)):
+                while data := await self._receive():
+                    for line in lines.feed(data):
                         self._take(wire.read(line))
-            except (anyio.EndOfStream, anyio.BrokenResourceError, RemoteError, ValueError) as error:
+                self._closed = _HUNG_UP
+            except (OSError, RemoteError, ValueError) as error:
                 self._closed = error.sentence if isinstance(error, RemoteError) else _HUNG_UP
-                for pending in self._calls.values():
-                    pending.changed.set()
+            for pending in self._calls.values():
+                pending.changed.set()
+
+    async def _receive(self) -> bytes:
+        # Not anyio's stream: cancelling its receive as bytes arrive upsets the loop.
+        await anyio.lowlevel.checkpoint()
+        while True:
+            try:
+                return self._socket.recv(_CHUNK)
+            except BlockingIOError:
+                await anyio.wait_readable(self._socket)
 
     def _take(self, message: wire.Answer | wire.Notification) -> None:
         if isinstance(message, wire.Notification):

@@ -135,10 +135,12 @@ class _Server:
             self._connected -= 1
 
     def _refuse_with_reserve(self, listener: socket.socket) -> None:
+        """Tell everyone who waits that there is no room, with the descriptor in reserve."""
         self.close()
         with suppress(OSError):
-            connected, _ = listener.accept()
-            _refuse(connected, BusyError("connections: its descriptors are used up", 0))
+            for _ in range(limits.CONNECTIONS):
+                connected, _ = listener.accept()
+                _refuse(connected, BusyError("connections just now", self._connected))
         self._restore()
 
     def _restore(self) -> None:

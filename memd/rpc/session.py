@@ -16,7 +16,6 @@ import socket
 from contextlib import suppress
 
 import anyio
-from anyio.abc import UNIXSocketStream
 
 from memd.core import limits
 from memd.core.clock import Clock
@@ -29,6 +28,7 @@ from memd.rpc.errors import RequestCancelledError
 from memd.rpc.framing import FrameReader
 from memd.rpc.hub import Hub
 from memd.rpc.peer import is_gone
+from memd.rpc.stream import Stream
 
 LINGER_SECONDS = 1.0
 HANGUP_SECONDS = 0.25  # how often a half-closed connection is looked at
@@ -74,7 +74,7 @@ class Session:
 
     async def run(self, connected: socket.socket) -> None:
         """Serve until the peer leaves or must; closes the socket."""
-        stream = await UNIXSocketStream.from_socket(connected)
+        stream = Stream(connected)
         self._hub.add(self.connection)
         try:
             async with self._group as group:
@@ -88,7 +88,7 @@ class Session:
             self._hub.discard(self.connection)
             with anyio.move_on_after(LINGER_SECONDS, shield=True):
                 await self._send_rest(stream)
-            await stream.aclose()
+            stream.close()
 
     def _wake_writer(self) -> None:
         self._wake.set()
@@ -98,15 +98,17 @@ class Session:
 
     # Reading
 
-    async def _read(self, stream: UNIXSocketStream) -> None:
+    async def _read(self, stream: Stream) -> None:
         """Take bytes until the peer's end, its disappearance, or a fatal error."""
-        with self._reading, suppress(anyio.EndOfStream):
+        with self._reading:
             while self._failure is None:
                 try:
                     data = await stream.receive(_CHUNK)
-                except anyio.BrokenResourceError:
+                except OSError:
                     self._drop()
                     return
+                if not data:
+                    break
                 self._take(self._reader.feed(data))
                 self._failure = self._reader.failed
         if self._failure is None:
@@ -186,7 +188,7 @@ class Session:
 
     # Ending
 
-    async def _finish(self, stream: UNIXSocketStream) -> None:
+    async def _finish(self, stream: Stream) -> None:
         """Wait for what still runs, send what is queued, and part in order."""
         self._finishing = True
         if self._conversation.in_flight:
@@ -194,10 +196,10 @@ class Session:
         self._wake_writer()
         await self._flushed.wait()
         if self._failure is not None:
-            with anyio.move_on_after(LINGER_SECONDS), suppress(anyio.EndOfStream, OSError):
-                await stream.send_eof()
-                while True:
-                    await stream.receive(_CHUNK)
+            with anyio.move_on_after(LINGER_SECONDS), suppress(OSError):
+                stream.send_eof()
+                while await stream.receive(_CHUNK):
+                    pass
 
     async def _watch_hangup(self, connected: socket.socket) -> None:
         while not is_gone(connected):
@@ -206,7 +208,7 @@ class Session:
 
     # Writing
 
-    async def _write(self, stream: UNIXSocketStream) -> None:
+    async def _write(self, stream: Stream) -> None:
         """Send what is queued, frame by frame, until the session is over."""
         while True:
             self._wake = anyio.Event()
@@ -214,7 +216,7 @@ class Session:
                 self._sending = True
                 try:
                     await stream.send(frame)
-                except anyio.BrokenResourceError:
+                except OSError:
                     self._drop()
                     return
                 self._sending = False
@@ -223,11 +225,11 @@ class Session:
                 return
             await self._wake.wait()
 
-    async def _send_rest(self, stream: UNIXSocketStream) -> None:
+    async def _send_rest(self, stream: Stream) -> None:
         """Send what was answered before the daemon stopped; half a frame cannot be mended."""
         if self._sending or self.connection.dropped:
             return
-        with suppress(anyio.BrokenResourceError):
+        with suppress(OSError):
             for frame in self.connection.outbox.drain():
                 await stream.send(frame)
 

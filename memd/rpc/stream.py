@@ -1,0 +1,47 @@
+"""A connected socket on the event loop.
+
+anyio has streams for this, but a receive of theirs that is cancelled in the moment its bytes arrive
+sets a result on a cancelled future, which the loop reports as a fault of the program. Waiting for
+the socket itself has no such gap.
+"""
+
+import socket
+
+import anyio
+
+
+class Stream:
+    """The bytes of one peer; owns the socket. One task reads, one writes."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        connected.settimeout(0)
+        self.socket = connected
+
+    async def receive(self, size: int) -> bytes:
+        """Return what came, at most so many bytes; nothing at the peer's end. Raises OSError.
+
+        Always lets other tasks run first, so a peer that floods does not have the loop to itself.
+        """
+        await anyio.lowlevel.checkpoint()
+        while True:
+            try:
+                return self.socket.recv(size)
+            except BlockingIOError:
+                await anyio.wait_readable(self.socket)
+
+    async def send(self, data: bytes) -> None:
+        """Send all of it, waiting for a slow peer. Raises OSError."""
+        left = memoryview(data)
+        while left:
+            try:
+                left = left[self.socket.send(left) :]
+            except BlockingIOError:
+                await anyio.wait_writable(self.socket)
+
+    def send_eof(self) -> None:
+        """End our side; the peer may still send. Raises OSError."""
+        self.socket.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """Close the socket; nobody may be waiting on it."""
+        self.socket.close()

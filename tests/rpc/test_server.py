@@ -1,0 +1,304 @@
+"""The accept loop, under everything that comes at it."""
+
+import itertools
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from memd.core import limits
+from memd.rpc.connection import Call
+from memd.testing.server import exchange, serving
+
+CORPORA = os.environ.get(
+    "MEMD_CORPORA", str(Path(__file__).resolve().parents[3] / "shared" / "corpora")
+)
+SUITE = Path(CORPORA) / "JSONTestSuite" / "test_parsing"
+
+
+async def echo(_call: Call, params: dict[str, Any]) -> Any:
+    """Return what came."""
+    return params
+
+
+async def fail(_call: Call, _params: dict[str, Any]) -> None:
+    """Fail unexpectedly."""
+    raise KeyError
+
+
+TABLE = {"echo": echo, "fail": fail}
+GOOD = b'{"jsonrpc":"2.0","id":"good","method":"echo","params":{"a":1}}\n'
+ANSWER = b'{"jsonrpc":"2.0","id":"good","result":{"a":1}}\n'
+HOSTILE = {
+    "nothing": b"",
+    "truncated header": b"Content-Length: 10",
+    "truncated body": b"Content-Length: 10\r\n\r\n{}",
+    "header of 9 KiB": b"Content-Length: 10\r\nX: " + b"y" * 9000,
+    "long flood": b'{"' + b"x" * 5_000_000,
+    "body too long": b"Content-Length: 99999999\r\n\r\n" + b"x" * 100_000,
+    "not UTF-8": b'{"jsonrpc":"2.0","id":1,"method":"\xff"}\n',
+    "surrogate": b'{"jsonrpc":"2.0","id":1,"method":"\\ud800"}\n',
+    "UTF-16": '{"jsonrpc":"2.0"}\n'.encode("utf-16"),
+    "BOM": b"\xef\xbb\xbf" + GOOD,
+    "large batch": b"[" + b",".join([GOOD.strip()] * 20_000) + b"]\n",
+    "same id": GOOD * 5,
+    "HTTP": b"GET /status HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "HTTP POST": b"POST / HTTP/1.1\r\nContent-Length: 62\r\n\r\n" + GOOD,
+    "CONNECT": b"CONNECT a:1 HTTP/1.1\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03" + bytes(100),
+    "gzip": b"\x1f\x8b\x08\x00" + bytes(50),
+    "zeros": bytes(100_000),
+    "deep": b"[" * 100_000 + b"\n",
+    "deep params": b'{"jsonrpc":"2.0","id":1,"method":"echo","params":'
+    + b"[" * 99
+    + b"]" * 99
+    + b"}",
+    "a million items": b'{"jsonrpc":"2.0","id":1,"method":"echo","params":['
+    + b"1," * 999_999
+    + b"1]}",
+    "huge number": b'{"jsonrpc":"2.0","id":1e400,"method":"echo"}\n',
+    "NaN": b'{"jsonrpc":"2.0","id":NaN,"method":"echo"}\n',
+    "key twice": b'{"jsonrpc":"2.0","id":1,"id":2,"method":"echo"}\n',
+    "CR only": GOOD.replace(b"\n", b"\r") * 3,
+    "failing": b'{"jsonrpc":"2.0","id":1,"method":"fail"}\n' * 10,
+    "flood of requests": b"".join(
+        b'{"jsonrpc":"2.0","id":%d,"method":"echo"}\n' % number for number in range(2000)
+    ),
+}
+
+
+def is_well_said(answer: bytes) -> bool:
+    """Return whether all of it is JSON-RPC answers that show nothing of the inside."""
+    for body in re.split(rb"Content-Length: \d+\r\n\r\n|\n", answer):
+        answers = json.loads(body or b"[]")
+        for item in answers if isinstance(answers, list) else [answers]:
+            if item["jsonrpc"] != "2.0" or not ({"result", "error"} & set(item)):
+                return False
+    return b"Traceback" not in answer and b"KeyError" not in answer
+
+
+def open_descriptors() -> int:
+    """Return how many descriptors this process has open, 0 where the system does not tell."""
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_hostile_bytes_disturb_nobody_else(name: str) -> None:
+    """What they send is answered properly or closed; another client is served meanwhile."""
+    async with serving(TABLE) as server:
+        answers: list[bytes] = []
+
+        async def attack() -> None:
+            answers.append(await exchange(server.path, HOSTILE[name]))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(attack)
+            group.start_soon(attack)
+            for _ in range(5):
+                assert await exchange(server.path, GOOD) == ANSWER
+        assert is_well_said(answers[0])
+        assert await exchange(server.path, GOOD) == ANSWER
+        assert server.hub.connections() == 0
+        assert {type(error) for error in server.log.errors} <= {KeyError}
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(not SUITE.is_dir(), reason=f"JSONTestSuite is not at {SUITE}")
+async def test_the_suites_invalid_texts_as_frames_disturb_nobody() -> None:
+    """Each n_ file, as a line and behind a header, gets errors or a close; others are served."""
+    async with serving(TABLE) as server:
+        for file in sorted(SUITE.glob("n_*.json")):
+            body = file.read_bytes()
+            assert is_well_said(await exchange(server.path, body + b"\n"))
+            headed = await exchange(server.path, b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            assert headed.startswith(b"Content-Length: ")
+            assert b'"error"' in headed
+            assert await exchange(server.path, GOOD) == ANSWER
+        assert server.log.errors == []
+
+
+@pytest.mark.anyio
+async def test_a_thousand_envelopes_are_each_answered() -> None:
+    """Every mutation of the envelope is answered or rightly not, on one connection after all."""
+    jsonrpc = ["", '"jsonrpc":"2.0",', '"jsonrpc":"1.0",', '"jsonrpc":2.0,', '"jsonrpc":null,']
+    ids = ["", '"id":null,', '"id":0,', '"id":-0,', '"id":1.5,', '"id":1e400,', '"id":NaN,']
+    ids += ['"id":true,', '"id":[],', '"id":{},', '"id":"",', '"id":"\\ud800",']
+    methods = ["", '"method":"echo",', '"method":"",', '"method":7,', '"method":"__class__",']
+    methods += ['"method":"a\\u0000b",', '"method":"\u202e",']
+    params = ['"x":1', '"params":{}', '"params":"s"', '"params":[1]', '"params":null']
+    frames = [
+        "{" + "".join(parts) + "}" for parts in itertools.product(jsonrpc, ids, methods, params)
+    ]
+    assert len(frames) > 1000
+    async with serving(TABLE) as server:
+        for start in range(0, len(frames), 20):
+            part = frames[start : start + 20]
+            answer = await exchange(server.path, "\n".join(part).encode())
+            assert is_well_said(answer)
+            assert len(answer.splitlines()) <= len(part)
+        assert await exchange(server.path, GOOD) == ANSWER
+        assert server.log.errors == []
+
+
+@pytest.mark.anyio
+async def test_one_byte_at_a_time_is_a_request_too() -> None:
+    """However a frame is cut, it is the same frame."""
+    async with serving(TABLE) as server, await anyio.connect_unix(server.path) as stream:
+        for byte in GOOD:
+            await stream.send(bytes([byte]))
+        assert await stream.receive() == ANSWER
+
+
+@pytest.mark.anyio
+async def test_many_connections_that_say_nothing_do_no_harm() -> None:
+    """128 may be open; the next one gets an error and the end, and room comes back."""
+    async with serving(TABLE) as server:
+        silent = [await anyio.connect_unix(server.path) for _ in range(limits.CONNECTIONS)]
+        answer = json.loads(await exchange(server.path, GOOD))
+        assert (answer["id"], answer["error"]["data"]["limit"]) == (None, 128)
+        for stream in silent:
+            await stream.aclose()
+        while server.hub.connections():
+            await anyio.lowlevel.checkpoint()
+        assert await exchange(server.path, GOOD) == ANSWER
+        assert server.log.notes == ["connections_exhausted"]
+
+
+@pytest.mark.anyio
+async def test_another_user_is_closed_at_once() -> None:
+    """A peer with another uid than the expected one gets no byte."""
+    async with serving(TABLE, uid=os.getuid() + 1) as server:
+        assert await exchange(server.path, GOOD) == b""
+        assert server.log.notes == ["peer_refused"]
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+async def test_a_process_of_another_user_is_refused() -> None:
+    """A real process of user 65534 is closed without an answer, even where the modes let it in."""
+    code = (
+        "import os, socket, sys\n"
+        "s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); os.setuid(65534)\n"
+        "t = socket.socket(socket.AF_UNIX); t.connect(sys.argv[1])\n"
+        "t.settimeout(10); print(t.recv(100))"
+    )
+    async with serving(TABLE) as server:
+        for path in (os.path.dirname(server.path), os.path.dirname(os.path.dirname(server.path))):
+            os.chmod(path, 0o755)  # noqa: S103 - the uid alone must refuse
+        os.chmod(server.path, 0o666)  # noqa: S103 - the uid alone must refuse
+        done = await anyio.run_process([sys.executable, "-c", code, server.path])
+        assert done.stdout == b"b''\n"
+        assert server.log.notes == ["peer_refused"]
+
+
+@pytest.mark.anyio
+async def test_clients_with_the_same_ids_get_their_own_answers() -> None:
+    """Sixteen clients use the ids 1 to 50 with secrets of their own; none sees a foreign one."""
+    async with serving(TABLE) as server:
+
+        async def client(secret: str) -> None:
+            for number in range(1, 51):
+                message = {
+                    "jsonrpc": "2.0",
+                    "id": number,
+                    "method": "echo",
+                    "params": {"s": secret},
+                }
+                answer = json.loads(await exchange(server.path, json.dumps(message).encode()))
+                assert (answer["id"], answer["result"]) == (number, {"s": secret})
+
+        async with anyio.create_task_group() as group:
+            for number in range(16):
+                group.start_soon(client, f"secret {number}")
+
+
+@pytest.mark.anyio
+async def test_descriptors_that_a_peer_passes_are_not_kept() -> None:
+    """A message with descriptors is read as its bytes and leaks nothing."""
+    async with serving(TABLE) as server:
+        before = open_descriptors()
+
+        def pass_descriptors() -> bytes:
+            with socket.socket(socket.AF_UNIX) as client, open(os.devnull, "rb") as null:
+                client.connect(server.path)
+                socket.send_fds(client, [GOOD], [null.fileno()] * 10)
+                client.shutdown(socket.SHUT_WR)
+                return client.recv(1000)
+
+        assert await anyio.to_thread.run_sync(pass_descriptors) == ANSWER
+        while server.hub.connections():
+            await anyio.lowlevel.checkpoint()
+        assert open_descriptors() == before
+
+
+STARVING = """
+import resource, socket, sys, anyio
+from functools import partial
+from memd.daemon.clock import SystemClock
+from memd.rpc.hub import Hub
+from memd.rpc.listener import make_listener
+from memd.rpc.server import serve
+from memd.testing.server import RecordingLog
+
+async def echo(call, params):
+    return params
+
+async def main():
+    log = RecordingLog()
+    with make_listener(sys.argv[1]) as listener:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+        async with anyio.create_task_group() as group:
+            await group.start(partial(
+                serve, listener, {"echo": echo}, Hub(), log, clock=SystemClock()))
+            print("ready", flush=True)
+            await anyio.to_thread.run_sync(sys.stdin.readline)
+            group.cancel_scope.cancel()
+    print(*sorted(set(log.notes)), len(log.errors))
+
+anyio.run(main)
+"""
+
+
+def test_a_server_without_descriptors_lives_on() -> None:
+    """With 40 descriptors and 60 clients some are told, none kills it, and it serves afterwards."""
+    folder = tempfile.mkdtemp(prefix="memd-")
+    path = f"{folder}/memd.sock"
+    server = subprocess.Popen(
+        [sys.executable, "-c", STARVING, path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    assert server.stdout.readline() == "ready\n"
+    clients = []
+    for _ in range(60):
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(10)
+        client.connect(path)
+        clients.append(client)
+    told = clients[-1].recv(1000)
+    assert json.loads(told)["error"]["code"] == 1004
+    for client in clients:
+        client.close()
+    answer = b""
+    while answer != ANSWER:
+        with socket.socket(socket.AF_UNIX) as client, suppress(ConnectionError):
+            client.settimeout(10)
+            client.connect(path)
+            client.sendall(GOOD)
+            answer = client.recv(1000)
+    said, _ = server.communicate("\n", timeout=20)
+    os.unlink(path)
+    os.rmdir(folder)
+    assert (said, server.returncode) == ("accept_failed 0\n", 0)

@@ -1,0 +1,295 @@
+"""One connection's life, on a real socket."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+import pytest
+from anyio.abc import UNIXSocketStream
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from memd.core import limits
+from memd.rpc.connection import Call
+from memd.testing.clock import FakeClock
+from memd.testing.server import Serving, exchange, serving
+
+
+class Handlers:
+    """Handlers whose progress the test decides."""
+
+    def __init__(self) -> None:
+        self.started: list[Any] = []
+        self.cancelled: list[Any] = []
+        self.go = anyio.Event()
+        self.changed = anyio.Event()
+
+    def table(self) -> dict[str, Any]:
+        """Return them by name."""
+        return {"echo": self.echo, "wait": self.wait, "big": self.big, "tell": self.tell}
+
+    async def echo(self, _call: Call, params: dict[str, Any]) -> Any:
+        """Return what came."""
+        return params
+
+    async def big(self, _call: Call, params: dict[str, Any]) -> str:
+        """Return a megabyte."""
+        del params
+        return "x" * 1_000_000
+
+    async def tell(self, call: Call, params: dict[str, Any]) -> str:
+        """Report progress, then return."""
+        await call.progress(params)
+        return "done"
+
+    async def wait(self, call: Call, _params: dict[str, Any]) -> str:
+        """Return once the test says so."""
+        self.note(self.started, call.request_id)
+        try:
+            await self.go.wait()
+        except anyio.get_cancelled_exc_class():
+            self.note(self.cancelled, call.request_id)
+            raise
+        return "went"
+
+    def note(self, where: list[Any], what: Any) -> None:
+        """Keep something and wake who waits for it."""
+        where.append(what)
+        self.changed.set()
+
+    async def until(self, where: list[Any], size: int) -> None:
+        """Return once a list has so many entries."""
+        while len(where) < size:
+            self.changed = anyio.Event()
+            await self.changed.wait()
+
+
+class Peer:
+    """A raw client: bytes out, lines in."""
+
+    def __init__(self, stream: UNIXSocketStream) -> None:
+        self.stream = stream
+        self._lines = BufferedByteReceiveStream(stream)
+
+    async def send(self, *messages: Any) -> None:
+        """Send messages as lines, bytes as they are."""
+        for message in messages:
+            raw = message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n"
+            await self.stream.send(raw)
+
+    async def line(self) -> Any:
+        """Return the next message."""
+        return json.loads(await self._lines.receive_until(b"\n", 5_000_000))
+
+    async def at_end(self) -> bool:
+        """Return whether the other side ended without another byte."""
+        with suppress(anyio.IncompleteRead, anyio.ClosedResourceError):
+            await self._lines.receive_until(b"\n", 5_000_000)
+            return False
+        return True
+
+
+@asynccontextmanager
+async def peer(server: Serving) -> AsyncIterator[Peer]:
+    """Connect a raw client."""
+    async with await anyio.connect_unix(server.path) as stream:
+        yield Peer(stream)
+
+
+def call(method: str, request_id: Any = 1, **params: Any) -> dict[str, Any]:
+    """Return a request."""
+    return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("headers", [False, True])
+async def test_an_answer_has_the_framing_of_its_question(*, headers: bool) -> None:
+    """Both framings are spoken on one socket; a half-closed peer gets its answer."""
+    body = json.dumps(call("echo", a=1)).encode()
+    question = b"Content-Length: %d\r\n\r\n%b" % (len(body), body) if headers else body
+    answer = b'{"jsonrpc":"2.0","id":1,"result":{"a":1}}'
+    expected = b"Content-Length: 41\r\n\r\n" + answer if headers else answer + b"\n"
+    async with serving(Handlers().table()) as server:
+        assert await exchange(server.path, question) == expected
+
+
+@pytest.mark.anyio
+async def test_requests_run_side_by_side() -> None:
+    """A slow request does not hold up the next one."""
+    handlers = Handlers()
+    async with serving(handlers.table()) as server, peer(server) as client:
+        await client.send(call("wait", 1), call("echo", 2))
+        assert (await client.line())["id"] == 2
+        handlers.go.set()
+        assert await client.line() == {"jsonrpc": "2.0", "id": 1, "result": "went"}
+
+
+@pytest.mark.anyio
+async def test_a_batch_is_answered_as_one_array() -> None:
+    """Items in order, each bad one with its error; only notifications: nothing at all."""
+    note = {"jsonrpc": "2.0", "method": "echo"}
+    async with serving(Handlers().table()) as server, peer(server) as client:
+        await client.send([note, note], [call("echo", 1), 5, note, call("none", 2)], [1])
+        first, second = [await client.line(), await client.line()]
+        alone = first if len(first) == 1 else second
+        mixed = second if alone is first else first
+        assert [answer["id"] for answer in mixed] == [1, None, 2]
+        assert alone[0]["error"]["code"] == -32600
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("batch", [False, True])
+async def test_a_request_can_be_cancelled(*, batch: bool) -> None:
+    """It is answered with -32800, alone or in a batch; cancelling an unknown id is nothing."""
+    handlers = Handlers()
+    cancel = {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "a"}}
+    async with serving(handlers.table()) as server, peer(server) as client:
+        await client.send({**cancel, "params": {"id": "other"}})
+        await client.send([call("wait", "a")] if batch else call("wait", "a"))
+        await handlers.until(handlers.started, 1)
+        await client.send(cancel)
+        answer = await client.line()
+        error = (answer[0] if batch else answer)["error"]
+        assert (error["code"], error["data"]["kind"]) == (-32800, "cancelled")
+        assert handlers.cancelled == ["a"]
+        await client.send(cancel, call("echo", "a"))
+        assert (await client.line())["result"] == {}
+
+
+@pytest.mark.anyio
+async def test_a_hang_up_cancels_what_runs() -> None:
+    """A peer that left has its requests cancelled."""
+    handlers = Handlers()
+    async with serving(handlers.table()) as server:
+        async with peer(server) as client:
+            await client.send(call("wait", 1), call("wait", 2), {**call("wait"), "id": None})
+            await handlers.until(handlers.started, 3)
+        await handlers.until(handlers.cancelled, 3)
+        assert sorted(map(str, handlers.cancelled)) == ["1", "2", "None"]
+
+
+@pytest.mark.anyio
+async def test_a_half_closed_peer_that_leaves_later_is_noticed() -> None:
+    """Its requests run on while it listens and are cancelled when it goes."""
+    handlers, clock = Handlers(), FakeClock()
+    async with serving(handlers.table(), clock=clock) as server:
+        async with peer(server) as client:
+            await client.send(call("wait", 1))
+            await client.stream.send_eof()
+            await handlers.until(handlers.started, 1)
+            for _ in range(20):
+                clock.advance(1)
+                await anyio.lowlevel.checkpoint()
+            assert handlers.cancelled == []
+        while not handlers.cancelled:
+            clock.advance(1)
+            await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.anyio
+async def test_a_half_closed_peer_gets_slow_answers_too() -> None:
+    """Its last requests are answered, then the connection closes; notifications run as well."""
+    handlers = Handlers()
+    async with serving(handlers.table()) as server, peer(server) as client:
+        await client.send(call("wait", 1), {"jsonrpc": "2.0", "method": "wait"})
+        await client.stream.send_eof()
+        await handlers.until(handlers.started, 2)
+        handlers.go.set()
+        assert (await client.line())["result"] == "went"
+        assert await client.at_end()
+
+
+@pytest.mark.anyio
+async def test_a_frame_must_be_whole_in_time() -> None:
+    """Ten seconds after its first byte an unfinished frame ends the connection with an error."""
+    clock = FakeClock()
+    async with serving(Handlers().table(), clock=clock) as server, peer(server) as client:
+        await client.send(call("echo", 1))
+        await client.line()
+        clock.advance(100)
+        await client.send(b'{"jsonrpc"')
+        answer: list[Any] = []
+
+        async def read() -> None:
+            answer.append(await client.line())
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(read)
+            while not answer:
+                clock.advance(limits.FRAME_SECONDS / 4)
+                await anyio.lowlevel.checkpoint()
+        assert answer[0]["error"]["data"]["kind"] == "too_slow"
+        assert await client.at_end()
+
+
+@pytest.mark.anyio
+async def test_a_patient_peer_is_left_alone() -> None:
+    """A connection without a begun frame may be silent for ever; each frame has its own time."""
+    clock = FakeClock()
+    async with serving(Handlers().table(), clock=clock) as server, peer(server) as client:
+        message = json.dumps(call("echo", 1)).encode() + b"\n"
+        for _ in range(5):
+            clock.advance(1000)
+            await client.send(message[:10])
+            for _ in range(5):
+                await anyio.lowlevel.checkpoint()
+            clock.advance(limits.FRAME_SECONDS * 0.9)
+            await client.send(message[10:])
+            assert (await client.line())["id"] == 1
+
+
+@pytest.mark.anyio
+async def test_a_peer_that_does_not_read_is_dropped() -> None:
+    """When the reply queue is full the connection ends, without half of another answer."""
+    async with serving(Handlers().table()) as server, peer(server) as client:
+        with suppress(anyio.BrokenResourceError):
+            for number in range(30):
+                await client.send(call("big", number))
+        answers = 0
+        with suppress(anyio.IncompleteRead, anyio.BrokenResourceError):
+            while True:
+                assert (await client.line())["id"] == answers
+                answers += 1
+        assert answers < 30
+        assert b'"result":{}' in await exchange(server.path, json.dumps(call("echo")).encode())
+
+
+@pytest.mark.anyio
+async def test_too_many_requests_at_once_are_told_so() -> None:
+    """The 33rd is refused as busy while the others run on."""
+    handlers = Handlers()
+    async with serving(handlers.table()) as server, peer(server) as client:
+        await client.send(*[call("wait", number) for number in range(33)])
+        answer = await client.line()
+        assert (answer["id"], answer["error"]["code"]) == (32, 1004)
+        assert answer["error"]["data"]["limit"] == 32
+        handlers.go.set()
+        assert sorted([(await client.line())["id"] for _ in range(32)]) == list(range(32))
+
+
+@pytest.mark.anyio
+async def test_progress_comes_before_the_answer() -> None:
+    """Progress goes to the token of the request, in its client's dialect."""
+    async with serving(Handlers().table()) as server, peer(server) as client:
+        await client.send(call("tell", 1, done=1, workDoneToken="t"))
+        assert (await client.line())["params"] == {"token": "t", "value": {"done": 1}}
+        assert (await client.line())["result"] == "done"
+        await client.send(call("tell", 2, progress=1, _meta={"progressToken": 9}))
+        assert (await client.line())["params"] == {"progressToken": 9, "progress": 1}
+
+
+@pytest.mark.anyio
+async def test_a_stopping_server_sends_what_was_answered() -> None:
+    """An answer that was queued before the end still arrives."""
+    servers: list[Serving] = []
+
+    async def shutdown(_call: Call, _params: dict[str, Any]) -> str:
+        servers[0].scope.cancel()
+        return "stopping"
+
+    async with serving({"shutdown": shutdown}) as server, peer(server) as client:
+        servers.append(server)
+        await client.send(call("shutdown"))
+        assert (await client.line())["result"] == "stopping"
+        assert await client.at_end()
