@@ -1,0 +1,150 @@
+"""What a direct write means for the files."""
+
+import pytest
+
+from memd.core.text import sha256
+from memd.core.values import Draft, Header, MemoryFile, MemoryType, Tree
+from memd.memories.writing import (
+    IncompleteMemoryError,
+    NothingThereError,
+    Writing,
+    plan_delete,
+    plan_write,
+)
+from memd.store import document
+from memd.store.document import InvalidMemoryError, parse
+
+NOW = "2026-11-20T23:18:09.458Z"
+PARTS = {"name": "a-rule", "description": "A rule", "type": "feedback", "body": "Do it so."}
+
+
+class FakeTree:
+    """A memory directory that is a dictionary."""
+
+    def __init__(self, files: dict[str, bytes], index: bytes | None = None) -> None:
+        self.files = files
+        self.raw = index
+
+    def headers(self) -> tuple[Header, ...]:
+        """Return no header: these plans ask for files by name."""
+        return ()
+
+    def read(self, path: str) -> MemoryFile | None:
+        """Return one of the files."""
+        content = self.files.get(path)
+        if content is None:
+            return None
+        read = parse(content, path)
+        header = Header(
+            path, read.name, read.description, read.type, 0, len(content), read.damaged, (0, 0, 0)
+        )
+        return MemoryFile(header, content, sha256(content), read.body)
+
+    def index(self) -> bytes | None:
+        """Return the index that was given."""
+        return self.raw
+
+
+def write(tree: Tree, writing: Writing) -> Draft:
+    """Run the plan of one write."""
+    return plan_write(writing, session="s1", modified=NOW)(tree)
+
+
+def test_parts_make_a_new_memory() -> None:
+    """Name, description, type and body become a file and a line of the index."""
+    draft = write(FakeTree({}), Writing("a.md", **PARTS))
+    (edit,) = draft.edits
+    read = document.parse(edit.content or b"", "a.md")
+    assert (read.name, read.type, read.body) == ("a-rule", "feedback", "Do it so.\n")
+    assert read.metadata["originSessionId"] == "s1"
+    assert edit.base == ""
+    assert (draft.pointers["a.md"].title, draft.pointers["a.md"].hook) == ("a-rule", "A rule")
+
+
+def test_content_is_written_as_it_is() -> None:
+    """A whole file is taken byte for byte and still checked."""
+    content = document.new("n", "d", MemoryType.USER, "text", session="", modified=NOW)
+    draft = write(FakeTree({}), Writing("a.md", content=content.decode(), title="T", hook="H"))
+    assert draft.edits[0].content == content
+    assert draft.pointers["a.md"].title == "T"
+    with pytest.raises(InvalidMemoryError):
+        write(FakeTree({}), Writing("a.md", content="no head"))
+
+
+@pytest.mark.parametrize("missing", sorted(PARTS))
+def test_a_new_memory_needs_every_part(missing: str) -> None:
+    """A part that is missing for a new memory is named."""
+    parts = {key: value for key, value in PARTS.items() if key != missing}
+    with pytest.raises(IncompleteMemoryError, match=missing):
+        write(FakeTree({}), Writing("a.md", **parts))
+
+
+def test_an_unknown_type_is_named() -> None:
+    """A type outside the four is refused in words."""
+    with pytest.raises(IncompleteMemoryError, match="user, feedback"):
+        write(FakeTree({}), Writing("a.md", **(PARTS | {"type": "idea"})))
+
+
+def test_single_parts_change_only_their_lines() -> None:
+    """Rewriting a description keeps unknown keys, the body and everything else."""
+    lines = [b"---", b"name: a", b"description: old", b"metadata:", b"  type: user", b"  x: 1"]
+    old = b"\r\n".join([*lines, b"---", b"", b"body"])
+    draft = write(FakeTree({"a.md": old}), Writing("a.md", description="new"))
+    (edit,) = draft.edits
+    assert edit.base == sha256(old)
+    content = edit.content or b""
+    assert content.replace(b"description: new", b"description: old").startswith(old[:40])
+    assert b"  x: 1\r\n" in content
+    assert content.endswith(b"\r\n\r\nbody")
+    assert f"modified: {NOW}".encode() in content
+
+
+def test_name_type_and_body_can_change_too() -> None:
+    """Each part that is given replaces that part."""
+    old = document.new("a", "d", MemoryType.USER, "old", session="", modified="x")
+    draft = write(FakeTree({"a.md": old}), Writing("a.md", name="b", type="project", body="new"))
+    read = document.parse(draft.edits[0].content or b"", "a.md")
+    assert (read.name, read.type, read.body, read.description) == ("b", "project", "new\n", "d")
+
+
+def test_saying_the_same_again_changes_nothing() -> None:
+    """Parts that are there already do not even touch the time of the last change."""
+    old = document.new("a", "d", MemoryType.USER, "text\n", session="", modified="x")
+    again = Writing("a.md", name="a", description="d", type="user", body="text")
+    assert write(FakeTree({"a.md": old}), again).edits[0].content == old
+
+
+def test_a_damaged_memory_is_replaced_only_whole() -> None:
+    """Parts cannot be set in a file whose head does not parse."""
+    tree = FakeTree({"a.md": b"---\nname: [\n"})
+    with pytest.raises(IncompleteMemoryError):
+        write(tree, Writing("a.md", description="new"))
+    assert write(tree, Writing("a.md", **PARTS)).edits[0].content is not None
+
+
+def test_a_title_rewrites_the_line_that_is_there() -> None:
+    """A title or hook for a memory that has a line changes that line."""
+    old = document.new("a", "d", MemoryType.USER, "text", session="", modified="x")
+    raw = b"# mine\n- [Old](a.md) \xe2\x80\x94 old\n"
+    draft = write(FakeTree({"a.md": old}, raw), Writing("a.md", title="New", hook="now"))
+    assert draft.edits[1].path == "MEMORY.md"
+    assert draft.edits[1].base == sha256(raw)
+    assert b"[New](a.md)" in (draft.edits[1].content or b"")
+    same = Writing("a.md", title="Old", hook="old")
+    assert len(write(FakeTree({"a.md": old}, raw), same).edits) == 1
+
+
+def test_the_hash_that_was_read_goes_along() -> None:
+    """The writer's base is what the store will hold the live file against."""
+    old = document.new("a", "d", MemoryType.USER, "text", session="", modified="x")
+    tree = FakeTree({"a.md": old})
+    draft = write(tree, Writing("a.md", body="new", base_hash="abc"))
+    assert draft.edits[0].base == "abc"
+    assert plan_delete("a.md", "abc")(tree).edits[0].base == "abc"
+    assert plan_delete("a.md", None)(tree).edits[0].base == sha256(old)
+
+
+def test_what_is_not_there_cannot_be_deleted() -> None:
+    """Deleting a memory that does not exist says so."""
+    with pytest.raises(NothingThereError):
+        plan_delete("a.md", None)(FakeTree({}))
