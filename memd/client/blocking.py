@@ -16,6 +16,8 @@ from memd.client.errors import AnswerLateError, DaemonUnavailableError, RemoteEr
 from memd.core.places import forwarded
 
 Progress = Callable[[dict[str, Any]], None]
+_HELLO_ID = 1
+_HUNG_UP = "it hung up before it answered"
 _CHUNK = 256 * 1024
 _CONNECT_SECONDS = 5.0  # a Unix socket connects at once, unless the daemon's backlog is full
 
@@ -49,7 +51,8 @@ class Client:
         self._lines = wire.LineBuffer()
         self._waiting: deque[bytes] = deque()
         self._notifications: deque[wire.Notification] = deque()
-        self._last_id = 0
+        self._last_id = _HELLO_ID
+        self._greeted = False
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._socket.settimeout(_CONNECT_SECONDS)
@@ -91,14 +94,11 @@ class Client:
         seconds = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
         asked = dict(params or {})
-        greeting = b""
-        if self._last_id == 0:
-            greeting = wire.request(self._next_id(), wire.HELLO, self._hello)
         request_id = self._next_id()
         if progress is not None:
             asked["workDoneToken"] = request_id
         try:
-            self._send(greeting + wire.request(request_id, method, asked), deadline)
+            self._send(wire.request(request_id, method, asked), deadline)
             return self._answer(request_id, deadline, progress)
         except TimeoutError as error:
             self._cancel(request_id)
@@ -149,15 +149,20 @@ class Client:
             return message
         if message.id is None and message.error is not None:
             raise message.error  # about the connection as a whole
-        if message.id == 1 and isinstance(message.result, dict):
+        if message.id == _HELLO_ID and isinstance(message.result, dict):
             self.server = message.result
         return None
 
     def _send(self, data: bytes, deadline: float) -> None:
-        self._set_deadline(deadline)
+        if not self._greeted:
+            data = wire.request(_HELLO_ID, wire.HELLO, self._hello) + data
+        seconds = _left(deadline)
         try:
+            self._socket.settimeout(seconds)
             self._socket.sendall(data)
+            self._greeted = True
         except TimeoutError:
+            self.close()  # half a line was sent: what follows would be read as its other half
             raise
         except BrokenPipeError:
             return  # the daemon may have said why before it hung up: read that
@@ -166,8 +171,9 @@ class Client:
 
     def _next_line(self, deadline: float | None) -> bytes:
         while not self._waiting:
-            self._set_deadline(deadline)
+            seconds = _left(deadline)
             try:
+                self._socket.settimeout(seconds)
                 data = self._socket.recv(_CHUNK)
             except TimeoutError:
                 raise
@@ -178,12 +184,6 @@ class Client:
             self._waiting.extend(self._lines.feed(data))
         return self._waiting.popleft()
 
-    def _set_deadline(self, deadline: float | None) -> None:
-        left = None if deadline is None else deadline - time.monotonic()
-        if left is not None and left <= 0:
-            raise TimeoutError
-        self._socket.settimeout(left)
-
     def _cancel(self, request_id: int) -> None:
         try:
             self._socket.settimeout(0)
@@ -192,7 +192,14 @@ class Client:
             self.close()
 
 
-_HUNG_UP = "it hung up before it answered"
+def _left(deadline: float | None) -> float | None:
+    """Return the seconds until a deadline, ``None`` for for ever. Raises TimeoutError."""
+    if deadline is None:
+        return None
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
+        raise TimeoutError
+    return seconds
 
 
 def _words(error: OSError) -> str:

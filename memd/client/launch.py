@@ -28,6 +28,8 @@ SERVE = (sys.executable, "-m", "memd", "serve")
 LAUNCHD_LABEL = "dev.memd.memd"
 _PAUSE_SECONDS = 0.01
 _SUPERVISOR_SECONDS = 5.0
+# Daemons outlive the clients that started them. A client that lives long collects the ended ones.
+_started: list["subprocess.Popen[bytes]"] = []
 _NOT_STARTED = "nothing listens there, and starting was not asked for"
 
 
@@ -103,9 +105,6 @@ class _Starter:
     ) -> None:
         if self._lock >= 0:
             os.close(self._lock)
-        if self._child is not None and self._child.poll() is None:
-            # It outlives this object on purpose; Popen would warn that it is still running.
-            self._child.returncode = 0
 
     def advance(self) -> str:
         """Take the next step towards a daemon; return in words why there will be none."""
@@ -145,6 +144,7 @@ class _Starter:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         log = os.open(self._places.log, flags, 0o600)
         try:
+            _started[:] = [child for child in _started if child.poll() is None]
             self._child = subprocess.Popen(
                 self._command,
                 stdin=subprocess.DEVNULL,
@@ -159,6 +159,7 @@ class _Starter:
                     CONFIG: self._places.config,
                 },
             )
+            _started.append(self._child)
         finally:
             os.close(log)
 

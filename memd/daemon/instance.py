@@ -23,7 +23,6 @@ from memd.core.errors import MemdError
 from memd.core.places import Places
 
 _BODY_BYTES = 4096
-_PATIENCE_SECONDS = 1.0
 _PAUSE_SECONDS = 0.01
 _NO_FILE = "it is no regular file"
 _OTHERS = "the state directory belongs to someone else or others may write in it"
@@ -65,20 +64,24 @@ class AlreadyRunningError(MemdError):
 class Instance:
     """The right to serve: taken on entering, given back on leaving or when the process ends.
 
-    Entering makes the state directory (0700) and the lock file (0600) and blocks for a second at
-    most. It raises AlreadyRunningError, and InstanceLockError where nobody can know who serves.
+    Entering makes the state directory (0700) and the lock file (0600). It raises
+    AlreadyRunningError, after at most ``patience`` seconds of waiting for a winner that has not
+    said yet who it is, and InstanceLockError where nobody can know who serves.
     """
 
-    def __init__(self, places: Places, version: str = __version__) -> None:
+    def __init__(
+        self, places: Places, version: str = __version__, *, patience: float = 1.0
+    ) -> None:
         self._places = places
         self._version = version
+        self._patience = patience
         self._descriptor = -1
 
     def __enter__(self) -> Self:
         path = self._places.lock
         try:
             _make_state_dir(self._places)
-            self._descriptor = _take(path)
+            self._descriptor = _take(path, self._patience)
             body = {"pid": os.getpid(), "version": self._version, "socket": self._places.socket}
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, json.dumps(body).encode(), 0)
@@ -107,7 +110,7 @@ class Instance:
             self._descriptor = -1
 
 
-def _take(path: str) -> int:
+def _take(path: str, patience: float) -> int:
     """Return the locked descriptor. Raises AlreadyRunningError, InstanceLockError, OSError."""
     while True:
         descriptor = _open(path)
@@ -115,7 +118,7 @@ def _take(path: str) -> int:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             try:
-                raise _read_holder(descriptor, time.monotonic() + _PATIENCE_SECONDS) from error
+                raise _read_holder(descriptor, time.monotonic() + patience) from error
             finally:
                 os.close(descriptor)
         if _same_file(descriptor, path):

@@ -1,12 +1,14 @@
 """A server on a real socket in this process, for tests of the wire with handlers of their own."""
 
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import anyio
+from anyio.abc import TaskStatus
 
 from memd.core.clock import Clock
 from memd.daemon.clock import SystemClock
@@ -55,9 +57,18 @@ async def serving(
     ):
         run = partial(serve, listener, handlers, hub, log, clock=clock or SystemClock(), uid=uid)
         async with anyio.create_task_group() as group:
+            scope = await group.start(_until_cancelled, run)
+            yield Serving(f"{folder}/s/memd.sock", hub, log, scope)
+            scope.cancel()
+
+
+async def _until_cancelled(
+    run: Callable[..., Coroutine[Any, Any, None]], *, task_status: TaskStatus[anyio.CancelScope]
+) -> None:
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as group:
             await group.start(run)
-            yield Serving(f"{folder}/s/memd.sock", hub, log, group.cancel_scope)
-            group.cancel_scope.cancel()
+            task_status.started(scope)
 
 
 async def exchange(path: str, data: bytes) -> bytes:

@@ -1,0 +1,196 @@
+"""The asynchronous client against a real server."""
+
+import socket
+import tempfile
+from typing import Any
+
+import anyio
+import pytest
+
+from memd.client.aio import AsyncClient
+from memd.client.errors import DaemonUnavailableError, RemoteError
+from memd.core.events import Event
+from memd.rpc.connection import Call
+from memd.testing.server import serving
+
+
+class Handlers:
+    """Handlers that the test can hold up."""
+
+    def __init__(self) -> None:
+        self.go = anyio.Event()
+        self.started = anyio.Event()
+        self.cancelled = anyio.Event()
+
+    def table(self) -> dict[str, Any]:
+        """Return them by name."""
+        return {
+            "hello": self.hello,
+            "echo": self.echo,
+            "wait": self.wait,
+            "steps": self.steps,
+            "subscribe": self.subscribe,
+        }
+
+    async def hello(self, _call: Call, params: dict[str, Any]) -> Any:
+        """Return what the client said of itself."""
+        return {"heard": params["client"]}
+
+    async def echo(self, _call: Call, params: dict[str, Any]) -> Any:
+        """Return what came."""
+        return params
+
+    async def wait(self, _call: Call, _params: dict[str, Any]) -> str:
+        """Return once the test says so."""
+        self.started.set()
+        try:
+            await self.go.wait()
+        except anyio.get_cancelled_exc_class():
+            self.cancelled.set()
+            raise
+        return "went"
+
+    async def steps(self, call: Call, _params: dict[str, Any]) -> str:
+        """Report twice, then return."""
+        await call.progress({"step": 1})
+        await call.progress({"step": 2})
+        return "done"
+
+    async def subscribe(self, call: Call, _params: dict[str, Any]) -> None:
+        """Subscribe to everything that changes."""
+        call.connection.subscribe(["memory.changed"])
+
+
+@pytest.mark.anyio
+async def test_calls_run_side_by_side() -> None:
+    """A call that waits does not hold up others, and every answer finds its call."""
+    handlers = Handlers()
+    results: list[Any] = []
+    async with (
+        serving(handlers.table()) as server,
+        AsyncClient(server.path, name="t", environment={}) as client,
+    ):
+
+        async def slow() -> None:
+            results.append(await client.call("wait"))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(slow)
+            await handlers.started.wait()
+            assert await client.call("echo", {"a": 1}) == {"a": 1}
+            assert results == []
+            handlers.go.set()
+        assert results == ["went"]
+        assert client.server == {"heard": "t"}
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_call_is_cancelled_at_the_daemon() -> None:
+    """Leaving a call early tells the daemon, and the client goes on."""
+    handlers = Handlers()
+    async with (
+        serving(handlers.table()) as server,
+        AsyncClient(server.path, environment={}) as client,
+    ):
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.call, "wait")
+            await handlers.started.wait()
+            group.cancel_scope.cancel()
+        await handlers.cancelled.wait()
+        assert await client.call("echo") == {}
+
+
+@pytest.mark.anyio
+async def test_progress_and_errors_come_back() -> None:
+    """Progress reaches the callback before the result; an error answer is raised."""
+    seen: list[Any] = []
+
+    async def note(value: dict[str, Any]) -> None:
+        seen.append(value)
+
+    async with (
+        serving(Handlers().table()) as server,
+        AsyncClient(server.path, environment={}) as client,
+    ):
+        assert await client.call("steps", progress=note) == "done"
+        assert await client.call("steps") == "done"
+        with pytest.raises(RemoteError, match="no method none"):
+            await client.call("none")
+        with pytest.raises(TypeError):
+            await client.call("echo", {"a": object()})
+    assert seen == [{"step": 1}, {"step": 2}]
+
+
+@pytest.mark.anyio
+async def test_notifications_are_a_stream() -> None:
+    """What the daemon tells comes in order; the stream ends with the connection."""
+    async with serving(Handlers().table()) as server:
+        async with AsyncClient(server.path, environment={}) as client:
+            await client.call("subscribe")
+            for number in range(2):
+                server.hub.publish(Event("memory.changed", "/a", {"n": number}))
+            told = [await client.notifications.receive() for _ in range(2)]
+            assert [(note.method, note.params["n"]) for note in told] == [
+                ("memory.changed", 0),
+                ("memory.changed", 1),
+            ]
+        with pytest.raises(anyio.ClosedResourceError):
+            await client.notifications.receive()
+
+
+@pytest.mark.anyio
+async def test_a_daemon_that_goes_away_is_told() -> None:
+    """Running calls, later calls and the stream of notifications all learn that it is gone."""
+    handlers = Handlers()
+    failed: list[str] = []
+    async with (
+        serving(handlers.table()) as server,
+        AsyncClient(server.path, environment={}) as client,
+    ):
+
+        async def ask() -> None:
+            with pytest.raises(DaemonUnavailableError) as caught:
+                await client.call("wait")
+            failed.append(caught.value.sentence)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask)
+            await handlers.started.wait()
+            server.scope.cancel()
+        assert [note async for note in client.notifications] == []
+        with pytest.raises(DaemonUnavailableError):
+            await client.call("echo")
+    assert "hung up" in failed[0]
+
+
+@pytest.mark.anyio
+async def test_no_daemon_is_told_at_once() -> None:
+    """Where nothing listens entering fails with status 69."""
+    with pytest.raises(DaemonUnavailableError) as caught:
+        async with AsyncClient("/nonexistent/memd.sock"):
+            pass
+    assert caught.value.exit_status == 69
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (b'{"jsonrpc":"2.0","id":null,"error":{"code":1004,"message":"full"}}\n', "full"),
+        (b"not json\n", "hung up"),
+    ],
+)
+async def test_why_a_connection_is_refused_is_told(said: bytes, words: str) -> None:
+    """What the daemon says before it hangs up is in the error; junk counts as hanging up."""
+    with (
+        tempfile.TemporaryDirectory(prefix="memd-") as folder,
+        socket.socket(socket.AF_UNIX) as listener,
+    ):
+        listener.bind(f"{folder}/s")
+        listener.listen()
+        async with AsyncClient(f"{folder}/s", environment={}) as client:
+            accepted, _ = listener.accept()
+            accepted.sendall(said)
+            accepted.close()
+            with pytest.raises(DaemonUnavailableError, match=words):
+                await client.call("echo")
