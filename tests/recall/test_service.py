@@ -8,13 +8,17 @@ import anyio
 import pytest
 
 from memd.core.errors import MemdError
+from memd.core.events import Event
 from memd.core.settings import RecallSettings, Settings
 from memd.core.values import Header, MemoryFile, MemoryType, Project, Snapshot
 from memd.recall import service
 from memd.recall.service import Recall
+from memd.state import journal
 from memd.state.database import Database, open_database
 from memd.state.ledger import SCHEMA, Ledger
 from memd.state.search import SearchIndex
+from memd.store.configuration import Configuration
+from memd.store.service import Store
 from memd.testing.clock import FakeClock
 
 pytestmark = pytest.mark.anyio
@@ -305,3 +309,45 @@ async def test_projects_unused_for_a_while_are_dropped(shelf: Shelf, database: D
     assert len(await recall.search(PROJECT, "freeze", 1)) == 1
     assert len(made) == service._PROJECTS + 2
     assert len(recall._indexed) == service._PROJECTS
+
+
+class Deaf:
+    """Events that nobody listens to."""
+
+    def publish(self, event: Event) -> None:
+        """Drop the event."""
+
+
+async def test_through_the_real_store(tmp_path: Path) -> None:
+    """Memories on disk are found: nested and flat, CRLF, damaged ones, and the team's by scope."""
+    memories = tmp_path / "memory"
+    (memories / "team").mkdir(parents=True)
+    (memories / "MEMORY.md").write_text("- [Freeze](freeze.md) - quorum lease shard\n")
+    (memories / "freeze.md").write_bytes(
+        b"---\r\nname: freeze\r\ndescription: Merge freeze for the release\r\n"
+        b"type: project\r\n---\r\n\r\nFrom 2026-03-05.\r\n"
+    )
+    (memories / "team" / "quorum.md").write_text(
+        "---\nname: quorum\ndescription: The quorum is three\n"
+        "metadata:\n  type: reference\n---\n\nX.\n"
+    )
+    (memories / "raw.md").write_text("---\nname: [[[\n---\n\nThe lease renewal takes a minute.\n")
+    database = open_database(str(tmp_path / "state.db"), [SCHEMA, journal.SCHEMA])
+    configuration = Configuration(str(tmp_path / "memd.toml"))
+    clock = FakeClock(memories.stat().st_mtime + 60)
+    store = Store(database, configuration, clock, Deaf(), home=str(tmp_path), environ={})
+    recall = Recall(store, Ledger(database), clock)
+    project = replace(PROJECT, memory_dir=str(memories))
+    before = {path: path.read_bytes() for path in memories.rglob("*.md")}
+    surfaced = {}
+    for query in (FREEZE, "how many make a quorum?", "what does the lease renewal take?"):
+        found = await recall.prefetch(project, Settings(), session="s", query=query)
+        (memory,) = found.memories
+        surfaced[memory.path] = (memory.type, memory.scope, memory.content)
+    assert surfaced == {
+        f"{memories}/freeze.md": ("project", "private", "From 2026-03-05."),
+        f"{memories}/team/quorum.md": ("reference", "team", "X."),
+        f"{memories}/raw.md": (None, "private", "The lease renewal takes a minute."),
+    }
+    assert {path: path.read_bytes() for path in memories.rglob("*.md")} == before
+    database.close()

@@ -1,0 +1,183 @@
+"""load_prompt: the memory section of a system prompt."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from memd.core.settings import PromptSettings, Settings, TeamSettings
+from memd.core.values import Header, MemoryFile, Project
+from memd.prompt.service import AgentNameMissingError, LoadedPrompt, Prompts, UnknownModeError
+
+pytestmark = pytest.mark.anyio
+
+PROJECT = Project(
+    "/srv/shop", "/srv/shop", "/b/projects/-srv-shop/memory", "default", "/b/projects", enabled=True
+)
+TEAM = Settings(team=TeamSettings(enabled=True))
+
+
+class Shelf:
+    """Indexes in memory; notes which directories were made."""
+
+    def __init__(self, indexes: Mapping[str, bytes]) -> None:
+        self.indexes = indexes
+        self.made: list[str] = []
+        self.problem = ""
+
+    async def ensure(self, directory: str) -> str:
+        """Note the directory; say the problem that a test wants."""
+        self.made.append(directory)
+        return self.problem
+
+    async def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
+        """Return the index, once its directory was made."""
+        assert (list(paths), self.made[-1]) == (["MEMORY.md"], directory)
+        if directory not in self.indexes:
+            return ()
+        content = self.indexes[directory]
+        header = Header("MEMORY.md", "", "", None, 0, len(content), False, (0, 0, 0))  # noqa: FBT003 - a field
+        return (MemoryFile(header, content, "", content.decode()),)
+
+
+INDEX = b"- [Freeze](freeze.md) \xe2\x80\x94 from 2026-03-05\n"
+
+
+async def load(shelf: Shelf, settings: Settings = Settings(), **wishes: object) -> LoadedPrompt:  # noqa: B008 - immutable
+    """Load the prompt of the project, with no environment unless a test brings one."""
+    given = {"environment": {}} | wishes
+    return await Prompts(shelf).load(PROJECT, settings, **given)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    """Return a shelf with the project's index."""
+    return Shelf({PROJECT.memory_dir: INDEX})
+
+
+async def test_the_standard_prompt(shelf: Shelf) -> None:
+    """Directory made, index loaded, the transcripts of this working directory named."""
+    loaded = await load(shelf)
+    assert loaded.prompt is not None
+    assert "- [Freeze](freeze.md) — from 2026-03-05" in loaded.prompt
+    assert "/b/projects/-srv-shop\n" in loaded.prompt.replace("`", "")
+    assert (loaded.enabled, loaded.reason, loaded.problems) == (True, "", ())
+    assert (loaded.index.lines, loaded.index.bytes, loaded.index.cut) == (1, len(INDEX) - 1, "")
+    assert loaded.memory_dir == PROJECT.memory_dir
+    assert shelf.made == [PROJECT.memory_dir]
+
+
+async def test_the_same_inputs_give_the_same_bytes(shelf: Shelf) -> None:
+    """Nothing but the inputs is in a prompt; a changed index changes text and etag."""
+    first, second = await load(shelf), await load(shelf)
+    assert first == second
+    shelf.indexes = {}
+    third = await load(shelf)
+    assert third.prompt != first.prompt
+    assert third.etag != first.etag
+    assert "The index is empty" in str(third.prompt)
+
+
+async def test_a_long_index_is_cut(shelf: Shelf) -> None:
+    """Of 300 lines the prompt holds 200 and a warning, and the facts say so."""
+    lines = "".join(f"- [T{n}](t{n}.md) - x\n" for n in range(300))
+    shelf.indexes = {PROJECT.memory_dir: lines.encode()}
+    loaded = await load(shelf)
+    assert "(t199.md)" in str(loaded.prompt)
+    assert "(t200.md)" not in str(loaded.prompt)
+    assert (loaded.index.lines, loaded.index.cut) == (300, "lines")
+
+
+async def test_off_gives_no_prompt_and_the_reason(shelf: Shelf) -> None:
+    """With memory off nothing is made and the reason is told."""
+    off = replace(PROJECT, enabled=False, reason="MEMD_DISABLE is set")
+    loaded = await Prompts(shelf).load(off, Settings(), environment={})
+    assert (loaded.prompt, loaded.enabled, loaded.etag) == (None, False, "")
+    assert loaded.reason == "MEMD_DISABLE is set"
+    switched = await load(shelf, Settings(enabled=False))
+    assert (switched.prompt, switched.reason) == (None, "memory is switched off in the settings")
+    assert shelf.made == []
+
+
+async def test_a_directory_that_cannot_be_made_is_a_problem(shelf: Shelf) -> None:
+    """The failure is told and the prompt comes all the same."""
+    shelf.problem = "the directory cannot be made: read-only"
+    loaded = await load(shelf)
+    assert loaded.problems == (shelf.problem,)
+    assert loaded.prompt
+
+
+async def test_a_team_has_both_indexes(shelf: Shelf) -> None:
+    """With the team switched on both directories are made and both indexes shown."""
+    team = f"{PROJECT.memory_dir}/team"
+    shelf.indexes = {PROJECT.memory_dir: INDEX, team: b"- [Lint](lint.md) - all rules\n"}
+    loaded = await load(shelf, TEAM)
+    assert shelf.made == [PROJECT.memory_dir, team]
+    text = str(loaded.prompt)
+    assert text.index("freeze.md") < text.index(f"## {team}/MEMORY.md") < text.index("lint.md")
+    assert loaded.index.bytes == len(INDEX) - 1
+
+
+async def test_the_team_needs_its_switch(shelf: Shelf) -> None:
+    """Asked for by name without its switch, the standard prompt comes."""
+    assert await load(shelf, mode="team") == await load(shelf, mode="standard")
+    assert await load(shelf, TEAM, mode="standard") == await load(shelf)
+
+
+async def test_daily_log_by_setting_and_by_name(shelf: Shelf) -> None:
+    """The daily log wins over the team and can be asked for."""
+    daily = replace(TEAM, prompt=PromptSettings(daily_log=True))
+    assert "logs/YYYY/MM/YYYY-MM-DD.md" in str((await load(shelf, daily)).prompt)
+    assert await load(shelf, daily) == await load(shelf, mode="daily_log")
+
+
+@pytest.mark.parametrize(
+    ("scope", "directory"),
+    [
+        ("", "/b/agent-memory/plugin-reviewer"),
+        ("user", "/b/agent-memory/plugin-reviewer"),
+        ("project", "/srv/shop/.claude/agent-memory/plugin-reviewer"),
+        ("local", "/srv/shop/.claude/agent-memory-local/plugin-reviewer"),
+    ],
+)
+async def test_an_agent_has_its_own_directory(shelf: Shelf, scope: str, directory: str) -> None:
+    """Each scope has its directory, with the colon of the name replaced, and its hint."""
+    loaded = await load(shelf, TEAM, mode="agent", agent="plugin:reviewer", scope=scope)
+    assert (loaded.memory_dir, shelf.made) == (directory, [directory])
+    assert "sub-agent `plugin:reviewer`" in str(loaded.prompt)
+
+
+async def test_wrong_modes_are_refused(shelf: Shelf) -> None:
+    """An unknown mode and an agent without a name are the caller's mistakes."""
+    with pytest.raises(UnknownModeError, match="'weekly'"):
+        await load(shelf, mode="weekly")
+    with pytest.raises(AgentNameMissingError):
+        await load(shelf, mode="agent")
+
+
+async def test_the_first_guidelines_that_are_set_count(shelf: Shelf) -> None:
+    """Parameter, then memd's variable, then the alias, then the settings."""
+    settings = Settings(prompt=PromptSettings(extra_guidelines="four"))
+    environment = {
+        "MEMD_EXTRA_GUIDELINES": "two",
+        "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES": "three",
+    }
+    seen = []
+    for wanted, variables in (
+        ("one", environment),
+        (" ", environment),
+        ("", {"CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES": "three"}),
+        ("", {}),
+    ):
+        loaded = await load(shelf, settings, extra_guidelines=wanted, environment=variables)
+        seen.append(str(loaded.prompt).split("## Further guidelines\n\n")[1].split("\n")[0])
+    assert seen == ["one", "two", "three", "four"]
+
+
+async def test_the_wishes_reach_the_text(shelf: Shelf) -> None:
+    """skip_index, the heading and the search switch change what is said."""
+    settings = Settings(prompt=PromptSettings(display_name="Notes", search_past_context=False))
+    text = str((await load(shelf, settings, skip_index=True)).prompt)
+    assert text.startswith("# Notes\n")
+    assert "Searching the past" not in text
+    assert "freeze.md" not in text
