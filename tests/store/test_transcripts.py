@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from memd.store.transcripts import LINE_BYTES, TranscriptRefusedError, read
 
-
 _NUMBERS = itertools.count()
 
 
@@ -48,10 +47,11 @@ def test_reading_goes_on_where_it_ended(tmp_path: Path) -> None:
 def test_a_torn_last_line_waits(tmp_path: Path) -> None:
     """What has no line end yet is left for the next reading."""
     path = tmp_path / "s.jsonl"
-    path.write_bytes(line("one") + line("two")[:-1])
+    one, two = line("one"), line("two")
+    path.write_bytes(one + two[:-1])
     part = read(str(path))
-    assert ([m.text for m in part.messages], part.offset) == (["one"], len(line("one")))
-    path.write_bytes(line("one") + line("two"))
+    assert ([m.text for m in part.messages], part.offset) == (["one"], len(one))
+    path.write_bytes(one + two)
     assert texts(path, part.offset, part.marker) == ["two"]
 
 
