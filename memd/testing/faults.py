@@ -6,7 +6,7 @@ passes; after every one of them the store must be whole.
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from memd.state.database import Cursor, Database, StateUnusableError
@@ -16,25 +16,34 @@ from memd.store.exchange import Disk, real_disk
 class Countdown:
     """Says of each call whether it fails: the ``fail_at``-th (from 1), or with ``ever`` all after.
 
-    ``names`` lists the calls so far.
+    ``only`` limits the failures to calls of some names; ``names`` lists the calls so far.
     """
 
-    def __init__(self, fail_at: int = 0, code: int = errno.EIO, *, ever: bool = False) -> None:
+    def __init__(
+        self,
+        fail_at: int = 0,
+        code: int = errno.EIO,
+        *,
+        ever: bool = False,
+        only: Collection[str] = (),
+    ) -> None:
         self.fail_at = fail_at
         self.code = code
         self.ever = ever
+        self.only = only
         self.names: list[str] = []
 
     def step(self, name: str) -> None:
         """Count one call. Raises OSError when it is its turn to fail."""
         self.names.append(name)
         count = len(self.names)
-        if self.fail_at and (count == self.fail_at or (self.ever and count > self.fail_at)):
+        due = count == self.fail_at or (self.ever and count > self.fail_at)
+        if self.fail_at and due and (not self.only or name in self.only):
             raise OSError(self.code, os.strerror(self.code), name)
 
     @property
-    def failed(self) -> bool:
-        """Whether a call has failed yet."""
+    def reached(self) -> bool:
+        """Whether it has come to the call that was to fail."""
         return 0 < self.fail_at <= len(self.names)
 
 

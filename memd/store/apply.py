@@ -1,0 +1,210 @@
+"""Bringing the files of one recorded change set into place, and taking them out again.
+
+``changes.py`` and ``recovery.py`` decide what is to be done; this file knows how, for one file at
+a time, and each of its steps leaves the live file either as it was or as it shall be:
+
+- ``stage``   the new body lies complete and fsynced under the step's temporary name;
+- ``swap``    it has changed places with the live file, and what came out is what the set was based
+              on; if it is not, somebody saved in that instant: their file is back, as it was;
+- ``take_back`` the opposite, for all that was swapped; a file saved by somebody since stays;
+- ``sync``    the folders are on the medium;
+- ``sweep``   the temporary names are gone; a body that is not of the set is never removed.
+"""
+
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from memd.core.errors import MemdError
+from memd.state.journal import Step
+from memd.store.exchange import FILE_MODE, Disk, Look
+from memd.store.paths import Directory, DirectoryMissingError
+
+_MODE_BITS = 0o777
+
+
+class ForeignSaveError(MemdError):
+    """Somebody who does not ask memd changed this file in this instant."""
+
+    code = 1002
+    kind = "conflict"
+    retryable = True
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} was changed by another program just now", path=path)
+        self.path = path
+
+
+class Application:
+    """Places files below one memory directory; owns the descriptors of its folders meanwhile."""
+
+    def __init__(self, directory: Directory, disk: Disk) -> None:
+        self._directory = directory
+        self._disk = disk
+        self._stack = ExitStack()
+        self._folders: dict[str, int] = {}
+        self._touched: set[str] = set()
+        self._swapped: list[Step] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def live(self, step: Step) -> Look | None:
+        """Return what lies under the step's own name."""
+        return self._look(step, _last(step.path))
+
+    def temp(self, step: Step) -> Look | None:
+        """Return what lies under the step's temporary name."""
+        return self._look(step, step.temp)
+
+    def stage(self, step: Step, body: bytes) -> None:
+        """Write the new body beside the live file and bring it to the medium. Raises OSError."""
+        folder = self._folder(step.path, create=step.before is None)
+        mode = FILE_MODE if step.mode is None else step.mode & _MODE_BITS
+        file = self._disk.create(folder, step.temp, mode)
+        try:
+            rest = memoryview(body)
+            while rest:
+                rest = rest[self._disk.write(file, rest) :]
+            if step.after_mtime_ns is not None:
+                self._disk.set_mtime(file, step.after_mtime_ns)
+            self._disk.fsync(file)
+        finally:
+            self._disk.close(file)
+
+    def swap(self, step: Step) -> None:
+        """Put the new state in place of the old one. Raises ForeignSaveError and OSError."""
+        folder, live = self._folder(step.path), _last(step.path)
+        self.touch(step)
+        self._swapped.append(step)
+        try:
+            if step.before is None:
+                self._disk.move(folder, step.temp, live)
+            elif step.after is None:
+                self._disk.move(folder, live, step.temp)
+            else:
+                self._disk.exchange(folder, step.temp, live)
+        except (FileExistsError, FileNotFoundError) as error:
+            self._swapped.remove(step)
+            raise ForeignSaveError(step.path) from error
+        try:
+            self.verify(step)
+        except ForeignSaveError:
+            self.restore(step)
+            self._swapped.remove(step)
+            raise
+
+    def restore(self, step: Step) -> None:
+        """Put back what a swap took out because it is not what the set was based on."""
+        folder, live = self._folder(step.path), _last(step.path)
+        self.touch(step)
+        if step.after is None:
+            self._give_back(folder, step.temp, live)
+            return
+        self._disk.exchange(folder, step.temp, live)
+        if _hash(self.temp(step)) != step.after:
+            # Saved once more in between: the newest is theirs; the one before stays aside.
+            self._disk.exchange(folder, step.temp, live)
+
+    def take_back(self) -> None:
+        """Undo every swap, the last first, and bring that to the medium. Raises OSError.
+
+        A file that somebody saved since is left as they saved it.
+        """
+        for step in reversed(self._swapped):
+            self._back(step)
+        self.sync()
+
+    def touch(self, step: Step) -> None:
+        """Let ``sync`` bring the step's folder to the medium, and those above when it is new."""
+        prefix = _folder_of(step.path)
+        self._touched.add(prefix)
+        while prefix and step.before is None:
+            prefix = _folder_of(prefix)
+            self._folder(f"{prefix}/x" if prefix else "x")
+            self._touched.add(prefix)
+
+    def sync(self) -> None:
+        """Bring every folder that was touched to the medium. Raises OSError."""
+        for prefix in sorted(self._touched):
+            self._disk.sync_folder(self._folders[prefix])
+
+    def verify(self, step: Step) -> None:
+        """See that what was swapped out is still what it was. Raises ForeignSaveError, OSError.
+
+        An editor that had the old file open may have written into it after the swap.
+        """
+        if step.before is not None and _hash(self.temp(step)) != step.before:
+            raise ForeignSaveError(step.path)
+
+    def sweep(self, step: Step, unfinished: bytes | None = None) -> None:
+        """Remove the step's temporary file if it holds the body before or after.
+
+        A torn beginning of the body ``unfinished`` is removed as well. Anything else stays.
+        """
+        found = self.temp(step)
+        if found is None:
+            return
+        ours = found.hash in (step.before, step.after)
+        if ours or (unfinished is not None and is_torn(found, unfinished)):
+            self._disk.unlink(self._folder(step.path), step.temp)
+
+    def _back(self, step: Step) -> None:
+        folder, live = self._folder(step.path), _last(step.path)
+        if _hash(self.live(step)) != step.after:
+            return
+        if step.after is None:
+            self._give_back(folder, step.temp, live)
+        elif step.before is None:
+            self._disk.move(folder, live, step.temp)
+            if _hash(self.temp(step)) != step.after:
+                self._give_back(folder, step.temp, live)
+        else:
+            self._disk.exchange(folder, step.temp, live)
+            if _hash(self.temp(step)) != step.after:
+                self._disk.exchange(folder, step.temp, live)
+
+    def _give_back(self, folder: int, temp: str, live: str) -> None:
+        try:
+            self._disk.move(folder, temp, live)
+        except FileExistsError:
+            return  # saved anew meanwhile; the older body stays aside
+
+    def _look(self, step: Step, name: str) -> Look | None:
+        try:
+            folder = self._folder(step.path)
+        except DirectoryMissingError:
+            return None
+        return self._disk.look(folder, name)
+
+    def _folder(self, path: str, *, create: bool = False) -> int:
+        prefix = _folder_of(path)
+        if prefix not in self._folders:
+            opened = self._directory.parent(path, create=create)
+            self._folders[prefix] = self._stack.enter_context(opened)[0]
+        return self._folders[prefix]
+
+
+def is_torn(look: Look, body: bytes) -> bool:
+    """Say whether a file is the beginning of a body, as a crash leaves it; zeros may follow."""
+    return bool(look.hash) and body.startswith(look.content.rstrip(b"\0"))
+
+
+def _folder_of(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _hash(look: Look | None) -> str | None:
+    return None if look is None else look.hash

@@ -1,0 +1,239 @@
+"""The one way to change a memory directory: record, apply, mark, and only then say "done".
+
+What holds at every instant, also the one at which the process dies:
+- A reader of a file sees its old body or its new one, whole. Never a torn, empty or missing one.
+- Before the first live file is touched, the whole set (what was there, what shall be there, and
+  what must become true with it) is in the journal and on the medium.
+- A set that is in the journal and not marked is finished by ``recovery.py``: at the next start,
+  and before the next commit in the same directory. So a directory has at most one such set.
+- A live file is only ever replaced by an exchange, and the body that comes out is compared with
+  the one the set was made from. A body that nobody in memd has seen is put back, and the plan is
+  run again on the directory as it is now: no save of another program is overwritten unseen.
+- "Done" is said after the new bodies, the folders and the mark are on the medium.
+- A set that cannot be applied is taken back, file by file and by the same exchange. Where even
+  that fails, the set stays recorded, the caller is told, and nothing is lost.
+- A failed fsync fails the set. No descriptor is ever fsynced a second time after that.
+
+The cost of a durable write of one memory and its index line: five waits for the medium (the
+record, two bodies, one folder, the mark). FSYNCS_PER_COMMIT is held to that by a test.
+
+One daemon owns the state file and ``service.py`` lets one thread at a time commit in a directory,
+so there is no lock in here.
+"""
+
+import secrets as tokens
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from memd.core.errors import MemdError
+from memd.core.values import Actor, Draft, Header, Outcome, Plan, Provenance
+from memd.state.database import StateUnusableError
+from memd.state.journal import ABANDONED, FAILED, Intent, Journal, Record
+from memd.store.apply import Application, ForeignSaveError
+from memd.store.drafts import Prepared, StoreDraft, prepare
+from memd.store.exchange import Disk
+from memd.store.paths import Directory
+from memd.store.recovery import settle, sweep_strays
+from memd.store.tree import LiveTree
+
+FSYNCS_PER_COMMIT = 5
+_ATTEMPTS = 10  # a program that saves the same file ten times in a row is a conflict to report
+
+
+class StorageFailedError(MemdError):
+    """The disk refused; the directory is as it was before, unless the sentence says otherwise."""
+
+    code = 1012
+    kind = "storage_failed"
+    retryable = True
+    hint = "free space or mend the disk or its permissions; no restart is needed"
+    exit_status = 75
+
+    def __init__(self, directory: str, cause: str, *, unfinished: bool = False) -> None:
+        end = "; memd completes the change before the next one" if unfinished else ""
+        super().__init__(
+            f"{directory} cannot be written: {cause}{end}",
+            directory=directory,
+            cause=cause,
+            unfinished=unfinished,
+        )
+
+
+class DirectoryBusyError(MemdError):
+    """Another program saved the same files again and again while memd tried to write them."""
+
+    code = 1002
+    kind = "conflict"
+    retryable = True
+
+    def __init__(self, path: str, attempts: int) -> None:
+        super().__init__(
+            f"{path} was changed by another program {attempts} times in a row; nothing was written",
+            path=path,
+            attempts=attempts,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One wish to change a directory (its real path). ``at`` is seconds since 1970."""
+
+    directory: str
+    plan: Plan
+    by: Provenance
+    at: float
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """How a commit ended, and which paths an undo had to leave alone."""
+
+    outcome: Outcome
+    conflicts: tuple[str, ...] = ()
+
+
+class Changes:
+    """Commits change sets. Blocks: call it from a worker thread, one at a time per directory."""
+
+    def __init__(self, journal: Journal, disk: Disk) -> None:
+        self._journal = journal
+        self._disk = disk
+
+    def commit(self, request: Request, known: Mapping[str, Header]) -> Committed:
+        """Run the plan on the live directory and make what it wants true, all of it or nothing.
+
+        ``known`` are headers of an earlier scan. Raises ConflictError, SecretRefusedError,
+        NameRefusedError, NameClashError, TooLargeError, TooManyFilesError, DirectoryBusyError,
+        StorageFailedError, StateUnusableError, what opening the directory raises, and whatever
+        the plan raises.
+        """
+        try:
+            answer = self._answered(request)
+            if answer is not None:
+                return answer
+            with Directory(request.directory, create=True) as directory:
+                if settle(self._journal, self._disk, directory, request.at).sentences:
+                    answer = self._answered(request)
+                return answer or self._attempts(request, directory, known)
+        except OSError as error:
+            raise StorageFailedError(request.directory, _words(error)) from error
+
+    def recover(self, at: float) -> tuple[str, ...]:
+        """Finish every recorded set and clean up; return what was done or is wrong, in words.
+
+        A directory that cannot be used now is left for later. Raises StateUnusableError.
+        """
+        sentences: list[str] = []
+        unfinished = {record.directory for record in self._journal.pending()}
+        for path in self._journal.directories():
+            try:
+                with Directory(path) as directory:
+                    settled = settle(self._journal, self._disk, directory, at)
+                    sentences += settled.sentences
+                    sentences += sweep_strays(self._journal, self._disk, directory)
+                if settled.conflicts:
+                    self._mend_index(path, at)
+            except StateUnusableError:
+                raise
+            except (OSError, MemdError) as error:
+                if path in unfinished:
+                    sentences.append(f"a change in {path} waits to be completed: {_words(error)}")
+        return tuple(sentences)
+
+    def _mend_index(self, directory: str, at: float) -> None:
+        by = Provenance(Actor.EXTERNAL, reason="the index after an interrupted change")
+        self.commit(Request(directory, lambda _: StoreDraft(mend_index=True), by, at), {})
+
+    def _answered(self, request: Request) -> Committed | None:
+        answer = self._journal.answered(request.directory, request.by.client, request.id)
+        return Committed(answer.outcome, answer.conflicts) if answer else None
+
+    def _attempts(
+        self, request: Request, directory: Directory, known: Mapping[str, Header]
+    ) -> Committed:
+        path = ""
+        for _ in range(_ATTEMPTS):
+            tree = LiveTree(directory, known)
+            draft = request.plan(tree)
+            prepared = prepare(draft, tree)
+            intent = _intent(request, draft, prepared)
+            if not prepared.steps:
+                self._journal.effects_only(intent)
+                return Committed(Outcome(None), intent.conflicts)
+            record = self._journal.record(intent)
+            try:
+                self._apply(directory, record, prepared.bodies)
+            except ForeignSaveError as error:
+                path = error.path
+                continue
+            return self._mark(record, request.at)
+        raise DirectoryBusyError(path, _ATTEMPTS)
+
+    def _apply(self, directory: Directory, record: Record, bodies: Mapping[str, bytes]) -> None:
+        with Application(directory, self._disk) as application:
+            try:
+                for step in record.steps:
+                    if step.after is not None:
+                        application.stage(step, bodies[step.after])
+                for step in record.steps:
+                    application.swap(step)
+                application.sync()
+                for step in record.steps:
+                    application.verify(step)
+            except (OSError, MemdError) as error:
+                self._take_back(application, record, bodies, error)
+                raise
+            _sweep(application, record, {})
+
+    def _take_back(
+        self,
+        application: Application,
+        record: Record,
+        bodies: Mapping[str, bytes],
+        error: OSError | MemdError,
+    ) -> None:
+        try:
+            application.take_back()
+            _sweep(application, record, bodies)
+            foreign = isinstance(error, ForeignSaveError)
+            self._journal.ended(record, ABANDONED if foreign else FAILED)
+        except (OSError, MemdError) as again:
+            raise StorageFailedError(
+                record.directory, f"{_words(error)}; {_words(again)}", unfinished=True
+            ) from again
+
+    def _mark(self, record: Record, at: float) -> Committed:
+        try:
+            done = self._journal.applied(record, at)
+        except StateUnusableError as error:
+            raise StorageFailedError(record.directory, error.sentence, unfinished=True) from error
+        return Committed(done.outcome(), done.conflicts)
+
+
+def _sweep(application: Application, record: Record, unfinished: Mapping[str, bytes]) -> None:
+    # What cannot be removed now is removed at the next start; no reader ever sees it.
+    for step in record.steps:
+        with suppress(OSError, MemdError):
+            application.sweep(step, unfinished.get(step.after or ""))
+
+
+def _intent(request: Request, draft: Draft, prepared: Prepared) -> Intent:
+    return Intent(
+        request.directory,
+        request.at,
+        request.by,
+        request.id,
+        tokens.token_hex(4),
+        prepared.steps,
+        prepared.bodies,
+        draft.effects,
+        draft.conflicts if isinstance(draft, StoreDraft) else (),
+    )
+
+
+def _words(error: OSError | MemdError) -> str:
+    if isinstance(error, MemdError):
+        return error.sentence
+    return error.strerror or type(error).__name__

@@ -1,0 +1,146 @@
+"""What a change set may contain: the checks that stand before the journal. Pure.
+
+A draft comes in with the tree that it was made from; a list of steps comes out, each with what
+was there before. Nothing here touches a file, so a refusal leaves no trace (spec 1.9, 8.2, 8.3).
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from memd.core import limits
+from memd.core.errors import MemdError
+from memd.core.text import decode
+from memd.core.values import FileEdit
+from memd.store import secrets
+from memd.store.names import INDEX, NameRefusedError, check_name, clashes, in_catalogue
+
+
+class ConflictError(MemdError):
+    """The file is not what the writer had read; hashes are "" where there is no file."""
+
+    code = 1002
+    kind = "conflict"
+    hint = "read the file again and repeat the change on what it says now"
+
+    def __init__(self, path: str, expected: str, found: str) -> None:
+        super().__init__(
+            f"{path} was changed since it was read; nothing was written",
+            path=path,
+            expected=expected,
+            found=found,
+        )
+
+
+class SecretRefusedError(MemdError):
+    """A new line looks like a credential; the value itself is told to nobody."""
+
+    code = 1003
+    kind = "secret"
+    hint = "write where the secret is kept instead of the secret"
+
+    def __init__(self, path: str, rule: str, line: int) -> None:
+        super().__init__(
+            f"line {line} of {path} looks like a secret ({rule}); nothing was written",
+            path=path,
+            rule=rule,
+            line=line,
+        )
+
+
+class TooLargeError(MemdError):
+    """A memory is larger than what may be written."""
+
+    code = 1007
+    kind = "too_large"
+    hint = "keep one fact per memory and split the rest"
+
+    def __init__(self, path: str, size: int, limit: int) -> None:
+        super().__init__(
+            f"{path} would have {size} bytes; a memory may have {limit}",
+            path=path,
+            size=size,
+            limit=limit,
+        )
+
+
+class TooManyFilesError(MemdError):
+    """A change set names more files than one may."""
+
+    code = 1007
+    kind = "too_many_files"
+
+    def __init__(self, files: int, limit: int) -> None:
+        super().__init__(
+            f"the change has {files} files; one may have {limit}", files=files, limit=limit
+        )
+
+
+class NameClashError(MemdError):
+    """Two names differ only in case; on some systems they would be one file."""
+
+    code = 1006
+    kind = "name_clash"
+    hint = "choose a name that differs in more than case"
+
+    def __init__(self, path: str, other: str) -> None:
+        super().__init__(f"{path} differs from {other} only in case", path=path, other=other)
+
+
+def check_edits(edits: Sequence[FileEdit]) -> None:
+    """Refuse names, sizes and numbers that no change set may have.
+
+    The index may be named only by a writer that says which index it had read. Raises
+    NameRefusedError, TooLargeError, TooManyFilesError and NameClashError (one name twice).
+    """
+    if len(edits) > limits.CHANGE_FILES:
+        raise TooManyFilesError(len(edits), limits.CHANGE_FILES)
+    seen: set[str] = set()
+    for edit in edits:
+        if edit.path != INDEX or edit.base is None:
+            check_name(edit.path)
+            if not in_catalogue(edit.path):
+                raise NameRefusedError(edit.path, "only topic files are written here")
+        if edit.path in seen:
+            raise NameClashError(edit.path, edit.path)
+        seen.add(edit.path)
+
+
+def check_size(path: str, content: bytes) -> None:
+    """Refuse a body above the size of a memory. Raises TooLargeError."""
+    if len(content) > limits.MEMORY_BYTES:
+        raise TooLargeError(path, len(content), limits.MEMORY_BYTES)
+
+
+def check_base(edit: FileEdit, found: str | None) -> None:
+    """Refuse an edit of a file that is not what its writer read. Raises ConflictError."""
+    if edit.base is not None and edit.base != (found or ""):
+        raise ConflictError(edit.path, edit.base, found or "")
+
+
+def check_case(created: Iterable[str], files: Collection[str]) -> None:
+    """Refuse a new file whose name, or a folder of it, differs from another only in case.
+
+    ``files`` are all files as they will be, the created ones among them. Raises NameClashError.
+    """
+    for path in created:
+        other = clashes(path, files)
+        if other is not None:
+            raise NameClashError(path, other)
+
+
+def check_secrets(path: str, before: bytes | None, after: bytes) -> None:
+    """Refuse what looks like a credential in a line that the file did not have.
+
+    A line that was there stays writable, else a person's own file could not be edited at all.
+    Raises SecretRefusedError.
+    """
+    text = decode(after)
+    found = secrets.find(text)
+    if not found:
+        return
+    old_text = decode(before or b"")
+    old_lines = old_text.split("\n")
+    old = {(item.rule, old_lines[item.line - 1]) for item in secrets.find(old_text)}
+    lines = text.split("\n")
+    for item in found:
+        if (item.rule, lines[item.line - 1]) not in old:
+            raise SecretRefusedError(path, item.rule, item.line)

@@ -1,0 +1,160 @@
+"""From what a plan wants to the exact set: checked, without idle edits, the index along.
+
+Nothing here writes; a refusal leaves no trace.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from memd.core import limits
+from memd.core.text import sha256
+from memd.core.values import Draft, FileEdit, Pointer
+from memd.state.journal import Step
+from memd.store import document, door, index
+from memd.store.names import INDEX
+from memd.store.tree import Found, LiveTree
+
+
+@dataclass(frozen=True, slots=True)
+class StoreDraft(Draft):
+    """A draft with what only the store itself may say.
+
+    ``restores``: the bodies were in this directory before, so size and secrets are not asked
+    about; ``modes`` holds the modes of files that come back. ``exact_index``: the draft's index
+    is taken to the byte. ``mend_index``: see to the index even when nothing else changes.
+    ``conflicts``: paths that had to be left alone, part of the answer.
+    """
+
+    restores: bool = False
+    modes: Mapping[str, int | None] = field(default_factory=dict)
+    exact_index: bool = False
+    mend_index: bool = False
+    conflicts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The steps of a set with the bodies of both sides under their hashes."""
+
+    steps: tuple[Step, ...]
+    bodies: Mapping[str, bytes]
+
+
+def prepare(draft: Draft, tree: LiveTree) -> Prepared:
+    """Return the set that brings the tree to what the draft wants; empty when it is there.
+
+    Raises what ``door.py`` refuses, and what reading the tree raises.
+    """
+    own = draft if isinstance(draft, StoreDraft) else StoreDraft()
+    door.check_edits(draft.edits)
+    bodies: dict[str, bytes] = {}
+    steps: list[Step] = []
+    wanted_index: FileEdit | None = None
+    for edit in draft.edits:
+        found = tree.look(edit.path)
+        door.check_base(edit, found.hash if found else None)
+        if edit.path == INDEX:
+            wanted_index = edit
+            continue
+        if not own.restores and edit.content is not None:
+            _check_body(edit.path, found, edit.content)
+        _add(steps, bodies, edit, found, own.modes.get(edit.path))
+    if steps:
+        created = [step.path for step in steps if step.before is None]
+        door.check_case(created, _files_after(tree, steps))
+    if steps or wanted_index or draft.pointers or own.mend_index:
+        edit = _index_edit(draft, wanted_index, tree, Prepared(tuple(steps), bodies))
+        _add(steps, bodies, edit, tree.look(INDEX), own.modes.get(INDEX))
+    return Prepared(tuple(steps), bodies)
+
+
+def _index_edit(
+    draft: Draft, wanted: FileEdit | None, tree: LiveTree, topics: Prepared
+) -> FileEdit:
+    own = draft if isinstance(draft, StoreDraft) else StoreDraft()
+    content = wanted.content if wanted else tree.index()
+    if not (wanted and own.exact_index and _is_true(tree)):
+        fresh = {step.path: topics.bodies[step.after] for step in topics.steps if step.after}
+        files = _files_after(tree, topics.steps)
+        content = _reconciled(content, files, draft.pointers, tree, fresh)
+    if content is not None and not own.restores:
+        _check_index(tree.index(), content)
+    return FileEdit(INDEX, content, mtime_ns=wanted.mtime_ns if wanted else None)
+
+
+def _check_body(path: str, found: Found | None, content: bytes) -> None:
+    if found is None or found.content != content:
+        door.check_size(path, content)
+        door.check_secrets(path, found.content if found else None, content)
+
+
+def _add(
+    steps: list[Step],
+    bodies: dict[str, bytes],
+    edit: FileEdit,
+    found: Found | None,
+    mode: int | None,
+) -> None:
+    before = found.hash if found else None
+    after = None if edit.content is None else sha256(edit.content)
+    if before == after:
+        return
+    if found:
+        bodies[found.hash] = found.content
+    if edit.content is not None and after:
+        bodies[after] = edit.content
+    steps.append(
+        Step(
+            edit.path,
+            before,
+            after,
+            before_mtime_ns=found.mtime_ns if found else None,
+            mode=found.mode if found else mode,
+            after_mtime_ns=edit.mtime_ns,
+        )
+    )
+
+
+def _files_after(tree: LiveTree, steps: Collection[Step]) -> set[str]:
+    files = set(tree.files())
+    files.update(step.path for step in steps if step.after is not None)
+    return files.difference(step.path for step in steps if step.after is None)
+
+
+def _check_index(before: bytes | None, content: bytes) -> None:
+    if len(content) > limits.READ_BYTES:
+        raise door.TooLargeError(INDEX, len(content), limits.READ_BYTES)
+    door.check_secrets(INDEX, before, content)
+
+
+def _is_true(tree: LiveTree) -> bool:
+    """Say whether the index is what the directory's files make of it.
+
+    If not, files came or went behind memd's back, and an older index would be wrong as well.
+    """
+    return _reconciled(tree.index(), set(tree.files()), {}, tree, {}) == tree.index()
+
+
+def _reconciled(
+    content: bytes | None,
+    files: set[str],
+    pointers: Mapping[str, Pointer],
+    tree: LiveTree,
+    fresh: Mapping[str, bytes],
+) -> bytes | None:
+    listed = {entry.path for entry in index.entries(content or b"")}
+    wanted = {
+        path: pointers.get(path) or _pointer(path, tree, fresh.get(path)) for path in files - listed
+    }
+    kept = {path for path in listed if tree.uncertain(path)}
+    return index.reconcile(content, files | kept, wanted)
+
+
+def _pointer(path: str, tree: LiveTree, body: bytes | None) -> Pointer:
+    if body is not None:
+        parsed = document.parse(body, path)
+        return Pointer(parsed.name, parsed.description)
+    for header in tree.headers():
+        if header.path == path:
+            return Pointer(header.name, header.description)
+    return Pointer(path.rpartition("/")[2].removesuffix(".md"), "")

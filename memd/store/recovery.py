@@ -1,0 +1,184 @@
+"""Finishing what a crash left: recorded change sets are rolled forward, by hash.
+
+For each file of a recorded set three bodies decide: the live one, the one under the set's
+temporary name, and what the journal says was before and shall be after. Doing it twice, or being
+killed in the middle of it, changes nothing of the result.
+
+| live   | temporary           | what it means                     | what is done           |
+|--------|---------------------|-----------------------------------|------------------------|
+| after  | none, before, after | in place                          | clean up               |
+| after  | anything else       | a foreign save was swapped out    | give it back, conflict |
+| before | none, ours, torn    | not in place yet                  | stage and swap         |
+| else   | any                 | saved by somebody since           | leave it, conflict     |
+
+A conflict keeps the live text; the set's version stays in the journal. A body that no set knows
+is never removed: it stays under its name and is spoken of at each start. The journal is input
+like any other: names pass the same door as a client's, bodies are hashed, and a row that makes
+no sense is left alone.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from memd.core.errors import MemdError
+from memd.state.journal import Journal, Record, Step
+from memd.store.apply import Application, ForeignSaveError, is_torn
+from memd.store.exchange import Disk, Look
+from memd.store.names import INDEX, NameRefusedError, check_name, in_catalogue
+from memd.store.paths import Directory, FileUnreadableError
+
+_TEMP = re.compile(r"\.memd-([0-9]{1,18})-([0-9]{1,9})-[0-9a-f]{8}(?:-old)?\.tmp")
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What was finished in one directory: a sentence per set, and whether files were left."""
+
+    sentences: tuple[str, ...] = ()
+    conflicts: bool = False
+
+
+def settle(journal: Journal, disk: Disk, directory: Directory, at: float) -> Settled:
+    """Roll forward every recorded set of an open directory; ``at`` is seconds since 1970.
+
+    Raises OSError and MemdError where the disk or the state file refuses; the set then stays
+    recorded, and this may be called again.
+    """
+    sentences: list[str] = []
+    conflicts = False
+    for record in journal.pending(directory.path):
+        left = _finish(journal, disk, directory, record, at)
+        conflicts = conflicts or bool(left)
+        sentences.append(_sentence(record, left))
+    return Settled(tuple(sentences), conflicts)
+
+
+def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> tuple[str, ...]:
+    """Remove temporary files of ended sets; return a sentence per file that is not ours.
+
+    Raises OSError and MemdError.
+    """
+    sentences = []
+    folders = {""} | {path.rpartition("/")[0] for path, _ in directory.walk()}
+    for folder in sorted(folders):
+        with directory.parent(f"{folder}/x" if folder else "x") as (fd, _):
+            for name in disk.temporaries(fd):
+                look = disk.look(fd, name)
+                if look and _disposable(journal, name, look):
+                    disk.unlink(fd, name)
+                elif look:
+                    place = "/".join(part for part in (directory.path, folder, name) if part)
+                    sentences.append(
+                        f"{place} holds a text that memd does not know; it is kept for you to see"
+                    )
+    return tuple(sentences)
+
+
+def _finish(
+    journal: Journal, disk: Disk, directory: Directory, record: Record, at: float
+) -> list[str]:
+    left: list[str] = []
+    with Application(directory, disk) as application:
+        ours: list[tuple[Step, bytes]] = []
+        redo: list[tuple[Step, bytes]] = []
+        for step in record.steps:
+            body = _body(journal, step)
+            if body is None or not _sane(step) or not _reachable(application, step):
+                left.append(step.path)
+                continue
+            ours.append((step, body))
+            live, temp = application.live(step), application.temp(step)
+            if _hash(live) == step.after:
+                application.touch(step)
+                if temp is not None and temp.hash not in (step.before, step.after):
+                    application.restore(step)
+                    left.append(step.path)
+            elif _hash(live) == step.before and _is_ours(step, body, temp):
+                redo.append((step, body))
+            else:
+                left.append(step.path)
+        _redo(application, redo, left)
+        application.sync()
+        for step, body in ours:
+            application.sweep(step, unfinished=body)
+    journal.applied(record, at, left)
+    return left
+
+
+def _redo(application: Application, redo: list[tuple[Step, bytes]], left: list[str]) -> None:
+    for step, body in redo:
+        application.sweep(step, unfinished=body)
+        if step.after is not None:
+            application.stage(step, body)
+    for step, _ in redo:
+        with suppress(ForeignSaveError):
+            application.swap(step)
+            continue
+        left.append(step.path)
+
+
+def _reachable(application: Application, step: Step) -> bool:
+    """Say whether the step's place can be looked at; a link in the way means that it cannot.
+
+    Raises what passes with time: FileUnreadableError and OSError.
+    """
+    try:
+        application.live(step)
+    except FileUnreadableError:
+        raise
+    except MemdError:
+        return False
+    return True
+
+
+def _body(journal: Journal, step: Step) -> bytes | None:
+    """Return the new body, b"" for a deletion, or ``None`` when the journal does not have it."""
+    return b"" if step.after is None else journal.blob(step.after)
+
+
+def _sane(step: Step) -> bool:
+    """Say whether a row could have been written by memd."""
+    hashes = [key for key in (step.before, step.after) if key is not None]
+    if not hashes or not all(_HASH.fullmatch(key) for key in hashes):
+        return False
+    if not _TEMP.fullmatch(step.temp):
+        return False
+    try:
+        return step.path == INDEX or in_catalogue(check_name(step.path))
+    except NameRefusedError:
+        return False
+
+
+def _is_ours(step: Step, body: bytes, temp: Look | None) -> bool:
+    return temp is None or temp.hash in (step.before, step.after) or is_torn(temp, body)
+
+
+def _disposable(journal: Journal, name: str, look: Look) -> bool:
+    match = _TEMP.fullmatch(name)
+    if match is None or not look.hash:
+        return False
+    if journal.blob(look.hash) is not None:
+        return True
+    return any(is_torn(look, body) for body in _bodies_of(journal, int(match[1]), int(match[2])))
+
+
+def _bodies_of(journal: Journal, number: int, position: int) -> Iterator[bytes]:
+    record = journal.load(number)
+    for step in record.steps[position : position + 1] if record else ():
+        body = journal.blob(step.after) if step.after else None
+        if body is not None:
+            yield body
+
+
+def _sentence(record: Record, left: list[str]) -> str:
+    words = f"change {record.id} in {record.directory} was completed after an interruption"
+    if not left:
+        return words
+    return f"{words}; left as they are, since something else changed them: {', '.join(left)}"
+
+
+def _hash(look: Look | None) -> str | None:
+    return None if look is None else look.hash

@@ -1,0 +1,106 @@
+"""A memory directory as a plan sees it: live, and fixed as soon as it was looked at.
+
+Whatever the plan read once stays as it was read. The change set is then based on exactly these
+bytes, so a file that somebody saves after the plan has read it is noticed when it is exchanged.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from memd.core import limits
+from memd.core.text import sha256
+from memd.core.values import Header, MemoryFile
+from memd.store import catalogue, document
+from memd.store.names import INDEX, check_name
+from memd.store.paths import Directory
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One file: its bytes, their SHA-256, its fingerprint, mtime in nanoseconds and mode."""
+
+    content: bytes
+    hash: str
+    fingerprint: tuple[int, int, int]
+    mtime_ns: int
+    mode: int
+
+
+class LiveTree:
+    """The Tree of ``core/values.py`` over an open directory. Blocks.
+
+    Reading raises PathRefusedError, FileTooLargeError and FileUnreadableError.
+    """
+
+    def __init__(self, directory: Directory, known: Mapping[str, Header]) -> None:
+        self._directory = directory
+        self._known = known
+        self._headers: tuple[Header, ...] | None = None
+        self._found: dict[str, Found | None] = {}
+        self._files: frozenset[str] | None = None
+        self._unclear = False
+
+    def headers(self) -> tuple[Header, ...]:
+        """All memories, newest first."""
+        if self._headers is None:
+            self._headers = catalogue.scan(self._directory, self._known)[0]
+        return self._headers
+
+    def read(self, path: str) -> MemoryFile | None:
+        """One memory, or ``None``. Raises NameRefusedError for a name that no memory here has."""
+        if not any(header.path == path for header in self._headers or ()):
+            check_name(path, index=True)
+        found = self.look(path)
+        return None if found is None else memory_file(path, found)
+
+    def index(self) -> bytes | None:
+        """Return the raw index, or ``None`` when there is none."""
+        found = self.look(INDEX)
+        return None if found is None else found.content
+
+    def look(self, path: str) -> Found | None:
+        """Return a file as it was when this tree first saw it."""
+        if path not in self._found:
+            self._found[path] = read_file(self._directory, path)
+        return self._found[path]
+
+    def files(self) -> frozenset[str]:
+        """Return the paths of all memories."""
+        if self._files is None:
+            problems: list[str] = []
+            self._files = frozenset(path for path, _ in self._directory.walk(problems))
+            self._unclear = bool(problems)
+        return self._files
+
+    def uncertain(self, path: str) -> bool:
+        """Say whether a file that ``files`` does not name may be there all the same.
+
+        So it is where a folder could not be looked into: the index keeps what points there.
+        """
+        return path not in self.files() and self._unclear and "/" in path
+
+
+def read_file(directory: Directory, path: str) -> Found | None:
+    """Return a file of a memory directory as it is now, or ``None``."""
+    answer = directory.read(path, limits.READ_BYTES)
+    if answer is None:
+        return None
+    content, facts = answer
+    fingerprint = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
+    return Found(content, sha256(content), fingerprint, facts.st_mtime_ns, facts.st_mode & 0o777)
+
+
+def memory_file(path: str, found: Found) -> MemoryFile:
+    """Return a file's bytes as a memory, parsed leniently."""
+    parsed = document.parse(found.content, path)
+    header = Header(
+        path,
+        parsed.name,
+        parsed.description,
+        parsed.type,
+        found.mtime_ns,
+        len(found.content),
+        parsed.damaged,
+        found.fingerprint,
+    )
+    return MemoryFile(header, found.content, found.hash, parsed.body)

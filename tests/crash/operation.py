@@ -1,0 +1,83 @@
+"""One operation of the store, run as a process of its own so that it can be killed.
+
+Usage: ``operation.py <root> <operation> prepare|run|recover``. ``prepare`` makes the state that
+the operation starts from. Prints ``acknowledged`` when the store said that the change is done.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from memd.core.values import CursorMove, Draft, FileEdit, Pointer, Tree
+from tests.store.bench import Bench, open_bench, topic
+
+OLD_TIME = 1_600_000_000_000_000_000
+REQUEST = "request-1"
+LONG = "one line of a longer memory\n" * 60
+HAND = b"# Memories\n\nA line by hand.\n\n- [A](a.md) \xe2\x80\x94 about a\n"
+
+
+def prepare(bench: Bench) -> None:
+    """Make four memories, an index with hand-written lines, and one change to be undone."""
+    (bench.path / "MEMORY.md").write_bytes(HAND)
+    (bench.path / "a.md").write_bytes(topic("a", LONG))
+    bench.commit(
+        Draft(tuple(FileEdit(f"{name}.md", topic(name, LONG)) for name in ("b", "c", "sub/d")))
+    )
+    for name in ("a", "b", "c", "sub/d"):
+        os.utime(bench.path / f"{name}.md", ns=(OLD_TIME, OLD_TIME))
+    bench.commit(Draft((FileEdit("b.md", topic("b", "later")), FileEdit("c.md", None))))
+
+
+def write(bench: Bench) -> None:
+    """Write one memory."""
+    bench.commit(Draft((FileEdit("new.md", topic("new", LONG)),)), REQUEST)
+
+
+def extraction(bench: Bench) -> None:
+    """Add a topic in a new folder, update one, add an index line, move the cursor."""
+    draft = Draft(
+        (FileEdit("fresh/e.md", topic("e", LONG)), FileEdit("a.md", topic("a", "learned"))),
+        {"fresh/e.md": Pointer("E", "the hook")},
+        (CursorMove("session", "/t.jsonl", 4096, "uuid"),),
+    )
+    bench.commit(draft, REQUEST)
+
+
+def dream(bench: Bench) -> None:
+    """Merge a memory into another that keeps its time, and remove two."""
+
+    def plan(tree: Tree) -> Draft:
+        target = tree.read("a.md")
+        assert target is not None
+        merged = FileEdit("a.md", target.content + b"merged\n", target.hash, target.header.mtime_ns)
+        return Draft((merged, FileEdit("b.md", None), FileEdit("sub/d.md", None)))
+
+    bench.commit(plan, REQUEST)
+
+
+def undo(bench: Bench) -> None:
+    """Undo the second change: one file gets its text and time back, one comes back."""
+    bench.undo("c2", REQUEST)
+
+
+OPERATIONS = {"write": write, "extraction": extraction, "dream": dream, "undo": undo}
+
+
+def main() -> None:
+    """Do what the arguments say."""
+    root, name, step = sys.argv[1:]
+    with open_bench(Path(root)) as bench:
+        if step == "prepare":
+            prepare(bench)
+        elif step == "recover":
+            bench.changes.recover(1.0)
+        else:
+            OPERATIONS[name](bench)
+        os.write(1, b"acknowledged\n")
+
+
+if __name__ == "__main__":
+    main()
