@@ -55,15 +55,12 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What a runner gets: the job's id, what was asked, and how to tell where it is.
+    """What a runner gets: the job, what was asked, and how to tell where it is.
 
     ``progress(phase, **facts)`` publishes at once and never fails; call it on the loop.
     """
 
-    job: str
-    kind: str
-    directory: str
-    session: str
+    job: Job
     request: dict[str, Any]
     progress: Callable[..., None]
 
@@ -292,7 +289,7 @@ class Jobs:
             params = {"job": row.id, "kind": row.kind, "phase": phase, **facts}
             self._events.publish(Event(JOB_PROGRESS, row.directory, params))
 
-        return Running(row.id, row.kind, row.directory, row.session, row.request, progress)
+        return Running(row, row.request, progress)
 
     def _live(self, job: Job) -> Job:
         """Return a job with the phase that its runner last told."""

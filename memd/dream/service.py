@@ -1,0 +1,358 @@
+"""Dreams: consolidation under the lock, judged at the door, one change set.
+
+Rules of this file
+- The lock's earlier time is in the state file before the lock is touched; the row goes only after
+  the lock file is settled. ``recover`` settles what a crash left, before any dream begins.
+- The pass runs inside the store's commit, on the live tree, so what somebody changed meanwhile is
+  seen as it is. Cancelled or late, a dream commits nothing once its pass has ended; a commit that
+  has begun is never cut in half: it ends, and then the lock is kept.
+- Settling the lock is shielded from cancellation, and bounded.
+- What the judge does not let through is kept as a proposal; nothing of it is done, and the dream
+  counts as done: tomorrow's proposal would be the same.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anyio
+from anyio import to_thread
+
+from memd.core import dates, limits
+from memd.core.clock import Clock
+from memd.core.errors import MemdError
+from memd.core.settings import Settings
+from memd.core.values import Actor, Draft, JobEnd, Project, Provenance, Tree
+from memd.dream import gates
+from memd.dream.consolidate import consolidate
+from memd.dream.judge import Merge, Removal, Verdict, Wanted, judge
+from memd.state.dreams import DreamTable, LockRow
+from memd.store import locks
+from memd.store.drafts import StoreDraft
+from memd.store.locks import Held, LockUnusableError
+from memd.store.names import INDEX
+from memd.store.project import slug
+from memd.store.service import Store
+
+_CLEANUP_SECONDS = 5.0  # two renames and one durable transaction, on a slow disk
+_MINUTE = 60.0
+_SUFFIX = ".jsonl"
+
+Work = Callable[[Tree], Wanted]  # a pass: what it would change
+
+
+class DreamTimeoutError(MemdError):
+    """The dream took longer than the settings allow."""
+
+    code = 1004
+    kind = "dream_timeout"
+    hint = "raise dream.max_minutes in the settings"
+
+    def __init__(self, minutes: float) -> None:
+        super().__init__(f"the dream took longer than {minutes:g} minutes", minutes=minutes)
+
+
+class DreamEndedError(MemdError):
+    """The dream was cancelled before it could commit."""
+
+    code = -32800
+    kind = "cancelled"
+
+    def __init__(self) -> None:
+        super().__init__("the dream was cancelled; nothing was written")
+
+
+class LockLostError(MemdError):
+    """Another program took the consolidation lock while memd held it."""
+
+    code = 1004
+    kind = "lock_lost"
+    retryable = True
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(
+            f"another program began to consolidate {directory}; nothing was written",
+            directory=directory,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a dream did. ``gate`` names the gate that closed before it began, "" when it ran.
+
+    ``proposal`` is the id of what the judge kept back, with its ``problems``.
+    """
+
+    gate: str = ""
+    merged: tuple[Merge, ...] = ()
+    removed: tuple[Removal, ...] = ()
+    changed: tuple[str, ...] = ()
+    change: str | None = None
+    proposal: str | None = None
+    problems: tuple[str, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        """Return the report as JSON members; memories that went into one stand together."""
+        if self.gate:
+            return {"status": "skipped", "gate": self.gate}
+        into: dict[str, list[str]] = {}
+        for merge in self.merged:
+            into.setdefault(merge.into, []).append(merge.source)
+        facts: dict[str, Any] = {
+            "merged": [{"into": path, "from": sources} for path, sources in into.items()],
+            "removed": [{"path": gone.path, "reason": gone.reason} for gone in self.removed],
+            "changed": list(self.changed),
+            "change": self.change,
+            "proposal": self.proposal,
+        }
+        return facts | ({"reason": "; ".join(self.problems)} if self.problems else {})
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """The transcripts of a project as they were at ``at`` on the monotonic clock."""
+
+    at: float
+    sessions: dict[str, float]
+
+
+@dataclass(slots=True)
+class _Dream:
+    """One dream at work. ``over``: it may not commit any more; ``late``: for it took too long."""
+
+    held: Held
+    job: str
+    by: Provenance
+    over: bool = False
+    late: bool = False
+    report: Report | None = None
+
+
+class Dreams:
+    """Consolidation of memory directories. ``work`` is the pass, ``is_alive`` tells of a PID."""
+
+    def __init__(
+        self,
+        store: Store,
+        table: DreamTable,
+        clock: Clock,
+        *,
+        work: Work | None = None,
+        is_alive: locks.Alive = locks.alive,
+    ) -> None:
+        self._store = store
+        self._table = table
+        self._clock = clock
+        self._work = work or _deterministic
+        self._is_alive = is_alive
+        self._scans: dict[str, _Scan] = {}
+
+    async def recover(self) -> tuple[str, ...]:
+        """Put back what dreams left that a crash ended; call it before any dream.
+
+        Returns sentences about it. Raises StateUnusableError.
+        """
+        return await to_thread.run_sync(self._recover)
+
+    async def gate(self, project: Project, settings: Settings, *, force: bool, session: str) -> str:
+        """Return the first gate that is closed, "" when a dream may begin (spec 5.1).
+
+        ``session`` is the session that asks. With ``force`` a lock that cannot be used is told:
+        LockUnusableError; otherwise it is a closed gate.
+        """
+        closed = gates.switches(project, settings)
+        if closed:
+            return closed
+        directory = project.memory_dir
+        if not force:
+            since = await to_thread.run_sync(locks.consolidated_at, directory)
+            since = gates.believed(since, self._clock.now())
+            closed = gates.time(since, self._clock.now(), settings)
+            if not closed:
+                scanned = await self._scan(project)
+                closed = gates.sessions(scanned, since, settings, without=session)
+            if closed:
+                return closed
+        try:
+            now = self._clock.now()
+            busy = await to_thread.run_sync(locks.busy, directory, now, self._is_alive)
+        except LockUnusableError:
+            if force:
+                raise
+            busy = True
+        return gates.LOCK if busy else ""
+
+    async def run(
+        self,
+        project: Project,
+        settings: Settings,
+        *,
+        job: str,
+        client: str = "",
+        session: str = "",
+        progress: Callable[..., None] = lambda _phase, **_facts: None,
+    ) -> Report:
+        """Consolidate the memories of a project as the job says; the report tells what was done.
+
+        Raises LockUnusableError, LockLostError, DreamTimeoutError, and what ``Store.commit``
+        raises. A failure or a cancellation leaves memories and the lock's time as they were.
+        """
+        closed = gates.switches(project, settings)
+        if closed:
+            return Report(gate=closed)
+        directory = project.memory_dir
+        progress("starting")
+        await self._store.ensure(directory)
+        held = await to_thread.run_sync(self._take, directory)
+        if held is None:
+            return Report(gate=gates.LOCK)
+        dream = _Dream(held, job, Provenance(Actor.DREAM, client, session, reason="consolidation"))
+        try:
+            report = await self._within(settings.dream.max_minutes, dream)
+        finally:
+            await self._settle(held, held.keep if dream.report else held.give_back)
+        if report.change is not None:
+            progress("updating", files=list(report.changed), change=report.change)
+        return report
+
+    async def _within(self, minutes: float, dream: _Dream) -> Report:
+        """Dream, but no longer than this."""
+
+        async def watch() -> None:
+            try:
+                await self._clock.sleep(minutes * _MINUTE)
+                dream.late = True
+            finally:
+                dream.over = True
+            group.cancel_scope.cancel()
+
+        failure: MemdError | None = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch)
+            try:
+                dream.report = await self._dream(dream)
+            except MemdError as error:  # out of the group as it is, not within an exception group
+                failure = error
+            group.cancel_scope.cancel()
+        if dream.report is None:
+            raise DreamTimeoutError(minutes) if dream.late else failure or DreamEndedError()
+        return dream.report
+
+    async def _dream(self, dream: _Dream) -> Report:
+        directory = dream.held.directory
+        verdicts: list[tuple[Wanted, Verdict]] = []
+
+        def plan(tree: Tree) -> Draft:
+            wanted = self._work(tree)
+            verdict = _judged(tree, wanted)
+            verdicts.append((wanted, verdict))
+            if dream.over:
+                raise DreamEndedError
+            if not dream.held.ours():
+                raise LockLostError(directory)
+            if verdict.problems:
+                return Draft()
+            end = JobEnd(dream.job, "completed", json.dumps(_report(verdict).facts()))
+            return StoreDraft(wanted.edits, effects=(end,), mend_index=True)
+
+        outcome = await self._store.commit(directory, plan, dream.by)
+        wanted, verdict = verdicts[-1]
+        if not verdict.problems:
+            return replace(_report(verdict), change=outcome.change)
+        with anyio.CancelScope(shield=True):  # one row; then the dream has its end
+            kept = await to_thread.run_sync(self._propose, dream, wanted, verdict)
+        return Report(proposal=kept, problems=verdict.problems)
+
+    async def _settle(self, held: Held, end: Callable[[], None]) -> None:
+        """Settle the lock file and then its row, whatever is cancelled meanwhile."""
+
+        def settle() -> None:
+            end()
+            self._table.forget(held.directory)
+
+        with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
+            await to_thread.run_sync(settle, abandon_on_cancel=True)
+
+    async def _scan(self, project: Project) -> dict[str, float]:
+        """Look at the transcripts of a project, at most every ten minutes."""
+        now = self._clock.monotonic()
+        known = self._scans.get(project.memory_dir)
+        if known is None or now - known.at >= limits.DREAM_SCAN_SECONDS:
+            found = await to_thread.run_sync(_transcripts, project)
+            known = self._scans[project.memory_dir] = _Scan(now, found)
+        return known.sessions
+
+    def _take(self, directory: str) -> Held | None:
+        touched = False
+
+        def remember(pid: int, taken_ns: int, prior_ns: int | None) -> None:
+            nonlocal touched
+            self._table.remember(LockRow(directory, pid, taken_ns, prior_ns))
+            touched = True
+
+        held = None
+        try:
+            held = locks.take(directory, self._clock.now(), remember, self._is_alive)
+        finally:
+            if held is None and touched:
+                self._table.forget(directory)
+        return held
+
+    def _recover(self) -> tuple[str, ...]:
+        sentences = []
+        for row in self._table.locks():
+            try:
+                if locks.restore(row.directory, row.pid, row.taken_ns, row.prior_ns):
+                    sentences.append(f"a dream in {row.directory} had ended with memd; it may run")
+            except LockUnusableError as error:
+                sentences.append(error.sentence)
+            self._table.forget(row.directory)
+        return tuple(sentences)
+
+    def _propose(self, dream: _Dream, wanted: Wanted, verdict: Verdict) -> str:
+        edits = [
+            {
+                "path": edit.path,
+                "content": None if edit.content is None else edit.content.decode(errors="replace"),
+                "base": edit.base,
+            }
+            for edit in wanted.edits
+        ]
+        content = _report(verdict).facts() | {"edits": edits, "problems": list(verdict.problems)}
+        now = self._clock.now()
+        return self._table.propose(dream.held.directory, dream.job, now, content)
+
+
+def _deterministic(tree: Tree) -> Wanted:
+    return consolidate(tree, dates.resolve)
+
+
+def _judged(tree: Tree, wanted: Wanted) -> Verdict:
+    named = {edit.path for edit in wanted.edits} | {merge.into for merge in wanted.merges}
+    files = [tree.read(path) for path in sorted(named - {INDEX})]
+    before = {file.header.path: file.content for file in files if file is not None}
+    return judge(before, len(tree.headers()), wanted)
+
+
+def _report(verdict: Verdict) -> Report:
+    return Report(merged=verdict.merged, removed=verdict.removed, changed=verdict.changed)
+
+
+def _transcripts(project: Project) -> dict[str, float]:
+    """Return the sessions of a project with when their transcripts last changed."""
+
+    def scans() -> Iterator[tuple[str, float]]:
+        # Transcripts are kept by working directory, so a project has several folders.
+        for name in {slug(project.root), slug(project.cwd)}:
+            try:
+                with os.scandir(f"{project.transcripts}/{name}") as entries:
+                    for entry in entries:
+                        if entry.name.endswith(_SUFFIX):
+                            changed = entry.stat(follow_symlinks=False).st_mtime
+                            yield entry.name.removesuffix(_SUFFIX), changed
+            except OSError:
+                continue  # no transcripts there, or one that went away while we looked
+
+    return gates.newest(scans())

@@ -1,0 +1,284 @@
+"""The deterministic pass."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.core import dates, limits
+from memd.core.text import sha256
+from memd.core.values import Header, MemoryFile, MemoryType
+from memd.dream.consolidate import absolute, consolidate
+from memd.dream.judge import Merge, Wanted, judge
+from memd.store import document, index
+from memd.store.names import NameRefusedError
+
+MONDAY = 1_772_450_000.0  # 2026-03-02, a Monday
+NS = 1_000_000_000
+FACT = (
+    "Deploys go out on Tuesday after the weekly review, and the on-call engineer of that week "
+    "watches the dashboards for an hour before anybody else merges to the main branch again, "
+    "and writes down whatever looked odd, so that the next one knows."
+)
+
+
+class _Tree:
+    """A memory directory as a mapping of paths to bytes and mtimes."""
+
+    def __init__(
+        self, files: Mapping[str, bytes], times: Mapping[str, float] | None = None
+    ) -> None:
+        self.files = dict(files)
+        self.times = {path: (times or {}).get(path, MONDAY) for path in files}
+
+    def headers(self) -> tuple[Header, ...]:
+        return tuple(self._file(path).header for path in self.files if path != "MEMORY.md")
+
+    def read(self, path: str) -> MemoryFile | None:
+        if path.startswith("unreadable"):
+            raise NameRefusedError(path, "for the test")
+        return None if path.startswith("vanished") else self._file(path)
+
+    def index(self) -> bytes | None:
+        return self.files.get("MEMORY.md")
+
+    def after(self, wanted: Wanted) -> "_Tree":
+        files, times = dict(self.files), dict(self.times)
+        for edit in wanted.edits:
+            assert edit.base == sha256(files[edit.path])
+            if edit.content is None:
+                del files[edit.path], times[edit.path]
+            else:
+                files[edit.path] = edit.content
+                times[edit.path] = (edit.mtime_ns or 0) / NS
+        return _Tree(files, times)
+
+    def _file(self, path: str) -> MemoryFile:
+        content = self.files[path]
+        parsed = document.parse(content, path)
+        mtime_ns = int(self.times[path]) * NS
+        header = Header(
+            path,
+            parsed.name,
+            parsed.description,
+            parsed.type,
+            mtime_ns,
+            len(content),
+            parsed.damaged,
+            (1, mtime_ns, len(content)),
+        )
+        return MemoryFile(header, content, sha256(content), parsed.body)
+
+
+def _file(
+    body: str,
+    kind: MemoryType = MemoryType.REFERENCE,
+    description: str = "How deploys go out",
+    modified: str = "",
+) -> bytes:
+    return document.new("a-name", description, kind, body, session="", modified=modified)
+
+
+def _pass(tree: _Tree) -> Wanted:
+    wanted = consolidate(tree, dates.resolve)
+    again = consolidate(tree.after(wanted), dates.resolve)
+    assert again == Wanted()  # a second pass changes nothing
+    before = {path: content for path, content in tree.files.items() if path != "MEMORY.md"}
+    assert judge(before, len(before), wanted).problems == ()
+    return wanted
+
+
+def test_equal_memories_become_one() -> None:
+    """Of memories that say the same one stays as it is, as new as the newest of them."""
+    tree = _Tree(
+        {"b.md": _file(FACT), "a.md": _file(FACT), "c.md": _file(FACT.upper())},
+        {"a.md": MONDAY, "b.md": MONDAY + 50, "c.md": MONDAY + 9},
+    )
+    wanted = _pass(tree)
+    assert set(wanted.merges) == {Merge("a.md", "b.md"), Merge("a.md", "c.md")}
+    assert {edit.path for edit in wanted.edits} == {"b.md", "c.md"}
+    assert all(edit.content is None for edit in wanted.edits)
+
+
+def test_near_duplicates_keep_every_sentence() -> None:
+    """The richer of two near-duplicates stays and gets the sentences that only the other had."""
+    rich = f"{FACT}\n\n**Why:** a bad release once took the shop down for a day."
+    poor = f"{FACT.replace('an hour', 'one hour')} Ana knows more."
+    tree = _Tree({"poor.md": _file(poor), "rich.md": _file(rich)}, {"poor.md": MONDAY + 9})
+    wanted = _pass(tree)
+    assert wanted.merges == (Merge("rich.md", "poor.md"),)
+    (edit,) = [edit for edit in wanted.edits if edit.content is not None]
+    assert edit.path == "rich.md"
+    assert edit.mtime_ns == int(MONDAY + 9) * NS
+    assert edit.content is not None
+    assert edit.content == tree.files["rich.md"] + f"\n{poor}\n".encode()
+
+
+def test_a_description_is_a_sentence_too() -> None:
+    """What only the description of the merged memory said is kept."""
+    tree = _Tree({"a.md": _file(FACT), "b.md": _file(FACT, description="Ask Ana about exceptions")})
+    (edit, _) = _pass(tree).edits
+    assert edit.content == tree.files["a.md"] + b"\nAsk Ana about exceptions\n"
+
+
+def test_line_ends_and_heads_stay() -> None:
+    """What is appended has the line ends of the file, and the head stays byte for byte."""
+    head = b"---\r\nname: x\r\ntype: reference\r\ndescription: Deploys go out\r\nodd:  1\r\n---\r\n"
+    tree = _Tree(
+        {
+            "a.md": head + f"\r\n{FACT}\r\nWhole and longer than the other one is.\r\n".encode(),
+            "b.md": _file(f"{FACT}\nWhole and longer than the other one is.\n- x\n- y"),
+            "c.md": head + f"\r\n{FACT}\r\nWhole and longer than the other one is.\r\n".encode(),
+        }
+    )
+    tree.files["a.md"] += b"\r\n- one\r\n- two\r\n- three\r\n"
+    wanted = _pass(tree)
+    assert {merge.into for merge in wanted.merges} == {"a.md"}
+    (edit,) = [edit for edit in wanted.edits if edit.content is not None]
+    assert edit.content == tree.files["a.md"] + b"\r\n- x\r\n\r\n- y\r\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (_file(FACT), _file(FACT, MemoryType.USER)),
+        (_file(FACT), _file(FACT.replace("Tuesday", "Thursday"))),
+        (_file(FACT), _file(FACT.replace("go out", "never go out"))),
+        (_file(FACT), _file("Something else that nobody said before about anything at all.")),
+        (_file("See above."), _file("See above.", description="Quite another thing")),
+        (_file("", description="Ana leads the team"), _file("", description="Bob leads the team")),
+        (_file("!"), _file("!", description="?")),
+        (_file(FACT), FACT.encode()),
+        (_file(FACT), _file(FACT).replace(b"reference", b"opinion")),
+        (_file(FACT), _file(FACT) + b"\xff"),
+        (_file(FACT), _file(FACT).replace(b"a-name", b"a\xffname")),
+        (_file(FACT), _file(f"{FACT}\n\npassword = hunter2secretvalue99")),
+        (_file(FACT), b"---\nname: x\ntype: reference\n\n" + FACT.encode()),
+        (_file(f"{FACT}\n{'x ' * 20_000}"), _file(f"{FACT}\n{'x ' * 20_000}")),
+        (_file(f"{FACT}\n```\nopen code that is long"), _file(f"{FACT}\nA new sentence.")),
+    ],
+)
+def test_what_must_not_be_merged_stays(first: bytes, second: bytes) -> None:
+    """Other types, contradictions, damaged, secret, huge and open-ended files stay untouched."""
+    tree = _Tree({"a.md": first, "b.md": second})
+    assert _pass(tree) == Wanted()
+
+
+@pytest.mark.parametrize("path", ["team/a.md", "ünï.md", "unreadable.md", "vanished.md"])
+def test_files_that_are_not_ours_to_change_stay(path: str) -> None:
+    """A team's memory, a name that memd never writes and an unreadable file are left alone."""
+    tree = _Tree({path: _file(FACT), "b.md": _file(FACT)})
+    assert consolidate(tree, dates.resolve) == Wanted()
+
+
+def test_equal_descriptions_alone_are_duplicates() -> None:
+    """Two memories without a body are the same when their descriptions are."""
+    tree = _Tree(
+        {"a.md": _file("", description="Ana leads"), "b.md": _file("", description="ana leads.")}
+    )
+    assert _pass(tree).merges == (Merge("a.md", "b.md"),)
+
+
+def test_dates_become_absolute() -> None:
+    """A project memory's relative dates get the date they meant when it was written."""
+    project = _file(
+        "Freeze starts Thursday.\n\n```\nsay Thursday\n```\n\nThursday it is.",
+        MemoryType.PROJECT,
+        "Freeze from Thursday",
+        "2026-03-02T10:00:00.000Z",
+    )
+    other = _file("Freeze starts Thursday.")
+    content = (
+        b"# Index\n- [Freeze](a.md) \xe2\x80\x94 from Thursday\n- [O](b.md) \xe2\x80\x94 Thursday\n"
+    )
+    tree = _Tree({"a.md": project, "b.md": other, "MEMORY.md": content}, {"a.md": MONDAY + 9e6})
+    wanted = _pass(tree)
+    assert [edit.path for edit in wanted.edits] == ["a.md", "MEMORY.md"]
+    memory = document.parse(wanted.edits[0].content or b"", "a.md")
+    assert memory.description == "Freeze from Thursday (2026-03-05)"
+    assert memory.body == (
+        "Freeze starts Thursday (2026-03-05).\n\n```\nsay Thursday\n```\n\n"
+        "Thursday (2026-03-05) it is.\n"
+    )
+    assert wanted.edits[0].mtime_ns == int(MONDAY + 9e6) * NS
+    hooks = {entry.path: entry.hook for entry in index.entries(wanted.edits[1].content or b"")}
+    assert hooks == {"a.md": "from Thursday (2026-03-05)", "b.md": "Thursday"}
+
+
+@pytest.mark.parametrize("stamp", ["", "some day", "2026-03-02", "2026-03-02T10:00:00"])
+def test_the_time_of_a_memory_without_a_full_stamp(stamp: str) -> None:
+    """Without a stamp that can be read a memory is as old as its file; one without zone is UTC."""
+    body = _file("Done tomorrow.", MemoryType.PROJECT, modified=stamp)
+    (edit,) = _pass(_Tree({"a.md": body})).edits
+    assert b"Done tomorrow (2026-03-03)." in (edit.content or b"")
+
+
+def test_a_head_that_cannot_be_edited_keeps_its_words() -> None:
+    """Where the description cannot be changed in place the body still gets its dates."""
+    content = b"---\n{name: x, description: by Thursday, type: project}\n---\n\nBy Thursday.\n"
+    tree = _Tree({"a.md": content}, {"a.md": MONDAY})
+    wanted = consolidate(tree, dates.resolve)
+    assert [edit.content for edit in wanted.edits] == [
+        content.replace(b"By Thursday.", b"By Thursday (2026-03-05).")
+    ]
+    assert _pass(_Tree({"a.md": content.replace(b"By Thursday.", b"Done.")})) == Wanted()
+
+
+def test_dates_that_would_not_be_stable_stay() -> None:
+    """A text that a second look would change again is left as it was."""
+    assert absolute("a b", 0.0, lambda text, _: text + "!") == "a b"
+    assert absolute("a ~~~\n~~~\na\n```\n~~~\na", 0.0, lambda text, _: text.replace("a", "b")) == (
+        "b ~~~\n~~~\na\n```\n~~~\nb"
+    )
+
+
+def test_a_chain_of_merges_ends_in_what_stays() -> None:
+    """Where three become one step by step, each is told to be in the one that is still there."""
+    second = FACT.replace("an hour", "one hour")
+    tree = _Tree(
+        {
+            "c.md": _file(f"{FACT} Ana knows."),
+            "b.md": _file(f"{second} Ana knows. Bob too."),
+            "a.md": _file(f"{second} Ana knows. Bob too. So does Cy, and often."),
+        }
+    )
+    wanted = _pass(tree)
+    assert {merge.into for merge in wanted.merges} == {"a.md"}
+    assert len(wanted.merges) == 2
+
+
+def test_a_change_set_has_its_bounds() -> None:
+    """No pass wants more files than one change set may have, and the next one goes on."""
+    dated = {
+        f"p{n}.md": _file(f"Number {n} is due tomorrow.", MemoryType.PROJECT) for n in range(20)
+    }
+    tree = _Tree(dated | {f"m{n}.md": _file(FACT) for n in range(300)})
+    wanted = consolidate(tree, dates.resolve)
+    assert len(wanted.edits) <= limits.CHANGE_FILES
+    assert len(wanted.merges) > 200
+    rest = consolidate(tree.after(wanted), dates.resolve)
+    assert len(wanted.merges) + len(rest.merges) == 299
+    many = {
+        f"p{n}.md": _file(f"Number {n} is due tomorrow.", MemoryType.PROJECT) for n in range(600)
+    }
+    assert len(consolidate(_Tree(many), dates.resolve).edits) == limits.CHANGE_FILES - 1
+
+
+_SENTENCES = st.sampled_from(
+    [FACT, FACT.replace("an hour", "one hour"), "Ana knows.", "Bob leads.", "- item", "Due Friday."]
+)
+_BODIES = st.lists(_SENTENCES, max_size=4).map("\n\n".join)
+_FILES = st.builds(
+    _file,
+    _BODIES,
+    st.sampled_from([MemoryType.PROJECT, MemoryType.USER]),
+    st.sampled_from(["How deploys go out", "Who knows what by Friday"]),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(_FILES, max_size=6))
+def test_a_pass_is_safe_and_needed_once(files: list[bytes]) -> None:
+    """Whatever the memories, the judge agrees and a second pass finds nothing to do."""
+    _pass(_Tree({f"m{number}.md": content for number, content in enumerate(files)}))

@@ -1,0 +1,145 @@
+"""When two texts say the same."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.dream.similarity import Text, alike, contradict, covered, key, missing, words
+
+LONG = (
+    "Deploys go out on Tuesday after the weekly review, and the on-call engineer of that week "
+    "watches the dashboards for an hour before anybody else merges to the main branch again, "
+    "and writes down whatever looked odd."
+)
+
+
+def _alike(first: str, second: str) -> bool:
+    one, two = Text(first), Text(second)
+    return alike(one, two, len(one.shingles & two.shingles))
+
+
+def test_words_are_folded_and_characters_count() -> None:
+    """Case and width are folded, inner marks stay, and a CJK character is a word."""
+    assert words("Don’t use V1.2 of ＡＢＣ-x!") == ("don't", "use", "v1.2", "of", "abc-x")
+    assert words("用Postgres测试") == ("用", "postgres", "测", "试")
+    assert words("?! —") == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("Use **tabs**.", "use  tabs", True),
+        ("Run `make test`", "Run make test.", True),
+        ("使用制表符。", "使用制表符", True),
+        ("We use C++", "We use C#", False),
+        ("Never use tabs", "use tabs", False),
+        ("```\nX = 1\n```", "```\nx = 1\n```", False),
+    ],
+)
+def test_sentences_are_the_same_when_only_their_dress_differs(
+    first: str, second: str, *, same: bool
+) -> None:
+    """Case, spaces, emphasis and the full stop do not count in prose; symbols and code do."""
+    assert (key(first) == key(second)) is same
+
+
+def test_alike_is_nearly_the_same_or_within() -> None:
+    """Texts that share most runs of words are alike, and so is a text that lies in another."""
+    assert _alike(LONG, LONG)
+    assert _alike(LONG, LONG.replace("anybody", "anyone"))
+    assert _alike(LONG, f"{LONG} {'Something else entirely stands behind it. ' * 9}")
+    assert not _alike(LONG, "Something else entirely stands here.")
+    assert not _alike("use tabs here", f"{LONG} use tabs here")
+    assert not _alike("", "")
+    assert _alike("部署在周二评审之后进行每周一次", "部署在周二评审之后进行每周一次。")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "apart"),
+    [
+        ("The port is 5432 on staging.", "The port is 5433 on staging.", True),
+        ("We test with Postgres on staging.", "We test with MySQL on staging.", True),
+        ("We release on Friday each week.", "We release on Monday each week.", True),
+        ("Use `tabs` in this repo.", "Use `spaces` in this repo.", True),
+        ("Mock the database in tests.", "Never mock the database in tests.", True),
+        ("测试不要连接数据库。", "测试要连接数据库。", True),
+        ("The port is 5432 on staging.", "The port is 5432 on staging since May.", False),
+        ("Coffee is at nine.", "The port is 5432 on staging.", False),
+        ("He likes long reviews.", "He loves long reviews.", False),
+        ("# Do\n\n- mock it", "# Avoid\n\n- mock it", True),
+        ("Do:\n- mock it", "- mock it", True),
+        ("Same.", "Same.", False),
+    ],
+)
+def test_a_contradiction_is_no_duplicate(first: str, second: str, *, apart: bool) -> None:
+    """Sentences that differ by a number, a name, a day, a "not" or a heading keep texts apart."""
+    assert contradict(Text(first), Text(second)) is apart
+    assert contradict(Text(second), Text(first)) is apart
+
+
+def test_what_is_missing_keeps_its_place_and_shape() -> None:
+    """Whole units come as they are; of a unit known in part the new sentences and its lead."""
+    text = Text(
+        "A known one. A new one.\n\n"
+        "- **Note:** Known here. New\n  over two lines.\n"
+        "- all new\n"
+        "1. known here\n\n"
+        "| a | row |\n> quoted\n"
+        "```sh\nmake  all\n\nmake test\n```\n"
+        "**Why:** it broke.\n"
+    )
+    known = {key("A known one"), key("Known here"), key("all known")}
+    assert missing(text, known) == (
+        "A new one.\n\n"
+        "- **Note:** New\n  over two lines.\n\n"
+        "- all new\n\n"
+        "| a | row |\n\n> quoted\n\n"
+        "```sh\nmake  all\n\nmake test\n```\n\n"
+        "**Why:** it broke."
+    )
+    assert missing(Text("- \n\n ... \n"), set()) == ""
+    assert missing(text, text.sentences) == ""
+
+
+def test_an_open_code_block_reaches_to_the_end() -> None:
+    """Code whose end is missing is one unit, whatever stands in it."""
+    text = Text("Before\n~~~\n- item\n```\n\nend")
+    assert [unit.raw for unit in text.units] == ["Before", "~~~\n- item\n```\n\nend"]
+
+
+def test_covered_means_every_word_is_there() -> None:
+    """A sentence need not be repeated where all of its words stand already."""
+    text = Text("The team lead is Ana; she reviews on Monday.")
+    assert covered("Ana reviews on Monday", text)
+    assert not covered("Ana reviews on Tuesday", text)
+
+
+_LINES = st.sampled_from(
+    [
+        "Use tabs.",
+        "Use spaces. Never mix.",
+        "- item one",
+        "- **Why:** because. It broke.",
+        "```",
+        "~~~",
+        "# Head",
+        "",
+        "用中文写。还有一句！",
+        "wrapped line",
+        "> quote",
+        "1. first",
+    ]
+)
+_TEXTS = st.lists(_LINES, max_size=8).map("\n".join)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_TEXTS, _TEXTS)
+def test_nothing_is_lost_by_appending_what_is_missing(first: str, second: str) -> None:
+    """A text with what it missed of another has every sentence of both, unless code is open."""
+    one, two = Text(first), Text(second)
+    joined = Text(f"{first}\n\n{missing(two, one.sentences)}")
+    open_code = sum(mark in first.split("\n") for mark in ("```", "~~~"))
+    if not open_code:
+        assert {*one.sentences, *two.sentences} <= joined.sentences.keys()
+        assert missing(two, joined.sentences) == ""
