@@ -1,0 +1,168 @@
+"""The headers of a directory, and the manifest."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from memd.core import limits
+from memd.core.text import sha256
+from memd.core.values import Header, MemoryType
+from memd.store import catalogue
+from memd.store.index import load
+from memd.store.paths import Directory
+
+NESTED = (
+    "---\nname: topic-{n}\ndescription: About topic {n}\nmetadata:\n  node_type: memory\n"
+    "  type: feedback\n  originSessionId: s\n  modified: 2026-11-20T23:18:09.458Z\n---\n"
+    "\nBody {n}.\n"
+)
+
+
+@pytest.fixture
+def claude(tmp_path: Path) -> Path:
+    """Make a memory directory as Claude Code, people and accidents leave it."""
+    root = tmp_path / "memory"
+    (root / "area" / "deep").mkdir(parents=True)
+    for n in range(250):
+        folder = ("", "area/", "area/deep/")[n % 3]
+        path = root / f"{folder}topic_{n}.md"
+        path.write_bytes(NESTED.format(n=n).encode())
+        os.utime(path, ns=(n * 10**9, n * 10**9))
+    flat = b"---\nname: flat\ndescription: a: b\ntype: user\n---\ntext"
+    odd = {
+        "crlf.md": NESTED.format(n="crlf").replace("\n", "\r\n").encode(),
+        "bom.md": b"\xef\xbb\xbf" + NESTED.format(n="bom").encode(),
+        "flat.md": flat,
+        "broken.md": b"---\nname: broken\n[[[\n---\ntext",
+        "unclosed.md": b"---\nname: unclosed\n" + b"x: y\n" * 60,
+        "bare.md": b"# Just Markdown\n",
+        "empty.md": b"",
+        "utf16.md": "---\nname: x\n---\n".encode("utf-16"),
+        "latin.md": b"---\nname: latin\ndescription: caf\xe9\n---\n\xff",
+        "line.md": b"x" * 40_000,
+        "big.md": flat + b"x" * (limits.READ_BYTES + 1),
+        "Über mich.md": flat,
+        "MEMORY.md": b"".join(b"- [T %d](topic_%d.md)\r\n" % (n, n) for n in range(299))
+        + b"x" * 40_000,
+        ".consolidate-lock": b"123",
+        "notes.txt": b"no memory",
+    }
+    for name, content in odd.items():
+        (root / name).write_bytes(content)
+        os.utime(root / name, ns=(10**15, 10**15))
+    return root
+
+
+def state(root: Path) -> dict[str, tuple[str, int]]:
+    """Return hash and mtime of every file."""
+    return {
+        str(path.relative_to(root)): (sha256(path.read_bytes()), path.stat().st_mtime_ns)
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_a_real_directory_is_listed_and_not_touched(claude: Path) -> None:
+    """Every memory has its header, newest first, and each byte and mtime is as before."""
+    before = state(claude)
+    with Directory(str(claude)) as directory:
+        headers, problems = catalogue.scan(directory, {})
+        read = directory.read("MEMORY.md", limits.READ_BYTES)
+    assert problems == ()
+    assert len(headers) == 262
+    found = {header.path: header for header in headers}
+    assert found["area/deep/topic_2.md"] == Header(
+        path="area/deep/topic_2.md",
+        name="topic-2",
+        description="About topic 2",
+        type=MemoryType.FEEDBACK,
+        mtime_ns=2 * 10**9,
+        size=len(NESTED.format(n=2)),
+        damaged=False,
+        fingerprint=(
+            (claude / "area/deep/topic_2.md").stat().st_ino,
+            2 * 10**9,
+            len(NESTED.format(n=2)),
+        ),
+    )
+    assert [found[f"{name}.md"].name for name in ("crlf", "bom", "flat", "bare", "utf16")] == [
+        "topic-crlf",
+        "topic-bom",
+        "flat",
+        "bare",
+        "utf16",
+    ]
+    assert found["flat.md"].description == "a: b"
+    assert found["big.md"].size > limits.READ_BYTES
+    assert found["big.md"].type is MemoryType.USER
+    assert sorted(h.path for h in headers if h.damaged) == ["broken.md", "unclosed.md"]
+    assert [h.mtime_ns for h in headers] == sorted((h.mtime_ns for h in headers), reverse=True)
+    assert [h.path for h in headers[:2]] == ["bare.md", "big.md"]
+    assert read is not None
+    assert (load(read[0]).lines, load(read[0]).cut) == (300, "lines")
+    assert len(catalogue.manifest(headers).splitlines()) == limits.MANIFEST_ENTRIES
+    assert state(claude) == before
+
+
+def test_an_unchanged_file_is_not_read_again(tmp_path: Path) -> None:
+    """A known header is reused while inode, mtime and size are the same."""
+    path = tmp_path / "a.md"
+    path.write_bytes(b"---\nname: one\n---\n")
+    with Directory(str(tmp_path)) as directory:
+        (first,), _ = catalogue.scan(directory, {})
+        (again,), _ = catalogue.scan(directory, {"a.md": first})
+        assert again is first
+        path.write_bytes(b"---\nname: three\n---\n")
+        (changed,), _ = catalogue.scan(directory, {"a.md": first})
+    assert changed.name == "three"
+
+
+def test_one_bad_file_spoils_nothing(tmp_path: Path) -> None:
+    """A file that cannot be opened when its turn comes is a sentence, the rest is listed."""
+
+    class Refusing(Directory):
+        def read_head(self, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:
+            if name == "bad.md":
+                return super().read_head("link.md", limit)
+            return None if name == "gone.md" else super().read_head(name, limit)
+
+    for name in ("bad.md", "gone.md", "good.md"):
+        (tmp_path / name).touch()
+    (tmp_path / "link.md").symlink_to("good.md")
+    with Refusing(str(tmp_path)) as directory:
+        headers, problems = catalogue.scan(directory, {})
+    assert [header.path for header in headers] == ["good.md"]
+    assert len(problems) == 1
+    assert "link" in problems[0]
+
+
+def known(path: str, description: str = "", mtime_ns: int = 0) -> Header:
+    """Return a header with these facts."""
+    return Header(path, "n", description, None, mtime_ns, 1, damaged=False, fingerprint=(1, 1, 1))
+
+
+def test_the_manifest_has_one_line_per_memory() -> None:
+    """Type, path, time in UTC and description, without the parts that are missing."""
+    typed = Header(
+        "sub/a.md", "n", "what it is", MemoryType.USER, 1_760_000_000_123_456_789, 1,
+        damaged=False, fingerprint=(1, 1, 1),
+    )  # fmt: skip
+    assert catalogue.manifest([typed, known("b.md"), known("c.md", "x" * 600)]) == (
+        "- [user] sub/a.md (2025-10-09T08:53:20.123Z): what it is\n"
+        "- b.md (1970-01-01T00:00:00.000Z)\n"
+        f"- c.md (1970-01-01T00:00:00.000Z): {'x' * 499}…"
+    )
+    assert catalogue.manifest([]) == ""
+
+
+def test_odd_files_keep_the_manifest_in_shape() -> None:
+    """A line end in a name, and a time that no calendar has, stay on one line each."""
+    lines = catalogue.manifest(
+        [
+            known("a\nb\u2028.md"),
+            known("far.md", mtime_ns=10**30),
+            known("old.md", mtime_ns=-(10**30)),
+        ]
+    ).splitlines()
+    assert [line.split(" (")[0] for line in lines] == ["- a b .md", "- far.md", "- old.md"]
