@@ -28,8 +28,8 @@ SERVE = (sys.executable, "-m", "memd", "serve")
 LAUNCHD_LABEL = "dev.memd.memd"
 _PAUSE_SECONDS = 0.01
 _SUPERVISOR_SECONDS = 5.0
-# Daemons outlive the clients that started them. A client that lives long collects the ended ones.
-_started: list["subprocess.Popen[bytes]"] = []
+# A daemon outlives the client that started it; a client that lives long collects the ended ones.
+_started: set[int] = set()
 _NOT_STARTED = "nothing listens there, and starting was not asked for"
 
 
@@ -105,6 +105,9 @@ class _Starter:
     ) -> None:
         if self._lock >= 0:
             os.close(self._lock)
+        if self._child is not None and self._child.poll() is None:
+            _started.add(self._child.pid)
+            self._child.returncode = 0  # Popen would warn at the end that it is still running
 
     def advance(self) -> str:
         """Take the next step towards a daemon; return in words why there will be none."""
@@ -144,7 +147,7 @@ class _Starter:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         log = os.open(self._places.log, flags, 0o600)
         try:
-            _started[:] = [child for child in _started if child.poll() is None]
+            _collect()
             self._child = subprocess.Popen(
                 self._command,
                 stdin=subprocess.DEVNULL,
@@ -159,7 +162,6 @@ class _Starter:
                     CONFIG: self._places.config,
                 },
             )
-            _started.append(self._child)
         finally:
             os.close(log)
 
@@ -185,6 +187,14 @@ def supervisor(environ: Mapping[str, str], home: str, platform: str) -> tuple[tu
         os.path.exists(f"{folder}/memd.socket") for folder in folders
     )
     return ((program or "", "--user", "start", "memd.socket"),) if found else ()
+
+
+def _collect() -> None:
+    for pid in tuple(_started):
+        with suppress(ChildProcessError):
+            if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                continue
+        _started.discard(pid)
 
 
 def _succeeds(command: Sequence[str], environ: Mapping[str, str]) -> bool:

@@ -8,6 +8,8 @@ the same key twice, since programs disagree about which value counts, and intege
 
 import json
 import re
+from array import array
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -16,7 +18,9 @@ from memd.core import limits
 from memd.core.errors import MemdError
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_BRACKETS = bytes.maketrans(b"[{]}", b"(())")
+_STEPS = bytes.maketrans(
+    b"[{]}", b"\x01\x01\xff\xff"
+)  # one level down, one level up, as signed bytes
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
 _INTEGER_CHARACTERS = 20  # of -9223372036854775808 and of 18446744073709551615
 _NOT_UTF8 = "it is not UTF-8"
@@ -56,17 +60,12 @@ def decode(data: bytes) -> Any:
 def deeper_than(data: bytes, depth: int) -> bool:
     """Return whether valid JSON nests arrays and objects deeper than so many levels.
 
-    Works on whole runs of bytes: the brackets outside strings are kept, and each round removes the
-    innermost pairs.
+    Only the brackets outside strings count; they become steps that are added up.
     """
     if data.count(b"[") + data.count(b"{") <= depth:
         return False
-    left = _STRING.sub(b"", data).translate(_BRACKETS, _NO_BRACKETS)
-    for _ in range(depth):
-        if not left:
-            return False
-        left = left.replace(b"()", b"")
-    return bool(left)
+    steps = array("b", _STRING.sub(b"", data).translate(_STEPS, _NO_BRACKETS))
+    return max(accumulate(steps), default=0) > depth
 
 
 def _keys_once(pairs: list[tuple[str, Any]]) -> None:

@@ -224,3 +224,15 @@ def test_a_supervisor_that_fails_is_replaced(home: str, status: int, words: str)
     unit.touch()
     with pytest.raises(DaemonUnavailableError, match=words):
         connect(find(environ, home), environ, name="t", deadline=0.3, command=("/bin/true",))
+
+
+def test_a_client_that_lives_long_can_start_one_again(home: str) -> None:
+    """After the daemon it started has ended a new one is started, and the old one is collected."""
+    places = places_of(home)
+    for _ in range(2):
+        with connect(
+            places, environ_of(home), name="t", deadline=SECONDS, command=COMMAND
+        ) as client:
+            client.call("shutdown")
+        subprocess.run(["flock", places.lock, "true"], check=True, timeout=SECONDS)
+    assert Path(home, "starts").read_text() == "start\nstart\n"

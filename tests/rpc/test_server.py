@@ -8,7 +8,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,12 @@ import anyio
 import pytest
 
 from memd.core import limits
+from memd.daemon.clock import SystemClock
 from memd.rpc.connection import Call
-from memd.testing.server import exchange, serving
+from memd.rpc.hub import Hub
+from memd.rpc.listener import make_listener
+from memd.rpc.server import serve
+from memd.testing.server import RecordingLog, exchange, serving
 
 CORPORA = os.environ.get(
     "MEMD_CORPORA", str(Path(__file__).resolve().parents[3] / "shared" / "corpora")
@@ -302,3 +307,26 @@ def test_a_server_without_descriptors_lives_on() -> None:
     os.unlink(path)
     os.rmdir(folder)
     assert (said, server.returncode) == ("accept_failed 0\n", 0)
+
+
+@pytest.mark.anyio
+async def test_a_socket_that_does_not_listen_is_the_callers_failure() -> None:
+    """A broken listener ends the server with the system's error instead of spinning."""
+    with socket.socket(socket.AF_UNIX) as deaf, pytest.RaisesGroup(OSError):
+        await serve(deaf, TABLE, Hub(), RecordingLog(), clock=SystemClock())
+
+
+@pytest.mark.anyio
+async def test_two_servers_may_share_a_listener() -> None:
+    """Who comes too late for a connection simply waits for the next one."""
+    with tempfile.TemporaryDirectory(prefix="memd-") as folder:
+        path = f"{folder}/s/memd.sock"
+        with make_listener(path) as listener, ExitStack() as stack:
+            async with anyio.create_task_group() as group:
+                for _ in range(2):
+                    twin = stack.enter_context(listener.dup())
+                    run = partial(serve, twin, TABLE, Hub(), RecordingLog(), clock=SystemClock())
+                    await group.start(run)
+                for _ in range(20):
+                    assert await exchange(path, GOOD) == ANSWER
+                group.cancel_scope.cancel()

@@ -293,3 +293,18 @@ async def test_a_stopping_server_sends_what_was_answered() -> None:
         await client.send(call("shutdown"))
         assert (await client.line())["result"] == "stopping"
         assert await client.at_end()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("method", ["echo", "big"])
+async def test_a_peer_that_leaves_its_answers_unread_is_forgotten(method: str) -> None:
+    """Closing with answers unread or half sent ends that connection and nothing else."""
+    async with serving(Handlers().table()) as server:
+        for _ in range(3):
+            async with peer(server) as client:
+                await client.send(*[call(method, number) for number in range(4)])
+                await client.stream.receive(1)
+        while server.hub.connections():
+            await anyio.lowlevel.checkpoint()
+        assert b'"result":{}' in await exchange(server.path, json.dumps(call("echo")).encode())
+        assert server.log.errors == []
