@@ -121,8 +121,18 @@ async def _session_start(services: Services, call: Call, payload: Payload) -> di
     if loaded.prompt is None:
         return None
     room = limits.HOOK_CHARACTERS - len(tags.OPEN) - len(tags.CLOSE) - 2
-    text = f"{tags.OPEN}\n{loaded.prompt[:room]}\n{tags.CLOSE}"
-    return _context("SessionStart", text)
+    text = _fit(loaded.prompt, room, loaded.memory_dir)
+    return _context("SessionStart", f"{tags.OPEN}\n{text}\n{tags.CLOSE}")
+
+
+def _fit(prompt: str, room: int, directory: str) -> str:
+    """Return a prompt within so many UTF-16 units, as clients count; whole lines, and a note."""
+    units = prompt.encode("utf-16-le")
+    if len(units) <= 2 * room:
+        return prompt
+    note = f"\n(There is more: read {directory}/MEMORY.md for the whole index.)"
+    kept = units[: 2 * (room - len(note))].decode("utf-16-le", errors="ignore")
+    return kept.rpartition("\n")[0] + note
 
 
 async def _user_prompt(services: Services, call: Call, payload: Payload) -> dict[str, Any] | None:

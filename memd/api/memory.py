@@ -1,11 +1,11 @@
-"""memory.*: direct use of memories, and their history."""
+"""memory.*: direct use of memories."""
 
 from memd.api.method import Method, Params, Result
 from memd.api.prompting import IndexFacts
 from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.core.text import age, decode, iso_time
-from memd.core.values import Actor, Change, Header, Outcome, Project, Provenance
+from memd.core.values import Actor, Header, Project, Provenance
 from memd.memories.writing import (
     IncompleteMemoryError,
     NothingThereError,
@@ -18,7 +18,6 @@ from memd.store.door import ConflictError, SecretRefusedError
 from memd.store.names import NameRefusedError
 from memd.store.project import NoProjectError
 from memd.store.service import MemoryNotFoundError
-from memd.store.undo import ChangeNotFoundError
 
 
 class MemoryOffError(MemdError):
@@ -92,28 +91,6 @@ class SearchMemories(Params):
     limit: int | None = None
 
 
-class HistoryParams(Params):
-    """Parameters of ``memory.history``; ``before`` is a change id to page on from."""
-
-    cwd: str
-    path: str | None = None
-    limit: int | None = None
-    before: str | None = None
-
-
-class ChangeParams(Params):
-    """Parameters of ``memory.diff``."""
-
-    cwd: str
-    change: str
-
-
-class UndoParams(ChangeParams):
-    """Parameters of ``memory.undo``."""
-
-    request_id: str | None = None
-
-
 class MemoryFacts(Result):
     """A memory without its content; ``mtime`` is ISO 8601 in UTC."""
 
@@ -174,57 +151,9 @@ class Hits(Result):
     hits: list[Hit]
 
 
-class FileTouched(Result):
-    """A file of a change and what happened to it."""
-
-    path: str
-    action: str
-
-
-class ChangeFacts(Result):
-    """One change of the history; ``at`` is ISO 8601 in UTC."""
-
-    id: str
-    at: str
-    actor: str
-    client: str
-    session: str
-    model: str
-    reason: str
-    origin: str
-    files: list[FileTouched]
-
-
-class History(Result):
-    """The newest changes first."""
-
-    changes: list[ChangeFacts]
-
-
-class FileDiff(Result):
-    """A unified diff of one file."""
-
-    path: str
-    diff: str
-
-
-class Diff(Result):
-    """The diffs of one change."""
-
-    files: list[FileDiff]
-
-
-class Undone(Result):
-    """What an undo restored, and what it left because newer work stands there."""
-
-    change: str | None
-    files: list[FileTouched]
-    conflicts: list[str]
-
-
 async def memory_list(services: Services, call: Call, params: ListMemories) -> Listed:
     """Answer ``memory.list``."""
-    project = await _project(services, call, params.cwd)
+    project = await project_of(services, call, params.cwd)
     found = await services.memories.list(project)
     prefix = "team/"
     headers = [
@@ -242,7 +171,7 @@ async def memory_list(services: Services, call: Call, params: ListMemories) -> L
 
 async def memory_read(services: Services, call: Call, params: ReadMemory) -> MemoryRead:
     """Answer ``memory.read``."""
-    project = await _project(services, call, params.cwd)
+    project = await project_of(services, call, params.cwd)
     file = await services.memories.read(project, params.path)
     facts = _facts(file.header, services.clock.now())
     return MemoryRead(
@@ -263,7 +192,7 @@ async def memory_write(services: Services, call: Call, params: WriteMemory) -> M
     """Answer ``memory.write``."""
     if params.scope not in (None, "private"):
         raise ScopeRefusedError(params.scope or "")
-    project = await _writable(services, call, params.cwd)
+    project = await writable(services, call, params.cwd)
     written = await services.memories.write(
         project,
         Writing(
@@ -287,7 +216,7 @@ async def memory_write(services: Services, call: Call, params: WriteMemory) -> M
 
 async def memory_delete(services: Services, call: Call, params: DeleteMemory) -> ChangeMade:
     """Answer ``memory.delete``."""
-    project = await _writable(services, call, params.cwd)
+    project = await writable(services, call, params.cwd)
     outcome = await services.memories.delete(
         project,
         params.path,
@@ -300,7 +229,7 @@ async def memory_delete(services: Services, call: Call, params: DeleteMemory) ->
 
 async def memory_search(services: Services, call: Call, params: SearchMemories) -> Hits:
     """Answer ``memory.search``."""
-    project = await _project(services, call, params.cwd)
+    project = await project_of(services, call, params.cwd)
     hits = await services.recall.search(project, params.query, params.limit or 10)
     return Hits(
         hits=[
@@ -316,43 +245,14 @@ async def memory_search(services: Services, call: Call, params: SearchMemories) 
     )
 
 
-async def memory_history(services: Services, call: Call, params: HistoryParams) -> History:
-    """Answer ``memory.history``."""
-    project = await _project(services, call, params.cwd)
-    changes = await services.store.history(
-        project.memory_dir,
-        path=params.path or "",
-        limit=params.limit or 50,
-        before=params.before or "",
-    )
-    return History(changes=[_change(change) for change in changes])
-
-
-async def memory_diff(services: Services, call: Call, params: ChangeParams) -> Diff:
-    """Answer ``memory.diff``."""
-    project = await _project(services, call, params.cwd)
-    diffs = await services.store.diff(project.memory_dir, params.change)
-    return Diff(files=[FileDiff(path=path, diff=diff) for path, diff in diffs])
-
-
-async def memory_undo(services: Services, call: Call, params: UndoParams) -> Undone:
-    """Answer ``memory.undo``."""
-    project = await _writable(services, call, params.cwd)
-    by = Provenance(
-        actor=Actor.UNDO, client=call.connection.caller.client, reason=f"undo of {params.change}"
-    )
-    outcome, conflicts = await services.store.undo(
-        project.memory_dir, params.change, by, request_id=params.request_id or ""
-    )
-    return Undone(change=outcome.change, files=_touched(outcome), conflicts=list(conflicts))
-
-
-async def _project(services: Services, call: Call, cwd: str) -> Project:
+async def project_of(services: Services, call: Call, cwd: str) -> Project:
+    """Return the project of a working directory as this caller sees it."""
     return await services.store.project(cwd, call.connection.caller.environment)
 
 
-async def _writable(services: Services, call: Call, cwd: str) -> Project:
-    project = await _project(services, call, cwd)
+async def writable(services: Services, call: Call, cwd: str) -> Project:
+    """Return the project when memory is on there. Raises MemoryOffError."""
+    project = await project_of(services, call, cwd)
     if not project.enabled:
         raise MemoryOffError(project.reason)
     return project
@@ -378,25 +278,7 @@ def _facts(header: Header, now: float) -> MemoryFacts:
     )
 
 
-def _touched(outcome: Outcome | Change) -> list[FileTouched]:
-    return [FileTouched(path=file.path, action=file.action) for file in outcome.files]
-
-
-def _change(change: Change) -> ChangeFacts:
-    return ChangeFacts(
-        id=change.id,
-        at=iso_time(change.at),
-        actor=change.by.actor,
-        client=change.by.client,
-        session=change.by.session,
-        model=change.by.model,
-        reason=change.by.reason,
-        origin=change.by.origin,
-        files=_touched(change),
-    )
-
-
-_WRITE_ERRORS: tuple[type[MemdError], ...] = (
+WRITE_ERRORS: tuple[type[MemdError], ...] = (
     NoProjectError,
     MemoryOffError,
     NameRefusedError,
@@ -432,7 +314,7 @@ METHODS = (
         result=MemoryWritten,
         permission="write",
         handler=memory_write,
-        errors=(*_WRITE_ERRORS, ScopeRefusedError),
+        errors=(*WRITE_ERRORS, ScopeRefusedError),
     ),
     Method(
         name="memory.delete",
@@ -451,32 +333,5 @@ METHODS = (
         permission="read",
         handler=memory_search,
         errors=(NoProjectError,),
-    ),
-    Method(
-        name="memory.history",
-        summary="Who changed what, when and why; newest first.",
-        params=HistoryParams,
-        result=History,
-        permission="read",
-        handler=memory_history,
-        errors=(NoProjectError,),
-    ),
-    Method(
-        name="memory.diff",
-        summary="What one change did, as unified diffs.",
-        params=ChangeParams,
-        result=Diff,
-        permission="read",
-        handler=memory_diff,
-        errors=(NoProjectError, ChangeNotFoundError),
-    ),
-    Method(
-        name="memory.undo",
-        summary="Take one change back, bytes and times; never over newer work.",
-        params=UndoParams,
-        result=Undone,
-        permission="write",
-        handler=memory_undo,
-        errors=(*_WRITE_ERRORS, ChangeNotFoundError),
     ),
 )

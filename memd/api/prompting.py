@@ -74,6 +74,7 @@ class Prefetched(Result):
     strategy: str
     session_bytes: int
     block: str
+    note: str | None = None
 
 
 class Session(Params):
@@ -111,7 +112,7 @@ async def load_prompt(services: Services, call: Call, params: LoadPrompt) -> Loa
         memory_dir=loaded.memory_dir,
         index=IndexFacts(lines=loaded.index.lines, bytes=loaded.index.bytes, cut=loaded.index.cut),
         etag=loaded.etag,
-        problems=[*project.problems, *problems],
+        problems=[*project.problems, *problems, *loaded.problems],
     )
 
 
@@ -149,6 +150,7 @@ async def prefetch(services: Services, call: Call, params: Prefetch) -> Prefetch
         strategy=found.strategy,
         session_bytes=found.session_bytes,
         block=found.block,
+        note=found.note or None,
     )
 
 

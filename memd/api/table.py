@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from memd.api import hooks, memory, operation, prompting, work
+from memd.api import history, hooks, memory, operation, prompting, work
 from memd.api.discover import openrpc
 from memd.api.method import Method
 from memd.api.services import Services
@@ -17,6 +17,7 @@ def methods() -> tuple[Method[Any], ...]:
         *prompting.METHODS,
         *work.METHODS,
         *memory.METHODS,
+        *history.METHODS,
         hooks.method(),
     )
     discover = operation.discovery(openrpc(rows))

@@ -4,6 +4,7 @@ A write names the whole file or its parts. The index line is the store's busines
 writer says what its title and hook are: then the line that is already there is rewritten.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memd.core.errors import MemdError
@@ -24,8 +25,24 @@ class IncompleteMemoryError(MemdError):
     hint = "give content, or name, description, type and body"
     exit_status = 2
 
-    def __init__(self, path: str, missing: str) -> None:
-        super().__init__(f"{path} cannot be written: {missing}", path=path, missing=missing)
+    def __init__(self, path: str, missing: Sequence[str]) -> None:
+        listed = ", ".join(missing)
+        super().__init__(f"{path} cannot be written: it needs {listed}", path=path, missing=listed)
+
+
+class UnknownTypeError(MemdError):
+    """A memory has one of four types."""
+
+    code = 1011
+    kind = "invalid_memory"
+    hint = f"types are {', '.join(kind.value for kind in MemoryType)}"
+    exit_status = 2
+
+    def __init__(self, path: str, wanted: str) -> None:
+        known = ", ".join(kind.value for kind in MemoryType)
+        super().__init__(
+            f"{path} cannot be written: its type must be one of {known}", path=path, type=wanted
+        )
 
 
 class NothingThereError(MemdError):
@@ -104,7 +121,7 @@ def _content(writing: Writing, old: MemoryFile | None, *, session: str, modified
             if getattr(writing, name) is None
         ]
         if missing:
-            raise IncompleteMemoryError(writing.path, f"it needs {', '.join(missing)}")
+            raise IncompleteMemoryError(writing.path, missing)
         return document.new(
             writing.name or "",
             writing.description or "",
@@ -144,5 +161,4 @@ def _type(writing: Writing) -> MemoryType:
     try:
         return MemoryType(writing.type or "")
     except ValueError as error:
-        known = ", ".join(kind.value for kind in MemoryType)
-        raise IncompleteMemoryError(writing.path, f"its type must be one of {known}") from error
+        raise UnknownTypeError(writing.path, writing.type or "") from error

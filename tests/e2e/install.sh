@@ -12,9 +12,9 @@ if [ ! -d "$to/node_modules/vscode-jsonrpc" ] && command -v npm >/dev/null; then
     npm install --silent --no-audit --no-fund --prefix "$to" vscode-jsonrpc@10.0.0
 fi
 
-if [ ! -x "$to/root/usr/bin/nvim" ] && command -v apt-get >/dev/null; then
+if [ ! -x "$to/unpacked/usr/bin/nvim" ] && command -v apt-get >/dev/null; then
     apt="$to/apt"
-    mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$to/root"
+    mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$to/unpacked"
     : > "$apt/status"
     uri=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' | head -n 1)
     keyring=/usr/share/keyrings/debian-archive-keyring.gpg
@@ -25,6 +25,6 @@ if [ ! -x "$to/root/usr/bin/nvim" ] && command -v apt-get >/dev/null; then
     apt-get "$@" update
     apt-get "$@" install -y --download-only neovim netcat-openbsd
     for package in "$apt"/cache/archives/*.deb; do
-        dpkg-deb -x "$package" "$to/root"
+        dpkg-deb -x "$package" "$to/unpacked"
     done
 fi

@@ -13,7 +13,7 @@ from memd.testing.daemon import Home, daemon_process, throw_away_home
 
 HERE = Path(__file__).parent
 INSTALLED = HERE.parents[1] / ".venv" / "e2e"
-LIBRARIES = INSTALLED / "root" / "usr" / "lib" / "x86_64-linux-gnu"
+LIBRARIES = INSTALLED / "unpacked" / "usr" / "lib" / "x86_64-linux-gnu"
 LOADER = LIBRARIES / "ld-linux-x86-64.so.2"
 
 pytestmark = pytest.mark.e2e
@@ -28,7 +28,7 @@ def home() -> Iterator[Home]:
 
 def unpacked(program: str) -> list[str]:
     """Return the command of a program that was unpacked with libraries of its own."""
-    path = INSTALLED / "root" / "usr" / "bin" / program
+    path = INSTALLED / "unpacked" / "usr" / "bin" / program
     if not path.exists():
         pytest.skip(f"{program} is not there; tests/e2e/install.sh needs apt-get to bring it")
     return [str(LOADER), "--library-path", str(LIBRARIES), str(path)]
@@ -81,7 +81,7 @@ def test_neovims_client_works_unchanged(home: Home) -> None:
     """vim.lsp.rpc.connect gets an answer and an error over the socket."""
     command = [*unpacked("nvim"), "--headless", "-u", "NONE", "-l", str(HERE / "neovim.lua")]
     environ = os.environ | {
-        "VIMRUNTIME": str(INSTALLED / "root" / "usr" / "share" / "nvim" / "runtime"),
+        "VIMRUNTIME": str(INSTALLED / "unpacked" / "usr" / "share" / "nvim" / "runtime"),
         "HOME": home.path,
         "E2E_SOCKET": home.places.socket,
         "E2E_CWD": home.project(),

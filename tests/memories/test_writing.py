@@ -7,6 +7,7 @@ from memd.core.values import Draft, Header, MemoryFile, MemoryType, Tree
 from memd.memories.writing import (
     IncompleteMemoryError,
     NothingThereError,
+    UnknownTypeError,
     Writing,
     plan_delete,
     plan_write,
@@ -81,7 +82,7 @@ def test_a_new_memory_needs_every_part(missing: str) -> None:
 
 def test_an_unknown_type_is_named() -> None:
     """A type outside the four is refused in words."""
-    with pytest.raises(IncompleteMemoryError, match="user, feedback"):
+    with pytest.raises(UnknownTypeError, match="user, feedback"):
         write(FakeTree({}), Writing("a.md", **(PARTS | {"type": "idea"})))
 
 
