@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -345,3 +346,37 @@ def test_a_folder_that_cannot_be_listed(memories: Path) -> None:
     with Directory(str(memories)) as directory:
         assert list(directory._list(1 << 20, "sub", [], problems)) == []
     assert problems[0].startswith("sub cannot be read")
+
+
+@both_ways
+def test_no_race_between_a_folder_and_a_link_is_won(tmp_path: Path, *, kernel: bool) -> None:
+    """A folder that is swapped for a link all the time never lets a reader out."""
+    root, outside = tmp_path / "memory", tmp_path / "outside"
+    for folder, content in ((root / "sub", b"ours"), (outside, b"secret")):
+        folder.mkdir(parents=True)
+        (folder / "a.md").write_bytes(content)
+    (root / "evil").symlink_to(outside)
+    done = threading.Event()
+
+    def swap() -> None:
+        names = [str(root / name) for name in ("sub", "spare", "evil")]
+        while not done.is_set():
+            for source, target in ((0, 1), (2, 0), (0, 2), (1, 0)):
+                os.rename(names[source], names[target])
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    seen: set[bytes | str] = set()
+    try:
+        with Directory(str(root), openat2=kernel) as directory:
+            for _ in range(3000):
+                try:
+                    answer = directory.read("sub/a.md", 100)
+                except PathRefusedError:
+                    seen.add("refused")
+                else:
+                    seen.add(answer[0] if answer else "absent")
+    finally:
+        done.set()
+        swapper.join()
+    assert b"secret" not in seen
