@@ -31,7 +31,7 @@ from memd.core.values import (
 )
 from memd.state.database import Database
 from memd.state.journal import Journal, Record
-from memd.store import catalogue
+from memd.store import catalogue, claude_code
 from memd.store.changes import Changes, Committed, Request
 from memd.store.configuration import Configuration
 from memd.store.exchange import Disk, real_disk
@@ -96,6 +96,16 @@ class Store:
         """Return the settings in force and a sentence per problem in their files."""
         root = project.root if project else None
         return await to_thread.run_sync(self._configuration.current, root)
+
+    async def client_loads_memory(self, project: Project) -> bool:
+        """Say whether Claude Code itself brings this project's index to its prompts."""
+        return await to_thread.run_sync(
+            claude_code.loads_memory, project, self._environ, self._home
+        )
+
+    async def directories(self) -> tuple[str, ...]:
+        """Return the real paths of all memory directories that memd has ever changed."""
+        return await to_thread.run_sync(self._journal.directories)
 
     async def ensure(self, directory: str) -> str:
         """Make a memory directory, mode 0700; return "" or the problem in words."""

@@ -1,6 +1,7 @@
 """A directory and its journal for the tests of the writing half of the store."""
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,6 +99,21 @@ class Bench:
     def times(self) -> dict[str, int]:
         """Return the mtime of every topic."""
         return {path: (self.path / path).stat().st_mtime_ns for path in self.topics()}
+
+
+class Slow(Disk):
+    """A disk whose first wait for a folder lasts until it is told to go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached = threading.Event()
+        self.go_on = threading.Event()
+
+    def sync_folder(self, folder: int) -> None:
+        """Wait, then do it."""
+        self.reached.set()
+        assert self.go_on.wait(10)
+        super().sync_folder(folder)
 
 
 @contextmanager

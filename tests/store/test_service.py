@@ -1,0 +1,300 @@
+"""The store as the rooms see it."""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio import to_thread
+from blockbuster import blockbuster_ctx
+
+from memd.core.events import MEMORY_CHANGED, Event
+from memd.core.text import sha256
+from memd.core.values import Actor, CursorMove, Draft, FileEdit, Provenance, Snapshot, Tree
+from memd.state.cursors import Cursors
+from memd.state.database import Database, open_database
+from memd.store.configuration import Configuration
+from memd.store.door import SecretRefusedError
+from memd.store.exchange import Disk
+from memd.store.names import INDEX, NameRefusedError
+from memd.store.service import MemoryNotFoundError, Store
+from memd.store.undo import ChangeNotFoundError
+from memd.testing.clock import FakeClock
+from tests.store.bench import SCHEMAS, Slow, topic
+
+pytestmark = pytest.mark.anyio
+BY = Provenance(Actor.CLIENT, client="test", session="s1")
+
+
+class Events:
+    """An event sink that keeps what it got."""
+
+    def __init__(self) -> None:
+        self.got: list[Event] = []
+
+    def publish(self, event: Event) -> None:
+        """Keep an event."""
+        self.got.append(event)
+
+
+class Home:
+    """A store on a throw-away home, its events, and a memory directory reached by a link."""
+
+    def __init__(self, root: Path, database: Database, disk: Disk | None = None) -> None:
+        self.events = Events()
+        self.clock = FakeClock()
+        self.real = root / "real"
+        self.directory = str(root / "link")
+        if not os.path.lexists(self.directory):
+            os.symlink(self.real, self.directory)
+        self.database = database
+        self.store = Store(
+            database,
+            Configuration(str(root / "memd.toml"), str(root / "policy.toml")),
+            self.clock,
+            self.events,
+            home=str(root / "home"),
+            environ={},
+            disk=disk,
+        )
+
+    async def write(self, path: str, content: bytes | None, request: str = "") -> str | None:
+        """Write or delete one file; return the change's id."""
+        edit = FileEdit(path, content)
+        outcome = await self.store.commit(
+            self.directory, lambda _: Draft((edit,)), BY, request_id=request
+        )
+        return outcome.change
+
+
+@contextmanager
+def state(root: Path) -> Iterator[Database]:
+    """Open the state file below a folder."""
+    database = open_database(str(root / "state.db"), SCHEMAS)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> AsyncIterator[Home]:
+    """Open a home on which nothing may block the loop."""
+    (tmp_path / "real").mkdir()
+    with state(tmp_path) as database:
+        opened = Home(tmp_path, database)
+        with blockbuster_ctx("memd"):
+            yield opened
+
+
+async def test_what_is_written_can_be_read(home: Home) -> None:
+    """A memory is there after its commit: in the snapshot, by name, and with its hash."""
+    await home.write("a.md", topic("a", "hello"))
+    file = await home.store.read(home.directory, "a.md")
+    assert (file.content, file.hash, file.body) == (
+        topic("a", "hello"),
+        sha256(topic("a", "hello")),
+        "hello\n",
+    )
+    snapshot = await home.store.snapshot(home.directory)
+    assert [header.path for header in snapshot.headers] == ["a.md"]
+    assert snapshot.headers[0] == file.header
+    assert snapshot.index is not None
+    assert b"(a.md)" in snapshot.index
+    assert (await home.store.read(home.directory, INDEX)).content == snapshot.index
+
+
+async def test_a_missing_directory_is_an_empty_one(home: Home) -> None:
+    """Where nothing was saved yet there is nothing to read, and that is no failure."""
+    nowhere = f"{home.directory}/nowhere"
+    assert await home.store.snapshot(nowhere) == Snapshot(nowhere, (), None)
+    assert await home.store.read_many(nowhere, ["a.md"]) == ()
+    with pytest.raises(MemoryNotFoundError):
+        await home.store.read(nowhere, "a.md")
+
+
+async def test_reading_many_leaves_out_what_cannot_be_read(home: Home) -> None:
+    """Missing, refused and unreadable memories spoil nothing for the others."""
+    await home.write("a.md", topic("a"))
+    await home.write("b.md", topic("b"))
+    os.symlink("/etc/passwd", home.real / "link.md")
+    names = ["b.md", "none.md", "../x.md", "link.md", "a.md"]
+    files = await home.store.read_many(home.directory, names)
+    assert [file.header.path for file in files] == ["b.md", "a.md"]
+
+
+async def test_a_name_of_a_persons_own_is_readable(home: Home) -> None:
+    """A file with any other name can be read once a scan has met it."""
+    (home.real / "über uns.md").write_bytes(topic("u"))
+    with pytest.raises(NameRefusedError):
+        await home.store.read(home.directory, "über uns.md")
+    await home.store.snapshot(home.directory)
+    assert (await home.store.read(home.directory, "über uns.md")).content == topic("u")
+
+
+async def test_an_unreadable_index_spoils_only_itself(home: Home) -> None:
+    """A snapshot tells what is wrong with the index and still has the memories."""
+    await home.write("a.md", topic("a"))
+    (home.real / INDEX).unlink()
+    (home.real / INDEX).symlink_to("a.md")
+    snapshot = await home.store.snapshot(home.directory)
+    assert (len(snapshot.headers), snapshot.index, len(snapshot.problems)) == (1, None, 1)
+
+
+async def test_a_change_is_told_once(home: Home) -> None:
+    """Each change makes one event; a retry, a refusal and an idle write make none."""
+    change = await home.write("a.md", topic("a"), "r1")
+    assert await home.write("a.md", topic("a"), "r1") == change
+    assert await home.write("a.md", topic("a")) is None
+    with pytest.raises(SecretRefusedError):
+        await home.write("b.md", topic("b", "password = 'hX7kQ2pLw9sRt4Vz8Nb3'"))
+    files = [{"path": "a.md", "action": "created"}]
+    params = {"change": change, "actor": "client", "client": "test", "files": files}
+    assert home.events.got == [Event(MEMORY_CHANGED, home.directory, params)]
+
+
+async def test_writers_wait_for_each_other(home: Home) -> None:
+    """Many writers at once lose nothing, by whichever path they reach the directory."""
+
+    async def add(number: int) -> None:
+        directory = home.directory if number % 2 else str(home.real)
+
+        def plan(tree: Tree) -> Draft:
+            found = tree.read("list.md")
+            old = found.content if found else topic("list")
+            return Draft((FileEdit("list.md", old + f"{number}\n".encode()),))
+
+        await home.store.commit(directory, plan, BY)
+
+    async with anyio.create_task_group() as group:
+        for number in range(20):
+            group.start_soon(add, number)
+    body = (await home.store.read(home.directory, "list.md")).body
+    assert sorted(int(line) for line in body.split("\n")[1:-1]) == list(range(20))
+    assert len(await home.store.history(home.directory)) == 20
+
+
+async def test_readers_do_not_wait_for_a_slow_disk(tmp_path: Path) -> None:
+    """While a commit hangs in the disk, memories and history are read."""
+    (tmp_path / "real").mkdir()
+    with state(tmp_path) as database:
+        slow = Slow()
+        home = Home(tmp_path, database, slow)
+        async with anyio.create_task_group() as group:
+            group.start_soon(home.write, "a.md", topic("a"))
+            await to_thread.run_sync(slow.reached.wait)
+            with anyio.fail_after(5):
+                await home.store.snapshot(home.directory)
+                assert await home.store.history(home.directory) == ()
+            slow.go_on.set()
+        assert len((await home.store.snapshot(home.directory)).headers) == 1
+
+
+async def test_a_cancelled_caller_leaves_a_whole_change(tmp_path: Path) -> None:
+    """A caller that goes away in the middle of a commit interrupts nothing."""
+    (tmp_path / "real").mkdir()
+    with state(tmp_path) as database:
+        slow = Slow()
+        home = Home(tmp_path, database, slow)
+        async with anyio.create_task_group() as group:
+            group.start_soon(home.write, "a.md", topic("a"))
+            await to_thread.run_sync(slow.reached.wait)
+            group.cancel_scope.cancel()
+            slow.go_on.set()
+        assert len((await home.store.snapshot(home.directory)).headers) == 1
+        assert [event.topic for event in home.events.got] == [MEMORY_CHANGED]
+        assert await home.store.recover() == ()
+
+
+async def test_history_diff_and_undo(home: Home) -> None:
+    """A change can be listed, looked at and taken back by its id."""
+    first = await home.write("a.md", topic("a", "one"))
+    home.clock.advance(60)
+    second = await home.write("a.md", topic("a", "two"))
+    changes = await home.store.history(home.directory)
+    assert [change.id for change in changes] == [second, first]
+    assert changes[0].at - changes[1].at == 60
+    assert changes[0].by == BY
+    assert await home.store.history(home.directory, before=str(second)) == changes[1:]
+    assert await home.store.diff(home.directory, str(second)) == (
+        ("a.md", "--- a/a.md\n+++ b/a.md\n@@ -5,4 +5,4 @@\n   type: user\n ---\n \n-one\n+two\n"),
+    )
+    undoer = Provenance(Actor.UNDO, client="test")
+    outcome, conflicts = await home.store.undo(home.directory, str(second), undoer)
+    assert (outcome.files[0].path, conflicts) == ("a.md", ())
+    assert (await home.store.read(home.directory, "a.md")).content == topic("a", "one")
+    _, conflicts = await home.store.undo(home.directory, str(second), undoer)
+    assert conflicts == ()
+    await home.write("a.md", topic("a", "three"))
+    outcome, conflicts = await home.store.undo(home.directory, str(second), undoer)
+    assert (outcome.change, conflicts) == (None, ("a.md",))
+
+
+async def test_a_diff_of_any_bytes(home: Home) -> None:
+    """New, removed, endless, binary and forgotten texts all have a diff to show."""
+    made = await home.write("a.md", b"no end of line")
+    binary = await home.write("a.md", b"\xff\xfe")
+    gone = await home.write("a.md", None)
+    diffs = dict(await home.store.diff(home.directory, str(made)))
+    assert diffs["a.md"].endswith("+no end of line\n\\ No newline at end of file\n")
+    assert dict(await home.store.diff(home.directory, str(binary)))["a.md"] == "a.md: binary\n"
+
+    def forget() -> None:
+        with home.database.transaction() as cursor:
+            cursor.execute("DELETE FROM blobs")
+
+    await to_thread.run_sync(forget)
+    words = dict(await home.store.diff(home.directory, str(gone)))["a.md"]
+    assert words == "a.md: the journal does not hold this text any more\n"
+
+
+@pytest.mark.parametrize("change", ["c99", "", "x"])
+async def test_an_unknown_change_is_an_error(home: Home, change: str) -> None:
+    """What is not a change of this directory can be neither shown nor undone."""
+    await home.write("a.md", topic("a"))
+    with pytest.raises(ChangeNotFoundError):
+        await home.store.diff(home.directory, change)
+    with pytest.raises(ChangeNotFoundError):
+        await home.store.undo(home.directory, change, BY)
+    with pytest.raises(ChangeNotFoundError):
+        await home.store.history(home.directory, before="c99")
+    with pytest.raises(ChangeNotFoundError):
+        await home.store.diff(f"{home.directory}/elsewhere", "c1")
+
+
+async def test_a_cursor_is_found_by_any_path(home: Home) -> None:
+    """A cursor that moved through a link is the directory's own cursor."""
+    move = CursorMove("s", "t", 3, "m")
+    await home.store.commit(home.directory, lambda _: Draft(effects=(move,)), BY)
+    table = Cursors(home.database)
+    assert await to_thread.run_sync(table.get, home.directory, "s") == move
+    assert await to_thread.run_sync(table.get, str(home.real), "s") == move
+
+
+async def test_ensure_makes_a_private_directory(home: Home) -> None:
+    """A directory is made with its parents for the user alone; a failure is a sentence."""
+    wanted = home.real / "deep" / "memory"
+    assert await home.store.ensure(str(wanted)) == ""
+    assert os.stat(wanted).st_mode & 0o777 == 0o700
+    (home.real / "file").touch()
+    assert "file" in await home.store.ensure(str(home.real / "file" / "memory"))
+
+
+async def test_a_project_has_its_directory_and_settings(home: Home) -> None:
+    """The store finds a project by its working directory and answers its settings."""
+    (home.real / "code").mkdir()
+    project = await home.store.project(str(home.real / "code"), {})
+    assert project.memory_dir.startswith(str(home.real.parent / "home"))
+    settings, problems = await home.store.settings(project)
+    assert (settings.enabled, problems) == (True, ())
+    assert await home.store.settings() == (settings, problems)
+    assert await home.store.client_loads_memory(project) in (True, False)
+
+
+async def test_changed_directories_are_known(home: Home) -> None:
+    """The store can name every directory that it has changed."""
+    assert await home.store.directories() == ()
+    await home.write("a.md", topic("a"))
+    assert await home.store.directories() == (str(home.real),)
