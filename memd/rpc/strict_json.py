@@ -6,6 +6,7 @@ the same key twice, since programs disagree about which value counts, and intege
 64 bits, since most programs would silently round them. Nesting ends at ``limits.JSON_DEPTH``.
 """
 
+import gc
 import json
 import re
 from array import array
@@ -23,6 +24,7 @@ _STEPS = bytes.maketrans(
 )  # one level down, one level up, as signed bytes
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
 _INTEGER_CHARACTERS = 20  # of -9223372036854775808 and of 18446744073709551615
+_LARGE = 64 * 1024  # bytes; below, the collector costs nothing worth a detour
 _NOT_UTF8 = "it is not UTF-8"
 _TOO_DEEP = f"it nests deeper than {limits.JSON_DEPTH}"
 _TOO_BIG = "an integer does not fit 64 bits"
@@ -42,7 +44,21 @@ class NotJsonError(MemdError):
 
 
 def decode(data: bytes) -> Any:
-    """Return the value of one JSON text in UTF-8; raises NotJsonError and nothing else."""
+    """Return the value of one JSON text in UTF-8; raises NotJsonError and nothing else.
+
+    A frame full of brackets makes millions of objects; the cycle collector, which would go over
+    them again and again (2.4 s instead of 0.5 for 4 MiB), waits until they are made.
+    """
+    if len(data) < _LARGE or not gc.isenabled():
+        return _decode(data)
+    gc.disable()
+    try:
+        return _decode(data)
+    finally:
+        gc.enable()
+
+
+def _decode(data: bytes) -> Any:
     try:
         value = msgspec.json.decode(data)
     except UnicodeDecodeError as error:

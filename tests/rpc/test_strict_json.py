@@ -1,5 +1,6 @@
 """JSON read strictly, against JSONTestSuite where it is at hand."""
 
+import gc
 import json
 import os
 from contextlib import suppress
@@ -147,3 +148,18 @@ def test_depth_is_counted_as_python_counts_it(value: Any, limit: int) -> None:
         return nests + max((depth(each) for each in inner), default=0)
 
     assert deeper_than(json.dumps(value).encode(), limit) == (depth(value) > limit)
+
+
+def test_a_large_text_leaves_the_collector_as_it_was() -> None:
+    """Reading many objects pauses the cycle collector and gives it back, also after a refusal."""
+    large = b"[" + b"{}," * 100_000 + b"{}]"
+    assert len(decode(large)) == 100_001
+    with pytest.raises(NotJsonError):
+        decode(large + b"x")
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        decode(large)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
