@@ -112,8 +112,9 @@ class HookMethod:
 
 
 async def _session_start(services: Services, call: Call, payload: Payload) -> dict[str, Any] | None:
-    project = await services.store.project(payload.cwd, call.connection.caller.environment)
-    if await services.store.client_loads_memory(project):
+    environment = call.connection.caller.environment
+    project = await services.store.project(payload.cwd, environment)
+    if await services.store.client_loads_memory(project, environment):
         return None
     loaded = await prompting.load_prompt(
         services, call, prompting.LoadPrompt(cwd=payload.cwd, session_id=payload.session_id)

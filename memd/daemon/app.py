@@ -40,7 +40,6 @@ from memd.store.configuration import Configuration
 from memd.store.service import Store
 
 SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA, ledger.SCHEMA)
-_WATCHDOG_SHARE = 0.4  # of the interval that systemd grants, so that one late beat does no harm
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +167,7 @@ async def _signals(
 
 
 async def _watchdog(environ: Mapping[str, str], clock: Clock) -> None:
-    microseconds = environ.get("WATCHDOG_USEC", "")
-    if not microseconds.isdigit() or environ.get("WATCHDOG_PID", str(os.getpid())) != str(
-        os.getpid()
-    ):
-        return
-    while True:
+    seconds = notify.watchdog_seconds(environ, os.getpid())
+    while seconds:
         notify.notify(environ, "WATCHDOG=1")
-        await clock.sleep(int(microseconds) / 1e6 * _WATCHDOG_SHARE)
+        await clock.sleep(seconds)

@@ -13,6 +13,12 @@ from typing import Any
 from memd.core.values import Project
 
 _SETTINGS_BYTES = 4 * 1024 * 1024
+_SHARED_SOURCES = (  # what Claude Code goes by as well (spec 1.2)
+    "default",
+    "CLAUDE_CODE_REMOTE_MEMORY_DIR",
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE",
+)
 
 
 def loads_memory(project: Project, environ: Mapping[str, str], home: str) -> bool:
@@ -21,7 +27,7 @@ def loads_memory(project: Project, environ: Mapping[str, str], home: str) -> boo
     It does unless a settings file says ``"autoMemoryEnabled": false``, or memd's own settings or
     variables chose a directory that Claude Code does not know.
     """
-    if project.source not in {"default", "CLAUDE_CONFIG_DIR", *_SHARED_SOURCES}:
+    if project.source not in _SHARED_SOURCES:
         return False
     folder = environ.get("CLAUDE_CONFIG_DIR") or f"{home}/.claude"
     files = (
@@ -30,9 +36,6 @@ def loads_memory(project: Project, environ: Mapping[str, str], home: str) -> boo
         f"{project.root}/.claude/settings.local.json",
     )
     return all(_read(path).get("autoMemoryEnabled") is not False for path in files)
-
-
-_SHARED_SOURCES = ("CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", "CLAUDE_CODE_REMOTE_MEMORY_DIR")
 
 
 def _read(path: str) -> dict[str, Any]:

@@ -97,15 +97,16 @@ class Store:
         root = project.root if project else None
         return await to_thread.run_sync(self._configuration.current, root)
 
-    async def client_loads_memory(self, project: Project) -> bool:
-        """Say whether Claude Code itself brings this project's index to its prompts."""
-        return await to_thread.run_sync(
-            claude_code.loads_memory, project, self._environ, self._home
-        )
-
     async def directories(self) -> tuple[str, ...]:
         """Return the real paths of all memory directories that memd has ever changed."""
         return await to_thread.run_sync(self._journal.directories)
+
+    async def client_loads_memory(self, project: Project, environ: Mapping[str, str]) -> bool:
+        """Return whether Claude Code loads this project's memory by itself.
+
+        ``environ`` is what the client forwarded.
+        """
+        return await to_thread.run_sync(claude_code.loads_memory, project, environ, self._home)
 
     async def ensure(self, directory: str) -> str:
         """Make a memory directory, mode 0700; return "" or the problem in words."""

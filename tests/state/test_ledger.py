@@ -1,5 +1,6 @@
 """Which memories a session has been given."""
 
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -112,7 +113,8 @@ def test_at_once_nothing_goes_out_twice_nor_past_the_cap(database: Database) -> 
 )
 def test_any_sequence_stays_within_the_cap(rounds: list[list[tuple[str, str, int]]]) -> None:
     """Whatever is asked in whatever order, the sum never passes the cap and nothing repeats."""
-    database = open_database(":memory:", [SCHEMA])
+    folder = tempfile.TemporaryDirectory()
+    database = open_database(f"{folder.name}/state.db", [SCHEMA])
     ledger = Ledger(database)
     sent = []
     for number, row in enumerate(rounds):
@@ -121,3 +123,4 @@ def test_any_sequence_stays_within_the_cap(rounds: list[list[tuple[str, str, int
         assert total == ledger.surfaced("s").bytes <= CAP
     assert len(sent) == len(set(sent))
     database.close()
+    folder.cleanup()
