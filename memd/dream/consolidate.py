@@ -49,10 +49,12 @@ class _Memory:
 
     @property
     def path(self) -> str:
+        """The path below the memory directory."""
         return self.file.header.path
 
     @property
     def content(self) -> bytes:
+        """The bytes that the file would have."""
         return self.head + self.body.encode()
 
     @property

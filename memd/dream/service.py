@@ -120,13 +120,12 @@ class _Scan:
 
 @dataclass(slots=True)
 class _Dream:
-    """One dream at work. ``over``: it may not commit any more; ``late``: for it took too long."""
+    """One dream at work. ``over``: it was cancelled or took too long and may not commit."""
 
     held: Held
     job: str
     by: Provenance
     over: bool = False
-    late: bool = False
     report: Report | None = None
 
 
@@ -220,25 +219,30 @@ class Dreams:
     async def _within(self, minutes: float, dream: _Dream) -> Report:
         """Dream, but no longer than this."""
 
-        async def watch() -> None:
-            try:
-                await self._clock.sleep(minutes * _MINUTE)
-                dream.late = True
-            finally:
-                dream.over = True
-            group.cancel_scope.cancel()
+        watching = anyio.CancelScope()
 
-        failure: MemdError | None = None
+        async def watch() -> None:
+            with watching:
+                try:
+                    await self._clock.sleep(minutes * _MINUTE)
+                finally:
+                    dream.over = True
+                group.cancel_scope.cancel()
+
+        failure: MemdError = DreamTimeoutError(minutes)
         async with anyio.create_task_group() as group:
             group.start_soon(watch)
             try:
                 dream.report = await self._dream(dream)
+            except DreamEndedError:
+                pass  # late, or cancelled from outside: the checkpoint below tells
             except MemdError as error:  # out of the group as it is, not within an exception group
                 failure = error
-            group.cancel_scope.cancel()
-        if dream.report is None:
-            raise DreamTimeoutError(minutes) if dream.late else failure or DreamEndedError()
-        return dream.report
+            watching.cancel()
+        if dream.report is not None:
+            return dream.report
+        await anyio.lowlevel.checkpoint()
+        raise failure
 
     async def _dream(self, dream: _Dream) -> Report:
         directory = dream.held.directory

@@ -1,0 +1,103 @@
+"""A real store and state file for dreams, with a clock that stands still."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from memd.core.events import Event
+from memd.core.settings import Settings
+from memd.core.values import MemoryType, Project
+from memd.dream.service import Dreams, Report, Work
+from memd.state.database import Database
+from memd.state.dreams import DreamTable
+from memd.state.jobs import JobTable, NewJob
+from memd.store import document, locks
+from memd.store.configuration import Configuration
+from memd.store.service import Store
+from memd.testing.clock import FakeClock
+
+NOW = 1_772_450_000.0  # 2026-03-02, a Monday
+DAY = 86_400.0
+NS = 1_000_000_000
+
+
+class Sink:
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def publish(self, event: Event) -> None:
+        self.events.append(event)
+
+
+class Bench:
+    """A real store and state file in a folder, with a clock that stands still."""
+
+    def __init__(self, folder: Path, database: Database) -> None:
+        self.folder = folder
+        self.memory = folder / "memory"
+        self.memory.mkdir(mode=0o700)
+        self.database = database
+        self.clock = FakeClock(now=NOW)
+        self.sink = Sink()
+        self.table = DreamTable(database)
+        self.jobs = JobTable(database)
+        self.phases: list[str] = []
+        self.store = Store(
+            database,
+            Configuration(str(folder / "memd.toml"), str(folder / "policy.toml")),
+            self.clock,
+            self.sink,
+            home=str(folder),
+            environ={},
+        )
+        self.project = Project(
+            cwd=str(folder / "repo" / "sub"),
+            root=str(folder / "repo"),
+            memory_dir=str(self.memory),
+            source="test",
+            transcripts=str(folder / "projects"),
+            enabled=True,
+        )
+
+    def dreams(self, work: Work | None = None, *, alive: bool = False) -> Dreams:
+        return Dreams(
+            self.store, self.table, self.clock, work=work, is_alive=lambda _pid, _since: alive
+        )
+
+    def write(self, path: str, body: str, kind: MemoryType = MemoryType.REFERENCE) -> Path:
+        content = document.new(
+            "a-name", "How deploys go", kind, body, session="s", modified="2026-03-02T10:00:00Z"
+        )
+        file = self.memory / path
+        file.write_bytes(content)
+        os.utime(file, (NOW - DAY, NOW - DAY))
+        return file
+
+    def job(self) -> str:
+        job = self.jobs.add(NewJob("dream", str(self.memory), str(self.memory), "", {}), NOW)
+        self.jobs.start(job, NOW)
+        return job
+
+    async def run(
+        self, dreaming: Dreams, job: str = "", settings: Settings | None = None
+    ) -> Report:
+        return await dreaming.run(
+            self.project,
+            settings or Settings(),
+            job=job or self.job(),
+            client="c",
+            progress=self.progress,
+        )
+
+    def progress(self, phase: str, **_facts: Any) -> None:
+        self.phases.append(phase)
+
+    def lock(self, mtime: float, body: bytes = b"") -> Path:
+        path = self.memory / locks.LOCK
+        path.write_bytes(body)
+        os.utime(path, (mtime, mtime))
+        return path
+
+    def content(self) -> dict[str, tuple[bytes, int]]:
+        files = [path for path in self.memory.iterdir() if path.name != locks.GUARD]
+        return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}

@@ -1,0 +1,351 @@
+"""Dreams under the lock, judged at the door."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from memd.core.settings import DreamSettings, Settings
+from memd.core.values import Actor, FileEdit, MemoryType, Tree
+from memd.dream import gates
+from memd.dream.judge import Wanted
+from memd.dream.service import (
+    Dreams,
+    DreamTimeoutError,
+    LockLostError,
+    Report,
+)
+from memd.jobs.service import Jobs, Running
+from memd.state import cursors, dreams, jobs, journal
+from memd.state.database import open_database
+from memd.state.dreams import LockRow
+from memd.state.jobs import JobState
+from memd.store import locks
+from memd.store.project import slug
+from tests.dream.bench import DAY, NOW, NS, Bench
+
+pytestmark = pytest.mark.anyio
+
+ON = Settings()
+FACT = (
+    "Deploys go out on the second day after the weekly review, and the on-call engineer of that "
+    "week watches the dashboards for an hour before anybody else merges to the main branch."
+)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """Set up a store without memories."""
+    schemas = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA)
+    database = open_database(str(tmp_path / "state.db"), schemas)
+    yield Bench(tmp_path, database)
+    database.close()
+
+
+async def test_a_dream_tightens_in_one_change(bench: Bench) -> None:
+    """Duplicates become one, dates absolute, the index true; one undo takes all of it back."""
+    bench.write("a.md", FACT + " Ana knows more.")
+    bench.write("b.md", FACT)
+    bench.write("p.md", "The freeze starts Thursday.", MemoryType.PROJECT)
+    (bench.memory / "MEMORY.md").write_text("# Mine\n- [A](a.md) — x\n- [Gone](gone.md) — y\n")
+    before = bench.content()
+    job = bench.job()
+    report = await bench.run(bench.dreams(), job)
+    assert report.facts() == {
+        "merged": [{"into": "a.md", "from": ["b.md"]}],
+        "removed": [],
+        "changed": ["p.md"],
+        "change": report.change,
+        "proposal": None,
+    }
+    assert sorted(path.name for path in bench.memory.glob("*.md")) == ["MEMORY.md", "a.md", "p.md"]
+    assert "Thursday (2026-03-05)" in (bench.memory / "p.md").read_text()
+    assert (bench.memory / "p.md").stat().st_mtime == NOW - DAY
+    index = (bench.memory / "MEMORY.md").read_text()
+    assert index.startswith("# Mine\n- [A](a.md) — x\n")
+    assert "gone.md" not in index
+    assert "(p.md)" in index
+    assert locks.consolidated_at(str(bench.memory)) == NOW
+    assert bench.table.locks() == ()
+    assert bench.phases == ["starting", "updating"]
+    ended = bench.jobs.get(job)
+    assert ended.state is JobState.COMPLETED
+    assert ended.result == report.facts()
+    (change,) = await bench.store.history(str(bench.memory))
+    assert (change.id, change.by.actor, change.by.client) == (report.change, Actor.DREAM, "c")
+
+    again = await bench.run(bench.dreams())
+    assert again == Report()
+    assert bench.phases == ["starting", "updating", "starting"]
+
+    await bench.store.undo(str(bench.memory), change.id, change.by)
+    after = bench.content()
+    del after[locks.LOCK], before["MEMORY.md"], after["MEMORY.md"]
+    assert after == before
+
+
+async def test_switches_and_a_busy_lock_are_answers(bench: Bench) -> None:
+    """A dream that is off, or that somebody else is at, names its gate and touches nothing."""
+    off = replace(ON, dream=DreamSettings(enabled=False))
+    assert (await bench.run(bench.dreams(), settings=off)).gate == gates.DREAM_OFF
+    path = bench.lock(NOW - 5, b"4242\n")
+    report = await bench.run(bench.dreams(alive=True))
+    assert report.facts() == {"status": "skipped", "gate": gates.LOCK}
+    assert path.read_bytes() == b"4242\n"
+    assert bench.table.locks() == ()
+
+
+async def test_a_foreign_take_over_while_taking_leaves_no_row(bench: Bench) -> None:
+    """Where another program wins the lock in the same instant, no row is left behind."""
+    path = bench.memory / locks.LOCK
+    done = threading.Event()
+
+    def overwrite() -> None:
+        while not done.is_set():
+            path.write_text("4242\n")
+
+    thread = threading.Thread(target=overwrite)
+    thread.start()
+    dreaming = bench.dreams()
+    try:
+        for _ in range(2000):
+            held = await anyio.to_thread.run_sync(dreaming._take, str(bench.memory))
+            if held is None:
+                break
+            held.give_back()
+    finally:
+        done.set()
+        thread.join()
+    assert held is None
+    assert bench.table.locks() == ()
+
+
+async def test_gates_open_in_order(bench: Bench) -> None:
+    """Time, sessions and lock are asked in this order; force leaves only the lock."""
+    dreaming = bench.dreams(alive=True)
+
+    async def gate(*, force: bool = False, settings: Settings = ON) -> str:
+        return await dreaming.gate(bench.project, settings, force=force, session="s0")
+
+    off = replace(ON, enabled=False)
+    assert await gate(settings=off) == gates.MEMORY_OFF
+    bench.lock(NOW - 3600, b"")
+    assert await gate() == gates.TIME
+    bench.lock(NOW - 2 * DAY, b"")
+    assert await gate() == gates.SESSIONS
+    for folder in (bench.project.root, bench.project.cwd):
+        transcripts = bench.folder / "projects" / slug(folder)
+        transcripts.mkdir(parents=True)
+        for number in range(3):
+            file = transcripts / f"s{len(folder) + number}.jsonl"
+            file.write_text("")
+            os.utime(file, (NOW, NOW))
+        (transcripts / "notes.txt").write_text("")
+    (transcripts / "s0.jsonl").write_text("")
+    assert await gate() == gates.SESSIONS  # one look per ten minutes
+    bench.clock.advance(600.0)
+    assert await gate() == ""
+    few = replace(ON, dream=DreamSettings(min_sessions=7))
+    assert await gate(settings=few) == gates.SESSIONS
+    bench.lock(NOW + 2 * DAY, b"")
+    assert await gate() == ""
+    bench.lock(NOW, b"4242\n")
+    assert await gate() == gates.TIME
+    assert await gate(force=True) == gates.LOCK
+
+
+async def test_an_unusable_lock_is_told_to_who_insists(bench: Bench) -> None:
+    """A lock that is no file closes the gate, and is an error for a caller that forces a dream."""
+    (bench.memory / locks.LOCK).mkdir()
+    dreaming = bench.dreams()
+    free = replace(ON, dream=DreamSettings(min_sessions=0, min_hours=0.0))
+    assert await dreaming.gate(bench.project, free, force=False, session="") == gates.LOCK
+    with pytest.raises(locks.LockUnusableError):
+        await dreaming.gate(bench.project, ON, force=True, session="")
+    with pytest.raises(locks.LockUnusableError):
+        await bench.run(dreaming)
+    assert bench.table.locks() == ()
+
+
+def _greedy(tree: Tree) -> Wanted:
+    edits = tuple(FileEdit(header.path, None) for header in tree.headers())
+    return Wanted((*edits, FileEdit("new.md", b"text")))
+
+
+async def test_a_greedy_dream_becomes_a_proposal(bench: Bench) -> None:
+    """A dream that would delete everything changes nothing and is kept to be looked at."""
+    for name in "abcd":
+        bench.write(f"{name}.md", f"Fact {name}.")
+    before = bench.content()
+    report = await bench.run(bench.dreams(_greedy))
+    assert report.change is None
+    assert report.facts()["proposal"] == report.proposal
+    assert "4 of 4 memories would be dropped" in report.facts()["reason"]
+    after = bench.content()
+    assert after.pop(locks.LOCK) == (b"", int(NOW) * NS)
+    assert after == before
+    (proposal,) = bench.table.proposals(str(bench.memory))
+    assert proposal.id == report.proposal
+    assert proposal.content["problems"] == list(report.problems)
+    assert {"path": "new.md", "content": "text", "base": None} in proposal.content["edits"]
+    assert len(proposal.content["removed"]) == 4
+
+
+@pytest.mark.parametrize("prior", [None, NOW - 3 * DAY])
+async def test_a_failed_dream_leaves_no_trace(bench: Bench, prior: float | None) -> None:
+    """After a dream that failed, memories and the lock's time are what they were."""
+    bench.write("a.md", FACT)
+    if prior is not None:
+        bench.lock(prior)
+    before = bench.content()
+
+    def fail(_tree: Tree) -> Wanted:
+        assert len(bench.table.locks()) == 1
+        raise ZeroDivisionError
+
+    with pytest.raises(ExceptionGroup):
+        await bench.run(bench.dreams(fail))
+    assert bench.content() == before
+    assert bench.table.locks() == ()
+
+
+async def test_a_lock_that_was_lost_commits_nothing(bench: Bench) -> None:
+    """Where another program took the lock during the pass, nothing is written."""
+    bench.write("a.md", FACT)
+    bench.write("b.md", FACT)
+
+    def lose(tree: Tree) -> Wanted:
+        bench.lock(NOW, b"4242\n")
+        return Wanted((FileEdit(tree.headers()[0].path, None),))
+
+    with pytest.raises(LockLostError):
+        await bench.run(bench.dreams(lose))
+    assert (bench.memory / locks.LOCK).read_bytes() == b"4242\n"
+    assert len(list(bench.memory.glob("*.md"))) == 2
+    assert bench.table.locks() == ()
+
+
+class _Slow:
+    """A pass that waits, in its thread, until it is let go."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.go = threading.Event()
+
+    def __call__(self, tree: Tree) -> Wanted:
+        self.begun.set()
+        assert self.go.wait(10)
+        return Wanted((FileEdit(tree.headers()[0].path, None),))
+
+    async def wait(self) -> None:
+        assert await anyio.to_thread.run_sync(self.begun.wait, 10)
+
+
+async def test_a_dream_that_takes_too_long_ends(bench: Bench) -> None:
+    """A pass that is still at work when the time is up commits nothing."""
+    bench.write("a.md", FACT)
+    before = bench.content()
+    slow = _Slow()
+    failures: list[BaseException] = []
+
+    async def run() -> None:
+        try:
+            await bench.run(bench.dreams(slow))
+        except DreamTimeoutError as error:
+            failures.append(error)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        await slow.wait()
+        bench.clock.advance(ON.dream.max_minutes * 60)
+        await anyio.wait_all_tasks_blocked()
+        slow.go.set()
+    assert len(failures) == 1
+    assert bench.content() == before
+
+
+async def test_a_cancelled_dream_commits_nothing(bench: Bench) -> None:
+    """A dream cancelled during its pass leaves memories and the lock's time as they were."""
+    bench.write("a.md", FACT)
+    bench.lock(NOW - 3 * DAY)
+    before = bench.content()
+    slow = _Slow()
+    scope = anyio.CancelScope()
+
+    async def run() -> None:
+        with scope:
+            await bench.run(bench.dreams(slow))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        await slow.wait()
+        assert locks.consolidated_at(str(bench.memory)) == NOW
+        scope.cancel()
+        await anyio.wait_all_tasks_blocked()
+        slow.go.set()
+    assert scope.cancelled_caught
+    assert bench.content() == before
+    assert bench.table.locks() == ()
+
+
+async def test_a_job_dreams_and_can_be_cancelled(bench: Bench) -> None:
+    """As a job a dream is killed within a moment, with the lock's time put back."""
+    bench.write("a.md", FACT)
+    before = bench.content()
+    slow = _Slow()
+    dreaming = bench.dreams(slow)
+
+    async def runner(running: Running) -> dict[str, Any]:
+        report = await dreaming.run(
+            bench.project, ON, job=running.job.id, progress=running.progress
+        )
+        return report.facts()
+
+    service = Jobs(
+        bench.jobs, bench.clock, bench.sink, {"dream": runner}, on_unexpected=lambda _: "e"
+    )
+    async with anyio.create_task_group() as group:
+        await group.start(lambda *, task_status: service.run(task_status=task_status))
+        submitted = await service.submit("dream", str(bench.memory), "", {})
+        await slow.wait()
+
+        async def kill() -> None:
+            assert await service.cancel(submitted.job)
+
+        async with anyio.create_task_group() as killing:
+            killing.start_soon(kill)
+            await anyio.wait_all_tasks_blocked()
+            slow.go.set()
+        assert (await service.get(submitted.job)).state is JobState.KILLED
+        group.cancel_scope.cancel()
+    assert bench.content() == before
+
+
+async def test_the_start_settles_what_a_crash_left(bench: Bench) -> None:
+    """After a crash each lock's time is put back and no row stays, whatever lies there."""
+    path = bench.lock(NOW, b"4242\n")
+    broken = bench.folder / "broken"
+    (broken / locks.LOCK).mkdir(parents=True)
+    bench.table.remember(LockRow(str(bench.memory), 4242, int(NOW) * NS, int(NOW - DAY) * NS))
+    bench.table.remember(LockRow(str(broken), 4242, 1, None))
+    bench.table.remember(LockRow(str(bench.folder / "gone"), 4242, 1, None))
+    sentences = await bench.dreams().recover()
+    assert len(sentences) == 2
+    assert path.stat().st_mtime == NOW - DAY
+    assert path.read_bytes() == b""
+    assert bench.table.locks() == ()
+    assert await bench.dreams().recover() == ()
+
+
+async def test_a_dream_by_default_asks_the_system_who_lives(bench: Bench) -> None:
+    """Without a port for it, a PID in the lock is looked up among the real processes."""
+    bench.clock.jump(time.time() - NOW)
+    bench.lock(bench.clock.now(), f"{os.getpid()}\n".encode())
+    dreaming = Dreams(bench.store, bench.table, bench.clock)
+    assert await dreaming.gate(bench.project, ON, force=True, session="") == gates.LOCK
