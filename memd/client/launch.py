@@ -22,7 +22,7 @@ from typing import Self
 
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
-from memd.core.places import CONFIG, SOCKET, STATE_DIR, Places
+from memd.core.places import CONFIG, SOCKET, STATE_DIR, Places, for_daemon
 
 SERVE = (sys.executable, "-m", "memd", "serve")
 LAUNCHD_LABEL = "dev.memd.memd"
@@ -156,7 +156,7 @@ class _Starter:
                 start_new_session=True,
                 cwd="/",
                 env={
-                    **self._environ,
+                    **for_daemon(self._environ),
                     SOCKET: self._places.socket,
                     STATE_DIR: self._places.state_dir,
                     CONFIG: self._places.config,

@@ -13,13 +13,14 @@ from memd.core.errors import MemdError
 SOCKET = "MEMD_SOCKET"
 STATE_DIR = "MEMD_STATE_DIR"
 CONFIG = "MEMD_CONFIG"
+BASE_DIR = "MEMD_BASE_DIR"
 SYSTEM_POLICY = "/etc/memd/memd.toml"
 # What a client forwards of its own environment (spec 1.2, 1.3); nothing else is ever read from it.
 FORWARDED = (
     "MEMD_MEMORY_PATH",
     "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE",
     "CLAUDE_CODE_REMOTE_MEMORY_DIR",
-    "MEMD_BASE_DIR",
+    BASE_DIR,
     "CLAUDE_CONFIG_DIR",
     "MEMD_DISABLE",
     "CLAUDE_CODE_DISABLE_AUTO_MEMORY",
@@ -101,6 +102,17 @@ def find(environ: Mapping[str, str], home: str, platform: str = sys.platform) ->
 def forwarded(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the recognised variables that are set in a client's environment."""
     return {name: environ[name] for name in FORWARDED if name in environ}
+
+
+def for_daemon(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment in which a client starts a daemon.
+
+    What decides for that client's own session would decide for everyone, so it stays behind; and
+    what a supervisor told its own child is not meant for ours.
+    """
+    left = {*FORWARDED, "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} - {BASE_DIR}
+    left |= {"LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
+    return {name: value for name, value in environ.items() if name not in left}
 
 
 def _xdg(environ: Mapping[str, str], name: str, default: str) -> str:

@@ -84,10 +84,10 @@ async def run(ports: Ports) -> None:
     async with daemon(ports) as stop, anyio.create_task_group() as group:
         await group.start(_signals, ports.log, stop)
         group.start_soon(_watchdog, ports.environ, ports.clock)
-        notify.notify(ports.environ, "READY=1")
+        notify.notify(ports.environ, notify.READY)
         ports.log.note("ready", socket=ports.places.socket, version=__version__, pid=os.getpid())
         await stop.wait()
-        notify.notify(ports.environ, "STOPPING=1")
+        notify.notify(ports.environ, notify.STOPPING)
         ports.log.note("stopping")
         group.cancel_scope.cancel()
 
@@ -169,5 +169,5 @@ async def _signals(
 async def _watchdog(environ: Mapping[str, str], clock: Clock) -> None:
     seconds = notify.watchdog_seconds(environ, os.getpid())
     while seconds:
-        notify.notify(environ, "WATCHDOG=1")
+        notify.notify(environ, notify.WATCHDOG)
         await clock.sleep(seconds)

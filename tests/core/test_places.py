@@ -57,3 +57,16 @@ def test_only_the_recognised_variables_are_forwarded() -> None:
     """A client hands on nothing but what choosing a directory needs."""
     environ = {"MEMD_DISABLE": "1", "ANTHROPIC_API_KEY": "secret", "PATH": "/bin"}
     assert places.forwarded(environ) == {"MEMD_DISABLE": "1"}
+
+
+def test_a_daemon_does_not_inherit_one_clients_session() -> None:
+    """A daemon that a client starts gets its places, not what switches that client's memory."""
+    environ = {
+        "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
+        "MEMD_MEMORY_PATH": "/x/y",
+        "NOTIFY_SOCKET": "/n",
+        "LISTEN_FDS": "1",
+        "MEMD_BASE_DIR": "/b",
+        "PATH": "/bin",
+    }
+    assert places.for_daemon(environ) == {"MEMD_BASE_DIR": "/b", "PATH": "/bin"}

@@ -290,7 +290,7 @@ async def test_a_project_has_its_directory_and_settings(home: Home) -> None:
     settings, problems = await home.store.settings(project)
     assert (settings.enabled, problems) == (True, ())
     assert await home.store.settings() == (settings, problems)
-    assert await home.store.client_loads_memory(project) in (True, False)
+    assert await home.store.client_loads_memory(project, {}) in (True, False)
 
 
 async def test_changed_directories_are_known(home: Home) -> None:
