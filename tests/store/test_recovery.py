@@ -1,0 +1,274 @@
+"""Finishing what a crash left, from whatever a crash may have left."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.core.text import sha256
+from memd.core.values import CursorMove, FileEdit
+from memd.state.cursors import Cursors
+from memd.state.journal import Intent, Record, Step
+from memd.store.names import INDEX
+from memd.testing.faults import Countdown, FaultyDisk
+from tests.store.bench import BY, Bench, edits, open_bench, topic
+
+OLD, NEW, ADDED = topic("a"), topic("a", "new"), topic("n")
+KEPT = topic("k")
+MARK = "0123abcd"
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """Open a bench with three memories and a true index."""
+    with open_bench(tmp_path) as opened:
+        wanted = {"a.md": OLD, "k.md": KEPT, "d.md": topic("d")}
+        opened.commit(edits(*(FileEdit(path, text) for path, text in wanted.items())))
+        yield opened
+
+
+def record(bench: Bench, *steps: Step, request: str = "") -> Record:
+    """Record a set that updates, creates and deletes, and stop there, as a crash does."""
+    chosen = steps or (
+        Step("a.md", sha256(OLD), sha256(NEW), mode=0o600),
+        Step("n.md", None, sha256(ADDED)),
+        Step("d.md", sha256(topic("d")), None),
+    )
+    bodies = {sha256(text): text for text in (OLD, NEW, ADDED, topic("d"))}
+    effects = (CursorMove("s", "t", 1, "m"),)
+    return bench.journal.record(
+        Intent(bench.directory, 1.0, BY, request, MARK, chosen, bodies, effects)
+    )
+
+
+AFTER = {"a.md": NEW, "n.md": ADDED, "k.md": KEPT}
+
+
+def temp(bench: Bench, one: Record, position: int) -> Path:
+    """Return the path of a step's temporary file."""
+    return bench.path / one.steps[position].temp
+
+
+def test_a_recorded_set_is_rolled_forward(bench: Bench) -> None:
+    """A set of which nothing was done is done at the next start, its effects too, and told."""
+    one = record(bench)
+    (sentence,) = bench.changes.recover(2.0)
+    assert one.id in sentence
+    assert bench.topics() == AFTER
+    assert Cursors(bench.database).get(bench.directory, "s") == CursorMove("s", "t", 1, "m")
+    assert bench.changes.recover(3.0) == ()
+
+
+def test_a_set_is_rolled_forward_before_the_next_commit(bench: Bench) -> None:
+    """A daemon that goes on after a failure finishes the open set first, and retries see it."""
+    record(bench, request="r1")
+    again = bench.commit(edits(FileEdit("n.md", ADDED)), "r1")
+    assert again.repeated
+    assert bench.topics() == AFTER
+
+
+@pytest.mark.parametrize("torn", [b"", NEW[:10], NEW[:4] + b"\0\0\0\0", NEW, OLD])
+def test_an_unfinished_staging_is_no_obstacle(bench: Bench, torn: bytes) -> None:
+    """Whatever part of a new body a crash left, it is written anew."""
+    one = record(bench)
+    temp(bench, one, 0).write_bytes(torn)
+    temp(bench, one, 1).write_bytes(ADDED[:7])
+    bench.changes.recover(2.0)
+    assert bench.topics() == AFTER
+
+
+def test_a_swap_that_was_made_is_only_cleaned_up(bench: Bench) -> None:
+    """After the exchange only the old bodies have to go."""
+    one = record(bench)
+    os.rename(bench.path / "a.md", temp(bench, one, 0))
+    (bench.path / "a.md").write_bytes(NEW)
+    os.rename(bench.path / "d.md", temp(bench, one, 2))
+    bench.changes.recover(2.0)
+    assert bench.topics() == AFTER
+
+
+def test_a_save_that_was_swapped_out_comes_back(bench: Bench) -> None:
+    """A foreign text that a crash caught under our name is put back and is not lost."""
+    one = record(bench)
+    temp(bench, one, 0).write_bytes(b"by hand\n")
+    (bench.path / "a.md").write_bytes(NEW)
+    os.unlink(bench.path / "d.md")
+    temp(bench, one, 2).write_bytes(b"saved before it was deleted\n")
+    (sentence,) = bench.changes.recover(2.0)
+    assert "a.md, d.md" in sentence
+    assert bench.topics() == {
+        **AFTER,
+        "a.md": b"by hand\n",
+        "d.md": b"saved before it was deleted\n",
+    }
+    (change,) = [c for c in bench.journal.history(bench.directory) if c.id == one.id]
+    assert [file.path for file in change.files] == ["n.md"]
+    assert bench.journal.blob(sha256(NEW)) == NEW
+
+
+def test_an_emptied_file_is_a_save_too(bench: Bench) -> None:
+    """A file that an editor had just emptied to write it anew is given back to the editor."""
+    one = record(bench)
+    temp(bench, one, 0).write_bytes(b"")
+    (bench.path / "a.md").write_bytes(NEW)
+    bench.changes.recover(2.0)
+    assert bench.topics()["a.md"] == b""
+
+
+def test_what_was_saved_since_is_left_alone(bench: Bench) -> None:
+    """Files that somebody changed, made or removed after the crash stay as they are."""
+    record(bench)
+    bench.save("a.md", b"newer\n")
+    bench.save("n.md", b"theirs\n")
+    bench.save("d.md", b"kept\n")
+    (sentence,) = bench.changes.recover(2.0)
+    assert "a.md, n.md, d.md" in sentence
+    expected = {"a.md": b"newer\n", "n.md": b"theirs\n", "d.md": b"kept\n", "k.md": KEPT}
+    assert bench.topics() == expected
+    index = bench.tree()[INDEX]
+    assert all(f"({path})".encode() in index for path in expected)
+
+
+def test_a_removed_file_is_not_made_again(bench: Bench) -> None:
+    """A memory that a person deleted after the crash stays deleted."""
+    record(bench)
+    (bench.path / "a.md").unlink()
+    bench.changes.recover(2.0)
+    assert "a.md" not in bench.topics()
+    assert b"(a.md)" not in bench.tree()[INDEX]
+
+
+def test_a_save_during_recovery_wins(bench: Bench) -> None:
+    """A foreign save in the instant of recovery is found like one in a commit."""
+    record(bench)
+    done: list[str] = []
+
+    def save(call: str, name: str) -> None:
+        if call == "exchange" and name == "a.md" and not done:
+            done.append(name)
+            bench.save("a.md", b"just now\n")
+
+    bench.using(FaultyDisk(before=save)).changes.recover(2.0)
+    assert bench.topics() == {**AFTER, "a.md": b"just now\n"}
+
+
+def test_a_text_that_nobody_knows_is_kept_and_told(bench: Bench) -> None:
+    """A temporary file with a foreign text is never removed, and spoken of at each start."""
+    one = record(bench)
+    temp(bench, one, 0).write_bytes(b"whose is this?\n")
+    sentences = bench.changes.recover(2.0)
+    assert any("whose" not in s and one.steps[0].temp in s for s in sentences)
+    assert temp(bench, one, 0).read_bytes() == b"whose is this?\n"
+    assert len(bench.changes.recover(3.0)) == 1
+
+
+def test_leftovers_of_ended_sets_are_removed(bench: Bench) -> None:
+    """Known and torn bodies under our names go at the next start; other hidden files stay."""
+    bench.write("sub/x.md", ADDED)
+    one = record(bench)
+    bench.changes.recover(2.0)
+    (bench.path / f".memd-{one.number}-0-{MARK}.tmp").write_bytes(NEW[:9])
+    (bench.path / f".memd-{one.number}-1-{MARK}-old.tmp").write_bytes(OLD)
+    (bench.path / "sub" / f".memd-{one.number}-1-{MARK}.tmp").write_bytes(ADDED)
+    (bench.path / ".mine.tmp").write_bytes(OLD)
+    assert bench.changes.recover(3.0) == ()
+    assert sorted(p for p in bench.tree() if ".tmp" in p) == [".mine.tmp"]
+
+
+@pytest.mark.parametrize(
+    "name", [".memd-99-0-0123abcd.tmp", ".memd-1-99-0123abcd.tmp", ".memd-x.tmp"]
+)
+def test_leftovers_of_nobody_stay(bench: Bench, name: str) -> None:
+    """What looks like ours and is in no journal is kept, a link is not followed."""
+    (bench.path / name).write_bytes(b"?")
+    assert len(bench.changes.recover(2.0)) == 1
+    (bench.path / name).unlink()
+    (bench.path / name).symlink_to("a.md")
+    assert len(bench.changes.recover(2.0)) == 1
+    assert bench.topics()["a.md"] == OLD
+
+
+def test_a_directory_that_is_away_waits(bench: Bench) -> None:
+    """A set of a directory that is not there now is told, and done when it is back."""
+    record(bench)
+    bench.path.rename(bench.root / "away")
+    (sentence,) = bench.changes.recover(2.0)
+    assert "waits" in sentence
+    (bench.root / "away").rename(bench.path)
+    bench.changes.recover(2.0)
+    assert bench.topics() == AFTER
+
+
+def test_a_missing_directory_without_open_sets_is_no_news(bench: Bench) -> None:
+    """A project that was deleted is not spoken of."""
+    bench.path.rename(bench.root / "away")
+    assert bench.changes.recover(2.0) == ()
+
+
+def test_a_disk_that_fails_leaves_the_set_for_later(bench: Bench) -> None:
+    """Wherever recovery fails, it says so, and the next one succeeds."""
+    number, reached = 0, True
+    while reached:
+        number += 1
+        bench.commit(edits(FileEdit("a.md", OLD), FileEdit("d.md", topic("d"))))
+        bench.commit(edits(FileEdit("n.md", None)))
+        record(bench)
+        countdown = Countdown(number)
+        sentences = bench.using(FaultyDisk(countdown)).changes.recover(2.0)
+        reached = countdown.reached
+        assert sentences
+        bench.changes.recover(3.0)
+        assert bench.topics() == AFTER
+    assert number > 8
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../outside.md", "/etc/outside.md", "a.txt", ".hidden.md", "link/x.md", "logs/x.md", ""],
+)
+def test_hostile_paths_do_no_harm(bench: Bench, path: str) -> None:
+    """A journal that names what no client may name changes nothing, inside or outside."""
+    outside = bench.root / "outside"
+    outside.mkdir()
+    (bench.path / "link").symlink_to(outside)
+    before = bench.tree()
+    record(bench, Step(path, None, sha256(NEW)))
+    (sentence,) = bench.changes.recover(2.0)
+    assert path in sentence
+    assert bench.tree() == before
+    assert os.listdir(outside) == []
+    assert bench.journal.pending() == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "temp = 'a.md'",
+        "temp = '../../x.tmp'",
+        "after = 'abc'",
+        "after = NULL, before = NULL",
+        "before = 'xyz'",
+        "mode = 'all'",
+        "path = x'ff'",
+        "after = '0000000000000000000000000000000000000000000000000000000000000000'",
+    ],
+)
+def test_hostile_rows_do_no_harm(bench: Bench, change: str) -> None:
+    """A row that memd could not have written, or whose body is missing, is left alone."""
+    before = bench.topics()
+    record(bench, Step("a.md", sha256(OLD), sha256(NEW)))
+    with bench.database.transaction() as cursor:
+        cursor.execute(f"UPDATE change_files SET {change} WHERE change = 2")  # noqa: S608 - test data
+    assert len(bench.changes.recover(2.0)) == 1
+    assert bench.topics() == before
+    assert bench.journal.pending() == ()
+
+
+def test_a_hostile_directory_does_no_harm(bench: Bench) -> None:
+    """A directory that no path can name is told and passed over."""
+    record(bench)
+    with bench.database.transaction() as cursor:
+        cursor.execute("UPDATE changes SET directory = 'relative' WHERE id = 2")
+    (sentence,) = bench.changes.recover(2.0)
+    assert "waits" in sentence
