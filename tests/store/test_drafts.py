@@ -1,0 +1,127 @@
+"""From what a plan wants to the exact set."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.core import limits
+from memd.core.text import sha256
+from memd.core.values import Draft, FileEdit, Pointer
+from memd.store.door import NameClashError, SecretRefusedError, TooLargeError
+from memd.store.drafts import Prepared, StoreDraft, prepare
+from memd.store.names import INDEX
+from memd.store.paths import Directory
+from memd.store.tree import LiveTree
+from tests.store.bench import topic
+
+LEAK = b"token = 'ghp" + b"_16C7e42F292c6912E7710c838347Ae178B4a'\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Iterator[LiveTree]:
+    """Open a tree with two memories, one of them without a line in the index."""
+    (tmp_path / "a.md").write_bytes(topic("a"))
+    (tmp_path / "b.md").write_bytes(topic("b"))
+    os.chmod(tmp_path / "a.md", 0o640)
+    (tmp_path / INDEX).write_bytes(b"# Mine\n\n- [A](a.md)\n- [Gone](gone.md)\n")
+    with Directory(str(tmp_path)) as directory:
+        yield LiveTree(directory, {})
+
+
+def index_of(prepared: Prepared) -> str:
+    """Return the new index of a set."""
+    (step,) = [step for step in prepared.steps if step.path == INDEX]
+    return prepared.bodies[step.after].decode() if step.after else ""
+
+
+def test_a_set_knows_both_sides(tree: LiveTree) -> None:
+    """Each step says what was there and what shall be, with both bodies, time and mode."""
+    prepared = prepare(
+        Draft((FileEdit("a.md", b"new\n", mtime_ns=5), FileEdit("b.md", None))), tree
+    )
+    a, b, index = prepared.steps
+    assert (a.before, a.after) == (sha256(topic("a")), sha256(b"new\n"))
+    assert (a.mode, a.after_mtime_ns, a.before_mtime_ns is not None) == (0o640, 5, True)
+    assert (b.before, b.after, index.path) == (sha256(topic("b")), None, INDEX)
+    assert set(prepared.bodies) == {a.before, a.after, b.before, index.before, index.after}
+
+
+def test_idle_edits_are_dropped(tree: LiveTree) -> None:
+    """What is there already, or is not there anyway, needs no set and leaves the index alone."""
+    draft = Draft((FileEdit("a.md", topic("a")), FileEdit("x.md", None)))
+    assert prepare(draft, tree) == Prepared((), {})
+    assert prepare(Draft(), tree) == Prepared((), {})
+
+
+def test_the_index_is_made_true_along(tree: LiveTree) -> None:
+    """After a set every memory has a line: the wanted one, its own one, or the one it had."""
+    wanted = {name: Pointer("New", "hook") for name in ("n.md", "a.md", "gone.md")}
+    draft = Draft((FileEdit("n.md", topic("n")), FileEdit("o.md", topic("o"))), wanted)
+    assert index_of(prepare(draft, tree)) == (
+        "# Mine\n\n- [A](a.md)\n"
+        "- [b](b.md) — about b\n- [New](n.md) — hook\n- [o](o.md) — about o\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "draft", [Draft(pointers={"b.md": Pointer("B", "")}), StoreDraft(mend_index=True)]
+)
+def test_the_index_alone_can_be_seen_to(tree: LiveTree, draft: Draft) -> None:
+    """A plan may ask for lines alone, and the store for a true index."""
+    text = index_of(prepare(draft, tree))
+    assert "(gone.md)" not in text
+    assert "(b.md)" in text
+
+
+def test_a_written_index_is_made_true_as_well(tree: LiveTree) -> None:
+    """Who writes the index keeps their lines, and what is missing is added."""
+    base = sha256(tree.index() or b"")
+    text = index_of(prepare(Draft((FileEdit(INDEX, b"# New\n- [Bee](b.md)\n", base),)), tree))
+    assert text == "# New\n- [Bee](b.md)\n- [a](a.md) — about a\n"
+
+
+def test_an_exact_index_is_exact_only_where_the_old_one_was_true(tmp_path: Path) -> None:
+    """Bytes of an older index come back as they were unless files came or went meanwhile."""
+    (tmp_path / "a.md").write_bytes(topic("a"))
+    (tmp_path / INDEX).write_bytes(b"- [A](a.md)\n")
+    base = sha256(b"- [A](a.md)\n")
+    draft = StoreDraft((FileEdit(INDEX, b"old bytes", base),), exact_index=True, restores=True)
+    with Directory(str(tmp_path)) as directory:
+        assert index_of(prepare(draft, LiveTree(directory, {}))) == "old bytes"
+        (tmp_path / "late.md").write_bytes(topic("late"))
+        text = index_of(prepare(draft, LiveTree(directory, {})))
+        assert "(a.md)" in text
+        assert "(late.md)" in text
+
+
+@pytest.mark.parametrize(
+    ("path", "content"), [("a.md", LEAK), ("a.md", b"x" * (limits.MEMORY_BYTES + 1))]
+)
+def test_new_bodies_pass_the_door_and_old_ones_return(
+    tree: LiveTree, path: str, content: bytes
+) -> None:
+    """What may not be written may still come back to where it was."""
+    with pytest.raises((SecretRefusedError, TooLargeError)):
+        prepare(Draft((FileEdit(path, content),)), tree)
+    assert prepare(StoreDraft((FileEdit(path, content),), restores=True), tree).steps
+
+
+def test_a_secret_does_not_enter_by_the_index(tree: LiveTree) -> None:
+    """Lines of the index pass the same door."""
+    with pytest.raises(SecretRefusedError):
+        prepare(Draft(pointers={"b.md": Pointer("B", LEAK.decode().strip())}), tree)
+    base = sha256(tree.index() or b"")
+    huge = b"line of text\n" * (limits.READ_BYTES // 13 + 1)
+    with pytest.raises(TooLargeError):
+        prepare(Draft((FileEdit(INDEX, huge, base),)), tree)
+
+
+def test_case_counts_among_new_files_too(tree: LiveTree) -> None:
+    """A new name must differ in more than case from old names and from other new ones."""
+    with pytest.raises(NameClashError):
+        prepare(Draft((FileEdit("A.md", topic("a")),)), tree)
+    with pytest.raises(NameClashError):
+        prepare(Draft((FileEdit("N.md", topic("n")), FileEdit("n.md", topic("n")))), tree)
+    prepare(Draft((FileEdit("A.md", topic("a")), FileEdit("a.md", None))), tree)

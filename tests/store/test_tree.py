@@ -1,0 +1,81 @@
+"""A memory directory as a plan sees it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.core import limits
+from memd.core.text import sha256
+from memd.store.names import INDEX, NameRefusedError
+from memd.store.paths import Directory, FileTooLargeError, PathRefusedError
+from memd.store.tree import LiveTree, read_file
+from tests.store.bench import topic
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[Directory]:
+    """Open a directory with one memory."""
+    (tmp_path / "a.md").write_bytes(topic("a"))
+    with Directory(str(tmp_path)) as opened:
+        yield opened
+
+
+def test_what_was_read_stays_as_it_was(directory: Directory) -> None:
+    """A plan sees one text of a file, however often it looks and whoever saves meanwhile."""
+    tree = LiveTree(directory, {})
+    first = tree.read("a.md")
+    absent = tree.read("b.md")
+    Path(directory.path, "a.md").write_bytes(b"newer")
+    Path(directory.path, "b.md").write_bytes(b"new")
+    assert tree.read("a.md") == first
+    assert tree.read("b.md") is absent is None
+    assert tree.index() is None
+    assert first is not None
+    assert (first.hash, first.header.name, first.body) == (sha256(topic("a")), "a", "text\n")
+
+
+def test_headers_and_files_are_listed_once(directory: Directory) -> None:
+    """The list of memories is of one instant too."""
+    tree = LiveTree(directory, {})
+    assert [header.path for header in tree.headers()] == ["a.md"]
+    assert tree.files() == {"a.md"}
+    Path(directory.path, "b.md").write_bytes(b"new")
+    assert [header.path for header in tree.headers()] == ["a.md"]
+    assert tree.files() == {"a.md"}
+
+
+def test_odd_names_are_read_only_when_listed(directory: Directory) -> None:
+    """A person's own file may have any name; a name that nobody listed must be a good one."""
+    Path(directory.path, "ein Gedanke.md").write_bytes(topic("g"))
+    tree = LiveTree(directory, {})
+    with pytest.raises(NameRefusedError):
+        tree.read("ein Gedanke.md")
+    assert len(tree.headers()) == 2
+    assert tree.read("ein Gedanke.md") is not None
+    with pytest.raises(NameRefusedError):
+        tree.read("../a.md")
+
+
+def test_what_is_no_readable_file_is_refused(directory: Directory) -> None:
+    """Links and huge files are not read as memories."""
+    os.symlink("a.md", f"{directory.path}/{INDEX}")
+    with pytest.raises(PathRefusedError):
+        LiveTree(directory, {}).index()
+    with open(f"{directory.path}/huge.md", "wb") as file:
+        file.truncate(limits.READ_BYTES + 1)
+    with pytest.raises(FileTooLargeError):
+        read_file(directory, "huge.md")
+
+
+def test_a_folder_that_is_closed_hides_files_without_removing_them(directory: Directory) -> None:
+    """Where a folder cannot be looked into, files below it may be there all the same."""
+    tree = LiveTree(directory, {})
+    assert not tree.uncertain("sub/x.md")
+    deep = "/".join(["d"] * 17)
+    os.makedirs(f"{directory.path}/{deep}")
+    tree = LiveTree(directory, {})
+    assert tree.uncertain("sub/x.md")
+    assert not tree.uncertain("x.md")
+    assert not tree.uncertain("a.md")
