@@ -218,7 +218,6 @@ class Dreams:
 
     async def _within(self, minutes: float, dream: _Dream) -> Report:
         """Dream, but no longer than this."""
-
         watching = anyio.CancelScope()
 
         async def watch() -> None:

@@ -6,6 +6,8 @@ Rules of this file
 3. A newer request of a session takes the place of that session's waiting one of the same kind and
    lane (it holds more messages), never that of another session, and never that of a running job.
 4. A held job (it failed and waits to be tried again) keeps its place but does not block others.
+   One whose session has asked anew meanwhile is superseded: to try it again after the newer
+   request would be to go back in time, so it is not held.
 5. A job leaves only through ``remove``; nothing else loses one.
 """
 
@@ -47,11 +49,16 @@ class Lanes:
 
     def waiting(self, kind: str, lane: str, session: str) -> str | None:
         """Return the job whose place a new request of this session takes (rule 3)."""
-        for ticket in self._tickets.values():
+        for ticket in reversed(self._tickets.values()):
             same = (ticket.kind, ticket.lane, ticket.session) == (kind, lane, session)
             if same and ticket.job not in self._running:
                 return ticket.job
         return None
+
+    def superseded(self, job: str) -> bool:
+        """Whether a newer request of a running job's session waits (rule 4)."""
+        ticket = self._tickets[job]
+        return self.waiting(ticket.kind, ticket.lane, ticket.session) is not None
 
     def put(self, ticket: Ticket) -> None:
         """Add a job at the end."""

@@ -6,12 +6,13 @@ Rules of this file
 - A job runs in a cancel scope of its own. Cancelled by a caller it is ``killed``; cancelled from
   outside (the daemon stops) it goes back into the queue and its attempt does not count.
 - A failure that says it is worth another try is tried ``ATTEMPTS`` times with growing pauses in
-  which the lane is free; every other failure is the job's end.
+  which the lane is free, unless its session has asked anew; every other failure is the job's end.
 - An end that cannot be written down is tried again until it can; the lane stays taken meanwhile.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -226,9 +227,10 @@ class Jobs:
             raise
         except MemdError as failure:
             error = {"kind": failure.kind, "message": failure.sentence, **failure.facts}
-            if failure.retryable and attempts < ATTEMPTS and not scope.cancel_called:
-                await self._settle(self._table.requeue, ticket.job, error)
-                self._hold(ticket.job, attempts, group)
+            again = failure.retryable and attempts < ATTEMPTS and not scope.cancel_called
+            if again and await self._put_back(ticket.job, error):
+                pause = RETRY_SECONDS * _RETRY_GROWTH ** (attempts - 1)
+                group.start_soon(self._release, ticket.job, pause)
                 return
         except Exception as failure:  # noqa: BLE001 - the job edge: no bug of a runner may end the daemon or another job
             number = self._on_unexpected(failure)
@@ -238,38 +240,51 @@ class Jobs:
         state = JobState.COMPLETED if result is not None else JobState.FAILED
         if result is None and scope.cancel_called:
             state, error = JobState.KILLED, None
-        self._ended(await self._settle(self._finish, ticket.job, state, result, error))
+        await self._finish(ticket.job, state, result, error)
 
-    def _finish(
+    async def _finish(
         self,
         job: str,
         state: JobState,
         result: dict[str, Any] | None,
         error: dict[str, Any] | None,
-    ) -> Job:
-        phase = self._phases.get(job, "")
-        now = self._clock.now()
-        return self._table.finish(job, state, now, phase=phase, result=result, error=error)
+    ) -> None:
+        phase, now = self._phases.get(job, ""), self._clock.now()
+        write = partial(
+            self._table.finish, job, state, now, phase=phase, result=result, error=error
+        )
 
-    async def _settle(self, write: Callable[..., T], *arguments: object) -> T:
-        """Write a job's end down, again and again until the state file takes it."""
+        async def finish() -> None:
+            self._ended(await to_thread.run_sync(write))
+
+        await self._durably(finish)
+
+    async def _put_back(self, job: str, error: dict[str, Any]) -> bool:
+        """Free the lane and keep the job for another attempt, unless it is superseded."""
+
+        async def put_back() -> bool:
+            if self._lanes.superseded(job):
+                return False
+            await to_thread.run_sync(self._table.requeue, job, error)
+            del self._scopes[job]
+            self._phases.pop(job, None)
+            self._lanes.hold(job)
+            self._notify()
+            return True
+
+        return await self._durably(put_back)
+
+    async def _durably(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Take a step under the lock, again and again until the state file takes it."""
         pause = 1.0
         while True:
             try:
                 async with self._lock:
-                    return await to_thread.run_sync(write, *arguments)
+                    return await step()
             except StateUnusableError as error:
                 self._on_unexpected(error)
             await self._clock.sleep(pause)
             pause = min(2 * pause, _SETTLE_SECONDS)
-
-    def _hold(self, job: str, attempts: int, group: TaskGroup) -> None:
-        """Free the lane, and give the job its turn again after a pause."""
-        del self._scopes[job]
-        self._phases.pop(job, None)
-        self._lanes.hold(job)
-        group.start_soon(self._release, job, RETRY_SECONDS * _RETRY_GROWTH ** (attempts - 1))
-        self._notify()
 
     async def _release(self, job: str, seconds: float) -> None:
         await self._clock.sleep(seconds)

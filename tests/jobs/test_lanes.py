@@ -51,8 +51,15 @@ def test_only_the_same_session_is_replaced() -> None:
         assert lanes.waiting(*other) is None
     lanes.start("j1")
     assert lanes.waiting("extract", "a", "s1") is None
+    assert not lanes.superseded("j1")
     lanes.hold("j1")
     assert lanes.waiting("extract", "a", "s1") == "j1"
+    lanes.release("j1")
+    lanes.start("j1")
+    lanes.put(Ticket("j2", "extract", "a", "s1"))
+    assert lanes.superseded("j1")
+    lanes.put(Ticket("j3", "extract", "a", "s1"))
+    assert lanes.waiting("extract", "a", "s1") == "j3"
 
 
 _ACTIONS = st.lists(
@@ -110,9 +117,15 @@ class _Model:
             self.done[ticket.lane, ticket.session] = self.newest.pop(job)
 
     def hold(self) -> None:
-        if self.running:
-            self.held.append(self.running.pop())
-            self.lanes.hold(self.held[-1])
+        if not self.running:
+            return
+        job = self.running.pop()
+        if self.lanes.superseded(job):
+            self.lanes.remove(job)
+            del self.tickets[job], self.newest[job]
+        else:
+            self.held.append(job)
+            self.lanes.hold(job)
 
     def release(self) -> None:
         if self.held:

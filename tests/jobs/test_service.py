@@ -238,6 +238,20 @@ async def _blocked(service: Jobs, job: str) -> None:
     await anyio.wait_all_tasks_blocked()
 
 
+async def test_a_superseded_job_is_not_tried_again(bench: _Bench) -> None:
+    """A job whose session asked anew while it failed has failed: the newer request has it all."""
+    bench.gate("old")
+    bench.failures["old"] = [_LaterError()]
+    async with _at_work(bench.jobs()) as service:
+        old = await _submit(service, "old", "s")
+        await _until(lambda: bench.ran == ["old"])
+        new = await _submit(service, "new", "s")
+        bench.gates["old"].set()
+        assert (await service.wait(old)).state is JobState.FAILED
+        assert (await service.wait(new)).state is JobState.COMPLETED
+    assert bench.ran == ["old", "new"]
+
+
 async def test_other_failures_end_a_job_at_once(bench: _Bench) -> None:
     """A failure that cannot pass ends its job, and a bug in a runner ends no other job."""
     bench.failures["a"] = [_NeverError()]
