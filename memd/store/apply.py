@@ -68,9 +68,9 @@ class Application:
     def stage(self, step: Step, body: bytes) -> None:
         """Write the new body beside the live file and bring it to the medium. Raises OSError."""
         folder = self._folder(step.path, create=step.before is None)
-        mode = FILE_MODE if step.mode is None else step.mode & _MODE_BITS
-        file = self._disk.create(folder, step.temp, mode)
+        file = self._disk.create(folder, step.temp)
         try:
+            self._disk.set_mode(file, FILE_MODE if step.mode is None else step.mode & _MODE_BITS)
             rest = memoryview(body)
             while rest:
                 rest = rest[self._disk.write(file, rest) :]

@@ -143,18 +143,18 @@ def _reconciled(
     fresh: Mapping[str, bytes],
 ) -> bytes | None:
     listed = {entry.path for entry in index.entries(content or b"")}
-    wanted = {
-        path: pointers.get(path) or _pointer(path, tree, fresh.get(path)) for path in files - listed
-    }
+    missing = files - listed
+    lines = _lines(missing, tree, fresh) | {p: pointers[p] for p in missing & set(pointers)}
     kept = {path for path in listed if tree.uncertain(path)}
-    return index.reconcile(content, files | kept, wanted)
+    return index.reconcile(content, files | kept, lines)
 
 
-def _pointer(path: str, tree: LiveTree, body: bytes | None) -> Pointer:
-    if body is not None:
-        parsed = document.parse(body, path)
-        return Pointer(parsed.name, parsed.description)
-    for header in tree.headers():
-        if header.path == path:
-            return Pointer(header.name, header.description)
-    return Pointer(path.rpartition("/")[2].removesuffix(".md"), "")
+def _lines(
+    missing: Collection[str], tree: LiveTree, fresh: Mapping[str, bytes]
+) -> dict[str, Pointer]:
+    """Return the lines that memories get by what they say of themselves."""
+    parsed = {path: document.parse(fresh[path], path) for path in missing if path in fresh}
+    lines = {path: Pointer(found.name, found.description) for path, found in parsed.items()}
+    if len(lines) < len(missing):
+        lines |= {h.path: Pointer(h.name, h.description) for h in tree.headers()} | lines
+    return lines

@@ -12,7 +12,7 @@ no call follows a link in it. Tests put a twin in the place of ``Disk`` whose n-
 
 import ctypes
 import errno
-import fcntl as _fcntl
+import fcntl
 import os
 import platform
 import stat
@@ -35,6 +35,7 @@ _UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 _LINUX_FLAGS = {NOREPLACE: 1, EXCHANGE: 2}  # linux/fs.h
 _MACOS_FLAGS = {NOREPLACE: 4, EXCHANGE: 2}  # sys/stdio.h: RENAME_EXCL, RENAME_SWAP
 _LINUX_NUMBERS = {"x86_64": 316, "aarch64": 276}  # for a C library without renameat2
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 _CHUNK = 256 * 1024
 
 Renamer = Callable[[int, str, str, str], None]  # folder, source, target, NOREPLACE or EXCHANGE
@@ -83,20 +84,18 @@ def _renamer(native: Any, flags: dict[str, int]) -> Renamer | None:
 class Disk:
     """The real system calls. All raise OSError."""
 
-    def __init__(self, renamer: Renamer | None = None) -> None:
+    def __init__(self, renamer: Renamer | None = None, full_sync: int | None = _FULL_SYNC) -> None:
         self._renamer = renamer
+        self._full_sync = full_sync
 
-    def create(self, folder: int, name: str, mode: int) -> int:
-        """Make a file that was not there, with exactly this mode, and return its descriptor."""
+    def create(self, folder: int, name: str) -> int:
+        """Make a file that was not there, mode 0600 at most, and return its descriptor."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        file = os.open(name, flags, FILE_MODE, dir_fd=folder)
-        if mode != FILE_MODE:
-            try:
-                os.fchmod(file, mode)
-            except OSError:
-                os.close(file)
-                raise
-        return file
+        return os.open(name, flags, FILE_MODE, dir_fd=folder)
+
+    def set_mode(self, file: int, mode: int) -> None:
+        """Give a file its permissions, whatever the umask is."""
+        os.fchmod(file, mode)
 
     def write(self, file: int, data: memoryview) -> int:
         """Write some of the bytes and return how many."""
@@ -108,11 +107,10 @@ class Disk:
 
     def fsync(self, file: int) -> None:
         """Bring a file to the medium; macOS needs a call of its own for that."""
-        full = getattr(_fcntl, "F_FULLFSYNC", None)
-        if full is None:
+        if self._full_sync is None:
             os.fsync(file)
         else:
-            _fcntl.fcntl(file, full)
+            fcntl.fcntl(file, self._full_sync)
 
     def close(self, file: int) -> None:
         """Close a file that was written."""

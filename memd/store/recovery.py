@@ -22,12 +22,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from memd.core.errors import MemdError
 from memd.state.journal import Journal, Record, Step
 from memd.store.apply import Application, ForeignSaveError, is_torn
 from memd.store.exchange import Disk, Look
 from memd.store.names import INDEX, NameRefusedError, check_name, in_catalogue
-from memd.store.paths import Directory, FileUnreadableError
+from memd.store.paths import Directory, PathRefusedError
 
 _TEMP = re.compile(r"\.memd-([0-9]{1,18})-([0-9]{1,9})-[0-9a-f]{8}(?:-old)?\.tmp")
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -67,9 +66,9 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> tuple[st
         with directory.parent(f"{folder}/x" if folder else "x") as (fd, _):
             for name in disk.temporaries(fd):
                 look = disk.look(fd, name)
-                if look and _disposable(journal, name, look):
+                if look is None or _disposable(journal, name, look):
                     disk.unlink(fd, name)
-                elif look:
+                else:
                     place = "/".join(part for part in (directory.path, folder, name) if part)
                     sentences.append(
                         f"{place} holds a text that memd does not know; it is kept for you to see"
@@ -127,9 +126,7 @@ def _reachable(application: Application, step: Step) -> bool:
     """
     try:
         application.live(step)
-    except FileUnreadableError:
-        raise
-    except MemdError:
+    except PathRefusedError:
         return False
     return True
 
@@ -168,9 +165,7 @@ def _disposable(journal: Journal, name: str, look: Look) -> bool:
 def _bodies_of(journal: Journal, number: int, position: int) -> Iterator[bytes]:
     record = journal.load(number)
     for step in record.steps[position : position + 1] if record else ():
-        body = journal.blob(step.after) if step.after else None
-        if body is not None:
-            yield body
+        yield (step.after and journal.blob(step.after)) or b""
 
 
 def _sentence(record: Record, left: list[str]) -> str:

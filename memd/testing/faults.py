@@ -67,10 +67,15 @@ class FaultyDisk(Disk):
         self._before = before
         self._portion = portion
 
-    def create(self, folder: int, name: str, mode: int) -> int:
+    def create(self, folder: int, name: str) -> int:
         """Fail or make a file."""
         self._step("create", name)
-        return self._disk.create(folder, name, mode)
+        return self._disk.create(folder, name)
+
+    def set_mode(self, file: int, mode: int) -> None:
+        """Fail or set a mode."""
+        self._step("set_mode", "")
+        self._disk.set_mode(file, mode)
 
     def write(self, file: int, data: memoryview) -> int:
         """Fail or write a portion."""

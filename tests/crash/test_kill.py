@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.crash,
     pytest.mark.skipif(bool(kill.missing()), reason=kill.missing() or "strace works"),
 ]
-DOUBLE_KILLS = 240  # per operation; sampled evenly from all pairs so that a run stays short
+DOUBLE_KILLS = 160  # per operation; sampled evenly from all pairs so that a run stays short
 
 State = tuple[dict[str, bytes], dict[str, int], CursorMove | None]
 

@@ -1,6 +1,7 @@
 """The few system calls that change a memory directory, with and without the system's help."""
 
 import errno
+import fcntl
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -105,7 +106,9 @@ def test_a_new_file_has_its_mode_under_any_umask(folder: int, tmp_path: Path, mo
     disk = Disk()
     old = os.umask(0o077)
     try:
-        file = disk.create(folder, "a.tmp", mode)
+        file = disk.create(folder, "a.tmp")
+        assert os.fstat(file).st_mode & 0o777 == 0o600
+        disk.set_mode(file, mode)
     finally:
         os.umask(old)
     disk.write(file, memoryview(b"text"))
@@ -116,7 +119,14 @@ def test_a_new_file_has_its_mode_under_any_umask(folder: int, tmp_path: Path, mo
     status = os.stat(tmp_path / "a.tmp")
     assert (status.st_mode & 0o777, status.st_mtime_ns, status.st_size) == (mode, 1_000_000_007, 4)
     with pytest.raises(FileExistsError):
-        disk.create(folder, "a.tmp", mode)
+        disk.create(folder, "a.tmp")
+
+
+def test_a_system_with_a_stronger_sync_uses_it(folder: int) -> None:
+    """Where fsync does not reach the medium, the call that does is made instead."""
+    Disk(full_sync=fcntl.F_GETFD).sync_folder(folder)
+    with pytest.raises(OSError, match=os.strerror(errno.EINVAL)):
+        Disk(full_sync=10_000).sync_folder(folder)
 
 
 def test_a_look_tells_content_and_time(folder: int, tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ import pytest
 from memd.core.text import sha256
 from memd.core.values import CursorMove, FileEdit
 from memd.state.cursors import Cursors
+from memd.state.database import StateUnusableError
 from memd.state.journal import Intent, Record, Step
 from memd.store.names import INDEX
-from memd.testing.faults import Countdown, FaultyDisk
+from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
 from tests.store.bench import BY, Bench, edits, open_bench, topic
 
 OLD, NEW, ADDED = topic("a"), topic("a", "new"), topic("n")
@@ -263,6 +264,16 @@ def test_hostile_rows_do_no_harm(bench: Bench, change: str) -> None:
     assert len(bench.changes.recover(2.0)) == 1
     assert bench.topics() == before
     assert bench.journal.pending() == ()
+
+
+def test_a_state_file_that_fails_stops_recovery(bench: Bench) -> None:
+    """What cannot be marked is not passed over in silence."""
+    record(bench)
+    refusing = FaultyDatabase(bench.database, Countdown(1))
+    with pytest.raises(StateUnusableError):
+        bench.using(FaultyDisk(), refusing).changes.recover(2.0)
+    bench.changes.recover(3.0)
+    assert bench.topics() == AFTER
 
 
 def test_a_hostile_directory_does_no_harm(bench: Bench) -> None:
