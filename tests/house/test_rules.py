@@ -228,7 +228,7 @@ def _decides(function: ast.AST) -> bool:
 def _test_of(path: str) -> str:
     room, _, name = path.removeprefix("memd/").rpartition("/")
     folder = f"tests/{room}/" if room else "tests/"
-    return f"{folder}test_{name.strip('_')}"
+    return f"{folder}test_{name[:-3].strip('_')}.py"
 
 
 def _all_errors(root: type[MemdError]) -> set[type[MemdError]]:

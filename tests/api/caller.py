@@ -1,0 +1,52 @@
+"""One client of a daemon in this process, with short words for what tests ask often."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memd.client.aio import AsyncClient
+from memd.client.errors import RemoteError
+from memd.testing.clock import FakeClock
+from memd.testing.daemon import Home
+
+PARTS = {
+    "name": "test-policy",
+    "description": "Integration tests hit a real database",
+    "type": "feedback",
+    "body": "Never mock the database in integration tests.",
+}
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A client, the home it works in, the daemon's clock, and a project."""
+
+    client: AsyncClient
+    home: Home
+    clock: FakeClock
+    cwd: str
+
+    async def call(self, method: str, **params: Any) -> Any:
+        """Call a method about the project."""
+        return await self.client.call(method, {"cwd": self.cwd, **params})
+
+    async def plain(self, method: str, **params: Any) -> Any:
+        """Call a method with just these parameters."""
+        return await self.client.call(method, params)
+
+    async def write(self, path: str = "feedback_tests.md", **changes: Any) -> Any:
+        """Write one memory from its parts."""
+        return await self.call("memory.write", path=path, **(PARTS | changes))
+
+    async def refused(self, method: str, **params: Any) -> RemoteError:
+        """Return the error that a call about the project ends with."""
+        with pytest.raises(RemoteError) as caught:
+            await self.call(method, **params)
+        return caught.value
+
+    async def folder(self) -> Path:
+        """Return the project's memory directory."""
+        listed = await self.call("memory.list")
+        return Path(listed["memory_dir"])

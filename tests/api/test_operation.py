@@ -1,0 +1,112 @@
+"""hello, subscriptions, status, doctor and shutdown over the socket."""
+
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+
+from memd.client.aio import AsyncClient
+from tests.api.caller import Caller
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_hello_tells_and_remembers(caller: Caller) -> None:
+    """Any version is served, and the variables of the list count for this connection alone."""
+    override = f"{caller.home.path}/elsewhere/memory"
+    answer = await caller.plain(
+        "hello",
+        client="old",
+        version="0.0.0",
+        environment={"MEMD_MEMORY_PATH": override, "LD_PRELOAD": "x"},
+    )
+    assert (answer["name"], answer["protocol"]) == ("memd", 1)
+    assert "undo" in answer["capabilities"]
+    assert (await caller.call("memory.list"))["memory_dir"] == override
+    async with AsyncClient(caller.home.places.socket, name="other") as other:
+        listed = await other.call("memory.list", {"cwd": caller.cwd})
+    assert listed["memory_dir"] != override
+
+
+async def test_subscribers_hear_of_changes(caller: Caller) -> None:
+    """A connection that subscribed to a project hears of its changes until it unsubscribes."""
+    async with AsyncClient(caller.home.places.socket, name="watcher") as watcher:
+        await watcher.call("subscribe", {"topics": ["memory.changed"], "cwd": caller.cwd})
+        written = await caller.write()
+        with anyio.fail_after(10):
+            notification = await anext(aiter(watcher.notifications))
+        assert notification.method == "memory.changed"
+        assert notification.params["change"] == written["change"]
+        gone = await watcher.call("unsubscribe", {"cwd": caller.cwd})
+        assert "job.done" in gone["topics"]
+
+
+async def test_an_unknown_topic_is_refused(caller: Caller) -> None:
+    """Subscribing to what does not exist is an error that names what does."""
+    error = await caller.refused("subscribe", topics=["memory.lost"])
+    assert (error.code, "memory.changed" in error.data["hint"]) == (-32602, True)
+
+
+async def test_status_tells_how_the_daemon_is(caller: Caller) -> None:
+    """Status has the process, its places, its connections and the projects it changed."""
+    await caller.write()
+    caller.clock.advance(5)
+    status = await caller.plain("status")
+    assert (status["pid"], status["uptime"]) == (os.getpid(), 5.0)
+    assert status["socket"] == caller.home.places.socket
+    assert status["connections"] == 1
+    assert status["projects"] == [str(await caller.folder())]
+    assert status["rss"] > 0
+
+
+async def test_doctor_finds_what_is_wrong(caller: Caller) -> None:
+    """Each check names its state; a bad option and a damaged file are told with a remedy."""
+    await caller.write()
+    config = Path(caller.home.places.config)
+    config.parent.mkdir(parents=True)
+    config.write_text("[recall]\nlimit = 0\n")
+    config.chmod(0o600)
+    (await caller.folder() / "broken.md").write_text("---\nname: [\n---\n")
+    diagnosis = await caller.call("doctor")
+    states = {check["name"]: check["state"] for check in diagnosis["checks"]}
+    assert diagnosis["ok"]
+    assert states == {
+        "python": "ok",
+        "state": "ok",
+        "socket": "ok",
+        "settings": "warning",
+        "recovery": "ok",
+        "project": "ok",
+        "paths": "ok",
+        "files": "warning",
+    }
+
+
+async def test_doctor_sees_a_lost_socket_and_a_project_that_is_none(caller: Caller) -> None:
+    """A socket that was removed is a failure, and so is a home as a project."""
+    Path(caller.home.places.socket).unlink()
+    diagnosis = await caller.client.call("doctor", {"cwd": caller.home.path})
+    failed = {check["name"] for check in diagnosis["checks"] if check["state"] == "failed"}
+    assert (diagnosis["ok"], failed) == (False, {"socket", "project"})
+
+
+async def test_doctor_sees_memory_that_is_off(caller: Caller) -> None:
+    """A switch that is off is a warning with its reason."""
+    await caller.plain("hello", environment={"MEMD_DISABLE": "1"})
+    checks = (await caller.call("doctor"))["checks"]
+    project = next(check for check in checks if check["name"] == "project")
+    assert (project["state"], "memory is off" in project["detail"]) == ("warning", True)
+
+
+async def test_the_table_discovers_itself(caller: Caller) -> None:
+    """rpc.discover serves an OpenRPC document with every method."""
+    document = await caller.plain("rpc.discover")
+    names = {method["name"] for method in document["methods"]}
+    assert document["openrpc"].startswith("1.")
+    assert {"load_prompt", "memory.write", "hook", "job.wait"} <= names
+
+
+async def test_shutdown_answers_first(caller: Caller) -> None:
+    """A client that ends the daemon gets its answer."""
+    assert await caller.plain("shutdown") == {"stopping": True}

@@ -1,0 +1,79 @@
+"""load_prompt, prefetch and session.* over the socket."""
+
+import pytest
+
+from tests.api.caller import Caller
+
+pytestmark = pytest.mark.anyio
+
+QUERY = "may I mock the database in this integration test?"
+
+
+async def test_a_prompt_names_its_directory_and_its_index(caller: Caller) -> None:
+    """The section has the index, the same bytes for the same inputs, and an etag."""
+    await caller.write()
+    loaded = await caller.call("load_prompt", session_id="s1")
+    assert loaded["memory_dir"] in loaded["prompt"]
+    assert "(feedback_tests.md)" in loaded["prompt"]
+    assert loaded["index"] == {"lines": 1, "bytes": 70, "cut": ""}
+    caller.clock.advance(86400)
+    again = await caller.call("load_prompt", session_id="s2")
+    assert (again["prompt"], again["etag"]) == (loaded["prompt"], loaded["etag"])
+
+
+async def test_variants_are_asked_for_by_name(caller: Caller) -> None:
+    """Daily log, agent and skip_index give other texts; an unknown mode is refused."""
+    plain = (await caller.call("load_prompt"))["prompt"]
+    daily = (await caller.call("load_prompt", mode="daily_log"))["prompt"]
+    agent = (await caller.call("load_prompt", mode="agent", agent="a:b", scope="local"))["prompt"]
+    bare = (await caller.call("load_prompt", skip_index=True))["prompt"]
+    assert "logs/YYYY/MM/YYYY-MM-DD.md" in daily
+    assert "agent-memory-local/a-b" in agent
+    assert len({plain, daily, agent, bare}) == 4
+    assert (await caller.refused("load_prompt", mode="loud")).code == -32602
+
+
+async def test_extra_guidelines_are_appended(caller: Caller) -> None:
+    """Guidelines of the call or of the client's environment stand in the prompt."""
+    loaded = await caller.call("load_prompt", extra_guidelines="Speak Latin.")
+    assert "Speak Latin." in loaded["prompt"]
+    await caller.plain("hello", environment={"MEMD_EXTRA_GUIDELINES": "Speak Greek."})
+    assert "Speak Greek." in (await caller.call("load_prompt"))["prompt"]
+
+
+async def test_memory_that_is_off_has_no_prompt(caller: Caller) -> None:
+    """The prompt is null with the reason, and prefetch skips."""
+    await caller.plain("hello", environment={"MEMD_DISABLE": "1"})
+    loaded = await caller.call("load_prompt")
+    assert (loaded["prompt"], loaded["enabled"], bool(loaded["reason"])) == (None, False, True)
+    found = await caller.call("prefetch", session_id="s", query=QUERY)
+    assert (found["memories"], found["skipped"]) == ([], "memory_off")
+
+
+async def test_the_right_memory_comes_once_per_session(caller: Caller) -> None:
+    """A fitting memory goes out whole with its header, and not again before a compaction."""
+    await caller.write()
+    found = await caller.call("prefetch", session_id="s", query=QUERY)
+    (memory,) = found["memories"]
+    assert (memory["name"], memory["type"], memory["scope"]) == (
+        "test-policy",
+        "feedback",
+        "private",
+    )
+    assert memory["path"].startswith("/")
+    assert memory["path"] in memory["header"]
+    assert "Never mock" in memory["content"]
+    assert "Never mock" in found["block"]
+    assert (found["strategy"], found["session_bytes"] > 0) == ("local", True)
+    assert not (await caller.call("prefetch", session_id="s", query=QUERY))["memories"]
+    for method in ("session.compacted", "session.end"):
+        await caller.call("session.start", session_id="s")
+        assert await caller.call(method, session_id="s") == {"ok": True}
+        assert (await caller.call("prefetch", session_id="s", query=QUERY))["memories"]
+
+
+async def test_small_talk_brings_nothing(caller: Caller) -> None:
+    """One word is skipped by name, and thanks bring no memory."""
+    await caller.write()
+    assert (await caller.call("prefetch", session_id="s", query="ok"))["skipped"] == "single_word"
+    assert not (await caller.call("prefetch", session_id="s", query="thanks, looks good"))["block"]

@@ -1,0 +1,114 @@
+"""extract, dream and job.* over the socket."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from memd.client.aio import AsyncClient
+from tests.api import transcripts
+from tests.api.caller import Caller
+
+pytestmark = pytest.mark.anyio
+
+WORDS = "From now on, always run the integration tests against a real database."
+
+
+def transcript(caller: Caller, *texts: str) -> str:
+    """Write a transcript of user messages and return its path."""
+    path = Path(caller.home.path) / ".claude" / "projects" / "x" / "s.jsonl"
+    lines = [transcripts.user(text, number) for number, text in enumerate(texts)]
+    return transcripts.write(path, *lines)
+
+
+async def test_an_extraction_can_be_waited_for(caller: Caller) -> None:
+    """With wait the answer has what was saved, by which engine and as which change."""
+    path = transcript(caller, WORDS)
+    done = await caller.call("extract", session_id="s", transcript_path=path, wait=True)
+    assert (done["status"], done["engine"], len(done["saved"])) == ("completed", "local", 1)
+    history = (await caller.call("memory.history"))["changes"]
+    assert (history[0]["id"], history[0]["actor"]) == (done["change"], "extract")
+    assert history[0]["session"] == "s"
+    again = await caller.call("extract", session_id="s", transcript_path=path, wait=True)
+    assert not again["saved"]
+
+
+async def test_an_extraction_is_accepted_at_once(caller: Caller) -> None:
+    """Without wait the job's id comes back, and subscribers hear when it has saved."""
+    path = transcript(caller, WORDS)
+    async with AsyncClient(caller.home.places.socket, name="watcher") as watcher:
+        await watcher.call("subscribe", {"topics": ["memory.saved", "job.done"]})
+        accepted = await caller.call("extract", session_id="s", transcript_path=path)
+        assert accepted["status"] == "accepted"
+        heard = {}
+        with anyio.fail_after(10):
+            while len(heard) < 2:
+                notification = await anext(aiter(watcher.notifications))
+                heard[notification.method] = notification.params
+    assert len(heard["memory.saved"]["saved"]) == 1
+    assert heard["job.done"]["job"] == accepted["job"]
+    job = await caller.plain("job.wait", job=accepted["job"])
+    assert (job["kind"], job["state"], job["session"]) == ("extract", "completed", "s")
+    assert await caller.plain("job.get", job=accepted["job"]) == job
+    jobs = (await caller.call("job.list"))["jobs"]
+    assert [listed["job"] for listed in jobs] == [accepted["job"]]
+    assert (await caller.plain("job.list", limit=5))["jobs"] == jobs
+    assert await caller.plain("job.cancel", job=accepted["job"]) == {"cancelled": False}
+
+
+async def test_messages_can_be_sent_directly(caller: Caller) -> None:
+    """A client without transcript file sends the messages themselves."""
+    messages = [{"role": "user", "content": WORDS}, {"role": "assistant", "content": "Done."}]
+    done = await caller.call("extract", session_id="s", messages=messages, wait=True)
+    assert len(done["saved"]) == 1
+
+
+async def test_an_extraction_needs_one_source(caller: Caller) -> None:
+    """Neither or both of transcript and messages is a clear error."""
+    assert (await caller.refused("extract", session_id="s")).code == -32602
+    both = await caller.refused("extract", session_id="s", messages=[], transcript_path="/x.jsonl")
+    assert both.code == -32602
+
+
+async def test_a_transcript_that_cannot_be_read_fails_the_job(caller: Caller) -> None:
+    """A path that is no transcript ends the job with a reason, not the daemon."""
+    done = await caller.call("extract", session_id="s", transcript_path="/etc/passwd", wait=True)
+    assert done["status"] == "failed"
+    assert done["reason"]
+
+
+async def test_switched_off_extraction_is_skipped(caller: Caller) -> None:
+    """A closed gate answers skipped with its name."""
+    await caller.plain("hello", environment={"MEMD_DISABLE": "1"})
+    done = await caller.call("extract", session_id="s", messages=[])
+    assert (done["status"], bool(done["reason"]), done["job"]) == ("skipped", True, None)
+
+
+async def test_a_forced_dream_merges_and_reports(caller: Caller) -> None:
+    """A dream merges an exact duplicate in one change that undo takes back."""
+    await caller.write("a.md")
+    await caller.write("b.md", name="b")
+    report = await caller.call("dream", force=True, wait=True)
+    assert report["status"] == "completed"
+    assert len(report["merged"]) == 1
+    assert len((await caller.call("memory.list"))["memories"]) == 1
+    await caller.call("memory.undo", change=report["change"])
+    assert len((await caller.call("memory.list"))["memories"]) == 2
+
+
+async def test_a_dream_that_is_not_due_names_its_gate(caller: Caller) -> None:
+    """Right after a dream the time gate is closed, and so it says."""
+    await caller.write("a.md")
+    started = await caller.call("dream", force=True)
+    assert started["status"] == "started"
+    await caller.plain("job.wait", job=started["job"])
+    skipped = await caller.call("dream")
+    assert (skipped["status"], skipped["gate"]) == ("skipped", "time")
+
+
+async def test_an_unknown_job_is_not_found(caller: Caller) -> None:
+    """A job that never was has an error of its own."""
+    for method in ("job.get", "job.wait", "job.cancel"):
+        with pytest.raises(Exception, match="j404") as caught:
+            await caller.plain(method, job="j404")
+        assert getattr(caught.value, "code", 0) == 1001
