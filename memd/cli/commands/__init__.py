@@ -1,0 +1,1 @@
+"""What each command of memctl does: ask the daemon, print its answer."""

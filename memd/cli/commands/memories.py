@@ -1,0 +1,154 @@
+"""list, show, search, add and rm: memories as a person handles them."""
+
+import os
+from typing import Any
+
+from memd.cli import output
+from memd.cli.invocation import Invocation
+from memd.client.errors import RemoteError
+from memd.core.errors import MemdError
+
+_CONFLICT = 1002
+
+
+class NoNameError(MemdError):
+    """A memory needs a path or a name that makes one."""
+
+    exit_status = 2
+
+    def __init__(self) -> None:
+        super().__init__("add needs PATH or --name")
+
+
+class TwoSourcesError(MemdError):
+    """A whole file and parts of one were given together."""
+
+    exit_status = 2
+
+    def __init__(self) -> None:
+        super().__init__("--file is the whole memory; leave --name, --type and the like out")
+
+
+class MemoryExistsError(MemdError):
+    """There is a memory where a new one should go."""
+
+    hint = "memctl edit it, or say --update to change the parts that you give"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"there is a memory {path} already", path=path)
+
+
+def list_memories(invocation: Invocation) -> None:
+    """List the memories of the project."""
+    listed = invocation.ask("memory.list", scope=invocation.options.scope)
+    screen = invocation.screen
+    rows = [
+        (
+            screen.paint(memory["path"], "bold"),
+            memory["type"] or "-",
+            memory["age"],
+            f"{'damaged: ' if memory['damaged'] else ''}{memory['description']}",
+        )
+        for memory in listed["memories"]
+    ]
+    if not rows:
+        screen.note(f"no memories in {listed['memory_dir']}")
+    for problem in listed.get("problems") or ():
+        screen.note(problem)
+    cut = listed["index"]["cut"]
+    if cut:
+        screen.note(f"the index is longer than a prompt takes: it is cut by {cut}")
+    screen.answer(listed, output.table(rows, screen.width))
+
+
+def show(invocation: Invocation) -> None:
+    """Print one memory as it is."""
+    read = invocation.ask("memory.read", path=invocation.options.path)
+    if invocation.screen.as_json:
+        invocation.screen.data(read)
+    else:
+        invocation.screen.raw(read["content"])
+
+
+def search(invocation: Invocation) -> int:
+    """Search the memories of the project; 1 when nothing was found, as grep has it."""
+    options = invocation.options
+    found = invocation.ask("memory.search", query=" ".join(options.query), limit=options.limit)
+    screen = invocation.screen
+    lines = []
+    for hit in found["hits"]:
+        lines.append(f"{screen.paint(hit['path'], 'bold')}: {hit['description']}")
+        lines += [f"    {line}" for line in hit["snippet"].splitlines()]
+    screen.answer(found, "\n".join(lines))
+    return 0 if found["hits"] else 1
+
+
+def add(invocation: Invocation) -> None:
+    """Write a memory from its parts or from a file."""
+    options = invocation.options
+    path = options.path or (f"{options.name}.md" if options.name else "")
+    if not path:
+        raise NoNameError
+    params = _content(invocation) if options.file else _parts(invocation)
+    base_hash = options.base_hash
+    if base_hash is None and not options.update:
+        base_hash = ""  # expects no file there
+    try:
+        written = invocation.ask(
+            "memory.write",
+            path=path,
+            title=options.title,
+            hook=options.hook,
+            scope=options.scope,
+            session_id=options.session,
+            base_hash=base_hash,
+            request_id=os.urandom(16).hex(),
+            **params,
+        )
+    except RemoteError as error:
+        if error.code == _CONFLICT and base_hash == "":
+            raise MemoryExistsError(path) from error
+        raise
+    invocation.screen.answer(written, wrote(written))
+
+
+def remove(invocation: Invocation) -> None:
+    """Delete one memory."""
+    options = invocation.options
+    done = invocation.ask(
+        "memory.delete",
+        path=options.path,
+        base_hash=options.base_hash,
+        request_id=os.urandom(16).hex(),
+    )
+    invocation.screen.answer(
+        done, f"deleted {options.path}; undo with: memctl undo {done['change']}"
+    )
+
+
+def wrote(written: dict[str, Any]) -> str:
+    """Return in words what became of a write."""
+    undo = f"; undo with: memctl undo {written['change']}" if written.get("change") else ""
+    return f"{written['status']} {written['path']}{undo}"
+
+
+def _content(invocation: Invocation) -> dict[str, Any]:
+    options = invocation.options
+    if any((options.name, options.description, options.type, options.body)):
+        raise TwoSourcesError
+    return {"content": invocation.read(options.file)}
+
+
+def _parts(invocation: Invocation) -> dict[str, Any]:
+    options = invocation.options
+    body = options.body
+    if body == "-" or (
+        body is None and not options.update and not invocation.around.stdin.isatty()
+    ):
+        body = invocation.read("-")
+    return {
+        "name": options.name,
+        "description": options.description,
+        "type": options.type,
+        "body": body,
+    }

@@ -1,0 +1,108 @@
+"""status, doctor, watch, stop, sockname and discover: the daemon itself."""
+
+import os
+import time
+from typing import Any
+
+from memd.cli import output
+from memd.cli.invocation import JOB_SECONDS, Invocation
+from memd.client.errors import DaemonUnavailableError
+
+_STYLES = {"ok": "green", "warning": "yellow", "failed": "red"}
+
+
+def status(invocation: Invocation) -> None:
+    """Print how the daemon is."""
+    found = invocation.call("status")
+    jobs = ", ".join(f"{count} {state}" for state, count in sorted(found["jobs"].items()))
+    pairs: list[tuple[str, object]] = [
+        (found["name"], f"{found['version']}, up {output.duration(found['uptime'])}"),
+        ("pid", found["pid"]),
+        ("size", output.size(found["rss"]) if found["rss"] else ""),
+        ("socket", found["socket"]),
+        ("state", found["state_dir"]),
+        ("connections", found["connections"]),
+        ("jobs", jobs),
+    ]
+    pairs += [("project", directory) for directory in found["projects"]]
+    pairs += [("note", note) for note in found["notes"]]
+    invocation.screen.answer(found, output.facts(pairs))
+
+
+def doctor(invocation: Invocation) -> int:
+    """Print each check with its remedy; 1 when one failed."""
+    # The home directory is no project, and that is nothing to be cured of.
+    cwd = invocation.cwd
+    home = os.path.realpath(invocation.around.home)
+    found = invocation.call("doctor", cwd=None if os.path.realpath(cwd) == home else cwd)
+    checks = list(found["checks"])
+    if not invocation.screen.as_json:
+        checks += _local_checks(invocation)
+    lines = []
+    for check in checks:
+        state = invocation.screen.paint(f"{check['state']:<8}", _STYLES.get(check["state"], "dim"))
+        lines.append(f"{state}{check['name']}: {check['detail']}")
+        if check["remedy"]:
+            lines.append(f"        → {check['remedy']}")
+    invocation.screen.answer(found, "\n".join(lines))
+    return 0 if found["ok"] else 1
+
+
+def watch(invocation: Invocation) -> int:
+    """Print events until interrupted, or as many as were asked for."""
+    options = invocation.options
+    cwd = invocation.cwd if options.here else None
+    invocation.call("subscribe", topics=options.topic, cwd=cwd)
+    left = options.count
+    for told in invocation.client().notifications(options.timeout or JOB_SECONDS):
+        if invocation.screen.as_json:
+            invocation.screen.data({"method": told.method, "params": told.params})
+        else:
+            invocation.screen.line(f"{time.strftime('%H:%M:%S')}  {told.method:<14}  {_told(told)}")
+        left = None if left is None else left - 1
+        if left == 0:
+            break
+    return 0
+
+
+def stop(invocation: Invocation) -> None:
+    """Ask the daemon to end, if there is one, and wait until it hangs up."""
+    try:
+        client = invocation.client(start=False)
+    except DaemonUnavailableError:
+        invocation.screen.note("no memd is running")
+        invocation.screen.answer({"stopping": False}, "")
+        return
+    answer = invocation.call("shutdown")
+    try:
+        for _ in client.notifications(invocation.options.timeout or JOB_SECONDS):
+            pass
+    except DaemonUnavailableError:
+        pass
+    invocation.screen.answer(answer, "stopped")
+
+
+def sockname(invocation: Invocation) -> None:
+    """Print the socket's path."""
+    path = invocation.places.socket
+    invocation.screen.answer({"socket": path}, path)
+
+
+def discover(invocation: Invocation) -> None:
+    """Print the OpenRPC document."""
+    invocation.screen.data(invocation.call("rpc.discover"))
+
+
+def _told(told: Any) -> str:
+    params = dict(told.params)
+    files = params.pop("files", None) or []
+    touched = [f"{file['action']} {file['path']}" for file in files if isinstance(file, dict)]
+    plain = [f"{key} {value}" for key, value in params.items() if isinstance(value, str | int)]
+    return ", ".join([*touched, *plain])
+
+
+def _local_checks(invocation: Invocation) -> list[dict[str, str]]:
+    """Look at what only this side can see: the clients' hooks and the service."""
+    from memd.cli.commands import service, setup  # noqa: PLC0415 - doctor alone needs both here
+
+    return [setup.check(invocation), service.check(invocation)]

@@ -1,0 +1,175 @@
+"""service install|uninstall|status: memd under the user's supervisor."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from memd.cli import output, service_unit
+from memd.cli.invocation import JOB_SECONDS, Invocation
+from memd.cli.service_unit import Argv, Service
+from memd.client.errors import DaemonUnavailableError
+from memd.core import places
+from memd.core.errors import MemdError
+
+_SECONDS = 90  # a supervisor waits for the end of the old daemon before it answers
+_STYLES = {"installed": "green", "outdated": "yellow", "foreign": "red", "absent": "dim"}
+
+
+class SupervisorFailedError(MemdError):
+    """The supervisor refused what it was asked."""
+
+    def __init__(self, command: Sequence[str], words: str) -> None:
+        super().__init__(f"{shlex.join(command)} failed: {words}", command=shlex.join(command))
+
+
+def install(invocation: Invocation) -> None:
+    """Put the units in place and start the service."""
+    options, screen = invocation.options, invocation.screen
+    service = find(invocation)
+    if options.dry_run:
+        texts = {path: content.decode() for path, content in service.files.items()}
+        shown = "\n".join(f"# {path}\n{text}" for path, text in texts.items())
+        screen.answer({"supervisor": service.supervisor, "files": texts}, shown)
+        return
+    changed = service_unit.write(service)
+    own = [
+        name
+        for name in (places.SOCKET, places.STATE_DIR, places.CONFIG)
+        if invocation.environ.get(name)
+    ]
+    if own:
+        screen.note(
+            f"the service does not see {', '.join(own)} of this shell; it uses the defaults"
+        )
+    started = False
+    if not options.no_enable:
+        started = _reachable(invocation, service)
+        if started:
+            _enable(invocation, service, changed=bool(changed))
+        else:
+            screen.note(f"{service.supervisor} cannot be reached from here; in your session run:")
+            for command in service.enable:
+                screen.note(f"  {shlex.join(command)}")
+    result = {"supervisor": service.supervisor, "written": list(changed), "started": started}
+    lines = [f"wrote {path}" for path in changed] or ["the files are in place already"]
+    screen.answer(result, "\n".join([*lines, *(["memd runs as a service"] if started else [])]))
+
+
+def uninstall(invocation: Invocation) -> None:
+    """Stop the service and remove the units that memctl wrote."""
+    service = find(invocation)
+    ours = [
+        path
+        for path, state in service_unit.states(service).items()
+        if state in {"installed", "outdated"}
+    ]
+    result = {"supervisor": service.supervisor, "removed": ours}
+    if invocation.options.dry_run:
+        text = "\n".join(f"would remove {path}" for path in ours)
+        invocation.screen.answer(result, text or "nothing to remove")
+        return
+    reachable = bool(ours) and _reachable(invocation, service)
+    if reachable:
+        for command in service.disable:
+            # A service that never ran cannot be stopped; its files go all the same.
+            _run(invocation, command)
+    service_unit.remove(service)
+    if reachable:
+        for command in service.forget:
+            _run(invocation, command)
+    text = "\n".join(f"removed {path}" for path in ours)
+    invocation.screen.answer(result, text or "nothing to remove")
+
+
+def status(invocation: Invocation) -> int:
+    """Print the state of each file, and whether the supervisor runs memd; 1 unless installed."""
+    service = find(invocation)
+    found = service_unit.states(service)
+    active = _run(invocation, service.active) == ""
+    rows = [(path, invocation.screen.paint(state, _STYLES[state])) for path, state in found.items()]
+    rows.append((service.supervisor, "runs memd" if active else "does not run memd"))
+    result = {"supervisor": service.supervisor, "files": found, "active": active}
+    invocation.screen.answer(result, output.table(rows))
+    return 0 if set(found.values()) == {"installed"} else 1
+
+
+def check(invocation: Invocation) -> dict[str, str]:
+    """Return a check for ``doctor``: whether memd is a service, and this version's."""
+    found = set(service_unit.states(find(invocation)).values())
+    if found == {"installed"}:
+        state, detail, remedy = "ok", "memd is a service of this user", ""
+    elif found == {"absent"}:
+        state, detail = "off", "memd is no service; clients start it"
+        remedy = "memctl service install"
+    else:
+        state, detail = "warning", "the service's files are not this version's"
+        remedy = "memctl service install"
+    return {"name": "service", "state": state, "detail": detail, "remedy": remedy}
+
+
+def find(invocation: Invocation, platform: str = sys.platform) -> Service:
+    """Return the service as this system's supervisor wants it."""
+    home = invocation.around.home
+    if platform == "darwin":
+        return service_unit.launchd(sys.executable, home, os.getuid())
+    return service_unit.systemd(sys.executable, invocation.environ, home)
+
+
+def _enable(invocation: Invocation, service: Service, *, changed: bool) -> None:
+    """Start the service; a daemon that runs outside it ends first, so that one serves."""
+    running = _run(invocation, service.active) == ""
+    if not running:
+        _end_daemon(invocation)
+    elif not changed:
+        return
+    commands = service.enable
+    if running:
+        commands = (
+            (*service.disable, *service.enable)
+            if service.supervisor == "launchd"
+            else (*service.enable, service.restart)
+        )
+    for command in commands:
+        words = _run(invocation, command)
+        if words:
+            raise SupervisorFailedError(command, words)
+
+
+def _end_daemon(invocation: Invocation) -> None:
+    try:
+        client = invocation.client(start=False)
+        client.call("shutdown")
+        for _ in client.notifications(JOB_SECONDS):
+            pass
+    except DaemonUnavailableError:
+        return
+
+
+def _reachable(invocation: Invocation, service: Service) -> bool:
+    return _run(invocation, service.reach) == ""
+
+
+def _run(invocation: Invocation, command: Argv) -> str:
+    """Run a command of the supervisor and return why it failed, empty where it did not."""
+    environ = invocation.environ
+    program = shutil.which(command[0], path=environ.get("PATH", os.defpath))
+    if program is None:
+        return f"there is no {command[0]}"
+    try:
+        done = subprocess.run(
+            [program, *command[1:]],
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode == 0:
+        return ""
+    return done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}"

@@ -1,0 +1,118 @@
+"""setup: connect a client to memd, or take the connection away."""
+
+import difflib
+import os
+import sys
+
+from memd.cli import output, setup_claude_code
+from memd.cli.commands.journal import painted
+from memd.cli.invocation import Invocation
+from memd.core.errors import MemdError
+
+_STYLES = {"installed": "green", "outdated": "yellow", "absent": "dim"}
+
+
+class NoInterpreterError(MemdError):
+    """Python does not know its own path, so no hook could name it."""
+
+    exit_status = 78
+
+    def __init__(self) -> None:
+        super().__init__("this Python does not know where it lies; call memctl by its full path")
+
+
+def claude_code(invocation: Invocation) -> int:
+    """Write memd's hooks into Claude Code's settings, show how that would be, or undo it."""
+    if not sys.executable:
+        raise NoInterpreterError
+    options = invocation.options
+    path = _path(invocation)
+    before = setup_claude_code.read(path)
+    settings = setup_claude_code.parse(before, path)
+    if options.status:
+        return _status(invocation, path, settings)
+    if options.remove:
+        wanted = setup_claude_code.remove(settings)
+    else:
+        wanted = setup_claude_code.install(settings, sys.executable)
+    screen = invocation.screen
+    result: dict[str, object] = {"settings": path, "changed": wanted != settings}
+    if wanted == settings:
+        words = "none of memd's hooks is in" if options.remove else "already set up:"
+        screen.answer(result | {"backup": None}, f"{words} {path}")
+        return 0
+    after = setup_claude_code.dump(wanted, before)
+    if options.dry_run:
+        diff = _diff(path, before or b"", after)
+        screen.answer(result | {"diff": diff}, painted(invocation, diff))
+        return 0
+    backup = _write(path, before, after, empty=not wanted)
+    if backup:
+        screen.note(f"as it was before: {backup}")
+    if not options.remove:
+        screen.note("Claude Code reads its hooks when it starts: start it anew")
+    words = "took memd's hooks out of" if options.remove else "wrote memd's hooks into"
+    screen.answer(result | {"backup": backup}, f"{words} {path}")
+    return 0
+
+
+def check(invocation: Invocation) -> dict[str, str]:
+    """Return a check for ``doctor``: whether the hooks are in place."""
+    path = setup_claude_code.default_path(invocation.environ, invocation.around.home)
+    try:
+        settings = setup_claude_code.parse(setup_claude_code.read(path), path)
+    except MemdError as error:
+        return _finding("failed", str(error), error.hint)
+    found = set(setup_claude_code.states(settings, sys.executable).values())
+    remedy = "memctl setup claude-code"
+    if found == {"absent"}:
+        return _finding("off", f"no hooks of memd in {path}", remedy)
+    if settings.get("disableAllHooks"):
+        return _finding("warning", f"disableAllHooks is set in {path}", "take it out there")
+    if found != {"installed"}:
+        return _finding("warning", f"some hooks in {path} are missing or old", remedy)
+    return _finding("ok", path, "")
+
+
+def _finding(state: str, detail: str, remedy: str) -> dict[str, str]:
+    return {"name": "claude-code", "state": state, "detail": detail, "remedy": remedy}
+
+
+def _path(invocation: Invocation) -> str:
+    given = invocation.options.settings
+    return (
+        os.path.abspath(given)
+        if given
+        else setup_claude_code.default_path(invocation.environ, invocation.around.home)
+    )
+
+
+def _status(invocation: Invocation, path: str, settings: setup_claude_code.Settings) -> int:
+    found = setup_claude_code.states(settings, sys.executable)
+    disabled = bool(settings.get("disableAllHooks"))
+    if disabled:
+        invocation.screen.note(f"disableAllHooks is set in {path}: Claude Code runs no hook")
+    rows = [
+        (event, invocation.screen.paint(state, _STYLES[state])) for event, state in found.items()
+    ]
+    invocation.screen.answer(
+        {"settings": path, "events": found, "disabled": disabled}, output.table(rows)
+    )
+    return 0 if set(found.values()) == {"installed"} and not disabled else 1
+
+
+def _write(path: str, before: bytes | None, after: bytes, *, empty: bool) -> str | None:
+    """Write the settings and return the backup's path, if there was something to keep."""
+    if empty and not os.path.exists(f"{path}.memd-backup-1"):
+        os.unlink(path)  # the file was ours alone: there was none before the first set-up
+        return None
+    backup = None if before is None else setup_claude_code.back_up(path, before)
+    setup_claude_code.write(path, after, before)
+    return backup
+
+
+def _diff(path: str, before: bytes, after: bytes) -> str:
+    old = before.decode(errors="replace").splitlines(keepends=True)
+    new = after.decode(errors="replace").splitlines(keepends=True)
+    lines = difflib.unified_diff(old, new, path, f"{path} (with memd)")
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)

@@ -1,0 +1,116 @@
+"""What a command line is made of, as values: the tables declare it, parser and manual read it."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+def number(text: str) -> int:
+    """Return a count: a whole number of at least 1. Raises ValueError."""
+    value = int(text)
+    return value if value > 0 else int("")
+
+
+def seconds(text: str) -> float:
+    """Return a time to wait: more than nothing, up to a week. Raises ValueError."""
+    value = float(text)
+    return value if 0 < value <= _WEEK else float("")
+
+
+_WEEK = 7 * 24 * 60 * 60
+
+
+class Operand(NamedTuple):
+    """A positional argument. ``many`` takes several words, which are joined by spaces."""
+
+    name: str
+    help: str
+    optional: bool = False
+    many: bool = False
+    choices: tuple[str, ...] = ()
+
+
+class Option(NamedTuple):
+    """A named argument; without ``metavar`` and ``choices`` it is a switch.
+
+    ``kind`` converts the value; ``repeat`` collects several.
+    """
+
+    flag: str
+    help: str
+    metavar: str = ""
+    kind: Callable[[str], Any] = str
+    choices: tuple[str, ...] = ()
+    repeat: bool = False
+    required: bool = False
+
+    @property
+    def switch(self) -> bool:
+        """Whether it takes no value."""
+        return not self.metavar and not self.choices
+
+    @property
+    def shown(self) -> str:
+        """The option as a synopsis shows it."""
+        value = self.metavar or "|".join(self.choices)
+        return f"{self.flag} {value}" if value else self.flag
+
+    @property
+    def attribute(self) -> str:
+        """The name under which its value is found."""
+        return self.flag.lstrip("-").replace("-", "_")
+
+
+class Command(NamedTuple):
+    """One command. ``run`` is ``module:function`` below ``memd.cli.commands``.
+
+    ``words`` are what a person types; ``aliases`` are other first words. ``examples`` pairs a
+    command line with what it is good for.
+    """
+
+    words: tuple[str, ...]
+    summary: str
+    text: str
+    run: str
+    operands: tuple[Operand, ...] = ()
+    options: tuple[Option, ...] = ()
+    examples: tuple[tuple[str, str], ...] = ()
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The command's words with spaces."""
+        return " ".join(self.words)
+
+
+GLOBAL_OPTIONS = (
+    Option("--json", "print exactly the result as one JSON object"),
+    Option("--socket", "the daemon's socket (default: MEMD_SOCKET, else the usual place)", "PATH"),
+    Option("--cwd", "a directory of the project in question (default: the current one)", "DIR"),
+    Option("--timeout", "seconds to wait for an answer", "SECONDS", seconds),
+    Option("--no-start", "do not start a daemon when none runs"),
+    Option("--quiet", "no notes on standard error; errors stay"),
+    Option(
+        "--color",
+        "when to use colour; NO_COLOR in the environment switches it off",
+        choices=("auto", "always", "never"),
+    ),
+)
+
+
+def synopsis(command: Command, width: int = 80) -> str:
+    """Return the usage of a command, without the options that every command takes."""
+    parts = [
+        option.shown if option.required else f"[{option.shown}]{'...' if option.repeat else ''}"
+        for option in command.options
+    ]
+    for operand in command.operands:
+        word = f"{operand.name}..." if operand.many else operand.name
+        parts.append(f"[{word}]" if operand.optional else word)
+    start = f"memctl {command.name}"
+    lines = [start]
+    for part in parts:
+        if len(lines[-1]) + 1 + len(part) <= width:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(f"{' ' * (len(start) + 1)}{part}")
+    return "\n".join(lines)

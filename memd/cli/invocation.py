@@ -1,0 +1,150 @@
+"""One run of memctl: its options, its surroundings and, once needed, its connection."""
+
+import argparse
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TextIO
+
+from memd import __version__
+from memd.cli.output import Screen
+from memd.core import places
+from memd.core.errors import MemdError
+
+if TYPE_CHECKING:
+    from memd.client.blocking import Client
+
+ANSWER_SECONDS = 30.0
+JOB_SECONDS = 24 * 60 * 60.0  # a job has its own bounds; a person has Ctrl-C
+START_SECONDS = 10.0
+_NOT_UTF8 = "it is not UTF-8"
+
+
+class DirectoryGoneError(MemdError):
+    """The current directory was removed under the program."""
+
+    hint = "change into a directory that exists, or name one with --cwd"
+
+    def __init__(self) -> None:
+        super().__init__("the current directory does not exist any more")
+
+
+class DirectoryNameError(MemdError):
+    """A directory's name is no UTF-8, so JSON cannot carry it."""
+
+    hint = "rename the directory, or name another one with --cwd"
+
+    def __init__(self) -> None:
+        super().__init__("the name of the current directory is not UTF-8")
+
+
+class FileUnreadableError(MemdError):
+    """A file that the command line names cannot be read as text."""
+
+    def __init__(self, path: str, cause: str) -> None:
+        super().__init__(f"{path} cannot be read: {cause}", path=path, cause=cause)
+
+
+def surrogate(text: str) -> bool:
+    """Whether a text from the system was no UTF-8."""
+    return any("\ud800" <= char <= "\udfff" for char in text)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a process has around it."""
+
+    environ: Mapping[str, str]
+    home: str
+    stdin: TextIO
+    stdout: TextIO
+    stderr: TextIO
+
+
+class Invocation:
+    """What a command gets. Close it at the end: it may hold a connection."""
+
+    def __init__(self, options: argparse.Namespace, around: Surroundings) -> None:
+        self.options = options
+        self.around = around
+        self.screen = Screen(
+            around.stdout,
+            around.stderr,
+            around.environ,
+            as_json=options.json,
+            quiet=options.quiet,
+            color=options.color or "auto",
+        )
+        self._client: Client | None = None
+
+    @cached_property
+    def environ(self) -> Mapping[str, str]:
+        """The environment, with the socket that the command line names."""
+        if not self.options.socket:
+            return self.around.environ
+        return {**self.around.environ, places.SOCKET: os.path.abspath(self.options.socket)}
+
+    @cached_property
+    def places(self) -> places.Places:
+        """Where things lie. Raises SocketPathTooLongError."""
+        return places.find(self.environ, self.around.home)
+
+    @cached_property
+    def cwd(self) -> str:
+        """The directory whose project is meant, absolute.
+
+        Raises DirectoryGoneError and DirectoryNameError.
+        """
+        try:
+            path: str = os.path.abspath(self.options.cwd or ".")
+        except FileNotFoundError as error:
+            raise DirectoryGoneError from error
+        if surrogate(path):
+            raise DirectoryNameError
+        return path
+
+    def client(self, *, start: bool = True) -> "Client":
+        """Return the connection. Raises DaemonUnavailableError."""
+        if self._client is None:
+            from memd.client.launch import connect  # noqa: PLC0415 - not every command asks a daemon
+
+            self._client = connect(
+                self.places,
+                self.environ,
+                name="memctl",
+                version=__version__,
+                start=start and not self.options.no_start,
+                deadline=START_SECONDS,
+            )
+        return self._client
+
+    def call(self, method: str, *, seconds: float = ANSWER_SECONDS, **params: object) -> Any:
+        """Call a method without the parameters that are ``None``.
+
+        ``--timeout`` wins over ``seconds``. Raises RemoteError, AnswerLateError and
+        DaemonUnavailableError.
+        """
+        given = {name: value for name, value in params.items() if value is not None}
+        return self.client().call(method, given, self.options.timeout or seconds)
+
+    def ask(self, method: str, *, seconds: float = ANSWER_SECONDS, **params: object) -> Any:
+        """Call a method about the project of ``cwd``."""
+        return self.call(method, seconds=seconds, cwd=self.cwd, **params)
+
+    def read(self, path: str) -> str:
+        """Return the text of a file, or of standard input for ``-``. Raises FileUnreadableError."""
+        try:
+            if path == "-":
+                return self.around.stdin.read()
+            with open(path, encoding="utf-8", newline="") as file:
+                return file.read()
+        except OSError as error:
+            raise FileUnreadableError(path, error.strerror or str(error)) from error
+        except UnicodeDecodeError as error:
+            raise FileUnreadableError(path, _NOT_UTF8) from error
+
+    def close(self) -> None:
+        """Hang up, where there is a connection."""
+        if self._client is not None:
+            self._client.close()

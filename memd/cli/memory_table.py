@@ -1,0 +1,172 @@
+"""The commands about memories: what a model, a person and a background job do with them."""
+
+from memd.cli.grammar import Command, Operand, Option, number
+
+TYPES = ("user", "feedback", "project", "reference")
+_SESSION = Option("--session", "the client session that asks", "ID")
+_LIMIT = Option("--limit", "how many at most", "N", number)
+_WAIT = Option("--wait", "wait for the end; on a terminal, show where it is")
+_PATH = Operand("PATH", "the memory, relative to the memory directory")
+_BASE = Option("--base-hash", "only if the file still has this SHA-256", "HASH")
+
+COMMANDS = (
+    Command(
+        ("load-prompt",),
+        "print the memory section of a system prompt",
+        "Prints what a client puts into its system prompt: the instructions and the index. The "
+        "same inputs give the same bytes. When memory is off, standard error says which switch "
+        "it is and nothing is printed.",
+        "prompting:load_prompt",
+        options=(
+            _SESSION,
+            Option("--mode", "which text", choices=("auto", "agent", "daily_log")),
+            Option("--agent", "the sub-agent whose memory is meant", "NAME"),
+            Option("--scope", "where that memory lies", choices=("user", "project", "local")),
+            Option("--skip-index", "leave the index out"),
+            Option("--extra-guidelines", "text appended to the guidelines", "TEXT"),
+        ),
+        examples=(("memctl load-prompt", "the section for the current project"),),
+    ),
+    Command(
+        ("prefetch",),
+        "print the memories that matter for a prompt",
+        "Prints the block that a client adds to a prompt; nothing when no memory fits. A memory "
+        "comes once per session. Without --session each call is a session of its own.",
+        "prompting:prefetch",
+        operands=(Operand("QUERY", "the prompt", many=True),),
+        options=(
+            _SESSION,
+            _LIMIT,
+            Option("--strategy", "who chooses", choices=("auto", "model", "local")),
+            Option("--tool", "a tool that was used of late", "NAME", repeat=True),
+            Option("--read", "a file that was read already", "PATH", repeat=True),
+        ),
+        examples=(('memctl prefetch "may I mock the database?"', "what would come to mind"),),
+    ),
+    Command(
+        ("extract",),
+        "learn from a conversation",
+        "Hands a conversation to the background extraction and says at once what became of the "
+        "request: accepted, coalesced with a waiting one, or skipped, with the reason. Only what "
+        "is new since the last time is read. The session is the transcript's name unless given.",
+        "learning:extract",
+        options=(
+            Option("--transcript", "a client's transcript (*.jsonl)", "FILE"),
+            Option("--messages", "a JSON array of messages; - is standard input", "FILE"),
+            _SESSION,
+            _WAIT,
+        ),
+        examples=(
+            ("memctl extract --transcript s1.jsonl --wait", "read it and say what was saved"),
+            ("memctl extract --messages - --session s1 < m.json", "messages from a program"),
+        ),
+    ),
+    Command(
+        ("dream",),
+        "consolidate the memories of a project",
+        "Merges duplicates, drops what is superseded and mends the index, if the gates are open; "
+        "otherwise says which gate is closed. memctl undo takes all of it back.",
+        "learning:dream",
+        options=(Option("--force", "whatever the gates say; a running dream still wins"), _WAIT),
+        examples=(("memctl dream --force --wait", "dream now and watch"),),
+    ),
+    Command(
+        ("list",),
+        "list the memories of a project",
+        "Newest first: path, type, age and description. Files whose frontmatter is broken are "
+        "marked.",
+        "memories:list_memories",
+        options=(Option("--scope", "only these", choices=("private", "team")),),
+        examples=(("memctl list --json", "for a program"),),
+    ),
+    Command(
+        ("show",),
+        "print one memory",
+        "Prints the file as it is. On a terminal control characters are shown, not obeyed.",
+        "memories:show",
+        operands=(_PATH,),
+        examples=(("memctl show user_role.md", "read it"),),
+    ),
+    Command(
+        ("search",),
+        "search the memories of a project",
+        "The best hits first, with the place where they match.",
+        "memories:search",
+        operands=(Operand("QUERY", "words to look for", many=True),),
+        options=(_LIMIT,),
+        examples=(("memctl search release freeze", "what is known about it"),),
+    ),
+    Command(
+        ("add",),
+        "write a memory",
+        "Makes a memory and its line in the index, from its parts or, with --file, from a whole "
+        "file with frontmatter. Without PATH the name decides. A body of - , or none at all when "
+        "standard input is no terminal, is read from standard input. With --update an existing "
+        "memory is changed, and only the parts that are given.",
+        "memories:add",
+        operands=(
+            Operand("PATH", "where it goes, relative to the memory directory", optional=True),
+        ),
+        options=(
+            Option("--name", "a short name in kebab case", "NAME"),
+            Option("--description", "one specific line: it decides when this is recalled", "TEXT"),
+            Option("--type", "what kind of memory", choices=TYPES),
+            Option("--body", "the text; - is standard input", "TEXT"),
+            Option("--file", "a whole file with frontmatter; - is standard input", "FILE"),
+            Option("--title", "the title of its line in the index", "TEXT"),
+            Option("--hook", "the rest of that line", "TEXT"),
+            Option("--scope", "who shares it", choices=("private", "team")),
+            Option("--session", "the session it comes from", "ID"),
+            Option("--update", "change the memory that is there"),
+            _BASE,
+        ),
+        examples=(
+            ("memctl add --name tabs --type user --description … --body …", "remember something"),
+            ("memctl add notes/freeze.md --file freeze.md", "take a file in"),
+        ),
+    ),
+    Command(
+        ("edit",),
+        "edit a memory in your editor",
+        "Opens the file in $VISUAL, $EDITOR or vi and writes it back if nobody else changed it "
+        "meanwhile. If it cannot be written, your text is kept in a file that is named.",
+        "editing:edit",
+        operands=(_PATH,),
+        examples=(("EDITOR=nano memctl edit user_role.md", "with another editor"),),
+    ),
+    Command(
+        ("rm",),
+        "delete a memory",
+        "Deletes the file and its line in the index; memctl undo brings both back.",
+        "memories:remove",
+        operands=(_PATH,),
+        options=(_BASE,),
+        examples=(("memctl rm old-plan.md", "forget it"),),
+    ),
+    Command(
+        ("history",),
+        "list who changed what, when and why",
+        "The changes of the project, or of one memory, newest first.",
+        "journal:history",
+        operands=(Operand("PATH", "only changes of this memory", optional=True),),
+        options=(_LIMIT, Option("--before", "only changes older than this one", "CHANGE")),
+        examples=(("memctl history --limit 5", "what happened last"),),
+    ),
+    Command(
+        ("diff",),
+        "print what one change did",
+        "A unified diff of every file of the change.",
+        "journal:diff",
+        operands=(Operand("CHANGE", "the id that memctl history shows"),),
+        examples=(("memctl diff c12", "see it"),),
+    ),
+    Command(
+        ("undo",),
+        "take one change back",
+        "Restores the files of a change to the byte. A file that somebody changed since is left "
+        "alone and named, and the status is 1. The undo is a change itself and can be undone.",
+        "journal:undo",
+        operands=(Operand("CHANGE", "the id that memctl history shows"),),
+        examples=(("memctl undo c12", "as if it had not been"),),
+    ),
+)

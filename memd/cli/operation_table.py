@@ -1,0 +1,196 @@
+"""The commands about the daemon, its jobs, and the programs around it."""
+
+from memd.cli.grammar import Command, Operand, Option, number
+
+_JOB = Operand("JOB", "the id that memctl job list shows")
+_SESSION = Operand("SESSION", "the client's session")
+_DRY_RUN = Option("--dry-run", "show what would be done and do nothing")
+SHELLS = ("bash", "zsh", "fish")
+
+COMMANDS = (
+    Command(
+        ("status",),
+        "say how the daemon is",
+        "Version, uptime, size, jobs and projects.",
+        "operation:status",
+        examples=(("memctl status --json", "for a program"),),
+    ),
+    Command(
+        ("doctor",),
+        "check that everything works, with a remedy for what does not",
+        "The daemon's self-checks, for the current project too, and on this side the clients' "
+        "hooks and the service. The status is 1 when a check failed.",
+        "operation:doctor",
+        examples=(("memctl doctor", "when memory does not behave"),),
+    ),
+    Command(
+        ("job", "list"),
+        "list background jobs",
+        "The newest first, of all projects.",
+        "jobs:list_jobs",
+        options=(
+            Option("--here", "only jobs of the current project"),
+            Option("--limit", "how many at most", "N", number),
+        ),
+        examples=(("memctl job list --here", "what memd does for this project"),),
+    ),
+    Command(
+        ("job", "show"),
+        "show one job",
+        "Its state, times, result or error.",
+        "jobs:show",
+        operands=(_JOB,),
+    ),
+    Command(
+        ("job", "wait"),
+        "wait for a job to end",
+        "Prints it then. The status is 1 when it failed or was cancelled.",
+        "jobs:wait",
+        operands=(_JOB,),
+    ),
+    Command(
+        ("job", "cancel"),
+        "end a job now",
+        "What it had not committed is as before.",
+        "jobs:cancel",
+        operands=(_JOB,),
+    ),
+    Command(
+        ("session", "start"),
+        "tell that a client session begins",
+        "For clients that are scripts; the others tell it themselves.",
+        "sessions:start",
+        operands=(_SESSION,),
+    ),
+    Command(
+        ("session", "compacted"),
+        "tell that a session dropped what it had read",
+        "Memories that it was given may come again.",
+        "sessions:compacted",
+        operands=(_SESSION,),
+    ),
+    Command(
+        ("session", "end"),
+        "tell that a session is over",
+        "Its ledger is forgotten, and a dream that is due may begin.",
+        "sessions:end",
+        operands=(_SESSION,),
+    ),
+    Command(
+        ("watch",),
+        "print what happens as it happens",
+        "Changes of memories and the life of jobs, one line each, until interrupted. With --json "
+        "each line is one JSON object.",
+        "operation:watch",
+        options=(
+            Option(
+                "--topic",
+                "only this topic",
+                choices=("memory.changed", "memory.saved", "job.progress", "job.done"),
+                repeat=True,
+            ),
+            Option("--here", "only the current project"),
+            Option("--count", "end after so many events", "N", number),
+        ),
+        examples=(("memctl watch --topic memory.saved", "what is being learnt"),),
+    ),
+    Command(
+        ("stop",),
+        "end the daemon",
+        "It finishes what it is at and ends. The next client starts one again. No daemon is no "
+        "error.",
+        "operation:stop",
+        aliases=("shutdown",),
+    ),
+    Command(
+        ("sockname",),
+        "print the socket's path",
+        "Asks nobody and starts nothing.",
+        "operation:sockname",
+        examples=(('nc -U -N "$(memctl sockname)"', "talk to the daemon by hand"),),
+    ),
+    Command(
+        ("discover",),
+        "print the daemon's methods as an OpenRPC document",
+        "Always JSON.",
+        "operation:discover",
+    ),
+    Command(
+        ("service", "install"),
+        "run memd as a service of this user",
+        "Puts a systemd user unit and its socket, or a launchd agent, in place and starts it. "
+        "Where no supervisor can be reached it says what to run. A daemon that runs already is "
+        "asked to end first.",
+        "service:install",
+        options=(_DRY_RUN, Option("--no-enable", "put the files in place and start nothing")),
+        examples=(("memctl service install --dry-run", "read the files first"),),
+    ),
+    Command(
+        ("service", "uninstall"),
+        "take the service away again",
+        "Stops it and removes the files that memctl wrote; files of others are left alone.",
+        "service:uninstall",
+        options=(_DRY_RUN,),
+    ),
+    Command(
+        ("service", "status"),
+        "say whether memd is a service",
+        "Each file: installed, outdated, foreign or absent. The status is 1 unless all are "
+        "installed.",
+        "service:status",
+    ),
+    Command(
+        ("setup", "claude-code"),
+        "connect Claude Code",
+        "Writes memd's hooks into Claude Code's settings, and nothing else: prompts then get the "
+        "memories that matter and finished turns are read for new ones. A second run changes "
+        "nothing. The settings as they were are kept in settings.json.memd-backup-1 beside them.",
+        "setup:claude_code",
+        options=(
+            Option("--dry-run", "print the change as a diff and write nothing"),
+            Option("--remove", "take exactly memd's hooks out again"),
+            Option("--status", "say which hooks are installed; status 1 unless all are"),
+            Option(
+                "--settings",
+                "the settings file (default: settings.json in CLAUDE_CONFIG_DIR or ~/.claude)",
+                "FILE",
+            ),
+        ),
+        examples=(
+            ("memctl setup claude-code --dry-run", "see the change first"),
+            ("memctl setup claude-code --remove", "as it was before"),
+        ),
+    ),
+    Command(
+        ("hook",),
+        "answer a client's hook",
+        "What memctl setup writes into a client's configuration runs the same file directly, "
+        "which is quicker. The event's payload comes on standard input, the answer goes to "
+        "standard output. Whatever fails, nothing is printed and the status is 0, within 200 ms "
+        "for a prompt (MEMD_HOOK_DEADLINE_MS) and a second for other events.",
+        "hooks:hook",
+        operands=(
+            Operand("CLIENT", "the client, such as claude-code"),
+            Operand("EVENT", "the client's name of the event"),
+        ),
+        examples=(("memctl hook claude-code Stop < event.json", "play an event by hand"),),
+    ),
+    Command(
+        ("completion",),
+        "print a completion script",
+        "For the shell that is named.",
+        "shells:completion",
+        operands=(Operand("SHELL", "the shell", choices=SHELLS),),
+        examples=(
+            ("memctl completion bash > ~/.local/share/bash-completion/completions/memctl", "bash"),
+            ("memctl completion fish > ~/.config/fish/completions/memctl.fish", "fish"),
+        ),
+    ),
+    Command(
+        ("help",),
+        "show the help of a command",
+        "The same as --help after it.",
+        "shells:help_",
+        operands=(Operand("COMMAND", "the command's words", optional=True, many=True),),
+    ),
+)

@@ -1,0 +1,184 @@
+"""What a person or a program gets to see: the answer on standard output, the rest on the other.
+
+Rules of this file
+- With ``--json`` standard output holds exactly the result, one JSON object, on every path.
+- Text of memories comes from outside. On a terminal its control characters are shown as escapes
+  and never obeyed; into a file or a pipe it goes as it is.
+- Colour is for terminals; ``NO_COLOR`` and ``--color`` decide otherwise.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TextIO
+
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+# C0 without tab and newline, DEL, C1, and what turns the direction of text or hides in it.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
+_MIN_CELL = 20  # the last column of a table is never cut shorter
+_UNITS = (("KiB", 1024), ("MiB", 1024**2), ("GiB", 1024**3))
+
+
+class Screen:
+    """Standard output and standard error, and what may be shown there."""
+
+    def __init__(
+        self,
+        stdout: TextIO,
+        stderr: TextIO,
+        environ: Mapping[str, str],
+        *,
+        as_json: bool = False,
+        quiet: bool = False,
+        color: str = "auto",
+    ) -> None:
+        self._stdout = stdout
+        self._stderr = stderr
+        self._quiet = quiet
+        self.as_json = as_json
+        self.terminal = stdout.isatty()
+        self.live = stderr.isatty() and not quiet and not as_json
+        wanted = self.terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+        self._colored = color == "always" or (color == "auto" and wanted)
+
+    @property
+    def width(self) -> int | None:
+        """The columns of the terminal, or ``None`` where lines may be as long as they like."""
+        if not self.terminal:
+            return None
+        try:
+            return os.get_terminal_size(self._stdout.fileno()).columns or 80
+        except OSError:
+            return 80
+
+    def answer(self, result: object, text: str) -> None:
+        """Print a result: as JSON where that was asked for, else as the text if there is any."""
+        if self.as_json:
+            self.data(result)
+        elif text:
+            self._put(text if text.endswith("\n") else f"{text}\n")
+
+    def data(self, value: object) -> None:
+        """Print a value as JSON: indented on a terminal, on one line elsewhere."""
+        layout: dict[str, Any] = {"indent": 2} if self.terminal else {"separators": (",", ":")}
+        self._put(json.dumps(value, ensure_ascii=False, **layout) + "\n")
+        self._stdout.flush()
+
+    def raw(self, text: str) -> None:
+        """Print a text as it is, without adding a newline; control characters as ever."""
+        self._put(text, colored=False)
+
+    def line(self, text: str) -> None:
+        """Print one line and let it be seen at once."""
+        self._put(f"{text}\n")
+        self._stdout.flush()
+
+    def note(self, text: str) -> None:
+        """Say something beside the answer, unless quiet was asked for."""
+        if not self._quiet:
+            self.error(text)
+
+    def error(self, text: str) -> None:
+        """Say on standard error what went wrong."""
+        self._stderr.write(f"{escape(text) if self._stderr.isatty() else text}\n")
+        self._stderr.flush()
+
+    def passing(self, text: str) -> None:
+        """Show a line on standard error that the next one replaces; an empty one clears it."""
+        if self.live:
+            self._stderr.write(f"\r\x1b[K{escape(text)}")
+            self._stderr.flush()
+
+    def paint(self, text: str, style: str) -> str:
+        """Return a text in a style of the table, marked so that ``escape`` leaves it alone."""
+        return f"{_OPEN}{_STYLES[style]};{text}{_CLOSE}" if self._colored and text else text
+
+    def _put(self, text: str, *, colored: bool = True) -> None:
+        if self.terminal:
+            text = escape(text)
+        self._stdout.write(_colors(text) if colored and self._colored else text)
+
+
+# Private-use characters stand for the colour escapes until the text itself has been escaped.
+_OPEN, _CLOSE = "\ue0f0", "\ue0f1"
+# Text of memories can hold these characters too: all it wins is a colour of the table.
+_PAINTED = re.compile(f"{_OPEN}({'|'.join(_STYLES.values())});|{_CLOSE}")
+
+
+def _colors(text: str) -> str:
+    return _PAINTED.sub(lambda found: f"\x1b[{found[1] or '0'}m", text)
+
+
+def escape(text: str) -> str:
+    """Return a text whose control characters are visible, as JSON would write them."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def columns(text: str) -> int:
+    """Return how many columns a terminal gives a text; East Asian wide characters take two."""
+    plain = _PAINTED.sub("", text)
+    if plain.isascii():
+        return len(plain)
+    from unicodedata import combining, east_asian_width  # noqa: PLC0415 - rarely needed at start-up
+
+    return sum(
+        0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in plain
+    )
+
+
+def table(rows: Iterable[Sequence[str]], width: int | None = None) -> str:
+    """Return rows as aligned columns; the last one is cut where the terminal ends."""
+    lines = [[" ".join(cell.split()) for cell in row] for row in rows]
+    if not lines:
+        return ""
+    sizes = [max(columns(cell) for cell in column) for column in zip(*lines, strict=True)]
+    used = sum(sizes[:-1]) + 2 * (len(sizes) - 1)
+    room = max(width - used, _MIN_CELL) if width else None
+    shown = []
+    for line in lines:
+        *cells, last = line
+        padded = [
+            cell + " " * (size - columns(cell)) for cell, size in zip(cells, sizes, strict=False)
+        ]
+        shown.append("  ".join([*padded, _cut(last, room)]).rstrip())
+    return "\n".join(shown) + "\n"
+
+
+def _cut(text: str, room: int | None) -> str:
+    if room is None or columns(text) <= room:
+        return text
+    while columns(text) >= room:
+        text = text[:-1]
+    return f"{text.rstrip()}…"
+
+
+def facts(pairs: Iterable[tuple[str, object]]) -> str:
+    """Return names and values, one pair a line, without those that are empty."""
+    return table((name, str(value)) for name, value in pairs if value not in (None, "", [], {}))
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as a person reads it."""
+    shown = f"{count} bytes"
+    for unit, factor in _UNITS:
+        if count >= factor:
+            shown = f"{count / factor:.1f} {unit}"
+    return shown
+
+
+def duration(seconds: float) -> str:
+    """Return a time span with at most two units."""
+    if seconds < 1:
+        return f"{max(0, round(seconds * 1000))} ms"
+    whole = int(seconds)
+    parts = (
+        (whole // 86400, "d"),
+        (whole // 3600 % 24, "h"),
+        (whole // 60 % 60, "min"),
+        (whole % 60, "s"),
+    )
+    first = next(index for index, (count, _) in enumerate(parts) if count)
+    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count)

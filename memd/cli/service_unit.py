@@ -1,0 +1,155 @@
+"""memd as a supervised service: the files, and what the supervisor is told.
+
+The templates in ``units/`` are the units that work (facts/clients.md 6); the folders ``systemd/``
+and ``launchd/`` of the repository hold the same bytes for packagers. Installing fills in the path
+of the Python that runs memctl, so that the service is the very version that the user has.
+"""
+
+import os
+import plistlib
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from memd.core.errors import MemdError
+
+LABEL = "dev.memd.memd"
+UNITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "units")
+MARK = "Written by memctl service install; memctl service uninstall removes it."
+
+Argv = tuple[str, ...]
+
+
+class ForeignUnitError(MemdError):
+    """A unit of this name was written by somebody else."""
+
+    hint = "move the file away first"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} was not written by memctl; nothing was changed", path=path)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One supervisor's view: files by path, and the commands around them.
+
+    ``reach`` succeeds where the supervisor can be asked and ``active`` where it runs memd now.
+    ``enable`` and ``disable`` are run in order; ``restart`` makes new files count.
+    """
+
+    supervisor: str
+    files: Mapping[str, bytes]
+    reach: Argv
+    active: Argv
+    enable: tuple[Argv, ...]
+    restart: Argv
+    disable: tuple[Argv, ...]
+    forget: tuple[Argv, ...] = ()
+
+
+def systemd(python: str, environ: Mapping[str, str], home: str) -> Service:
+    """Return the user units of systemd."""
+    config = environ.get("XDG_CONFIG_HOME", "")
+    folder = f"{config if config.startswith('/') else f'{home}/.config'}/systemd/user"
+    service = _template("memd.service").decode()
+    command = f"ExecStart={_quoted(python)} -P -m memd serve"
+    service = re.sub(r"^ExecStart=.*$", lambda _: command, service, flags=re.MULTILINE)
+    mark = f"# {MARK}\n".encode()
+    user = ("systemctl", "--user")
+    units = ("memd.socket", "memd.service")
+    return Service(
+        supervisor="systemd",
+        files={
+            f"{folder}/memd.socket": mark + _template("memd.socket"),
+            f"{folder}/memd.service": mark + service.encode(),
+        },
+        reach=(*user, "show-environment"),
+        active=(*user, "is-active", "--quiet", "memd.service"),
+        enable=((*user, "daemon-reload"), (*user, "enable", "--now", *units)),
+        restart=(*user, "restart", "memd.service"),
+        disable=((*user, "disable", "--now", *units),),
+        forget=((*user, "daemon-reload"),),
+    )
+
+
+def launchd(python: str, home: str, uid: int) -> Service:
+    """Return the launch agent of macOS."""
+    path = f"{home}/Library/LaunchAgents/{LABEL}.plist"
+    agent = plistlib.loads(_template(f"{LABEL}.plist"))
+    agent["ProgramArguments"] = [python, "-P", "-m", "memd", "serve"]
+    agent["StandardErrorPath"] = f"{home}/Library/Logs/memd.log"
+    text = plistlib.dumps(agent, sort_keys=False)
+    text = text.replace(b"<plist ", f"<!-- {MARK} -->\n<plist ".encode(), 1)
+    domain, name = f"gui/{uid}", f"gui/{uid}/{LABEL}"
+    return Service(
+        supervisor="launchd",
+        files={path: text},
+        reach=("launchctl", "print", domain),
+        active=("launchctl", "print", name),
+        enable=(("launchctl", "bootstrap", domain, path),),
+        restart=("launchctl", "kickstart", "-k", name),
+        disable=(("launchctl", "bootout", name),),
+    )
+
+
+def states(service: Service) -> dict[str, str]:
+    """Return for each file whether it is installed, outdated, foreign or absent."""
+    found = {}
+    for path, content in service.files.items():
+        there = _read(path)
+        if there is None:
+            found[path] = "absent"
+        elif there == content:
+            found[path] = "installed"
+        else:
+            found[path] = "outdated" if MARK.encode() in there else "foreign"
+    return found
+
+
+def write(service: Service) -> tuple[str, ...]:
+    """Put the files in place and return those that changed.
+
+    Raises ForeignUnitError before anything is written, and OSError.
+    """
+    now = states(service)
+    for path, state in now.items():
+        if state == "foreign":
+            raise ForeignUnitError(path)
+    changed = tuple(path for path, state in now.items() if state != "installed")
+    for path in changed:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        draft = f"{path}.memd-{os.getpid()}"
+        with open(draft, "wb") as file:
+            file.write(service.files[path])
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(draft, path)
+    return changed
+
+
+def remove(service: Service) -> tuple[str, ...]:
+    """Remove the files that memctl wrote and return them; raises OSError."""
+    removed = tuple(
+        path for path, state in states(service).items() if state in {"installed", "outdated"}
+    )
+    for path in removed:
+        os.unlink(path)
+    return removed
+
+
+def _read(path: str) -> bytes | None:
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        return file.read()
+    return None
+
+
+def _template(name: str) -> bytes:
+    with open(os.path.join(UNITS, name), "rb") as file:
+        return file.read()
+
+
+def _quoted(path: str) -> str:
+    """Return a path as one word of a systemd command line, no specifier in it."""
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{escaped}"'
