@@ -200,9 +200,8 @@ class Changes:
             foreign = isinstance(error, ForeignSaveError)
             self._journal.ended(record, ABANDONED if foreign else FAILED)
         except (OSError, MemdError) as again:
-            raise StorageFailedError(
-                record.directory, f"{_words(error)}; {_words(again)}", unfinished=True
-            ) from again
+            causes = f"{_words(error)}; {_words(again)}"
+            raise StorageFailedError(record.directory, causes, unfinished=True) from again
 
     def _mark(self, record: Record, at: float) -> Committed:
         try:

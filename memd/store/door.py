@@ -13,6 +13,8 @@ from memd.core.values import FileEdit
 from memd.store import secrets
 from memd.store.names import INDEX, NameRefusedError, check_name, clashes, in_catalogue
 
+_NOT_A_TOPIC = "only topic files are written here"
+
 
 class ConflictError(MemdError):
     """The file is not what the writer had read; hashes are "" where there is no file."""
@@ -98,7 +100,7 @@ def check_edits(edits: Sequence[FileEdit]) -> None:
         if edit.path != INDEX or edit.base is None:
             check_name(edit.path)
             if not in_catalogue(edit.path):
-                raise NameRefusedError(edit.path, "only topic files are written here")
+                raise NameRefusedError(edit.path, _NOT_A_TOPIC)
         if edit.path in seen:
             raise NameClashError(edit.path, edit.path)
         seen.add(edit.path)

@@ -92,7 +92,7 @@ def _finish(
             live, temp = application.live(step), application.temp(step)
             if _hash(live) == step.after:
                 application.touch(step)
-                if temp is not None and temp.hash not in (step.before, step.after):
+                if step.before is not None and not _is_known(step, temp):
                     application.restore(step)
                     left.append(step.path)
             elif _hash(live) == step.before and _is_ours(step, body, temp):
@@ -150,7 +150,11 @@ def _sane(step: Step) -> bool:
 
 
 def _is_ours(step: Step, body: bytes, temp: Look | None) -> bool:
-    return temp is None or temp.hash in (step.before, step.after) or is_torn(temp, body)
+    return _is_known(step, temp) or (temp is not None and is_torn(temp, body))
+
+
+def _is_known(step: Step, temp: Look | None) -> bool:
+    return temp is None or temp.hash in (step.before, step.after)
 
 
 def _disposable(journal: Journal, name: str, look: Look) -> bool:

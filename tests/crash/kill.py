@@ -43,7 +43,7 @@ def run(root: Path, operation: str, step: str, *strace: str) -> subprocess.Compl
     """Run one step of an operation, under strace when it has arguments."""
     command = [sys.executable, "-B", str(DRIVER), str(root), operation, step]
     if strace:
-        command = ["strace", "-f", *strace, *command]
+        command = ["strace", "-f", *strace, *command]  # its filter in the kernel kills nobody
     environ = {"PYTHONHASHSEED": "0", "PATH": os.environ["PATH"]}
     environ |= {k: v for k, v in os.environ.items() if k == "PYTHONPATH"}
     return subprocess.run(command, capture_output=True, text=True, env=environ, check=False)

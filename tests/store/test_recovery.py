@@ -108,6 +108,15 @@ def test_a_save_that_was_swapped_out_comes_back(bench: Bench) -> None:
     assert bench.journal.blob(sha256(NEW)) == NEW
 
 
+def test_a_new_file_in_place_stays(bench: Bench) -> None:
+    """A file that nobody had before is not taken away for an unknown text under our name."""
+    one = record(bench)
+    (bench.path / "n.md").write_bytes(ADDED)
+    temp(bench, one, 1).write_bytes(b"whose is this?\n")
+    assert len(bench.changes.recover(2.0)) == 2
+    assert bench.topics() == {**AFTER, one.steps[1].temp: b"whose is this?\n"}
+
+
 def test_an_emptied_file_is_a_save_too(bench: Bench) -> None:
     """A file that an editor had just emptied to write it anew is given back to the editor."""
     one = record(bench)
