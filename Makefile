@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format crash bench e2e docs clean
+.PHONY: demo test check format crash soak bench e2e docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -15,7 +15,7 @@ demo: $(STAMP)    ## the main job on two sample conversations, no key needed
 	@$(BIN)/python -m memd.testing.demo
 
 test: $(STAMP)    ## every test that needs only Python
-	@$(BIN)/python -m pytest -n auto -m "not crash and not e2e"
+	@$(BIN)/python -m pytest -n auto -m "not crash and not e2e and not soak"
 
 check: $(STAMP)   ## format, lint, types, contracts
 	@$(BIN)/ruff format --check --quiet .
@@ -30,6 +30,9 @@ format: $(STAMP)
 
 crash: $(STAMP)   ## kill -9 at every state-changing system call (needs strace)
 	@$(BIN)/python -m pytest -n auto -m crash tests/crash -rs
+
+soak: $(STAMP)    ## the full number of rounds of what `make test` samples
+	@$(BIN)/python -m pytest -m soak tests -rs
 
 bench: $(STAMP)   ## latency and size, as ratios within one run
 	@$(BIN)/python -m benchmarks

@@ -36,12 +36,12 @@ class Runners:
                 transcript_path=request["transcript_path"],
                 messages=request["messages"],
             ),
-            job=running.job,
+            job=running.job.id,
             client=request["client"],
         )
         facts = extracted.facts()
         if extracted.change:
-            saved = facts | {"session": request["session"], "job": running.job}
+            saved = facts | {"session": request["session"], "job": running.job.id}
             self._events.publish(Event(MEMORY_SAVED, project.memory_dir, saved))
             await self._dream_if_due(project, request)
         return facts
@@ -54,7 +54,7 @@ class Runners:
         report = await self._dreams.run(
             project,
             settings,
-            job=running.job,
+            job=running.job.id,
             client=request["client"],
             session=request["session"],
             progress=running.progress,

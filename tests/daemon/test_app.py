@@ -1,0 +1,98 @@
+"""The composition: what a start takes up and what an end leaves."""
+
+import json
+from pathlib import Path
+
+import anyio
+import pytest
+
+from memd.client.aio import AsyncClient
+from memd.daemon.app import SCHEMAS
+from memd.state.database import open_database
+from memd.testing.clock import FakeClock
+from memd.testing.daemon import Home, daemon_here, throw_away_home
+
+pytestmark = pytest.mark.anyio
+WORDS = "From now on, always run the integration tests against a real database."
+
+
+def queue(home: Home, cwd: str) -> None:
+    """Write an accepted extraction into the state file, as a daemon that died had it."""
+    Path(home.places.state_dir).mkdir(parents=True)
+    database = open_database(home.places.database, SCHEMAS)
+    request = {
+        "cwd": cwd,
+        "client": "c",
+        "environment": {},
+        "session": "s",
+        "transcript_path": None,
+        "messages": [{"role": "user", "content": WORDS}],
+    }
+    with database.transaction() as cursor:
+        cursor.execute(
+            "INSERT INTO jobs (kind, lane, directory, session, request, state, created)"
+            " VALUES ('extract', 'd', 'd', 's', ?, 'running', 1)",
+            (json.dumps(request),),
+        )
+    database.close()
+
+
+async def test_what_was_accepted_is_done_after_a_crash() -> None:
+    """A job that a dead daemon had accepted runs at the next start."""
+    with throw_away_home() as home:
+        cwd = home.project()
+        queue(home, cwd)
+        async with daemon_here(home), AsyncClient(home.places.socket, name="t") as client:
+            with anyio.fail_after(20):
+                job = await client.call("job.wait", {"job": "j1"})
+            assert job["state"] == "completed"
+            assert len((await client.call("memory.list", {"cwd": cwd}))["memories"]) == 1
+
+
+async def test_an_end_drains_what_was_accepted() -> None:
+    """A daemon that is told to end finishes its jobs first."""
+    with throw_away_home() as home:
+        cwd = home.project()
+        messages = [{"role": "user", "content": WORDS}]
+        async with daemon_here(home), AsyncClient(home.places.socket, name="t") as client:
+            params = {"cwd": cwd, "session_id": "s", "messages": messages}
+            await client.call("extract", params)
+        async with daemon_here(home), AsyncClient(home.places.socket, name="t") as client:
+            (job,) = (await client.call("job.list"))["jobs"]
+            assert job["state"] == "completed"
+
+
+async def test_a_damaged_state_file_costs_history_only() -> None:
+    """Memories are there after the state file was overwritten, and status says what happened."""
+    with throw_away_home() as home:
+        cwd = home.project()
+        note = {"path": "a.md", "name": "a", "description": "d", "type": "user", "body": "b"}
+        async with daemon_here(home), AsyncClient(home.places.socket, name="t") as client:
+            await client.call("memory.write", {"cwd": cwd, **note})
+        for name in ("state.db-wal", "state.db-shm"):
+            Path(home.places.state_dir, name).unlink(missing_ok=True)
+        Path(home.places.database).write_bytes(b"junk" * 1000)
+        async with daemon_here(home), AsyncClient(home.places.socket, name="t") as client:
+            assert len((await client.call("memory.list", {"cwd": cwd}))["memories"]) == 1
+            assert (await client.call("memory.history", {"cwd": cwd}))["changes"] == []
+            status = await client.call("status")
+            assert "no memory is lost" in status["notes"][0]
+            await client.call("memory.write", {"cwd": cwd, **note, "body": "c"})
+
+
+async def test_a_dream_begins_by_itself_when_it_is_due() -> None:
+    """After an extraction that saved something, a store whose gates are open is consolidated."""
+    clock = FakeClock()
+    with throw_away_home() as home:
+        cwd = home.project()
+        config = Path(home.places.config)
+        config.parent.mkdir(parents=True)
+        config.write_text("[dream]\nmin_sessions = 0\n")
+        config.chmod(0o600)
+        async with daemon_here(home, clock), AsyncClient(home.places.socket, name="t") as client:
+            messages = [{"role": "user", "content": WORDS}]
+            params = {"cwd": cwd, "session_id": "s", "messages": messages}
+            done = await client.call("extract", params | {"wait": True})
+            assert done["saved"]
+            kinds = {job["kind"] for job in (await client.call("job.list"))["jobs"]}
+            assert kinds == {"extract", "dream"}

@@ -1,0 +1,198 @@
+"""From a command line to a serving daemon."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memd.client.blocking import Client
+from memd.testing.daemon import Home, client, daemon_process, throw_away_home
+
+MEMD = [sys.executable, "-m", "memd"]
+STARTERS = 8
+
+
+def run(home: Home, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run memd to its end."""
+    return subprocess.run(
+        [*MEMD, *arguments],
+        env=dict(home.environ),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_second_daemon_says_who_serves() -> None:
+    """A start beside a running daemon names it and ends with status 0."""
+    with throw_away_home() as home, daemon_process(home) as process:
+        second = run(home)
+        assert second.returncode == 0
+        assert str(process.pid) in second.stderr
+        assert home.places.socket in second.stderr
+
+
+def test_a_term_signal_ends_it_cleanly() -> None:
+    """SIGTERM ends the daemon with status 0 and takes the socket away; SIGHUP does not end it."""
+    with throw_away_home() as home, daemon_process(home) as process:
+        process.send_signal(signal.SIGHUP)
+        with client(home) as connection:
+            assert connection.call("status", {})["pid"] == process.pid
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        assert not Path(home.places.socket).exists()
+        assert "ready" in Path(home.places.log).read_text()
+
+
+def test_shutdown_over_the_socket_ends_it() -> None:
+    """The method shutdown ends the process as a signal does."""
+    with throw_away_home() as home, daemon_process(home) as process:
+        with client(home) as connection:
+            connection.call("shutdown", {})
+        assert process.wait(30) == 0
+
+
+def test_a_stale_socket_is_replaced() -> None:
+    """After kill -9 the next start serves at the same path."""
+    with throw_away_home() as home:
+        with daemon_process(home) as process:
+            process.kill()
+            process.wait()
+        assert Path(home.places.socket).exists()
+        with daemon_process(home), client(home) as connection:
+            assert connection.call("hello", {})["name"] == "memd"
+
+
+def test_what_keeps_it_from_starting_is_a_sentence() -> None:
+    """A socket path that is too long is refused in words with the status of a bad setting."""
+    with throw_away_home() as home:
+        environ = dict(home.environ) | {"MEMD_SOCKET": "/" + "x" * 200}
+        done = subprocess.run(
+            [*MEMD, "serve"], env=environ, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 78
+        assert "MEMD_SOCKET" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_bad_option_is_told_and_harmless() -> None:
+    """A settings file with an error is named in the log, and the daemon serves."""
+    with throw_away_home() as home:
+        config = Path(home.places.config)
+        config.parent.mkdir(parents=True)
+        config.write_text("[recall]\nlimit = 'many'\n")
+        config.chmod(0o600)
+        with daemon_process(home), client(home) as connection:
+            connection.call("status", {})
+        assert "recall.limit" in Path(home.places.log).read_text()
+
+
+def test_sockets_of_a_supervisor_are_served() -> None:
+    """With LISTEN_FDS the daemon serves descriptor 3, tells when it is ready, and leaves it."""
+    with throw_away_home() as home:
+        folder = Path(home.path) / "activated"
+        folder.mkdir(mode=0o700)
+        environ = dict(home.environ) | {"MEMD_SOCKET": f"{folder}/s"}
+        code = (
+            "import os, socket, sys\n"
+            "notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+            f"notify.bind('{folder}/notify')\n"
+            "listener = socket.socket(socket.AF_UNIX)\n"
+            f"listener.bind('{folder}/s')\n"
+            "listener.listen()\n"
+            "child = os.fork()\n"
+            "if not child:\n"
+            "    os.dup2(listener.fileno(), 3)\n"
+            "    os.set_inheritable(3, True)\n"
+            "    os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid()),\n"
+            f"        NOTIFY_SOCKET='{folder}/notify', WATCHDOG_USEC='30000000')\n"
+            "    os.execv(sys.executable, [sys.executable, '-m', 'memd'])\n"
+            "notify.settimeout(30)\n"
+            "heard = set()\n"
+            "while not {b'READY=1', b'WATCHDOG=1'} <= heard:\n"
+            "    heard.add(notify.recv(100))\n"
+            "from memd.client.blocking import Client\n"
+            f"with Client('{folder}/s', name='t') as client:\n"
+            "    assert client.call('hello', {})['pid'] == child\n"
+            "    client.call('shutdown', {})\n"
+            "assert os.waitpid(child, 0)[1] == 0\n"
+            f"assert os.path.exists('{folder}/s')\n"
+        )
+        subprocess.run([sys.executable, "-c", code], env=environ, timeout=60, check=True)
+
+
+def start_together(home: Home) -> None:
+    """Start eight daemons at once: one must serve, seven must say who and end with status 0."""
+    processes = [
+        subprocess.Popen(
+            MEMD, env=dict(home.environ), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        for _ in range(STARTERS)
+    ]
+    try:
+        ended: list[subprocess.Popen[bytes]] = []
+        while len(ended) < STARTERS - 1:
+            ended = [process for process in processes if _over(process)]
+        (winner,) = (process for process in processes if process not in ended)
+        with _connected(home) as connection:
+            assert connection.call("hello", {})["pid"] == winner.pid
+        for process in ended:
+            assert process.returncode == 0
+            assert process.stderr
+            assert b"serves already" in process.stderr.read()
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.terminate()
+        for process in processes:
+            process.wait()
+            if process.stderr:
+                process.stderr.close()
+
+
+def _over(process: "subprocess.Popen[bytes]") -> bool:
+    try:
+        process.wait(0.01)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _connected(home: Home) -> Client:
+    from memd.client.launch import wait_until_up  # noqa: PLC0415 - only these tests wait
+
+    wait_until_up(home.places, 30)
+    return client(home)
+
+
+def test_of_eight_starters_one_serves() -> None:
+    """Eight daemons started at once leave exactly one that serves."""
+    with throw_away_home() as home:
+        start_together(home)
+
+
+@pytest.mark.soak
+def test_of_eight_starters_one_serves_fifty_times() -> None:
+    """Fifty rounds of eight starters leave exactly one server each, on one state directory."""
+    with throw_away_home() as home:
+        for _ in range(50):
+            start_together(home)
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o002, 0o022, 0o077])
+def test_the_socket_is_private_under_any_umask(mask: int) -> None:
+    """The socket has mode 0600 in a directory of mode 0700 whatever the umask is."""
+    with throw_away_home() as home:
+        os.rmdir(f"{home.path}/run")
+        old = os.umask(mask)
+        try:
+            os.mkdir(f"{home.path}/run")
+            with daemon_process(home):
+                assert os.stat(home.places.socket).st_mode & 0o777 == 0o600
+                assert os.stat(os.path.dirname(home.places.socket)).st_mode & 0o777 == 0o700
+        finally:
+            os.umask(old)
