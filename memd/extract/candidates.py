@@ -1,0 +1,192 @@
+"""What the local extractor finds in a person's words: candidates for memories. Pure.
+
+Rules of this file (spec 4.6, 1.5)
+- Only the person's own sentences are looked at, and a cue table decides; precision before recall:
+  a wrong memory costs more than a missed one.
+- Asked, supposed, joked, reported and momentary sentences are no candidates.
+- What is never saved is not saved when asked to either: structure and paths, recipes of fixes,
+  git history, the state of a task.
+- A candidate that holds a credential is refused; of it only the rule's name goes on.
+The same words always give the same candidates.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from memd.core.dates import resolve
+from memd.core.values import MemoryType, Message
+from memd.extract import cues
+from memd.extract.conditions import has_address, meets
+from memd.extract.cues import Cue, Language
+from memd.extract.exclusions import worth_keeping
+from memd.extract.sentences import Sentence, sentences
+from memd.store import secrets
+
+_ME = re.compile(r"^(?:i|i'm|i've|my|im)\b|^我(?!们)", re.IGNORECASE)
+_FORBIDDEN = {
+    "explicit": ("momentary",),
+    "feedback": ("momentary",),
+    "user": ("mood",),
+    "project": ("momentary", "task"),
+    "reference": ("momentary", "task"),
+}
+_ANAPHORA = re.compile(
+    r"^(?:keep|continue) (?:on )?doing "
+    r"(?:that|this|it|so|the same|exactly that|things? (?:that|this) way)?[\s.!]*$"
+    r"|^(?:继续|保持)(?:这样|这么|下去|保持)(?:做|吧|就好)?[\s。!\uff01]*$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Something worth keeping, in the person's words with absolute dates.
+
+    ``why`` and ``when`` are "" where the person gave none; ``at`` is seconds since 1970.
+    """
+
+    type: MemoryType
+    content: str
+    why: str
+    when: str
+    language: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """All candidates of some messages, and the rule of each one refused for a credential."""
+
+    candidates: tuple[Candidate, ...]
+    refused: tuple[str, ...] = ()
+
+
+def find(messages: Iterable[Message], now: float) -> Found:
+    """Return the candidates in a conversation; ``now`` stands in for a missing time."""
+    found: list[Candidate] = []
+    refused: list[str] = []
+    for message in messages:
+        if message.origin == "user" and message.role == "user":
+            at = now if message.at is None else message.at
+            own = sentences(message.text)
+            if not any(cues.of(s.text).forbid["joke"].search(s.masked) for s in own):
+                for candidate in _in_message(own, at):
+                    rules = secrets.find(_evidence(candidate, own))
+                    refused += [rules[0].rule] if rules else []
+                    found += [] if rules else [candidate]
+    return Found(tuple(found), tuple(refused))
+
+
+def _evidence(candidate: Candidate, own: Sequence[Sentence]) -> str:
+    """Return what must hold no credential: the candidate and, after a colon, what follows."""
+    parts = [candidate.content, candidate.why]
+    for sentence, following in pairwise(own):
+        if sentence.text.endswith((":", "\uff1a")) and candidate.content in sentence.text:
+            parts.append(following.text)
+    return "\n".join(parts)
+
+
+def _in_message(own: Sequence[Sentence], at: float) -> Iterator[Candidate]:
+    for number, sentence in enumerate(own):
+        before = own[number - 1] if number else None
+        after = own[number + 1] if number + 1 < len(own) else None
+        candidate = _candidate(sentence, before, after, at)
+        if candidate is not None:
+            yield candidate
+
+
+def _candidate(
+    sentence: Sentence, before: Sentence | None, after: Sentence | None, at: float
+) -> Candidate | None:
+    language = cues.of(sentence.text)
+    sentence = _without_openings(sentence, language)
+    taken = _first_cue(sentence, language)
+    if taken is None:
+        return None
+    kind, statement = taken
+    # "I'm new to React, explain hooks": the request is no part of who somebody is.
+    task = language.forbid["task"].search(statement.masked) if kind == "user" else None
+    content, why = _split_reason(statement.part(0, task.start()) if task else statement, language)
+    if _ANAPHORA.match(content.text):
+        # "Exactly, keep doing that": what is meant stands in the sentence before, if anywhere.
+        if before is None or language.forbid["question"].search(before.masked):
+            return None
+        content = before
+    if not why and after is not None:
+        why = _reason_of(after, language)
+    if not worth_keeping(content, kind, language):
+        return None
+    condition = language.condition.search(content.masked)
+    return Candidate(
+        type=MemoryType(kind),
+        content=resolve(content.text.rstrip(" ,;:"), at),
+        why=resolve(why, at),
+        when=content.text[slice(*condition.span("when"))] if condition else "",
+        language=language.name,
+        at=at,
+    )
+
+
+def _without_openings(sentence: Sentence, language: Language) -> Sentence:
+    while (opening := language.openings.match(sentence.masked)) is not None:
+        # "No, never …" opens; "No tests" does not: an opening ends before the rest begins.
+        rest = sentence.part(opening.end(), len(sentence.text))
+        if not rest.text:
+            break
+        sentence = rest
+    return sentence
+
+
+def _first_cue(sentence: Sentence, language: Language) -> tuple[str, Sentence] | None:
+    """Return the kind and the kept stretch of the first cue that holds for a sentence."""
+    for cue in language.cues:
+        match = cue.pattern.match(sentence.masked)
+        if match is None or not _allowed(sentence, cue, language):
+            continue
+        content = sentence.part(*match.span("content"))
+        if cue.kind == "explicit":
+            return _classified(content, language)
+        if meets(cue.needs, sentence, content, language):
+            return cue.kind, content
+    return None
+
+
+def _allowed(sentence: Sentence, cue: Cue, language: Language) -> bool:
+    forbidden = ["hypothetical", "reported", "judgement", *_FORBIDDEN[cue.kind]]
+    if not cue.question:
+        forbidden.append("question")
+    return not any(language.forbid[name].search(sentence.masked) for name in forbidden)
+
+
+def _classified(content: Sentence, language: Language) -> tuple[str, Sentence]:
+    """Return the type of what was asked to be remembered; a plain fact is the project's."""
+    content = _without_openings(content, language)
+    for cue in language.cues:
+        match = cue.pattern.match(content.masked)
+        if match is None or cue.kind == "explicit":
+            continue
+        # A request is habit enough; what a fact is about must still be there.
+        if cue.kind == "feedback" or meets(cue.needs, content, content, language):
+            return cue.kind, content.part(*match.span("content"))
+    if has_address(content.text):
+        return "reference", content
+    return ("user" if _ME.match(content.text) else "project"), content
+
+
+def _split_reason(content: Sentence, language: Language) -> tuple[Sentence, str]:
+    reason = language.reason.search(content.masked)
+    if reason is None or reason.start() == 0:
+        return content, ""
+    group = "why" if reason.group("why") else "dash"
+    why = content.part(*reason.span(group)).text
+    return content.part(0, reason.start()), why.rstrip(" .。")
+
+
+def _reason_of(sentence: Sentence, language: Language) -> str:
+    match = language.follows.match(sentence.masked)
+    if match is None:
+        return ""
+    span = next(span for name in match.groupdict() if (span := match.span(name)) != (-1, -1))
+    return sentence.part(*span).text.rstrip(" .。")

@@ -1,0 +1,117 @@
+"""The tables of cues, one per language, as compiled patterns. Pure.
+
+The tables are data (``cues/*.toml``): a language is added by adding a file and its name here.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+_CJK = re.compile(r"[\u4e00-\u9fff]")
+_LISTS = ("verbs", "momentary", "roles", "systems", "places", "stop")
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """One pattern of a kind; ``needs`` names a further condition, ``question`` allows a ``?``."""
+
+    kind: str
+    pattern: re.Pattern[str]
+    needs: str
+    question: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """One language's cues. ``forbid`` maps a reason to the pattern that forbids a sentence."""
+
+    name: str
+    cues: tuple[Cue, ...]
+    forbid: Mapping[str, re.Pattern[str]]
+    openings: re.Pattern[str]
+    reason: re.Pattern[str]
+    follows: re.Pattern[str]
+    condition: re.Pattern[str]
+    standing: re.Pattern[str]
+    systems: re.Pattern[str]
+    places: re.Pattern[str]
+    negations: re.Pattern[str]
+    momentary: re.Pattern[str]
+    stop: frozenset[str]
+    wording: Mapping[str, str]
+    person: tuple[tuple[re.Pattern[str], str], ...]
+
+
+def languages() -> tuple[Language, ...]:
+    """Return every language, in the order in which they are asked."""
+    return (language("en"), language("zh"))
+
+
+def of(text: str) -> Language:
+    """Return the language whose cues a text is read with."""
+    return language("zh" if _CJK.search(text) else "en")
+
+
+@cache
+def language(name: str) -> Language:
+    """Return one language's compiled table."""
+    source = resources.files("memd.extract").joinpath(f"cues/{name}.toml").read_text("utf-8")
+    table = tomllib.loads(source)
+    lists = {key: str(table.get(key, "")).split() for key in _LISTS}
+    fill = {
+        "verb": _choice(lists["verbs"]),
+        "gerund": _choice(form for verb in lists["verbs"] for form in _gerunds(verb)),
+        "role": _choice(lists["roles"]),
+        "system": _choice(lists["systems"]),
+        "place": _choice(lists["places"]),
+    }
+    whole = name == "en"  # Chinese has no spaces that would end a word
+
+    def compiled(pattern: str) -> re.Pattern[str]:
+        for key, value in fill.items():
+            pattern = pattern.replace(f"{{{key}}}", value)
+        return re.compile(pattern, re.IGNORECASE)
+
+    return Language(
+        name=name,
+        cues=tuple(_cue(item, compiled) for item in table["cue"]),
+        forbid={reason: compiled(pattern) for reason, pattern in table["forbid"].items()},
+        openings=compiled(table["openings"]),
+        reason=compiled(table["reason"]["pattern"]),
+        follows=compiled(table["reason"]["follows"]),
+        condition=compiled(table["reason"]["condition"]),
+        standing=compiled(table["standing"]["marker"]),
+        systems=_words(lists["systems"], whole=whole),
+        places=_words(lists["places"], whole=whole),
+        negations=_words(table["negations"], whole=whole),
+        momentary=_words(lists["momentary"], whole=whole),
+        stop=frozenset(lists["stop"]),
+        wording={k: v for k, v in table["wording"].items() if isinstance(v, str)},
+        person=tuple((compiled(old), new) for old, new in table["wording"]["person"]),
+    )
+
+
+def _cue(item: Mapping[str, Any], compiled: Any) -> Cue:
+    return Cue(item["kind"], compiled(item["pattern"]), item.get("needs", ""), "question" in item)
+
+
+def _choice(words: Any) -> str:
+    # The longest first: a regular expression takes the first that fits.
+    return "(?:" + "|".join(sorted(map(re.escape, words), key=lambda w: (-len(w), w))) + ")"
+
+
+def _words(words: list[str], *, whole: bool) -> re.Pattern[str]:
+    if not words:
+        return re.compile(r"(?!)")
+    edge = r"(?!\w)" if whole else ""
+    before = r"(?<!\w)" if whole else ""
+    return re.compile(f"{before}{_choice(words)}{edge}", re.IGNORECASE)
+
+
+def _gerunds(verb: str) -> tuple[str, ...]:
+    stem = verb[:-1] if verb.endswith("e") and not verb.endswith("ee") else verb
+    return (f"{stem}ing", f"{verb}{verb[-1]}ing")

@@ -1,0 +1,120 @@
+"""What an extraction is asked, what it answers, and where a conversation goes on. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memd.core import text
+from memd.core.settings import Settings
+from memd.core.values import CursorMove, Message, Project
+
+MEMORY_OFF = "memory_off"
+EXTRACTION_OFF = "extraction_off"
+NOTHING_NEW = "nothing_new"
+EVERY_TURNS = "every_turns"
+ALREADY_WRITTEN = "already_written"
+
+COMPLETED = "completed"
+SKIPPED = "skipped"
+ENGINE = "local"
+MESSAGES = "messages"  # the source of a cursor that counts messages instead of bytes
+
+_MARKER_CHARACTERS = 16
+_USAGE = ("input", "output", "cache_read", "cache_created")  # tokens; none without a model
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractRequest:
+    """What to look at: a session and either its transcript's path or its messages."""
+
+    session: str
+    transcript_path: str | None = None
+    messages: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """How an extraction ended; paths relative to the memory directory.
+
+    ``status`` is completed or skipped (with a ``reason``); ``refused`` names the rule of each
+    candidate that held a credential. ``problem`` is a sentence about a transcript that could not
+    be understood.
+    """
+
+    status: str
+    reason: str = ""
+    saved: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    change: str | None = None
+    problem: str = ""
+    engine: str = ENGINE
+    usage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_USAGE, 0))
+
+    def facts(self) -> dict[str, Any]:
+        """Return it as JSON values, as a job's result and on the wire (spec 4.5)."""
+        facts: dict[str, Any] = {
+            "status": self.status,
+            "saved": list(self.saved),
+            "updated": list(self.updated),
+            "removed": list(self.removed),
+            "refused": len(self.refused),
+            "refused_rules": sorted(set(self.refused)),
+            "engine": self.engine,
+            "usage": dict(self.usage),
+        }
+        optional = {"reason": self.reason, "problem": self.problem, "change": self.change}
+        return facts | {key: value for key, value in optional.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """What is new in a conversation, and the cursor that counts it as read."""
+
+    messages: tuple[Message, ...]
+    cursor: CursorMove
+    problem: str = ""
+
+
+def gate(settings: Settings, project: Project) -> str:
+    """Return the reason to extract nothing, "" to go on (spec 4.2)."""
+    if not (project.enabled and settings.enabled):
+        return MEMORY_OFF
+    return "" if settings.extract.enabled else EXTRACTION_OFF
+
+
+def unread(messages: Sequence[Message], session: str, cursor: CursorMove | None) -> Unread:
+    """Return the messages behind a cursor.
+
+    A cursor whose message is not where it was is looked for from the end; one that vanished (the
+    client compacted) falls back to all that is there (spec 4.3).
+    """
+    start = 0
+    if cursor is not None and cursor.source == MESSAGES and cursor.position > 0:
+        here = [number for number, item in enumerate(messages, 1) if _mark(item) == cursor.marker]
+        if cursor.position in here:
+            start = cursor.position
+        elif here:
+            start = here[-1]
+    marker = _mark(messages[-1]) if messages else ""
+    return Unread(tuple(messages[start:]), CursorMove(session, MESSAGES, len(messages), marker))
+
+
+def turns(messages: Sequence[Message]) -> int:
+    """Return how many times the person spoke."""
+    return sum(message.origin == "user" and bool(message.text) for message in messages)
+
+
+def wrote_memory(messages: Sequence[Message], directories: Sequence[str], root: str) -> bool:
+    """Return whether the assistant itself wrote a memory: below a directory, or with a tool.
+
+    ``root`` is where the memory tool's paths begin.
+    """
+    below = tuple(f"{directory.rstrip('/')}/" for directory in (*directories, root))
+    return any(path.startswith(below) for message in messages for path in message.writes)
+
+
+def _mark(message: Message) -> str:
+    said = f"{message.role}\0{message.origin}\0{message.text}"
+    return text.sha256(said.encode("utf-8", "replace"))[:_MARKER_CHARACTERS]

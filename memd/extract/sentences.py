@@ -1,0 +1,117 @@
+"""A person's message as sentences of the person's own. Pure.
+
+Rules of this file
+- What stands in fences, in indented blocks, behind ``>`` or looks like pasted output is not the
+  person's word and is gone before anything else looks.
+- Inline code and words in quotation marks stay readable but are blanked out in ``masked``, the
+  form that cues are looked for in; both forms have the same length.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+SENTENCE_CHARACTERS = 600  # a longer one is a paste, and bounds what a pattern can cost
+_PASTED_LINES = 40  # a message with more lines is mostly pasted: only its first and last ones count
+_EDGE_LINES = 8
+_LINE_CHARACTERS = 4000
+BLANK = "\ufffc"
+
+_FENCE = re.compile(r"^\s{0,3}(```+|~~~+)")
+_QUOTED_LINE = re.compile(r"^\s*(?:>|\|)")
+_INDENTED = re.compile(r"^(?:\t| {4,})\S")
+_BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+")
+_OUTPUT = re.compile(
+    r"^\s*(?:at \S+ ?\(|Traceback |File \"|\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|"
+    r"(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL)\b|[+-]{3} |@@ |diff --git|\$ |>>> |[{}\[\]<]|"
+    r"\S+\.\w+:\d+)"
+)
+# Bounded, so that a thousand opening marks cost no more than one.
+_MASKED = re.compile(
+    r"`[^`\n]{1,300}`"
+    r'|"[^"\n]{1,300}"'
+    r"|(?<!\w)'[^'\n]{2,200}?'(?!\w)"
+    "|\u201c[^\u201d\n]{1,300}\u201d|\u2018[^\u2019\n]{1,300}\u2019"
+    "|\u300c[^\u300d\n]{1,300}\u300d|\u300e[^\u300f\n]{1,300}\u300f"
+)
+# An end is followed by a space, or is one of the marks that need none.
+_END = re.compile(
+    r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)\s+|(?<=[\u3002\uff01\uff1f])\s*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence as written, and the same with code and quotations blanked out."""
+
+    text: str
+    masked: str
+
+    def part(self, start: int, end: int) -> "Sentence":
+        """Return a stretch of it, without white space at its ends."""
+        text = self.text[start:end]
+        left = len(text) - len(text.lstrip())
+        right = len(text.rstrip())
+        masked = self.masked[start:end]
+        return Sentence(text[left:right], masked[left:right]) if right > left else Sentence("", "")
+
+
+def sentences(text: str) -> tuple[Sentence, ...]:
+    """Return the person's own sentences in order."""
+    found: list[Sentence] = []
+    for paragraph in _paragraphs(text):
+        whole = Sentence(paragraph, mask(paragraph))
+        start = 0
+        # Ends are looked for in the masked form: a full stop in a quotation ends nothing.
+        for end in (*_END.finditer(whole.masked), None):
+            stop = end.start() if end else len(paragraph)
+            piece = whole.part(start, stop)
+            if piece.text and len(piece.text) <= SENTENCE_CHARACTERS:
+                found.append(piece)
+            start = end.end() if end else stop
+    return tuple(found)
+
+
+def mask(text: str) -> str:
+    """Return a text of the same length with inline code and quotations blanked out."""
+    return _MASKED.sub(lambda match: BLANK * len(match.group()), text)
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Yield stretches of prose: wrapped lines joined, a bullet a stretch of its own."""
+    current: list[str] = []
+    for line in _own_lines(text):
+        stripped = _BULLET.sub("", line).strip()
+        starts = _BULLET.match(line) or (stripped and not (stripped[0].islower() and current))
+        if (not stripped or starts) and current:
+            yield " ".join(current)
+            current = []
+        if stripped:
+            current.append(stripped)
+    if current:
+        yield " ".join(current)
+
+
+def _own_lines(text: str) -> Iterator[str]:
+    """Yield the lines that the person typed; an empty one for each that was pasted or quoted."""
+    lines = text.splitlines()
+    fence = ""
+    previous = ""
+    for number, line in enumerate(lines):
+        mark = _FENCE.match(line)
+        inside = bool(fence or mark)
+        if not fence and mark:
+            fence = mark.group(1)
+        elif mark and mark.group(1).startswith(fence):
+            # Only a fence of the same kind, at least as long, ends it; else the rest is code.
+            fence = ""
+        middle = len(lines) > _PASTED_LINES and _EDGE_LINES <= number < len(lines) - _EDGE_LINES
+        previous = "" if inside or middle or _pasted(line, previous) else line
+        yield previous
+
+
+def _pasted(line: str, previous: str) -> bool:
+    if len(line) > _LINE_CHARACTERS or _QUOTED_LINE.match(line) or _OUTPUT.match(line):
+        return True
+    indented = _INDENTED.match(line) and not _BULLET.match(line)
+    return bool(indented and not previous.strip())
