@@ -1,5 +1,6 @@
 """A directory of memories as Claude Code writes them, through the whole daemon."""
 
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -151,23 +152,26 @@ async def test_worktrees_share_and_a_forged_link_does_not() -> None:
 async def test_worktrees_of_the_real_git_share() -> None:
     """A worktree that git itself made shares the memory of its repository."""
     with throw_away_home() as home:
-        environ = dict(home.environ) | {"GIT_CONFIG_NOSYSTEM": "1"}
-        main = Path(home.path) / "repository"
-        git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
-        try:
-            subprocess.run([*git, "init", "-q", str(main)], env=environ, check=True)
-        except FileNotFoundError:
+        if not made_by_git(home):
             pytest.skip("git is not installed: the link that it makes cannot be shown")
-        inside = [*git, "-C", str(main)]
-        commands = (
-            ["commit", "-q", "--allow-empty", "-m", "x"],
-            ["worktree", "add", "-q", f"{home.path}/tree"],
-        )
-        for command in commands:
-            subprocess.run([*inside, *command], env=environ, check=True, capture_output=True)
         async with daemon_here(home), AsyncClient(home.places.socket, name="t") as client:
             found = {
                 (await client.call("memory.list", {"cwd": cwd}))["memory_dir"]
-                for cwd in (str(main), f"{home.path}/tree")
+                for cwd in (f"{home.path}/repository", f"{home.path}/tree")
             }
     assert len(found) == 1
+
+
+def made_by_git(home: Home) -> bool:
+    """Let git make a repository and a worktree; return whether there is a git."""
+    if shutil.which("git") is None:
+        return False
+    main = f"{home.path}/repository"
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
+    for command in (
+        [*git, "init", "-q", main],
+        [*git, "-C", main, "commit", "-q", "--allow-empty", "-m", "x"],
+        [*git, "-C", main, "worktree", "add", "-q", f"{home.path}/tree"],
+    ):
+        subprocess.run(command, env=dict(home.environ), check=True, capture_output=True)
+    return True

@@ -67,12 +67,12 @@ def test_a_killed_daemon_loses_nothing_it_acknowledged() -> None:
     acknowledged: set[str] = set()
     with throw_away_home() as home:
         cwd = home.project()
+        command = [sys.executable, "-c", WRITER, home.places.socket, cwd]
         for number in range(20):
             with daemon_process(home) as process:
                 writers = [
                     subprocess.Popen(
-                        [sys.executable, "-c", WRITER, home.places.socket, cwd]
-                        + [f"r{number}w{who}", "1000"],
+                        [*command, f"r{number}w{who}", "1000"],
                         env=dict(home.environ),
                         stdout=subprocess.PIPE,
                         stderr=subprocess.DEVNULL,

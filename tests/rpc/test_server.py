@@ -10,7 +10,6 @@ import sys
 import tempfile
 from contextlib import ExitStack, suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -24,10 +23,7 @@ from memd.rpc.listener import make_listener
 from memd.rpc.server import serve
 from memd.testing.server import RecordingLog, exchange, serving
 
-CORPORA = os.environ.get(
-    "MEMD_CORPORA", str(Path(__file__).resolve().parents[3] / "shared" / "corpora")
-)
-SUITE = Path(CORPORA) / "JSONTestSuite" / "test_parsing"
+SUITE = PLACE / "JSONTestSuite" / "test_parsing"
 
 
 async def echo(_call: Call, params: dict[str, Any]) -> Any:
@@ -254,6 +250,7 @@ from memd.rpc.hub import Hub
 from memd.rpc.listener import make_listener
 from memd.rpc.server import serve
 from memd.testing.server import RecordingLog
+from tests.corpora import PLACE
 
 async def echo(call, params):
     return params

@@ -2,9 +2,7 @@
 
 import gc
 import json
-import os
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.rpc.strict_json import NotJsonError, decode, deeper_than
+from tests.corpora import PLACE
 
-CORPORA = os.environ.get(
-    "MEMD_CORPORA", str(Path(__file__).resolve().parents[3] / "shared" / "corpora")
-)
-SUITE = Path(CORPORA) / "JSONTestSuite" / "test_parsing"
+SUITE = PLACE / "JSONTestSuite" / "test_parsing"
 # Valid by the letter of RFC 8259, which only discourages a key that comes twice; refused here.
 STRICTER = {"y_object_duplicated_key.json", "y_object_duplicated_key_and_value.json"}
 

@@ -2,8 +2,6 @@
 
 import base64
 import json
-import os
-from pathlib import Path
 
 import frontmatter
 import pytest
@@ -24,11 +22,9 @@ from memd.store.document import (
     with_body,
     with_fields,
 )
+from tests.corpora import PLACE
 
-CORPORA = Path(
-    os.environ.get("MEMD_CORPORA") or Path(__file__).parents[2].parent / "shared" / "corpora"
-)
-CASES = CORPORA / "yaml" / "yaml_cases.json"
+CASES = PLACE / "yaml" / "yaml_cases.json"
 STAMP = "2026-11-20T23:18:09.458Z"
 CLAUDE = b"""---
 name: uses-pnpm

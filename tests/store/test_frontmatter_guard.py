@@ -2,19 +2,15 @@
 
 import base64
 import json
-import os
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.store.frontmatter_guard import problem
+from tests.corpora import PLACE
 
-CORPORA = Path(
-    os.environ.get("MEMD_CORPORA") or Path(__file__).parents[2].parent / "shared" / "corpora"
-)
-CASES = CORPORA / "yaml" / "yaml_cases.json"
+CASES = PLACE / "yaml" / "yaml_cases.json"
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,7 @@
 """The strict rule for names from outside, and the lenient one for a disk's."""
 
 import gzip
-import os
 import unicodedata
-from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
@@ -12,11 +10,9 @@ from hypothesis import strategies as st
 
 from memd.store import names
 from memd.store.names import NameRefusedError, check_name, clashes, in_catalogue
+from tests.corpora import PLACE
 
-CORPORA = Path(
-    os.environ.get("MEMD_CORPORA") or Path(__file__).parents[2].parent / "shared" / "corpora"
-)
-PAYLOADS = CORPORA / "paths" / "all_traversals.txt.gz"
+PAYLOADS = PLACE / "paths" / "all_traversals.txt.gz"
 
 ALLOWED = [
     "a.md",

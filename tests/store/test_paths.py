@@ -22,11 +22,9 @@ from memd.store.paths import (
     FileUnreadableError,
     PathRefusedError,
 )
+from tests.corpora import PLACE
 
-CORPORA = Path(
-    os.environ.get("MEMD_CORPORA") or Path(__file__).parents[2].parent / "shared" / "corpora"
-)
-PAYLOADS = CORPORA / "paths" / "all_traversals.txt.gz"
+PAYLOADS = PLACE / "paths" / "all_traversals.txt.gz"
 WAYS = [True, False] if kernel_walks() else [False]
 both_ways = pytest.mark.parametrize("kernel", WAYS)
 as_user = pytest.mark.skipif(os.geteuid() == 0, reason="root may open everything")

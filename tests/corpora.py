@@ -1,0 +1,19 @@
+"""Test data that others made: read where it lies, never copied; a test without it skips."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+PLACE = Path(
+    os.environ.get("MEMD_CORPORA")
+    or Path(__file__).resolve().parents[2].joinpath("shared", "corpora")
+)
+
+
+def folder(name: str) -> Path:
+    """Return one corpus, or skip the test that asks with the reason."""
+    found = PLACE / name
+    if not found.is_dir():
+        pytest.skip(f"the corpus {name} is not at {PLACE}; set MEMD_CORPORA")
+    return found
