@@ -22,6 +22,7 @@ from memd.rpc.hub import Hub
 from memd.rpc.listener import make_listener
 from memd.rpc.server import serve
 from memd.testing.server import RecordingLog, exchange, serving
+from tests.corpora import PLACE
 
 SUITE = PLACE / "JSONTestSuite" / "test_parsing"
 
