@@ -1,7 +1,7 @@
 """Kill -9 at every system call that changes something, in every kind of commit and in recovery."""
 
 import shutil
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from memd.state.cursors import Cursors
 from memd.store import index
 from memd.store.names import INDEX
 from tests.crash import kill
+from tests.crash.conftest import FIGURE
 from tests.crash.operation import OPERATIONS, prepare
 from tests.store.bench import Bench, open_bench
 
@@ -86,14 +87,8 @@ def verdict(case: Case, *, acknowledged: bool) -> str:
     return "; ".join(words for words, wrong in (recovered | retried).items() if wrong)
 
 
-def report(capsys: pytest.CaptureFixture[str], line: str) -> None:
-    """Print a figure where a person sees it."""
-    with capsys.disabled():
-        sys.stdout.write(f"{line}\n")
-
-
 def test_a_kill_at_any_call_leaves_before_or_after(
-    case: Case, capsys: pytest.CaptureFixture[str]
+    case: Case, record_property: Callable[[str, object], None]
 ) -> None:
     """After a kill anywhere in a commit the directory is whole, and a retry completes it once."""
     kill.restore(case.template, case.root)
@@ -105,12 +100,14 @@ def test_a_kill_at_any_call_leaves_before_or_after(
         wrong = verdict(case, acknowledged="acknowledged" in said)
         if wrong:
             bad.append((point, wrong))
-    report(capsys, f"{case.name}: {len(every)} points, {len(bad)} bad")
+    record_property(FIGURE, f"{case.name}: {len(every)} points, {len(bad)} bad")
     assert len(every) > 20
     assert bad == []
 
 
-def test_a_kill_in_recovery_changes_nothing(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_kill_in_recovery_changes_nothing(
+    case: Case, record_property: Callable[[str, object], None]
+) -> None:
     """After a kill in a commit and another in its recovery, the next recovery still succeeds."""
     kill.restore(case.template, case.root)
     half = case.root.with_name("half")
@@ -133,8 +130,7 @@ def test_a_kill_in_recovery_changes_nothing(case: Case, capsys: pytest.CaptureFi
         wrong = verdict(case, acknowledged=acknowledged)
         if wrong:
             bad.append((first, second, wrong))
-    report(
-        capsys, f"{case.name}: {len(pairs[::stride])} of {len(pairs)} double kills, {len(bad)} bad"
-    )
+    tried = f"{len(pairs[::stride])} of {len(pairs)} double kills"
+    record_property(FIGURE, f"{case.name}: {tried}, {len(bad)} bad")
     assert pairs
     assert bad == []
