@@ -25,10 +25,11 @@ USAGE = 2
 INTERRUPTED = 130
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run memctl as a process and return its exit status."""
-    arguments = sys.argv[1:]
-    if arguments[:1] == ["hook"] and not {"-h", "--help"} & set(arguments):
+    if arguments is None:
+        arguments = sys.argv[1:]
+    if tuple(arguments[:1]) == ("hook",) and not {"-h", "--help"} & set(arguments):
         from memd.cli.commands.hooks import hook  # noqa: PLC0415 - the hot path loads nothing else
 
         return hook(arguments[1:])

@@ -1,11 +1,12 @@
 """hook: the file that clients run directly, from memctl."""
 
 import sys
+from collections.abc import Sequence
 
 from memd.cli.invocation import Invocation
 
 
-def hook(arguments: list[str] | Invocation) -> int:
+def hook(arguments: Sequence[str] | Invocation) -> int:
     """Serve one event in the place of this process; never returns in practice.
 
     The file leaves with status 0 whatever happens, so no exit status comes from here.

@@ -1,0 +1,67 @@
+"""Running memctl inside the test, with streams of the test's own."""
+
+import io
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from memd.cli.arguments import parser
+from memd.cli.invocation import Invocation, Surroundings
+from memd.cli.main import run
+from tests.cli.home import Home
+
+
+class Stream(io.StringIO):
+    """A text stream that can claim to be a terminal."""
+
+    def __init__(self, text: str = "", *, terminal: bool = False) -> None:
+        super().__init__(text)
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        """Whether it claims to be a terminal."""
+        return self._terminal
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The end of a run."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output as JSON."""
+        return json.loads(self.out)
+
+
+def surroundings(
+    home: Home, stdin: str = "", *, terminal: bool = False, **environ: str
+) -> Surroundings:
+    """Return what a process in this HOME has around it."""
+    return Surroundings(
+        {**home.environ, **environ},
+        home.path,
+        Stream(stdin),
+        Stream(terminal=terminal),
+        Stream(terminal=terminal),
+    )
+
+
+def memctl(
+    home: Home, *arguments: str, stdin: str = "", terminal: bool = False, **environ: str
+) -> Ran:
+    """Run one command line about the home's project; no daemon is started."""
+    around = surroundings(home, stdin, terminal=terminal, **environ)
+    status = run(["--cwd", home.cwd, "--no-start", *arguments], around)
+    assert isinstance(around.stdout, Stream)
+    assert isinstance(around.stderr, Stream)
+    return Ran(status, around.stdout.getvalue(), around.stderr.getvalue())
+
+
+def invocation(home: Home, *arguments: str, terminal: bool = False, **environ: str) -> Invocation:
+    """Return an invocation that was not run."""
+    options = parser().parse_args(["--cwd", home.cwd, "--no-start", *arguments])
+    return Invocation(options, surroundings(home, terminal=terminal, **environ))

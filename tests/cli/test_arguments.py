@@ -1,0 +1,73 @@
+"""The parser."""
+
+from importlib import import_module
+
+import pytest
+
+from memd.cli.arguments import COMMANDS, GROUPS, parser
+from memd.cli.grammar import Command, synopsis
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_has_a_handler_and_a_help(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command names a function that exists, and its help shows everything it takes."""
+    module, _, function = command.run.partition(":")
+    assert callable(getattr(import_module(f"memd.cli.commands.{module}"), function))
+    with pytest.raises(SystemExit) as left:
+        parser().parse_args([*command.words, "--help"])
+    assert left.value.code == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"usage: {synopsis(command)}\n\n{command.text.split()[0]}")
+    words = " ".join(shown.split())
+    helps = [option.help for option in command.options]
+    for text in (*helps, *(operand.help for operand in command.operands)):
+        assert " ".join(text.split()) in words
+    for line, _ in command.examples:
+        assert f"  {line}\n" in shown
+
+
+def test_common_options_stand_before_or_after_the_command() -> None:
+    """An option of every command counts in both places, and the second does not reset the first."""
+    for words in (
+        ["--json", "--timeout", "3", "job", "list"],
+        ["job", "list", "--json", "--timeout", "3"],
+        ["--json", "job", "list", "--timeout", "3"],
+    ):
+        options = parser().parse_args(words)
+        assert (options.json, options.timeout, options.quiet) == (True, 3.0, False)
+        assert options.run.name == "job list"
+
+
+def test_an_alias_means_its_command() -> None:
+    """Shutdown is another word for stop."""
+    assert parser().parse_args(["shutdown"]).run.name == "stop"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["nothing"], ["job"], ["job", "nothing"], ["show"], ["--timeout", "0", "status"], ["li"]],
+)
+def test_a_wrong_command_line_is_status_two(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The usage and what is wrong go to standard error; nothing is guessed from a prefix."""
+    with pytest.raises(SystemExit) as left:
+        parser().parse_args(words)
+    assert left.value.code == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("usage: memctl")
+
+
+@pytest.mark.parametrize("words", [[], *([group] for group in GROUPS)])
+def test_groups_have_a_help_too(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """The help of memctl and of a group list what can follow."""
+    with pytest.raises(SystemExit) as left:
+        parser().parse_args([*words, "--help"])
+    assert left.value.code == 0
+    shown = capsys.readouterr().out
+    for command in COMMANDS:
+        if list(command.words[: len(words)]) == words:
+            assert command.words[len(words)] in shown

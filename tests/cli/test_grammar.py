@@ -1,0 +1,45 @@
+"""The words that command lines are made of."""
+
+import pytest
+
+from memd.cli.grammar import Command, Operand, Option, number, seconds, synopsis
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "x", "1.5", ""])
+def test_a_count_is_at_least_one(text: str) -> None:
+    """Anything but a whole number from 1 on is refused."""
+    with pytest.raises(ValueError, match="invalid literal"):
+        number(text)
+    assert number("12") == 12
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "inf", "nan", "x", "999999999"])
+def test_a_time_to_wait_is_bounded(text: str) -> None:
+    """Only times above nothing and up to a week can be waited for."""
+    with pytest.raises(ValueError, match="could not convert"):
+        seconds(text)
+    assert seconds("0.5") == 0.5
+
+
+def test_a_synopsis_shows_how_to_call() -> None:
+    """Switches, values, choices, repetition, optional and several operands are told apart."""
+    command = Command(
+        ("do", "it"),
+        "",
+        "",
+        "",
+        operands=(Operand("ONE", ""), Operand("MORE", "", optional=True, many=True)),
+        options=(
+            Option("--must", "", "X", required=True),
+            Option("--flag", ""),
+            Option("--each", "", choices=("a", "b"), repeat=True),
+        ),
+    )
+    line = "memctl do it --must X [--flag] [--each a|b]... ONE [MORE...]"
+    assert synopsis(command) == line
+    assert synopsis(command, 40).splitlines() == [
+        "memctl do it --must X [--flag]",
+        "             [--each a|b]... ONE",
+        "             [MORE...]",
+    ]
+    assert Option("--dry-run", "").attribute == "dry_run"

@@ -1,0 +1,105 @@
+"""One run's options, surroundings and connection."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from memd.cli.invocation import (
+    DirectoryGoneError,
+    DirectoryNameError,
+    FileUnreadableError,
+    Surroundings,
+)
+from memd.client.errors import AnswerLateError, DaemonUnavailableError
+from memd.core.places import SocketPathTooLongError
+from memd.testing.scripted_daemon import ScriptedDaemon, Silence
+from tests.cli.driver import Stream, invocation
+from tests.cli.home import Home
+
+
+def test_one_connection_serves_all_calls(home: Home) -> None:
+    """Calls share a connection, leave out what is not given, and say who asks."""
+    with ScriptedDaemon(home.places.socket, {"status": {"a": 1}}) as daemon:
+        run = invocation(home, "status", MEMD_BASE_DIR="/b")
+        assert run.call("status", one=1, none=None) == {"a": 1}
+        assert run.ask("status") == {"a": 1}
+        run.close()
+        run.close()
+    assert daemon.methods == ["status", "status"]
+    assert daemon.asked[1].params == {"one": 1}
+    assert daemon.params("status") == {"cwd": home.cwd}
+    hello = daemon.params("hello")
+    assert (hello["client"], hello["environment"]) == ("memctl", {"MEMD_BASE_DIR": "/b"})
+
+
+def test_the_timeout_of_the_command_line_wins(home: Home) -> None:
+    """A daemon that does not answer in the time given is an error that says so."""
+    with ScriptedDaemon(home.places.socket, {"status": Silence()}):
+        run = invocation(home, "--timeout", "0.05", "status")
+        with pytest.raises(AnswerLateError, match=r"within 0\.05 s"):
+            run.call("status", seconds=100)
+        run.close()
+
+
+def test_a_socket_can_be_named(home: Home) -> None:
+    """--socket is where the daemon is asked; a path that does not fit is an error."""
+    path = f"{home.path}/other"
+    with ScriptedDaemon(path, {"status": {}}):
+        run = invocation(home, "--socket", path, "status")
+        assert run.places.socket == path
+        assert run.call("status") == {}
+        run.close()
+    with pytest.raises(SocketPathTooLongError):
+        _ = invocation(home, "--socket", "/" + "x" * 200, "status").places
+
+
+def test_no_daemon_is_started_when_none_is_wanted(home: Home) -> None:
+    """With --no-start an absent daemon is an error and stays absent."""
+    with pytest.raises(DaemonUnavailableError):
+        invocation(home, "status").call("status")
+    assert not os.path.exists(home.places.state_dir)
+
+
+def test_the_directory_is_absolute(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The current directory counts by default, and --cwd is taken from there."""
+    monkeypatch.chdir(home.cwd)
+    run = invocation(home, "status")
+    run.options.cwd = None
+    assert run.cwd == os.getcwd()
+    run = invocation(home, "--cwd", ".git", "status")
+    assert run.cwd == f"{os.getcwd()}/.git"
+
+
+def test_a_directory_that_is_gone_is_named(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A current directory that was removed is an error of its own."""
+    gone = Path(home.cwd) / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    run = invocation(home, "status")
+    run.options.cwd = None
+    with pytest.raises(DirectoryGoneError):
+        _ = run.cwd
+
+
+def test_a_directory_must_have_a_name_in_utf8(home: Home) -> None:
+    """What JSON cannot carry is refused before anything is sent."""
+    with pytest.raises(DirectoryNameError):
+        _ = invocation(home, "--cwd", "/\udcff", "status").cwd
+
+
+def test_files_are_read_as_they_are(home: Home) -> None:
+    """UTF-8 with its line ends comes from a file or standard input; anything else is named."""
+    run = invocation(home, "status")
+    file = Path(home.path) / "file"
+    file.write_bytes("é\r\n".encode())
+    assert run.read(str(file)) == "é\r\n"
+    around = Surroundings({}, home.path, Stream("x\r\n"), Stream(), Stream())
+    run.around = around
+    assert run.read("-") == "x\r\n"
+    file.write_bytes(b"\xff")
+    with pytest.raises(FileUnreadableError, match="UTF-8"):
+        run.read(str(file))
+    with pytest.raises(FileUnreadableError, match="No such file"):
+        run.read(f"{file}x")

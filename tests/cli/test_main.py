@@ -1,0 +1,199 @@
+"""The edge of the command line: every end is a status and a sentence."""
+
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+
+from memd.cli.main import main, run
+from memd.core.places import find
+from memd.testing.scripted_daemon import Refusal, ScriptedDaemon
+from tests.cli.driver import Stream, memctl, surroundings
+from tests.cli.home import Home
+
+STATUS = {
+    "name": "memd",
+    "version": "1",
+    "pid": 1,
+    "uptime": 1.0,
+    "socket": "/s",
+    "state_dir": "/d",
+    "connections": 1,
+    "rss": 0,
+    "jobs": {},
+    "projects": [],
+    "notes": [],
+}
+
+
+def _process(
+    home: Home, *arguments: str, redirect: str = "", **environ: str
+) -> "subprocess.CompletedProcess[str]":
+    program = [sys.executable, "-c", "import sys; from memd.cli.main import main; sys.exit(main())"]
+    command = [*program, *arguments]
+    if redirect:
+        command = ["/bin/sh", "-c", f'"$0" "$@" {redirect}', *command]
+    return subprocess.run(
+        command,
+        env={**home.environ, **environ},
+        cwd=home.cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_an_answer_is_status_zero(home: Home) -> None:
+    """The answer goes to standard output and nothing to the other."""
+    with ScriptedDaemon(home.places.socket, {"status": STATUS}):
+        ran = memctl(home, "status", "--json")
+    assert (ran.status, ran.json, ran.err) == (0, STATUS, "")
+
+
+def test_a_refusal_is_status_one(home: Home) -> None:
+    """The daemon's sentence and its hint go to standard error, nothing to standard output."""
+    refusal = Refusal(1001, "there is no memory x.md", {"hint": "look again"})
+    with ScriptedDaemon(home.places.socket, {"memory.read": refusal}):
+        ran = memctl(home, "show", "x.md", "--json")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err == "memctl: there is no memory x.md\n  look again\n"
+
+
+def test_what_can_be_tried_again_is_status_75(home: Home) -> None:
+    """A refusal that another try may lift has a status of its own, and no hint if it has none."""
+    with ScriptedDaemon(home.places.socket, {"status": Refusal(1004, "busy", {"retryable": True})}):
+        ran = memctl(home, "status")
+    assert (ran.status, ran.err) == (75, "memctl: busy\n")
+
+
+def test_no_daemon_is_status_69(home: Home) -> None:
+    """An absent daemon is told from a refusal."""
+    ran = memctl(home, "list")
+    assert (ran.status, ran.out) == (69, "")
+    assert home.places.socket in ran.err
+
+
+@pytest.mark.parametrize("arguments", [["nothing"], ["show", "\udcff"]])
+def test_a_wrong_command_line_is_status_two(
+    home: Home, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Argparse's words go to standard error; bytes that are no UTF-8 are refused there."""
+    assert memctl(home, *arguments).status == 2
+    assert "usage: memctl" in capsys.readouterr().err
+
+
+def test_no_command_is_answered_with_the_help(home: Home) -> None:
+    """Memctl alone is a wrong command line that is told what there is."""
+    around = surroundings(home)
+    assert run([], around) == 2
+    assert isinstance(around.stderr, Stream)
+    assert "load-prompt" in around.stderr.getvalue()
+
+
+def test_the_version_is_an_answer(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    """--version prints name and version and ends with 0."""
+    assert memctl(home, "--version").status == 0
+    assert capsys.readouterr().out.startswith("memctl 0.")
+
+
+def test_an_unexpected_failure_is_a_sentence(home: Home) -> None:
+    """An answer of another shape than expected is status 1 and no traceback."""
+    with ScriptedDaemon(home.places.socket, {"memory.list": {"other": 1}}):
+        ran = memctl(home, "list")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err == "memctl: KeyError: 'memories'\n"
+
+
+def test_an_interrupt_is_status_130(home: Home) -> None:
+    """Ctrl-C ends the program without a traceback."""
+
+    class Interrupted(Stream):
+        def write(self, _text: str) -> int:
+            raise KeyboardInterrupt
+
+    around = surroundings(home)
+    typed = type(around)(around.environ, around.home, around.stdin, Interrupted(), around.stderr)
+    assert run(["sockname"], typed) == 130
+
+
+def test_a_reader_that_stops_is_no_failure(home: Home) -> None:
+    """A closed pipe behind standard output ends the program silently with status 0."""
+    done = _process(home, "help", redirect="| head -n 1 >&2; true")
+    assert done.stderr.count("\n") == 1
+
+    class Closed(Stream):
+        def write(self, _text: str) -> int:
+            raise BrokenPipeError
+
+        def fileno(self) -> int:
+            raise io.UnsupportedOperation
+
+    around = surroundings(home)
+    typed = type(around)(around.environ, around.home, around.stdin, Closed(), around.stderr)
+    assert run(["sockname"], typed) == 0
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as stream:
+        typed = type(around)(around.environ, around.home, around.stdin, stream, around.stderr)
+        assert run(["completion", "bash"], typed) == 0
+
+
+def test_it_runs_as_a_process(home: Home) -> None:
+    """The process finds its places from the environment, with standard streams closed too."""
+    assert _process(home, "sockname").stdout == find(home.environ, home.path).socket + "\n"
+    done = _process(home, "sockname", redirect="<&- >&- 2>&-")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_name_that_no_encoding_knows_is_shown(home: Home) -> None:
+    """A terminal in an old encoding gets escapes instead of a failure."""
+    with ScriptedDaemon(home.places.socket, {"status": {**STATUS, "notes": ["目"]}}):
+        done = _process(home, "status", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\u76ee" in done.stdout
+
+
+def test_the_start_is_light(home: Home) -> None:
+    """A status needs no event loop and no library of the daemon's."""
+    code = (
+        "import sys; sys.argv[1:] = {!r}; from memd.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(*sorted(sys.modules), file=sys.stderr)"
+    )
+    heavy = {"asyncio", "anyio", "msgspec", "structlog", "tempfile", "difflib", "plistlib"}
+    with ScriptedDaemon(home.places.socket, {"status": STATUS}):
+        for arguments in (["--version"], ["status"]):
+            done = subprocess.run(
+                [sys.executable, "-c", code.format(arguments)],
+                env=dict(home.environ),
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            assert done.stdout.startswith("mem")
+            loaded = set(done.stderr.split())
+            assert not loaded & heavy
+            assert "memd.cli.main" in loaded
+            assert "memd.cli.commands.memories" not in loaded
+
+
+def test_the_hook_never_ends_with_two(home: Home) -> None:
+    """A hook without its arguments, or with the daemon down, ends silently with 0."""
+    for arguments in (("hook",), ("hook", "claude-code", "Stop"), ("hook", "a", "b", "c")):
+        done = _process(home, *arguments, MEMD_HOOK_NO_START="1")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert "memctl hook CLIENT EVENT" in _process(home, "hook", "--help").stdout
+
+
+def test_main_takes_the_process_as_it_is(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The arguments, the environment and the streams are those of the process, or none."""
+    monkeypatch.setenv("MEMD_SOCKET", f"{home.path}/s")
+    assert main(["sockname"]) == 0
+    assert capsys.readouterr().out == f"{home.path}/s\n"

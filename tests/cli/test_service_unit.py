@@ -1,0 +1,146 @@
+"""The units, and what the supervisors are told."""
+
+import configparser
+import os
+import plistlib
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from memd.cli import service_unit
+from memd.cli.arguments import COMMANDS
+from memd.client.launch import LAUNCHD_LABEL
+from memd.core.limits import DRAIN_SECONDS
+
+ROOT = Path(service_unit.UNITS).parents[2]
+PYTHON = '/opt/my "py"/100%/bin/python'
+# Options that keep a user's unit from starting, or do nothing there (facts/clients.md 6).
+HARMFUL = {
+    "PrivateDevices",
+    "ProtectClock",
+    "ProtectKernelLogs",
+    "CapabilityBoundingSet",
+    "DynamicUser",
+    "ProtectSystem",
+    "PrivateTmp",
+    "PrivateNetwork",
+    "StateDirectory",
+    "LogsDirectory",
+    "RuntimeDirectory",
+}
+
+
+def _unit(content: bytes) -> configparser.RawConfigParser:
+    parser = configparser.RawConfigParser(strict=True)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string(content.decode())
+    return parser
+
+
+@pytest.mark.parametrize("name", ["memd.socket", "memd.service", "dev.memd.memd.plist"])
+def test_the_repository_shows_what_the_package_brings(name: str) -> None:
+    """The folders for packagers hold the package's own templates, byte for byte."""
+    folder = "launchd" if name.endswith(".plist") else "systemd"
+    shown = ROOT / folder / name
+    if not shown.exists():
+        pytest.skip("this is an installed package, without the repository around it")
+    assert shown.read_bytes() == (Path(service_unit.UNITS) / name).read_bytes()
+
+
+def test_systemd_units_are_what_works() -> None:
+    """Socket and service fit together, name this Python, and hold no option that harms."""
+    service = service_unit.systemd(PYTHON, {"XDG_CONFIG_HOME": "/c"}, "/h")
+    socket_file, service_file = service.files
+    assert socket_file == "/c/systemd/user/memd.socket"
+    socket = _unit(service.files[socket_file])
+    assert socket["Socket"]["ListenStream"] == "%t/memd/memd.sock"
+    assert (socket["Socket"]["SocketMode"], socket["Socket"]["DirectoryMode"]) == ("0600", "0700")
+    unit = _unit(service.files[service_file])
+    expected = '"/opt/my \\"py\\"/100%%/bin/python" -P -m memd serve'
+    assert unit["Service"]["ExecStart"] == expected
+    assert unit["Service"]["Type"] == "notify"
+    assert unit["Unit"]["Requires"] == "memd.socket"
+    assert float(unit["Service"]["TimeoutStopSec"]) > DRAIN_SECONDS
+    assert not HARMFUL & set(unit["Service"])
+    for content in service.files.values():
+        assert service_unit.MARK.encode() in content
+
+
+def test_systemd_looks_where_the_user_says() -> None:
+    """A relative XDG_CONFIG_HOME is ignored, as the XDG specification asks."""
+    for environ in ({}, {"XDG_CONFIG_HOME": "relative"}):
+        service = service_unit.systemd("/p", environ, "/h")
+        assert next(iter(service.files)) == "/h/.config/systemd/user/memd.socket"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing")
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
+    """The units that are installed pass the supervisor's own check without a word."""
+    python = tmp_path / "my py 100%" / "python"
+    python.parent.mkdir()
+    python.touch(mode=0o755)
+    service = service_unit.systemd(str(python), {"XDG_CONFIG_HOME": str(tmp_path)}, "/h")
+    written = service_unit.write(service)
+    done = subprocess.run(
+        ["systemd-analyze", "--user", "verify", *written],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)},
+        check=False,
+    )
+    ours = [line for line in done.stderr.splitlines() if "memd" in line]
+    assert (done.returncode, ours) == (0, [])
+
+
+def test_the_launch_agent_is_complete() -> None:
+    """The agent has absolute paths only, its own label, and keeps memd running."""
+    service = service_unit.launchd("/opt/python", "/Users/u", 501)
+    ((path, content),) = service.files.items()
+    assert path == "/Users/u/Library/LaunchAgents/dev.memd.memd.plist"
+    agent = plistlib.loads(content)
+    assert agent["Label"] == LAUNCHD_LABEL == service_unit.LABEL
+    assert agent["ProgramArguments"] == ["/opt/python", "-P", "-m", "memd", "serve"]
+    assert agent["StandardErrorPath"] == "/Users/u/Library/Logs/memd.log"
+    assert agent["KeepAlive"] == {"SuccessfulExit": False}
+    assert agent["ExitTimeOut"] > DRAIN_SECONDS
+    assert agent["Umask"] == 0o077
+    assert service_unit.MARK.encode() in content
+    assert service.enable == (("launchctl", "bootstrap", "gui/501", path),)
+
+
+def test_files_are_put_in_place_once(tmp_path: Path) -> None:
+    """Writing changes what differs, says what, and does nothing the second time."""
+    service = service_unit.systemd("/p", {}, str(tmp_path))
+    assert set(service_unit.states(service).values()) == {"absent"}
+    assert service_unit.write(service) == tuple(service.files)
+    assert set(service_unit.states(service).values()) == {"installed"}
+    assert service_unit.write(service) == ()
+    newer = service_unit.systemd("/other", {}, str(tmp_path))
+    assert list(service_unit.states(newer).values()) == ["installed", "outdated"]
+    assert service_unit.write(newer) == tuple(newer.files)[1:]
+    folder = os.path.dirname(next(iter(service.files)))
+    assert sorted(os.listdir(folder)) == ["memd.service", "memd.socket"]
+    assert service_unit.remove(newer) == tuple(newer.files)
+    assert os.listdir(folder) == []
+    assert service_unit.remove(newer) == ()
+
+
+def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+    """A unit that somebody else wrote is neither replaced nor removed."""
+    service = service_unit.systemd("/p", {}, str(tmp_path))
+    foreign = Path(tuple(service.files)[1])
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text("[Unit]\n")
+    with pytest.raises(service_unit.ForeignUnitError, match=r"memd\.service"):
+        service_unit.write(service)
+    assert os.listdir(foreign.parent) == ["memd.service"]
+    assert service_unit.remove(service) == ()
+    assert foreign.read_text() == "[Unit]\n"
+
+
+def test_the_commands_exist() -> None:
+    """What the units' marks tell a person to run is there."""
+    names = {command.name for command in COMMANDS}
+    assert {"service install", "service uninstall"} <= names
