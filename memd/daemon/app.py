@@ -54,13 +54,13 @@ class Ports:
 
 
 @asynccontextmanager
-async def daemon(ports: Ports) -> AsyncIterator[anyio.Event]:
+async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator[anyio.Event]:
     """Serve for the length of the block; the event is set once somebody asks it to stop.
 
     Raises StateUnusableError and StateTooNewError.
     """
     database = await anyio.to_thread.run_sync(open_database, ports.places.database, SCHEMAS)
-    stop = anyio.Event()
+    stop = stop or anyio.Event()
     hub = Hub()
     try:
         services = await _compose(ports, database, hub, stop)
@@ -81,14 +81,17 @@ async def daemon(ports: Ports) -> AsyncIterator[anyio.Event]:
 
 async def run(ports: Ports) -> None:
     """Serve until SIGTERM, SIGINT or ``shutdown``; say when ready, feed systemd's watchdog."""
-    async with daemon(ports) as stop, anyio.create_task_group() as group:
+    stop = anyio.Event()
+    async with anyio.create_task_group() as group:
         await group.start(_signals, ports.log, stop)
-        group.start_soon(_watchdog, ports.environ, ports.clock)
-        notify.notify(ports.environ, notify.READY)
-        ports.log.note("ready", socket=ports.places.socket, version=__version__, pid=os.getpid())
-        await stop.wait()
-        notify.notify(ports.environ, notify.STOPPING)
-        ports.log.note("stopping")
+        async with daemon(ports, stop):
+            group.start_soon(_watchdog, ports.environ, ports.clock)
+            notify.notify(ports.environ, notify.READY)
+            socket_path = ports.places.socket
+            ports.log.note("ready", socket=socket_path, version=__version__, pid=os.getpid())
+            await stop.wait()
+            notify.notify(ports.environ, notify.STOPPING)
+            ports.log.note("stopping")
         group.cancel_scope.cancel()
 
 

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -26,6 +27,7 @@ _DESCRIPTORS = 4096
 def start(environ: Mapping[str, str]) -> int:
     """Serve until the end and return the exit status; 0 also when another memd serves already."""
     os.umask(0o077)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # harmless at any time: settings are read at use
     try:
         places = find(environ, os.path.expanduser("~"))
         with Instance(places):

@@ -11,10 +11,11 @@ from memd.core.errors import MemdError
 from memd.core.text import one_line, sha256
 from memd.core.values import Draft, FileEdit, MemoryFile, MemoryType, Plan, Pointer, Tree
 from memd.store import document, index
-from memd.store.names import INDEX
+from memd.store.names import INDEX, NameRefusedError, check_name, in_catalogue
 
 _TITLE_CHARACTERS = 80
 _HOOK_CHARACTERS = 120
+_NO_PLACE = "logs and indexes are not memories"
 
 
 class IncompleteMemoryError(MemdError):
@@ -74,6 +75,7 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
     """Return the plan of one write; the plan raises what makes the write impossible."""
 
     def plan(tree: Tree) -> Draft:
+        _check_place(writing.path)
         old = tree.read(writing.path)
         content = _content(writing, old, session=session, modified=modified)
         read = document.validate(content, writing.path)
@@ -96,12 +98,19 @@ def plan_delete(path: str, base_hash: str | None) -> Plan:
     """Return the plan of one removal."""
 
     def plan(tree: Tree) -> Draft:
+        _check_place(path)
         old = tree.read(path)
         if old is None:
             raise NothingThereError(path)
         return Draft(edits=(FileEdit(path, None, base=_base(base_hash, old)),))
 
     return plan
+
+
+def _check_place(path: str) -> None:
+    check_name(path)
+    if not in_catalogue(path):
+        raise NameRefusedError(path, _NO_PLACE)
 
 
 def _base(wanted: str | None, old: MemoryFile | None) -> str:

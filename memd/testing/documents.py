@@ -3,10 +3,13 @@
 What stands above the marker line of a document is written by hand.
 """
 
+import importlib
+import pkgutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import memd
 from memd.api.discover import markdown
 from memd.api.table import methods
 from memd.core.errors import MemdError
@@ -18,6 +21,9 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 def protocol() -> str:
     """Return the method and error tables of docs/protocol.md."""
+    for module in pkgutil.walk_packages(memd.__path__, "memd."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)  # every failure is to be in the table
     return markdown(methods(), _all_errors(MemdError))
 
 
@@ -49,8 +55,9 @@ def main() -> int:
 
 def _all_errors(root: type[MemdError]) -> list[type[MemdError]]:
     found = [root]
-    for child in sorted(root.__subclasses__(), key=lambda cls: cls.__name__):
-        found += _all_errors(child)
+    for child in sorted(root.__subclasses__(), key=lambda cls: (cls.__name__, cls.__module__)):
+        if child.__module__.startswith("memd."):
+            found += _all_errors(child)
     return found
 
 

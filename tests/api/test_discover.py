@@ -15,7 +15,7 @@ def test_every_method_is_described() -> None:
     required = {param["name"] for param in write["params"] if param["required"]}
     assert required == {"cwd", "path"}
     assert write["x-permission"] == "write"
-    assert {"code": 1003, "message": "secret_refused"} in write["errors"]
+    assert {"code": 1003, "message": "secret"} in write["errors"]
     name = write["result"]["schema"]["$ref"].rsplit("/", 1)[-1]
     assert "hash" in document["components"]["schemas"][name]["properties"]
 
@@ -28,5 +28,5 @@ def test_the_markdown_lists_methods_and_errors() -> None:
     assert "- `base_hash`: string or null, optional" in text
     assert "- `memories`: list of MemoryFacts" in text
     assert "Parameters: none." in text
-    assert "| 1002 | `conflict` | yes |" in text
+    assert "| 1002 | `conflict` |" in text
     assert "| -32800 |" in text

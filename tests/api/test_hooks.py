@@ -43,7 +43,7 @@ async def test_a_session_start_adds_nothing_where_the_client_loads_memory(caller
     """Only where Claude Code's own memory is off does the section come from memd."""
     assert await hook(caller, "SessionStart", source="startup") is None
     settings = Path(caller.home.path) / ".claude" / "settings.json"
-    settings.parent.mkdir()
+    settings.parent.mkdir(exist_ok=True)
     settings.write_text('{"autoMemoryEnabled": false}')
     answer = await hook(caller, "SessionStart", source="startup")
     context = answer["hookSpecificOutput"]["additionalContext"]
@@ -55,7 +55,7 @@ async def test_a_long_section_is_cut_at_a_line(caller: Caller) -> None:
     for number in range(40):
         await caller.write(f"m{number}.md", name=f"memory-{number}", description="界" * 100)
     settings = Path(caller.home.path) / ".claude" / "settings.json"
-    settings.parent.mkdir()
+    settings.parent.mkdir(exist_ok=True)
     settings.write_text('{"autoMemoryEnabled": false}')
     answer = await hook(caller, "SessionStart", source="startup")
     context = answer["hookSpecificOutput"]["additionalContext"]
@@ -92,7 +92,8 @@ async def test_the_end_of_a_turn_is_read_and_prints_nothing(caller: Caller, even
 
 async def test_strange_payloads_are_answered_with_nothing(caller: Caller) -> None:
     """What is no event of ours brings null; an unknown client is an error."""
-    for payload in (None, [], {"session_id": 3}, {"cwd": caller.cwd}):
+    strange: list[Any] = [None, [], {"session_id": 3}, {"cwd": caller.cwd}]
+    for payload in strange:
         answer = await caller.plain("hook", client="claude-code", event="Stop", payload=payload)
         assert answer is None
     assert await hook(caller, "SomethingNew") is None

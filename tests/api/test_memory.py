@@ -57,10 +57,11 @@ async def test_a_stale_base_is_a_conflict(caller: Caller) -> None:
 async def test_what_may_not_be_written_is_refused_in_words(caller: Caller) -> None:
     """Names, types, missing parts, secrets and scopes have errors of their own."""
     codes = {}
-    token = "ghp_" + "a1B2" * 9
+    token = "ghp_" + "16C7e42F292c6912" + "E7710c838347Ae178B4a"
     for label, params in {
         "name": {"path": "../evil.md"},
         "index": {"path": "MEMORY.md"},
+        "log": {"path": "logs/2026/01/x.md"},
         "type": {"path": "a.md", "type": "idea"},
         "secret": {"path": "a.md", "body": f"the token is {token}"},
         "scope": {"path": "a.md", "scope": "team"},
@@ -72,6 +73,7 @@ async def test_what_may_not_be_written_is_refused_in_words(caller: Caller) -> No
     assert codes == {
         "name": 1006,
         "index": 1006,
+        "log": 1006,
         "type": 1011,
         "secret": 1003,
         "scope": 1013,

@@ -67,7 +67,7 @@ async def test_doctor_finds_what_is_wrong(caller: Caller) -> None:
     config.parent.mkdir(parents=True)
     config.write_text("[recall]\nlimit = 0\n")
     config.chmod(0o600)
-    (await caller.folder() / "broken.md").write_text("---\nname: [\n---\n")
+    (await caller.folder() / "broken.md").write_text("---\nname: a\n")
     diagnosis = await caller.call("doctor")
     states = {check["name"]: check["state"] for check in diagnosis["checks"]}
     assert diagnosis["ok"]

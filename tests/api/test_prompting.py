@@ -15,7 +15,7 @@ async def test_a_prompt_names_its_directory_and_its_index(caller: Caller) -> Non
     loaded = await caller.call("load_prompt", session_id="s1")
     assert loaded["memory_dir"] in loaded["prompt"]
     assert "(feedback_tests.md)" in loaded["prompt"]
-    assert loaded["index"] == {"lines": 1, "bytes": 70, "cut": ""}
+    assert loaded["index"] == {"lines": 1, "bytes": 76, "cut": ""}
     caller.clock.advance(86400)
     again = await caller.call("load_prompt", session_id="s2")
     assert (again["prompt"], again["etag"]) == (loaded["prompt"], loaded["etag"])

@@ -1,6 +1,7 @@
 """extract, dream and job.* over the socket."""
 
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -40,7 +41,7 @@ async def test_an_extraction_is_accepted_at_once(caller: Caller) -> None:
         await watcher.call("subscribe", {"topics": ["memory.saved", "job.done"]})
         accepted = await caller.call("extract", session_id="s", transcript_path=path)
         assert accepted["status"] == "accepted"
-        heard = {}
+        heard: dict[str, Any] = {}
         with anyio.fail_after(10):
             while len(heard) < 2:
                 notification = await anext(aiter(watcher.notifications))

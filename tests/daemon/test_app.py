@@ -20,7 +20,7 @@ def queue(home: Home, cwd: str) -> None:
     """Write an accepted extraction into the state file, as a daemon that died had it."""
     Path(home.places.state_dir).mkdir(parents=True)
     database = open_database(home.places.database, SCHEMAS)
-    request = {
+    request: dict[str, object] = {
         "cwd": cwd,
         "client": "c",
         "environment": {},

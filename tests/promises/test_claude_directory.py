@@ -79,7 +79,8 @@ async def test_it_is_read_and_left_as_it_was() -> None:
             listed = await client.call("memory.list", {"cwd": cwd})
             loaded = await client.call("load_prompt", {"cwd": cwd})
             found = await _found(client, cwd)
-        assert contents(folder) == before
+        after = contents(folder)
+    assert after == before
     by_path = {memory["path"]: memory for memory in listed["memories"]}
     assert len(by_path) == 250
     assert by_path["area/deep/uses-pnpm.md"]["type"] == "feedback"
@@ -87,9 +88,10 @@ async def test_it_is_read_and_left_as_it_was() -> None:
     assert by_path["flat.md"]["description"] == "quarterly: budget"
     assert by_path["broken.md"]["damaged"]
     assert (by_path["plain.md"]["name"], by_path["plain.md"]["damaged"]) == ("plain", False)
-    assert loaded["index"]["cut"]
-    assert loaded["index"]["lines"] <= limits.INDEX_LINES
-    assert loaded["index"]["bytes"] <= limits.INDEX_BYTES
+    assert (loaded["index"]["cut"], loaded["index"]["lines"]) == ("bytes", 300)
+    shown = loaded["prompt"][loaded["prompt"].index("- [Topic 0]") :]
+    assert len(shown.splitlines()) <= limits.INDEX_LINES + 5
+    assert len(shown.encode()) <= limits.INDEX_BYTES + 1000
     assert "Topic 0" in loaded["prompt"]
     assert found == ["uses-pnpm.md", "windows.md", "flat.md", "broken.md", "plain.md"]
 
@@ -120,7 +122,7 @@ async def test_an_index_of_many_lines_is_cut_with_a_warning() -> None:
         (folder / "MEMORY.md").write_text("\n".join(lines))
         async with daemon_here(home), AsyncClient(home.places.socket, name="t") as client:
             loaded = await client.call("load_prompt", {"cwd": cwd})
-    assert (loaded["index"]["cut"], loaded["index"]["lines"]) == ("lines", 200)
+    assert (loaded["index"]["cut"], loaded["index"]["lines"]) == ("lines", 300)
     assert "(t199.md)" in loaded["prompt"]
     assert "(t200.md)" not in loaded["prompt"]
     assert "300" in loaded["prompt"]

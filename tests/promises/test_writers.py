@@ -53,12 +53,13 @@ def test_eight_processes_lose_nothing() -> None:
         acknowledged = write_together(home, cwd, 8, 25)
         with client(home) as connection:
             listed = connection.call("memory.list", {"cwd": cwd})
-    folder = Path(listed["memory_dir"])
+        folder = Path(listed["memory_dir"])
+        pointers = [entry.path for entry in entries((folder / "MEMORY.md").read_bytes())]
+        names = {path.name for path in folder.iterdir()}
     assert len(acknowledged) == 200
     assert {memory["path"] for memory in listed["memories"]} == acknowledged
-    pointers = [entry.path for entry in entries((folder / "MEMORY.md").read_bytes())]
     assert sorted(pointers) == sorted(acknowledged)
-    assert {path.name for path in folder.iterdir()} == acknowledged | {"MEMORY.md"}
+    assert names == acknowledged | {"MEMORY.md"}
 
 
 @pytest.mark.soak
@@ -89,8 +90,7 @@ def test_a_killed_daemon_loses_nothing_it_acknowledged() -> None:
                     acknowledged |= set(writer.communicate(timeout=60)[0].split())
         with daemon_process(home), client(home) as connection:
             listed = connection.call("memory.list", {"cwd": cwd})
+            index = Path(listed["memory_dir"], "MEMORY.md").read_bytes()
     kept = {memory["path"] for memory in listed["memories"]}
     assert acknowledged - {""} <= kept
-    folder = Path(listed["memory_dir"])
-    pointers = [entry.path for entry in entries((folder / "MEMORY.md").read_bytes())]
-    assert sorted(pointers) == sorted(kept)
+    assert sorted(entry.path for entry in entries(index)) == sorted(kept)
