@@ -5,7 +5,6 @@ from the daemon's answers; each check compares an answer with what must hold. En
 """
 
 import sys
-import textwrap
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -46,7 +45,7 @@ class Demo:
         """Print a text of the daemon's, indented and cut to some lines."""
         lines = text.rstrip().splitlines()
         for line in lines[:limit]:
-            print("   | " + textwrap.shorten(line, _WIDTH, placeholder=" …"))
+            print("   | " + (line if len(line) <= _WIDTH else line[: _WIDTH - 2] + " …"))
         if len(lines) > limit:
             print(f"   | … {len(lines) - limit} more lines")
 
