@@ -102,7 +102,8 @@ def _candidate(
 ) -> Candidate | None:
     language = cues.of(sentence.text)
     sentence = _without_openings(sentence, language)
-    taken = _first_cue(sentence, language)
+    follows = _reason_of(after, language) if after else ""
+    taken = _first_cue(sentence, follows, language)
     if taken is None:
         return None
     kind, statement = taken
@@ -114,8 +115,7 @@ def _candidate(
         if before is None or language.forbid["question"].search(before.masked):
             return None
         content = before
-    if not why and after is not None:
-        why = _reason_of(after, language)
+    why = why or follows
     if not worth_keeping(content, kind, language):
         return None
     condition = language.condition.search(content.masked)
@@ -139,8 +139,13 @@ def _without_openings(sentence: Sentence, language: Language) -> Sentence:
     return sentence
 
 
-def _first_cue(sentence: Sentence, language: Language) -> tuple[str, Sentence] | None:
-    """Return the kind and the kept stretch of the first cue that holds for a sentence."""
+def _first_cue(sentence: Sentence, follows: str, language: Language) -> tuple[str, Sentence] | None:
+    """Return the kind and the kept stretch of the first cue that holds for a sentence.
+
+    ``follows`` is the reason that the next sentence gives.
+    """
+    because = language.wording["because"] + follows if follows else ""
+    heard = Sentence(sentence.text + because, sentence.masked + because)
     for cue in language.cues:
         match = cue.pattern.match(sentence.masked)
         if match is None or not _allowed(sentence, cue, language):
@@ -148,7 +153,7 @@ def _first_cue(sentence: Sentence, language: Language) -> tuple[str, Sentence] |
         content = sentence.part(*match.span("content"))
         if cue.kind == "explicit":
             return _classified(content, language)
-        if meets(cue.needs, sentence, content, language):
+        if meets(cue.needs, heard, content, language):
             return cue.kind, content
     return None
 
@@ -157,6 +162,8 @@ def _allowed(sentence: Sentence, cue: Cue, language: Language) -> bool:
     forbidden = ["hypothetical", "reported", "judgement", *_FORBIDDEN[cue.kind]]
     if not cue.question:
         forbidden.append("question")
+    if cue.needs == "place":
+        forbidden.remove("task")  # "for …, ask in …" is such a cue's own form
     return not any(language.forbid[name].search(sentence.masked) for name in forbidden)
 
 

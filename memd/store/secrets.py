@@ -67,12 +67,13 @@ _RUN = re.compile(r"(.)\1{7,}")
 
 
 def find(text: str) -> tuple[Finding, ...]:
-    """Return what looks like a credential, in the order of lines; empty when nothing does."""
-    found: set[tuple[int, str]] = set()
+    """Return what looks like a credential, by line and then the most telling rule first."""
+    found: dict[tuple[int, str], None] = {}
     for form in _forms(text):
+        # Rules come in the table's order: vendors' shapes before the general ones.
         for hit in _hits(form):
-            found.add((form.count("\n", 0, hit.start) + 1, hit.rule))
-    return tuple(Finding(rule, line) for line, rule in sorted(found))
+            found[form.count("\n", 0, hit.start) + 1, hit.rule] = None
+    return tuple(Finding(rule, line) for line, rule in sorted(found, key=lambda item: item[0]))
 
 
 def scrub(text: str) -> str:

@@ -1,0 +1,81 @@
+"""A person's own sentences."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.extract.sentences import BLANK, SENTENCE_CHARACTERS, Sentence, mask, sentences
+
+
+def texts(text: str) -> list[str]:
+    """Return the sentences as written."""
+    return [sentence.text for sentence in sentences(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
+        ("Use tabs, e.g. here. Done", ["Use tabs, e.g. here.", "Done"]),
+        ("wrapped line\nthat goes on\nand on", ["wrapped line that goes on and on"]),
+        ("First line\nSecond line", ["First line", "Second line"]),
+        ("- one\n- two\n\n3. three", ["one", "two", "three"]),
+        ("第一句。第二句！第三句", ["第一句。", "第二句！", "第三句"]),
+        ("see https://a.b/c.d?e=f now", ["see https://a.b/c.d?e=f now"]),
+        ("a\n> quoted\nb", ["a", "b"]),
+        ("a\n```py\ncode\n```\nb", ["a", "b"]),
+        ("a\n~~~\n```\ncode\n~~~\nb", ["a", "b"]),
+        ("a\n```\nnever closed", ["a"]),
+        ("a\n\n    indented code\n\nb", ["a", "b"]),
+        ("a\n    wrapped only", ["a wrapped only"]),
+        ("a\nTraceback (most recent call last):\n2026-01-01 10:00:00 INFO x\nb", ["a", "b"]),
+        ("", []),
+    ],
+)
+def test_own_sentences_are_told_apart(text: str, expected: list[str]) -> None:
+    """Prose is split into sentences; quoted, fenced and pasted lines are gone."""
+    assert texts(text) == expected
+
+
+def test_a_long_paste_counts_at_its_edges() -> None:
+    """Of a very long message only what was typed around the paste is read."""
+    text = "\n".join(["Please look", *(f"Line {n}" for n in range(60)), "Thanks a lot"])
+    found = texts(text)
+    assert found[0] == "Please look"
+    assert found[-1] == "Thanks a lot"
+    assert "Line 30" not in found
+    fenced = "\n".join(["Please look", "```", *(f"Line {n}" for n in range(60)), "```", "Thanks"])
+    assert texts(fenced) == ["Please look", "Thanks"]
+
+
+def test_what_is_too_long_to_be_typed_is_left_out() -> None:
+    """Endless lines and sentences are pastes."""
+    assert texts("x" * 5000) == []
+    assert texts("x " * SENTENCE_CHARACTERS) == []
+
+
+@pytest.mark.parametrize("quoted", ["`code`", '"a. b"', "“中文”", "「引用」", "'two words'"])
+def test_code_and_quotations_are_blanked_out(quoted: str) -> None:
+    """A quotation keeps its place and loses its letters; a full stop in it ends nothing."""
+    (found,) = sentences(f"Say {quoted} now")
+    assert found.masked == f"Say {BLANK * len(quoted)} now"
+
+
+def test_apostrophes_are_no_quotations() -> None:
+    """Contractions and plural possessives stay words."""
+    assert (
+        mask("don't use the users' tests, we're done") == "don't use the users' tests, we're done"
+    )
+
+
+def test_a_part_has_no_white_space_at_its_ends() -> None:
+    """A stretch is trimmed in both forms alike; an empty one is empty."""
+    assert Sentence("ab  cd", "ab  cd").part(1, 4) == Sentence("b", "b")
+    assert Sentence("ab  cd", "ab  cd").part(2, 4) == Sentence("", "")
+
+
+@given(st.text())
+def test_both_forms_have_the_same_length(text: str) -> None:
+    """Whatever is said, the blanked-out form fits the written one."""
+    for sentence in sentences(text):
+        assert len(sentence.text) == len(sentence.masked)
