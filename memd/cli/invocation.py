@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from memd import __version__
 from memd.cli.output import Screen
-from memd.core import places
+from memd.client.errors import DaemonUnavailableError
+from memd.core import limits, places
 from memd.core.errors import MemdError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 30.0
 JOB_SECONDS = 24 * 60 * 60.0  # a job has its own bounds; a person has Ctrl-C
 START_SECONDS = 10.0
+STOP_SECONDS = limits.DRAIN_SECONDS + 15
 _NOT_UTF8 = "it is not UTF-8"
 
 
@@ -37,6 +39,17 @@ class DirectoryNameError(MemdError):
 
     def __init__(self) -> None:
         super().__init__("the name of the current directory is not UTF-8")
+
+
+class StillStoppingError(MemdError):
+    """The daemon was asked to end and is still finishing what it is at."""
+
+    retryable = True
+    hint = "wait a little; it ends by itself"
+    exit_status = 75
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"memd was asked to end and is still at work after {seconds:g} s")
 
 
 class FileUnreadableError(MemdError):
@@ -131,6 +144,24 @@ class Invocation:
     def ask(self, method: str, *, seconds: float = ANSWER_SECONDS, **params: object) -> Any:
         """Call a method about the project of ``cwd``."""
         return self.call(method, seconds=seconds, cwd=self.cwd, **params)
+
+    def stop(self) -> dict[str, Any] | None:
+        """Ask the daemon to end and wait until it hangs up; ``None`` where none is running.
+
+        Raises what ``call`` raises, and StillStoppingError when it takes too long.
+        """
+        try:
+            client = self.client(start=False)
+        except DaemonUnavailableError:
+            return None
+        answer: dict[str, Any] = self.call("shutdown")
+        seconds = self.options.timeout or STOP_SECONDS
+        try:
+            for _ in client.notifications(seconds):
+                pass
+        except DaemonUnavailableError:
+            return answer
+        raise StillStoppingError(seconds)
 
     def read(self, path: str) -> str:
         """Return the text of a file, or of standard input for ``-``. Raises FileUnreadableError."""

@@ -24,10 +24,11 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An answer followed by notifications: pairs of a method and its parameters."""
+    """An answer followed by notifications (a method and its parameters) or by a hang-up."""
 
     result: Any
     after: tuple[tuple[str, dict[str, Any]], ...] = ()
+    hang_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ class ScriptedDaemon:
         for method, params in told.after:
             note = {"jsonrpc": "2.0", "method": method, "params": params}
             connection.sendall(_frame(note, headed=headed))
-        return True
+        return not told.hang_up
 
 
 def read_frame(stream: BinaryIO) -> tuple[bytes, bool] | None:

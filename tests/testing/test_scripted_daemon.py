@@ -76,10 +76,12 @@ def test_it_answers_in_the_framing_of_the_question(tmp_path: Path, headed: bool)
 
 def test_it_can_stay_silent_or_hang_up(tmp_path: Path) -> None:
     """A silent method gets no answer, a hang-up ends the connection, the end ends all."""
-    script = {"silent": Silence(), "gone": HangUp(), "status": {}}
+    script = {"silent": Silence(), "gone": HangUp(), "bye": Told(1, hang_up=True), "status": {}}
     with ScriptedDaemon(str(tmp_path / "s"), script) as daemon:
         assert _ask(daemon.path, {"id": 1, "method": "silent"}) == []
         assert _ask(daemon.path, {"id": 1, "method": "gone"}, {"id": 2, "method": "status"}) == []
+        last = _ask(daemon.path, {"id": 1, "method": "bye"}, {"id": 2, "method": "status"})
+        assert [answer["result"] for answer in last] == [1]
         waiting = socket.socket(socket.AF_UNIX)
         waiting.connect(daemon.path)
     assert waiting.recv(1) == b""

@@ -6,7 +6,6 @@ from typing import Any
 
 from memd.cli import output
 from memd.cli.invocation import JOB_SECONDS, Invocation
-from memd.client.errors import DaemonUnavailableError
 
 _STYLES = {"ok": "green", "warning": "yellow", "failed": "red"}
 
@@ -67,19 +66,12 @@ def watch(invocation: Invocation) -> int:
 
 def stop(invocation: Invocation) -> None:
     """Ask the daemon to end, if there is one, and wait until it hangs up."""
-    try:
-        client = invocation.client(start=False)
-    except DaemonUnavailableError:
+    answer = invocation.stop()
+    if answer is None:
         invocation.screen.note("no memd is running")
         invocation.screen.answer({"stopping": False}, "")
-        return
-    answer = invocation.call("shutdown")
-    try:
-        for _ in client.notifications(invocation.options.timeout or JOB_SECONDS):
-            pass
-    except DaemonUnavailableError:
-        pass
-    invocation.screen.answer(answer, "stopped")
+    else:
+        invocation.screen.answer(answer, "stopped")
 
 
 def sockname(invocation: Invocation) -> None:

@@ -8,9 +8,8 @@ import sys
 from collections.abc import Sequence
 
 from memd.cli import output, service_unit
-from memd.cli.invocation import JOB_SECONDS, Invocation
+from memd.cli.invocation import Invocation
 from memd.cli.service_unit import Argv, Service
-from memd.client.errors import DaemonUnavailableError
 from memd.core import places
 from memd.core.errors import MemdError
 
@@ -122,7 +121,7 @@ def _enable(invocation: Invocation, service: Service, *, changed: bool) -> None:
     """Start the service; a daemon that runs outside it ends first, so that one serves."""
     running = _run(invocation, service.active) == ""
     if not running:
-        _end_daemon(invocation)
+        invocation.stop()
     elif not changed:
         return
     commands = service.enable
@@ -136,16 +135,6 @@ def _enable(invocation: Invocation, service: Service, *, changed: bool) -> None:
         words = _run(invocation, command)
         if words:
             raise SupervisorFailedError(command, words)
-
-
-def _end_daemon(invocation: Invocation) -> None:
-    try:
-        client = invocation.client(start=False)
-        client.call("shutdown")
-        for _ in client.notifications(JOB_SECONDS):
-            pass
-    except DaemonUnavailableError:
-        return
 
 
 def _reachable(invocation: Invocation, service: Service) -> bool:

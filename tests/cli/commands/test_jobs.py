@@ -1,0 +1,92 @@
+"""job list, show, wait and cancel."""
+
+from typing import Any
+
+import pytest
+
+from memd.testing.scripted_daemon import ScriptedDaemon
+from tests.cli.driver import memctl
+from tests.cli.home import Home
+
+JOB: dict[str, Any] = {
+    "job": "j1",
+    "kind": "extract",
+    "state": "completed",
+    "phase": "",
+    "directory": "/m",
+    "session": "s",
+    "attempts": 1,
+    "created": 0.0,
+    "started": 10.0,
+    "ended": 12.5,
+    "result": {"saved": ["é.md"]},
+    "error": None,
+}
+RUNNING = {
+    **JOB,
+    "job": "j2",
+    "state": "running",
+    "phase": "reading",
+    "ended": None,
+    "result": None,
+}
+FAILED = {**JOB, "job": "j3", "state": "failed", "result": None, "error": {"message": "no disk"}}
+
+
+def test_jobs_are_listed(home: Home) -> None:
+    """All projects by default, one with --here; a running job tells its phase."""
+    with ScriptedDaemon(home.places.socket, {"job.list": {"jobs": [RUNNING, JOB]}}) as daemon:
+        ran = memctl(home, "job", "list")
+        assert daemon.params("job.list") == {}
+        memctl(home, "job", "list", "--here", "--limit", "3")
+        assert daemon.params("job.list") == {"cwd": home.cwd, "limit": 3}
+    first, second = ran.out.splitlines()
+    assert first.startswith("j2  extract  running (reading)  ")
+    assert second.startswith("j1  extract  completed          ")
+    assert first.endswith("ago  /m")
+
+
+def test_no_job_is_a_note(home: Home) -> None:
+    """An idle daemon prints nothing to standard output."""
+    with ScriptedDaemon(home.places.socket, {"job.list": {"jobs": []}}):
+        ran = memctl(home, "job", "list")
+    assert (ran.out, ran.err) == ("", "no jobs\n")
+
+
+@pytest.mark.parametrize(
+    ("job", "lines"),
+    [
+        (JOB, ["took       2 s", 'result     {"saved": ["é.md"]}']),
+        (FAILED, ["state      failed", "error      no disk"]),
+    ],
+)
+def test_a_job_is_shown(home: Home, job: dict[str, Any], lines: list[str]) -> None:
+    """State, times, result and error are there as far as there are any."""
+    with ScriptedDaemon(home.places.socket, {"job.get": job}) as daemon:
+        ran = memctl(home, "job", "show", "j1")
+    assert daemon.params("job.get") == {"job": "j1"}
+    assert ran.status == 0
+    assert set(lines) <= set(ran.out.splitlines())
+
+
+def test_a_state_has_a_colour(home: Home) -> None:
+    """On a terminal the state is painted, one without a colour of its own is not."""
+    for state, shown in (("failed", "\x1b[31mfailed\x1b[0m"), ("queued", "state      queued\n")):
+        with ScriptedDaemon(home.places.socket, {"job.get": {**JOB, "state": state}}):
+            assert shown in memctl(home, "job", "show", "j1", terminal=True).out
+
+
+@pytest.mark.parametrize(("job", "status"), [(JOB, 0), (FAILED, 1)])
+def test_waiting_ends_with_the_job(home: Home, job: dict[str, Any], status: int) -> None:
+    """The status is 0 only for a job that completed."""
+    with ScriptedDaemon(home.places.socket, {"job.wait": job}):
+        ran = memctl(home, "job", "wait", "j1", "--json")
+    assert (ran.status, ran.json) == (status, job)
+
+
+def test_a_job_is_cancelled(home: Home) -> None:
+    """A job that had ended is no failure to cancel."""
+    for cancelled, words in ((True, "cancelled\n"), (False, "it had ended already\n")):
+        with ScriptedDaemon(home.places.socket, {"job.cancel": {"cancelled": cancelled}}):
+            ran = memctl(home, "job", "cancel", "j1")
+        assert (ran.status, ran.out) == (0, words)

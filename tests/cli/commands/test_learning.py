@@ -1,0 +1,120 @@
+"""extract and dream."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from memd.testing.scripted_daemon import ScriptedDaemon, Told
+from tests.cli.driver import memctl
+from tests.cli.home import Home
+
+SAVED = {
+    "status": "completed",
+    "job": "j1",
+    "saved": ["a.md"],
+    "updated": ["b.md"],
+    "removed": ["c.md"],
+    "refused": 2,
+    "change": "c7",
+}
+
+
+def test_a_transcript_names_its_session(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The path goes out absolute, and the session is the file's name."""
+    monkeypatch.chdir(home.cwd)
+    answer = {"status": "accepted", "job": "j1"}
+    with ScriptedDaemon(home.places.socket, {"extract": answer}) as daemon:
+        ran = memctl(home, "extract", "--transcript", "s1.jsonl")
+    assert (ran.status, ran.out) == (0, "accepted as j1\n")
+    assert daemon.params("extract") == {
+        "cwd": home.cwd,
+        "session_id": "s1",
+        "transcript_path": f"{os.getcwd()}/s1.jsonl",
+    }
+
+
+@pytest.mark.parametrize("text", ['[{"role":"user"}]', '{"messages":[{"role":"user"}]}'])
+def test_messages_come_from_a_program(home: Home, text: str) -> None:
+    """An array, or an object that holds it, is read from standard input."""
+    answer = {"status": "skipped", "reason": "off"}
+    with ScriptedDaemon(home.places.socket, {"extract": answer}) as daemon:
+        ran = memctl(home, "extract", "--messages", "-", "--session", "s", stdin=text)
+    assert (ran.status, ran.out) == (0, "skipped: off\n")
+    assert daemon.params("extract")["messages"] == [{"role": "user"}]
+
+
+def test_waiting_prints_what_was_learnt(home: Home) -> None:
+    """With --wait the files, the refusals and the way back are printed."""
+    with ScriptedDaemon(home.places.socket, {"extract": SAVED}) as daemon:
+        ran = memctl(home, "extract", "--transcript", "/s.jsonl", "--wait")
+    assert daemon.params("extract")["wait"] is True
+    assert ran.out.splitlines() == [
+        "completed as j1",
+        "  saved a.md",
+        "  updated b.md",
+        "  removed c.md",
+        "  refused 2: they looked like secrets or broke a rule",
+        "undo with: memctl undo c7",
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--transcript", "a", "--messages", "b"], ["--messages", "-"]],
+)
+def test_an_unclear_source_is_a_wrong_command_line(home: Home, arguments: list[str]) -> None:
+    """One source, and for messages a session, or nothing is asked."""
+    ran = memctl(home, "extract", *arguments)
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("memctl: ")
+
+
+def test_messages_must_be_json(home: Home) -> None:
+    """Broken JSON is named with its file and not sent."""
+    file = Path(home.path) / "m.json"
+    file.write_text("[")
+    ran = memctl(home, "extract", "--messages", str(file), "--session", "s")
+    assert ran.status == 1
+    assert f"{file} cannot be read: it is not JSON" in ran.err
+
+
+def test_a_dream_says_which_gate_is_closed(home: Home) -> None:
+    """A skipped dream is an answer, not a failure."""
+    skipped = {"status": "skipped", "gate": "too few sessions"}
+    with ScriptedDaemon(home.places.socket, {"dream": skipped}) as daemon:
+        ran = memctl(home, "dream")
+    assert (ran.status, ran.out) == (0, "skipped: too few sessions\n")
+    assert daemon.params("dream") == {"cwd": home.cwd}
+
+
+def test_a_dream_reports(home: Home) -> None:
+    """Merged, removed and changed memories are listed; a failed dream is status 1."""
+    report = {
+        "status": "failed",
+        "reason": "disk full",
+        "merged": [{"into": "a.md", "from": ["b.md", "c.md"]}],
+        "removed": [{"path": "d.md", "reason": "superseded"}],
+        "changed": ["e.md"],
+    }
+    with ScriptedDaemon(home.places.socket, {"dream": report}) as daemon:
+        ran = memctl(home, "dream", "--force", "--wait")
+    assert daemon.params("dream") == {"cwd": home.cwd, "force": True, "wait": True}
+    assert ran.status == 1
+    assert ran.out.splitlines() == [
+        "failed: disk full",
+        "  changed e.md",
+        "  merged b.md, c.md into a.md",
+        "  removed d.md: superseded",
+    ]
+
+
+def test_a_dream_is_watched_on_a_terminal(home: Home) -> None:
+    """On a terminal the job is followed live, and its end is the answer."""
+    told = Told({"status": "started", "job": "j1"}, (("job.done", {"job": "j1"}),))
+    job = {"job": "j1", "state": "completed", "result": {"changed": []}}
+    script = {"subscribe": {}, "dream": told, "job.get": job}
+    with ScriptedDaemon(home.places.socket, script) as daemon:
+        ran = memctl(home, "dream", "--wait", terminal=True)
+    assert (ran.status, ran.out) == (0, "completed as j1\n")
+    assert daemon.methods == ["subscribe", "dream", "job.get"]

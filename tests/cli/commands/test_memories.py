@@ -1,0 +1,173 @@
+"""list, show, search, add and rm."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memd.testing.scripted_daemon import Refusal, ScriptedDaemon
+from tests.cli.driver import Stream, memctl, surroundings
+from tests.cli.home import Home
+
+MEMORY: dict[str, Any] = {
+    "path": "a.md",
+    "name": "a",
+    "description": "what\x1b[2J it says",
+    "type": "user",
+    "mtime": "2026-11-21T00:00:00.000Z",
+    "age": "today",
+    "damaged": False,
+    "size": 1,
+}
+LISTED: dict[str, Any] = {
+    "memory_dir": "/m",
+    "memories": [MEMORY, {**MEMORY, "path": "broken.md", "type": None, "damaged": True}],
+    "index": {"lines": 300, "bytes": 9, "cut": "lines"},
+    "problems": ["x.md cannot be read"],
+}
+WRITTEN = {"path": "a.md", "hash": "h", "change": "c1", "status": "created"}
+
+
+def test_memories_are_listed(home: Home) -> None:
+    """One line each, damage marked; what is wrong with the directory is said beside."""
+    with ScriptedDaemon(home.places.socket, {"memory.list": LISTED}) as daemon:
+        ran = memctl(home, "list", "--scope", "private")
+        assert memctl(home, "list", "--json").json == LISTED
+        assert memctl(home, "list", "--quiet").err == ""
+        on_terminal = memctl(home, "list", terminal=True, NO_COLOR="1")
+    assert daemon.asked[1].params == {"cwd": home.cwd, "scope": "private"}
+    assert ran.out.splitlines() == [
+        "a.md       user  today  what\x1b[2J it says",
+        "broken.md  -     today  damaged: what\x1b[2J it says",
+    ]
+    assert ran.err.splitlines() == [
+        "x.md cannot be read",
+        "the index is longer than a prompt takes: it is cut by lines",
+    ]
+    assert "\x1b[2J" not in on_terminal.out
+
+
+def test_an_empty_project_says_where_it_looked(home: Home) -> None:
+    """No memory prints nothing but a note."""
+    nothing = {**LISTED, "memories": [], "problems": [], "index": {"cut": ""}}
+    with ScriptedDaemon(home.places.socket, {"memory.list": nothing}):
+        ran = memctl(home, "list")
+    assert (ran.status, ran.out, ran.err) == (0, "", "no memories in /m\n")
+
+
+def test_a_memory_is_shown_to_the_byte(home: Home) -> None:
+    """A pipe gets the file as it is, a terminal no control character, a program the facts."""
+    read = {**MEMORY, "content": "a\r\n\x1b[2Jb", "hash": "h"}
+    with ScriptedDaemon(home.places.socket, {"memory.read": read}) as daemon:
+        assert memctl(home, "show", "a.md").out == "a\r\n\x1b[2Jb"
+        assert memctl(home, "show", "a.md", terminal=True).out == "a\\u000d\n\\u001b[2Jb"
+        assert memctl(home, "show", "a.md", "--json").json == read
+    assert daemon.params("memory.read") == {"cwd": home.cwd, "path": "a.md"}
+
+
+def test_a_search_shows_where_it_hit(home: Home) -> None:
+    """Hits come with their snippet; none is status 1, as with grep."""
+    hit = {"path": "a.md", "name": "a", "description": "d", "score": 1.0, "snippet": "one\ntwo"}
+    script = {"memory.search": lambda params: {"hits": [hit] if params["query"] == "b c" else []}}
+    with ScriptedDaemon(home.places.socket, script) as daemon:
+        ran = memctl(home, "search", "b", "c", "--limit", "2")
+        assert daemon.params("memory.search") == {"cwd": home.cwd, "query": "b c", "limit": 2}
+        none = memctl(home, "search", "x")
+    assert (ran.status, ran.out) == (0, "a.md: d\n    one\n    two\n")
+    assert (none.status, none.out) == (1, "")
+
+
+def test_a_memory_is_added_from_its_parts(home: Home) -> None:
+    """The name decides the path, no file is expected there, and a retry would be known."""
+    with ScriptedDaemon(home.places.socket, {"memory.write": WRITTEN}) as daemon:
+        ran = memctl(
+            home, "add", "--name", "a", "--description", "d", "--type", "user", "--body", "b",
+            "--title", "t", "--hook", "h", "--scope", "private", "--session", "s",
+        )  # fmt: skip
+    assert (ran.status, ran.out) == (0, "created a.md; undo with: memctl undo c1\n")
+    params = daemon.params("memory.write")
+    assert len(params.pop("request_id")) == 32
+    assert params == {
+        "cwd": home.cwd,
+        "path": "a.md",
+        "name": "a",
+        "description": "d",
+        "type": "user",
+        "body": "b",
+        "title": "t",
+        "hook": "h",
+        "scope": "private",
+        "session_id": "s",
+        "base_hash": "",
+    }
+
+
+@pytest.mark.parametrize("arguments", [["--body", "-"], []])
+def test_a_body_comes_from_standard_input(home: Home, arguments: list[str]) -> None:
+    """A dash, or no body where standard input is no terminal, reads it."""
+    with ScriptedDaemon(home.places.socket, {"memory.write": WRITTEN}) as daemon:
+        memctl(home, "add", "--name", "a", *arguments, stdin="text\n")
+    assert daemon.params("memory.write")["body"] == "text\n"
+
+
+def test_a_terminal_is_not_read_for_a_body(home: Home) -> None:
+    """At a terminal without --body the daemon says what is missing."""
+    from memd.cli.main import run  # noqa: PLC0415 - the driver has no terminal as input
+
+    around = surroundings(home)
+    typed = type(around)(
+        around.environ, home.path, Stream(terminal=True), around.stdout, around.stderr
+    )
+    with ScriptedDaemon(home.places.socket, {"memory.write": WRITTEN}) as daemon:
+        assert run(["--cwd", home.cwd, "add", "--name", "a"], typed) == 0
+    assert "body" not in daemon.params("memory.write")
+
+
+def test_an_update_changes_only_what_is_given(home: Home) -> None:
+    """With --update the memory that is there is the base, and standard input is left alone."""
+    unchanged = {**WRITTEN, "change": None, "status": "unchanged"}
+    with ScriptedDaemon(home.places.socket, {"memory.write": unchanged}) as daemon:
+        ran = memctl(home, "add", "a.md", "--update", "--description", "d", stdin="no")
+    params = daemon.params("memory.write")
+    assert params.pop("request_id")
+    assert params == {"cwd": home.cwd, "path": "a.md", "description": "d"}
+    assert ran.out == "unchanged a.md\n"
+
+
+def test_a_whole_file_is_taken_in(home: Home) -> None:
+    """--file sends the file as it is, against the hash that was named."""
+    file = Path(home.path) / "f.md"
+    file.write_bytes(b"---\r\nname: a\r\n")
+    with ScriptedDaemon(home.places.socket, {"memory.write": WRITTEN}) as daemon:
+        memctl(home, "add", "n/a.md", "--file", str(file), "--base-hash", "h")
+    params = daemon.params("memory.write")
+    assert (params["content"], params["base_hash"]) == ("---\r\nname: a\r\n", "h")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--description", "d"], ["a.md", "--file", "f", "--type", "user"]]
+)
+def test_an_unclear_memory_is_a_wrong_command_line(home: Home, arguments: list[str]) -> None:
+    """Without a path or name, or with a file and parts, nothing is asked."""
+    ran = memctl(home, "add", *arguments)
+    assert (ran.status, ran.out) == (2, "")
+
+
+def test_a_memory_is_never_replaced_by_adding(home: Home) -> None:
+    """A conflict tells that the memory exists; other bases speak for themselves."""
+    conflict = Refusal(1002, "it changed", {"retryable": True})
+    with ScriptedDaemon(home.places.socket, {"memory.write": conflict}):
+        ran = memctl(home, "add", "a.md", "--body", "b")
+        based = memctl(home, "add", "a.md", "--body", "b", "--base-hash", "h")
+    assert (ran.status, based.status) == (1, 75)
+    assert "there is a memory a.md already" in ran.err
+    assert based.err == "memctl: it changed\n"
+
+
+def test_a_memory_is_deleted(home: Home) -> None:
+    """Deleting says how to take it back."""
+    with ScriptedDaemon(home.places.socket, {"memory.delete": {"change": "c2"}}) as daemon:
+        ran = memctl(home, "rm", "a.md", "--base-hash", "h")
+    assert (ran.status, ran.out) == (0, "deleted a.md; undo with: memctl undo c2\n")
+    params = daemon.params("memory.delete")
+    assert (params["path"], params["base_hash"]) == ("a.md", "h")

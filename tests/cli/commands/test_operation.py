@@ -1,0 +1,125 @@
+"""status, doctor, watch, stop, sockname and discover."""
+
+import json
+from typing import Any
+
+from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, Told
+from tests.cli.driver import memctl
+from tests.cli.home import Home
+
+STATUS: dict[str, Any] = {
+    "name": "memd",
+    "version": "1.2",
+    "pid": 7,
+    "uptime": 61.0,
+    "socket": "/s",
+    "state_dir": "/d",
+    "connections": 1,
+    "rss": 45 * 1024**2,
+    "jobs": {"running": 1, "completed": 2},
+    "projects": ["/p/memory", "/q/memory"],
+    "notes": ["something was mended"],
+}
+
+
+def test_the_status_reads_like_a_page(home: Home) -> None:
+    """Version, age, size, jobs and projects, one fact a line."""
+    with ScriptedDaemon(home.places.socket, {"status": STATUS}):
+        ran = memctl(home, "status")
+        small = memctl(home, "status", "--json")
+    assert ran.out.splitlines() == [
+        "memd         1.2, up 1 min 1 s",
+        "pid          7",
+        "size         45.0 MiB",
+        "socket       /s",
+        "state        /d",
+        "connections  1",
+        "jobs         2 completed, 1 running",
+        "project      /p/memory",
+        "project      /q/memory",
+        "note         something was mended",
+    ]
+    assert small.json == STATUS
+
+
+def test_the_doctor_gives_a_remedy(home: Home) -> None:
+    """Each check has a line, and a remedy below it; this side's checks follow the daemon's."""
+    checks = [
+        {"name": "python", "state": "ok", "detail": "3.11", "remedy": ""},
+        {"name": "socket", "state": "failed", "detail": "mode 0666", "remedy": "chmod it"},
+    ]
+    found = {"ok": False, "checks": checks}
+    with ScriptedDaemon(home.places.socket, {"doctor": found}) as daemon:
+        ran = memctl(home, "doctor")
+        assert daemon.params("doctor") == {"cwd": home.cwd}
+        plain = memctl(home, "doctor", "--json")
+        memctl(home, "--cwd", home.path, "doctor")
+        assert daemon.params("doctor") == {}
+    assert (ran.status, plain.status, plain.json) == (1, 1, found)
+    assert ran.out.splitlines()[:3] == [
+        "ok      python: 3.11",
+        "failed  socket: mode 0666",
+        "        → chmod it",
+    ]
+    assert "off     claude-code: no hooks of memd" in ran.out
+    assert "off     service: memd is no service" in ran.out
+
+
+def test_a_healthy_doctor_is_status_zero(home: Home) -> None:
+    """What is merely not set up is no failure."""
+    with ScriptedDaemon(home.places.socket, {"doctor": {"ok": True, "checks": []}}):
+        assert memctl(home, "doctor").status == 0
+
+
+def test_events_are_printed_as_they_come(home: Home) -> None:
+    """Each event is a line for a person or an object for a program, as many as were asked for."""
+    changed = {"change": "c1", "actor": "dream", "files": [{"path": "a.md", "action": "deleted"}]}
+    events = (("memory.changed", changed), ("job.done", {"job": "j1", "result": {}}))
+    with ScriptedDaemon(home.places.socket, {"subscribe": Told({}, events)}) as daemon:
+        ran = memctl(home, "watch", "--topic", "job.done", "--here", "--count", "2")
+        assert daemon.params("subscribe") == {"cwd": home.cwd, "topics": ["job.done"]}
+        program = memctl(home, "watch", "--count", "2", "--json")
+        assert daemon.params("subscribe") == {}
+        silent = memctl(home, "watch", "--timeout", "0.2")
+    assert [line[8:] for line in ran.out.splitlines()] == [
+        "  memory.changed  deleted a.md, change c1, actor dream",
+        "  job.done        job j1",
+    ]
+    assert [json.loads(line) for line in program.out.splitlines()] == [
+        {"method": "memory.changed", "params": changed},
+        {"method": "job.done", "params": {"job": "j1", "result": {}}},
+    ]
+    assert (silent.status, len(silent.out.splitlines())) == (0, 2)
+
+
+def test_stopping_waits_for_the_end(home: Home) -> None:
+    """The command ends when the daemon has hung up, and without a daemon there is nothing to do."""
+    told = Told({"stopping": True}, (("job.done", {}),), hang_up=True)
+    with ScriptedDaemon(home.places.socket, {"shutdown": told}):
+        ran = memctl(home, "stop")
+    assert (ran.status, ran.out) == (0, "stopped\n")
+    with ScriptedDaemon(home.places.socket, {"shutdown": {"stopping": True}}):
+        ran = memctl(home, "stop", "--timeout", "0.2")
+    assert (ran.status, ran.out) == (75, "")
+    assert "still at work after 0.2 s" in ran.err
+    ran = memctl(home, "shutdown")
+    assert (ran.status, ran.out, ran.err) == (0, "", "no memd is running\n")
+    assert memctl(home, "stop", "--json").json == {"stopping": False}
+
+
+def test_a_daemon_that_leaves_without_a_word_is_an_error(home: Home) -> None:
+    """A connection that breaks before the answer is told from a stop."""
+    with ScriptedDaemon(home.places.socket, {"shutdown": HangUp()}):
+        assert memctl(home, "stop").status == 69
+
+
+def test_the_socket_is_named_without_asking(home: Home) -> None:
+    """No daemon is needed to know where it would listen."""
+    assert memctl(home, "sockname").out == f"{home.places.socket}\n"
+    assert memctl(home, "sockname", "--json").json == {"socket": home.places.socket}
+
+
+def test_the_methods_are_always_json(home: Home) -> None:
+    """The document is printed as it came."""
+    with ScriptedDaemon(home.places.socket, {"rpc.discover": {"openrpc": "1"}}):
+        assert memctl(home, "discover").json == {"openrpc": "1"}

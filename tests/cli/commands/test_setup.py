@@ -1,0 +1,134 @@
+"""setup claude-code."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from memd.cli import setup_claude_code
+from memd.cli.commands import setup
+from tests.cli.driver import invocation, memctl
+from tests.cli.home import Home
+
+BEFORE = b'{\n    "model": "\xc3\xa9",\n    "hooks": {\n        "Stop": []\n    }\n}\n'
+
+
+def _settings(home: Home, content: bytes | None = None) -> Path:
+    path = Path(home.path) / ".claude" / "settings.json"
+    if content is not None:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+    return path
+
+
+def test_hooks_go_in_and_out_again(home: Home) -> None:
+    """Set-up keeps a backup, a second run does nothing, and removing leaves the rest."""
+    path = _settings(home, BEFORE)
+    ran = memctl(home, "setup", "claude-code")
+    backup = Path(f"{path}.memd-backup-1")
+    assert (ran.status, ran.out) == (0, f"wrote memd's hooks into {path}\n")
+    assert str(backup) in ran.err
+    assert backup.read_bytes() == BEFORE
+    settings = json.loads(path.read_bytes())
+    assert settings["hooks"]["Stop"][0]["hooks"] == [
+        setup_claude_code.entry(sys.executable, "Stop")
+    ]
+    written = path.read_bytes()
+    assert written.startswith(b'{\n    "model": "\xc3\xa9",\n')
+    again = memctl(home, "setup", "claude-code")
+    assert (again.status, again.out, again.err) == (0, f"already set up: {path}\n", "")
+    assert path.read_bytes() == written
+    ran = memctl(home, "setup", "claude-code", "--remove", "--json")
+    assert ran.json == {"settings": str(path), "changed": True, "backup": f"{path}.memd-backup-2"}
+    assert json.loads(path.read_bytes()) == {"model": "é"}
+    ran = memctl(home, "setup", "claude-code", "--remove")
+    assert ran.out == f"none of memd's hooks is in {path}\n"
+
+
+def test_a_file_of_our_own_goes_with_the_hooks(home: Home) -> None:
+    """Where there were no settings there are none after removing, and no backup of nothing."""
+    path = _settings(home)
+    assert memctl(home, "setup", "claude-code").status == 0
+    assert path.exists()
+    assert memctl(home, "setup", "claude-code", "--remove").status == 0
+    assert os.listdir(path.parent) == []
+
+
+def test_a_dry_run_shows_the_change(home: Home) -> None:
+    """The diff is printed and nothing is written, for both directions and for programs."""
+    path = _settings(home, b'{"a": 1}')
+    ran = memctl(home, "setup", "claude-code", "--dry-run")
+    assert ran.out.startswith(f'--- {path}\n+++ {path} (with memd)\n@@ -1 +1 @@\n-{{"a": 1}}\n+{{')
+    assert path.read_bytes() == b'{"a": 1}'
+    ran = memctl(home, "setup", "claude-code", "--dry-run", "--json")
+    assert ran.json["changed"] is True
+    assert ran.json["diff"].startswith("---")
+    new = memctl(home, "setup", "claude-code", "--dry-run", "--settings", f"{home.path}/no.json")
+    assert new.out.startswith("--- ")
+    assert os.listdir(path.parent) == ["settings.json"]
+
+
+def test_the_status_tells_each_event(home: Home) -> None:
+    """Absent, outdated and installed are told apart; only all installed is status 0."""
+    ran = memctl(home, "setup", "claude-code", "--status")
+    assert (ran.status, ran.out.count("absent")) == (1, 5)
+    memctl(home, "setup", "claude-code")
+    ran = memctl(home, "setup", "claude-code", "--status", "--json")
+    assert (ran.status, set(ran.json["events"].values())) == (0, {"installed"})
+    path = _settings(home)
+    path.write_bytes(path.read_bytes().replace(b'"timeout": 3', b'"timeout": 4', 1))
+    ran = memctl(home, "setup", "claude-code", "--status")
+    assert (ran.status, ran.out.splitlines()[0]) == (1, "SessionStart      outdated")
+
+
+def test_hooks_that_are_switched_off_are_noticed(home: Home) -> None:
+    """Installed hooks that the client never runs are no success."""
+    memctl(home, "setup", "claude-code")
+    path = _settings(home)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "disableAllHooks": True}))
+    ran = memctl(home, "setup", "claude-code", "--status")
+    assert ran.status == 1
+    assert "disableAllHooks" in ran.err
+    assert setup.check(invocation(home, "doctor"))["state"] == "warning"
+
+
+def test_settings_that_cannot_be_kept_stay_untouched(home: Home) -> None:
+    """Invalid JSON is an error of the configuration and nothing is written."""
+    path = _settings(home, b"{nonsense")
+    ran = memctl(home, "setup", "claude-code")
+    assert (ran.status, ran.out) == (78, "")
+    assert str(path) in ran.err
+    assert path.read_bytes() == b"{nonsense"
+    assert os.listdir(path.parent) == ["settings.json"]
+
+
+def test_a_link_is_written_through(home: Home) -> None:
+    """Settings kept in a dotfiles checkout stay there; the backup lies beside the link."""
+    dotfiles = Path(home.path) / "dotfiles"
+    dotfiles.mkdir()
+    (dotfiles / "claude.json").write_text("{}\n")
+    link = Path(home.path) / "link" / "settings.json"
+    link.parent.mkdir()
+    link.symlink_to(dotfiles / "claude.json")
+    ran = memctl(home, "setup", "claude-code", CLAUDE_CONFIG_DIR=str(link.parent))
+    assert ran.status == 0
+    assert link.is_symlink()
+    assert "memd/cli/hook.py" in (dotfiles / "claude.json").read_text()
+    assert os.listdir(dotfiles) == ["claude.json"]
+    assert sorted(os.listdir(link.parent)) == ["settings.json", "settings.json.memd-backup-1"]
+
+
+def test_the_doctor_looks_at_the_hooks(home: Home) -> None:
+    """No hooks is no fault, old ones are worth a remedy, and broken settings are a failure."""
+
+    def state() -> str:
+        return setup.check(invocation(home, "doctor"))["state"]
+
+    assert state() == "off"
+    memctl(home, "setup", "claude-code")
+    assert state() == "ok"
+    path = _settings(home)
+    path.write_bytes(path.read_bytes().replace(b'"timeout": 3', b'"timeout": 4', 1))
+    assert state() == "warning"
+    path.write_bytes(b"[]")
+    assert state() == "failed"
