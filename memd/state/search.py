@@ -19,7 +19,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from heapq import nlargest
+from heapq import nsmallest
 from itertools import pairwise
 from typing import Protocol
 
@@ -134,10 +134,10 @@ class SearchIndex:
         weights = {word: self._weight(word) for word in dict.fromkeys(asked)}
         scores, matched = self._score(weights, frozenset(exclude))
         count = max(_CANDIDATES, 2 * limit)
-        worst = min(nlargest(count, scores.values()), default=0.0)
-        best = [path for path, score in scores.items() if score >= worst]
-        for path in best:
-            scores[path] += self._pairs(asked, weights, path)
+        best = nsmallest(count, scores, key=lambda path: self._order(path, scores[path]))
+        wanted = self._wanted(asked, weights)
+        for path in best if wanted else ():
+            scores[path] += self._pairs(wanted, path)
         best.sort(key=lambda path: self._order(path, scores[path]))
         least = _least(weights, query) if floor else 0.0
         enough = _RELATIVE * scores[best[0]] if floor and best else 0.0
@@ -186,13 +186,17 @@ class SearchIndex:
                     matched.setdefault(path, []).append(word)
         return scores, matched
 
-    def _pairs(self, asked: list[str], weights: Mapping[str, float], path: str) -> float:
-        wanted = {
+    def _wanted(
+        self, asked: list[str], weights: Mapping[str, float]
+    ) -> dict[tuple[int, int], float]:
+        return {
             (self._ids[first], self._ids[second]): weights[first] + weights[second]
-            for first, second in pairwise(asked)
+            for first, second in dict.fromkeys(pairwise(asked))
             if first in self._ids and second in self._ids
         }
-        held = set(pairwise(self._documents[path].sequence)) if wanted else set()
+
+    def _pairs(self, wanted: Mapping[tuple[int, int], float], path: str) -> float:
+        held = set(pairwise(self._documents[path].sequence))
         return _PAIR * sum(weight for pair, weight in wanted.items() if pair in held)
 
     def _brings(self, path: str, matched: list[str], weights: Mapping[str, float]) -> float:
