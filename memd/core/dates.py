@@ -52,14 +52,15 @@ def resolve(text: str, at: float, offset: float = 0.0) -> str:
 
 
 def _dated(words: str, day: date) -> str:
-    for pattern, meaning in _MEANINGS:
-        match = pattern.fullmatch(words)
-        if match is not None:
-            try:
-                return f"{words} ({meaning(match, day)})"
-            except (OverflowError, ValueError):
-                return words
-    return words
+    match, meaning = next(
+        (match, meaning)
+        for pattern, meaning in _MEANINGS
+        if (match := pattern.fullmatch(words)) is not None
+    )
+    try:
+        return f"{words} ({meaning(match, day)})"
+    except (OverflowError, ValueError):
+        return words
 
 
 def _named_day(match: re.Match[str], day: date) -> str:

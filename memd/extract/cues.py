@@ -46,11 +46,6 @@ class Language:
     person: tuple[tuple[re.Pattern[str], str], ...]
 
 
-def languages() -> tuple[Language, ...]:
-    """Return every language, in the order in which they are asked."""
-    return (language("en"), language("zh"))
-
-
 def of(text: str) -> Language:
     """Return the language whose cues a text is read with."""
     return language("zh" if _CJK.search(text) else "en")

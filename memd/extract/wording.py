@@ -12,7 +12,7 @@ from memd.extract.cues import Language
 from memd.extract.sentences import BLANK, mask
 from memd.store.index import pointer_line
 
-_TOKEN = re.compile(r"[A-Za-z][A-Za-z0-9]*|\d+[A-Za-z]+")
+_TOKEN = re.compile(r"[A-Za-z][A-Za-z0-9]*|[0-9]+[A-Za-z]+")
 _DATED = re.compile(r" ?\((?:week of )?\d{4}-[^)]*\)")
 _URL = re.compile(r"https?://\S+")
 _DATE = re.compile(r"\d{4}-\d\d")
@@ -119,7 +119,7 @@ def _apply(candidate: Candidate, language: Language) -> str:
 
 def _name(type: MemoryType, statement: str, language: Language) -> str:  # noqa: A002 - its field
     plain = _DATED.sub("", _URL.sub("", statement))
-    stop = language.stop | {"user", type.value}
+    stop = {piece.replace("'", "") for piece in language.stop} | {"user", type.value}
     found = [token.lower() for token in _TOKEN.findall(plain.replace("'", ""))]
     kept = [token for token in dict.fromkeys(found) if token not in stop]
     slug = ""

@@ -34,6 +34,9 @@ __all__ = [
 
 LINE_BYTES = 4 * 1024 * 1024  # a longer line is a copy of a request or an image, never a turn
 PART_BYTES = 64 * 1024 * 1024
+_NO_NAME = "its path is not absolute or does not end in .jsonl"
+_NO_TEXT = "its name is no text"
+_NO_FILE = "it is not a regular file of yours"
 _CHUNK_BYTES = 1024 * 1024
 _MARKER_BYTES = 256
 _MARKER_CHARACTERS = 16
@@ -80,21 +83,21 @@ def read(path: str, offset: int = 0, marker: str = "", *, most: int = PART_BYTES
         with _open(path) as file:
             return _part(file, path, offset, marker, most)
     except OSError as error:
-        raise TranscriptRefusedError(path, error.strerror or "it cannot be read") from error
+        raise TranscriptRefusedError(path, error.strerror or type(error).__name__) from error
 
 
 def _open(path: str) -> BinaryIO:
     if not path.startswith("/") or not path.endswith(".jsonl") or "\0" in path:
-        raise TranscriptRefusedError(path, "its path is not absolute or does not end in .jsonl")
+        raise TranscriptRefusedError(path, _NO_NAME)
     try:
         # A FIFO without a writer would hold a plain open for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except UnicodeEncodeError:
-        raise TranscriptRefusedError(path, "its name is no text") from None
+        raise TranscriptRefusedError(path, _NO_TEXT) from None
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         os.close(descriptor)
-        raise TranscriptRefusedError(path, "it is not a regular file of yours")
+        raise TranscriptRefusedError(path, _NO_FILE)
     return os.fdopen(descriptor, "rb", buffering=_CHUNK_BYTES)
 
 

@@ -2,6 +2,8 @@
 
 # What a person said, and the type of the one memory in it.
 KEPT: tuple[tuple[str, str], ...] = (
+    ("Remember that #ingest-dev is the place for pipeline questions.", "reference"),
+    ("Remember: I live in Lisbon.", "user"),
     ("I'm a backend engineer, I've written Go for ten years, but I'm new to React.", "user"),
     ("I've written Go for ten years", "user"),
     ("I am new to React and the frontend in general.", "user"),
@@ -93,6 +95,8 @@ KEPT: tuple[tuple[str, str], ...] = (
 )
 # What a person said, and nothing in it is to be kept.
 NOT_KEPT: tuple[str, ...] = (
+    "请",
+    "好的，请",
     "don't commit yet",
     "always false here",
     "stop the server",

@@ -121,10 +121,7 @@ def test_any_text_passes_through(text: str) -> None:
 
 
 def test_the_published_corpus() -> None:
-    """At least 95 % of the corpus's true credentials are found.
-
-    Its false ones are counted rule by rule: many are true credentials of another rule.
-    """
+    """At least 95 % of the true credentials are found; many false ones are another rule's true."""
     place = os.environ.get("MEMD_CORPORA") or str(Path(__file__).parents[3] / "shared/corpora")
     path = Path(place) / "secrets/tps_fps.json.gz"
     if not path.exists():

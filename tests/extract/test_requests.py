@@ -1,0 +1,84 @@
+"""Gates, cursors over messages, and what an extraction answers."""
+
+from dataclasses import replace
+
+import pytest
+
+from memd.core.settings import ExtractSettings, Settings
+from memd.core.values import CursorMove, Message, Project
+from memd.extract.requests import Extracted, gate, turns, unread, wrote_memory
+
+PROJECT = Project("/r", "/r", "/m", "default", "/t", enabled=True)
+
+
+def said(*texts: str) -> tuple[Message, ...]:
+    """Return the person's messages."""
+    return tuple(Message(f"m{n}", "user", text, "user") for n, text in enumerate(texts))
+
+
+@pytest.mark.parametrize(
+    ("settings", "project", "reason"),
+    [
+        (Settings(), PROJECT, ""),
+        (Settings(enabled=False), PROJECT, "memory_off"),
+        (Settings(), replace(PROJECT, enabled=False), "memory_off"),
+        (Settings(extract=ExtractSettings(enabled=False)), PROJECT, "extraction_off"),
+    ],
+)
+def test_the_gate_says_why_it_is_closed(settings: Settings, project: Project, reason: str) -> None:
+    """Memory off and extraction off close it, in these words."""
+    assert gate(settings, project) == reason
+
+
+def test_a_cursor_goes_on_behind_its_message() -> None:
+    """Only what was said since is unread."""
+    first = unread(said("a", "b"), "s", None)
+    assert (len(first.messages), first.cursor.position) == (2, 2)
+    second = unread(said("a", "b", "c"), "s", first.cursor)
+    assert [m.text for m in second.messages] == ["c"]
+    assert unread(said("a", "b", "c"), "s", second.cursor).messages == ()
+
+
+def test_a_cursor_finds_its_message_elsewhere() -> None:
+    """When earlier messages are gone, the last like it counts; the same words twice are two."""
+    cursor = unread(said("a", "yes", "yes"), "s", None).cursor
+    assert [m.text for m in unread(said("a", "yes", "yes", "c"), "s", cursor).messages] == ["c"]
+    assert [m.text for m in unread(said("yes", "c"), "s", cursor).messages] == ["c"]
+
+
+def test_a_vanished_message_falls_back_to_all() -> None:
+    """After a compaction everything that is there is looked at."""
+    cursor = unread(said("a", "b"), "s", None).cursor
+    assert len(unread(said("x", "y"), "s", cursor).messages) == 2
+    assert unread((), "s", cursor).messages == ()
+
+
+def test_a_cursor_of_a_transcript_says_nothing_here() -> None:
+    """Bytes of a file are no count of messages."""
+    cursor = CursorMove("s", "/t/s.jsonl", 1, "x")
+    assert len(unread(said("a"), "s", cursor).messages) == 1
+
+
+def test_turns_are_the_persons() -> None:
+    """Only the person's own words make a turn."""
+    messages = (*said("a", ""), Message("t", "user", "x", "tool"))
+    assert turns(messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "wrote"),
+    [("/m/a.md", True), ("/memories/a.md", True), ("/m2/a.md", False), ("/r/m/a.md", False)],
+)
+def test_writes_below_the_memory_count(path: str, wrote: object) -> None:
+    """A write below the directory or by the memory tool is the assistant's own memory."""
+    message = Message("a", "assistant", "", "assistant", None, (path,))
+    assert wrote_memory((message,), ["/m/"], "/memories") == wrote
+
+
+def test_facts_hold_what_the_wire_shows() -> None:
+    """Empty members are left out; refusals are a count with the rules' names."""
+    facts = Extracted("completed", saved=("a.md",), refused=("jwt", "jwt")).facts()
+    assert facts["refused"] == 2
+    assert facts["refused_rules"] == ["jwt"]
+    assert "reason" not in facts
+    assert Extracted("skipped", "nothing_new", change="c").facts()["change"] == "c"

@@ -1,0 +1,144 @@
+"""How a candidate becomes a memory's text."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.core import limits
+from memd.core.values import MemoryType
+from memd.extract import cues
+from memd.extract.candidates import Candidate
+from memd.extract.wording import compose, in_third_person, update_note, word
+from memd.store import document
+from memd.store.index import pointer_line
+from memd.store.names import check_name
+
+AT = datetime(2026, 3, 3, 15, tzinfo=UTC).timestamp()
+
+
+def candidate(
+    content: str,
+    kind: MemoryType = MemoryType.FEEDBACK,
+    why: str = "",
+    when: str = "",
+    language: str = "en",
+) -> Candidate:
+    """Return a candidate of some words."""
+    return Candidate(kind, content, why, when, language, AT)
+
+
+def test_a_rule_has_its_reason_and_its_application() -> None:
+    """A feedback memory is the rule, why, and how to apply it."""
+    worded = word(
+        candidate("always lint before committing", why="CI is slow", when="before a push")
+    )
+    assert worded.body == (
+        "Always lint before committing.\n\n**Why:** CI is slow.\n\n"
+        "**How to apply:** Before a push.\n"
+    )
+    assert worded.path == "feedback_lint-committing.md"
+    assert worded.description == "Always lint before committing"
+
+
+def test_what_was_not_given_is_said_plainly() -> None:
+    """Without a reason the body says who said so and when; a dated fact asks for a check."""
+    body = word(candidate("never force-push")).body
+    assert "**Why:** stated by the user on 2026-03-03." in body
+    assert "**How to apply:** In every session" in body
+    fact = word(candidate("we freeze on Friday (2026-03-06)", MemoryType.PROJECT)).body
+    assert "afterwards check" in fact
+    assert "in line with it" in word(candidate("we use Postgres", MemoryType.PROJECT)).body
+
+
+def test_people_and_places_are_plain_facts() -> None:
+    """A user or reference memory is the fact, its reason if any, and its day."""
+    assert word(candidate("I'm new to React", MemoryType.USER)).body == (
+        "The user is new to React.\n\nSaid by the user on 2026-03-03.\n"
+    )
+    body = word(candidate("bugs are in Linear", MemoryType.REFERENCE, why="sales looks there")).body
+    assert body.startswith("Bugs are in Linear.\n\nSales looks there.\n\nSaid")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("I'm new and I've used Go", "the user is new and has used Go"),
+        ("I'm a dev, but I'm new", "the user is a dev, but is new"),
+        ("I prefer tabs", "the user prefers tabs"),
+        ("I mostly write Go", "the user mostly writes Go"),
+        ("I don't like my old setup", "the user does not like the user's old setup"),
+        (
+            "call me Kim, I'd say I'll come",
+            "call the user Kim, the user would say the user will come",
+        ),
+        ("keep `I am` as it is", "keep `I am` as it is"),
+        ("Imagine the API", "Imagine the API"),
+    ],
+)
+def test_words_are_told_about_the_person(said: str, told: str) -> None:
+    """First person becomes third; code and other words stay."""
+    assert in_third_person(said, cues.language("en")) == told
+
+
+def test_chinese_is_told_about_the_person_too() -> None:
+    """My and I become the user's; we stays we."""
+    told = in_third_person("我喜欢我的方式，我们也是", cues.language("zh"))
+    assert told == "用户喜欢用户的方式，我们也是"
+
+
+def test_a_chinese_memory_has_a_proper_name() -> None:
+    """Names are ASCII whatever the language; the title keeps the words."""
+    worded = word(candidate("提交信息都用英文写", language="zh"))
+    assert worded.path.startswith("feedback_note-")
+    assert worded.pointer.title == "提交信息都用英文写"
+    assert "**Why:** 用户于 2026-03-03 说明。" in worded.body
+
+
+def test_a_taken_path_is_not_used_again() -> None:
+    """Another memory of the same name gets a name of its own, also where case is ignored."""
+    first = word(candidate("never force-push main"))
+    other = word(candidate("never force-push main"), (first.path.upper(),))
+    assert other.path != first.path
+    assert other.path.startswith(first.path.removesuffix(".md"))
+
+
+def test_one_word_is_no_name() -> None:
+    """A name of a single word gets a hash, so that it stays the only one."""
+    assert word(candidate("we use Postgres")).name.startswith("postgres-")
+
+
+def test_an_address_in_front_keeps_its_letters() -> None:
+    """A URL at the start is not capitalised; an endless word ends a name."""
+    url = word(candidate("https://a.b/c is our wiki", MemoryType.REFERENCE))
+    assert url.statement.startswith("https://")
+    assert word(candidate(f"always deploy {'x' * 60} now")).name.startswith("deploy-")
+
+
+def test_an_older_reason_stands_in() -> None:
+    """Where nobody gave a new reason, the older one is kept."""
+    assert "**Why:** it broke once." in compose(candidate("x"), "X.", "it broke once.")
+
+
+def test_an_update_note_is_dated() -> None:
+    """The paragraph for an elaborate memory says its day and that it goes first."""
+    note = update_note(candidate("x"), "Use tabs.")
+    assert note.startswith("**Update 2026-03-03:** Use tabs. This goes before")
+
+
+@given(
+    st.text(min_size=1, max_size=300).filter(str.strip),
+    st.sampled_from(list(MemoryType)),
+    st.sampled_from(["en", "zh"]),
+)
+def test_every_memory_may_be_written(content: str, kind: MemoryType, language: str) -> None:
+    """Whatever the words are: the name rule, the format and the index line hold."""
+    worded = word(candidate(content, kind, language=language))
+    assert check_name(worded.path) == worded.path
+    made = document.new(
+        worded.name, worded.description or "x", kind, worded.body, session="s", modified="m"
+    )
+    assert document.validate(made, worded.path).name == worded.name
+    assert "\n" not in pointer_line(worded.path, worded.pointer)
+    assert len(worded.description) <= limits.INDEX_LINE_CHARACTERS
