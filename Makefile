@@ -8,7 +8,9 @@ STAMP := $(VENV)/.installed
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@echo "installing into $(VENV) …" >&2
+	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]' \
+	    > $(VENV)/install.log 2>&1 || { cat $(VENV)/install.log; exit 1; }
 	@touch $@
 
 demo: $(STAMP)    ## the main job on two sample conversations, no key needed

@@ -40,6 +40,10 @@ _GUARD_TRIES = 3  # somebody deletes the guard file between our open and our flo
 
 Alive = Callable[[int, float], bool]  # (pid, when it wrote the lock): is it still that process
 
+# Why something is refused, in words for the sentence of its error.
+_MISSING = "there is no such directory"
+_NO_FILE = "it is no regular file"
+
 
 class LockUnusableError(MemdError):
     """What lies in the place of the lock cannot serve as one."""
@@ -148,7 +152,7 @@ def take(
     pid, taken_ns = os.getpid(), int(now * 1_000_000_000)
     folder = _open_folder(directory)
     if folder < 0:
-        raise LockUnusableError(directory, "there is no such directory")
+        raise LockUnusableError(directory, _MISSING)
     guard = -1
     try:
         guard = _guard(folder, directory)
@@ -238,7 +242,7 @@ def _open_regular(folder: int, name: str, flags: int, directory: str) -> int:
         if stat.S_ISREG(os.fstat(opened).st_mode):
             return opened
         os.close(opened)
-        raise LockUnusableError(directory, "it is no regular file", name)
+        raise LockUnusableError(directory, _NO_FILE, name)
     return -1
 
 

@@ -25,6 +25,18 @@ _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
 _SHOWN_CHARACTERS = 120
 _DECODINGS = 8  # a payload nests percent-encodings two or three deep; an end is certain
 
+# Why something is refused, in words for the sentence of its error.
+_EMPTY = "it is empty"
+_TOO_LONG = f"it is longer than {limits.NAME_BYTES} bytes"
+_NO_MARKDOWN = "it does not end in .md"
+_THE_INDEX = "the index is kept by memd itself"
+_HIDDEN = "a part of it starts with a dot or a dash"
+_DOTS = "a part of it has two dots in a row or ends with a dot"
+_DEVICE_RULE = "it is the name of a device on some systems"
+_ABSOLUTE = "it is absolute"
+_EMPTY_PART = "a part of it is empty"
+_TOO_DEEP = f"it has more than {limits.NAME_COMPONENTS} parts"
+
 
 class NameRefusedError(MemdError):
     """A name breaks the rule for names that come from outside."""
@@ -53,17 +65,17 @@ def check_name(name: str, *, index: bool = False) -> str:
     With ``index`` an index file's name passes as well. Raises NameRefusedError.
     """
     if not name:
-        raise NameRefusedError(name, "it is empty")
+        raise NameRefusedError(name, _EMPTY)
     if len(name.encode("utf-8", errors="surrogatepass")) > limits.NAME_BYTES:
-        raise NameRefusedError(name, f"it is longer than {limits.NAME_BYTES} bytes")
+        raise NameRefusedError(name, _TOO_LONG)
     parts = name.split("/")
     _check_shape(name, parts)
     for part in parts:
         check_component(part, name)
     if not name.endswith(_SUFFIX):
-        raise NameRefusedError(name, "it does not end in .md")
+        raise NameRefusedError(name, _NO_MARKDOWN)
     if parts[-1].casefold() == INDEX.casefold() and not (index and parts[-1] == INDEX):
-        raise NameRefusedError(name, "the index is kept by memd itself")
+        raise NameRefusedError(name, _THE_INDEX)
     return name
 
 
@@ -77,13 +89,13 @@ def check_component(part: str, name: str | None = None) -> str:
         rule = f"a part of it is longer than {limits.NAME_COMPONENT_CHARACTERS} characters"
         raise NameRefusedError(whole, rule)
     if part.startswith((".", "-")):
-        raise NameRefusedError(whole, "a part of it starts with a dot or a dash")
+        raise NameRefusedError(whole, _HIDDEN)
     if not _COMPONENT.fullmatch(part):
         raise NameRefusedError(whole, _why(part))
     if ".." in part or part.endswith("."):
-        raise NameRefusedError(whole, "a part of it has two dots in a row or ends with a dot")
+        raise NameRefusedError(whole, _DOTS)
     if _DEVICE.fullmatch(part.split(".", 1)[0]):
-        raise NameRefusedError(whole, "it is the name of a device on some systems")
+        raise NameRefusedError(whole, _DEVICE_RULE)
     return part
 
 
@@ -133,11 +145,11 @@ def is_text(name: str) -> bool:
 
 def _check_shape(name: str, parts: list[str]) -> None:
     if name.startswith("/"):
-        raise NameRefusedError(name, "it is absolute")
+        raise NameRefusedError(name, _ABSOLUTE)
     if "" in parts:
-        raise NameRefusedError(name, "a part of it is empty")
+        raise NameRefusedError(name, _EMPTY_PART)
     if len(parts) > limits.NAME_COMPONENTS:
-        raise NameRefusedError(name, f"it has more than {limits.NAME_COMPONENTS} parts")
+        raise NameRefusedError(name, _TOO_DEEP)
 
 
 def _why(part: str) -> str:

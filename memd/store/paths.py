@@ -28,6 +28,17 @@ _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _FOREIGN = "it belongs to another user"
 
+# Why something is refused, in words for the sentence of its error.
+_NOT_PLAIN = "it is not a relative path of plain parts"
+_NO_NAME = "it has a character that no name can have"
+_LINK = "it is a link"
+_NO_FILE = "it is no regular file"
+_LINKED = "a part of it is a link"
+_TOO_LONG = "it is too long"
+_NOT_ABSOLUTE = "a memory directory's path is absolute"
+_NO_PATH = "it has a character that no path can have"
+_NO_FOLDER = "a part of it is no folder"
+
 
 class PathRefusedError(MemdError):
     """A path leads, or may lead, out of the memory directory, or is no regular file of ours."""
@@ -110,7 +121,7 @@ class Directory:
         self.path = path
         self._openat2 = kernel_walks() if openat2 is None else openat2
         if not path.startswith("/"):
-            raise PathRefusedError(path, "a memory directory's path is absolute")
+            raise PathRefusedError(path, _NOT_ABSOLUTE)
         try:
             if create:
                 _make(path)
@@ -118,7 +129,7 @@ class Directory:
         except FileNotFoundError as error:
             raise DirectoryMissingError(path) from error
         except ValueError as error:  # a NUL, or a character that no file name can have
-            raise PathRefusedError(path, "it has a character that no path can have") from error
+            raise PathRefusedError(path, _NO_PATH) from error
         except OSError as error:
             raise DirectoryUnusableError(path, _cause(error)) from error
         # Root's files and those of whoever owns the directory (a mounted volume) count as ours.
@@ -252,7 +263,7 @@ class Directory:
             os.close(here)
             name = "/".join(parts)
             if error.errno in (errno.ENOTDIR, errno.ELOOP):
-                raise PathRefusedError(name, "a part of it is no folder") from error
+                raise PathRefusedError(name, _NO_FOLDER) from error
             raise FileUnreadableError(name, _cause(error)) from error
         return here
 
@@ -281,17 +292,17 @@ def _parts(name: str) -> list[str]:
     """Return the components of a name that stays beneath. Raises PathRefusedError."""
     parts = name.split("/")
     if "" in parts or "." in parts or ".." in parts:
-        raise PathRefusedError(name, "it is not a relative path of plain parts")
+        raise PathRefusedError(name, _NOT_PLAIN)
     if "\0" in name or not names.is_text(name):
-        raise PathRefusedError(name, "it has a character that no name can have")
+        raise PathRefusedError(name, _NO_NAME)
     return parts
 
 
 def _check(name: str, status: os.stat_result, owners: frozenset[int]) -> None:
     if stat.S_ISLNK(status.st_mode):
-        raise PathRefusedError(name, "it is a link")
+        raise PathRefusedError(name, _LINK)
     if not stat.S_ISREG(status.st_mode):
-        raise PathRefusedError(name, "it is no regular file")
+        raise PathRefusedError(name, _NO_FILE)
     if status.st_uid not in owners:
         raise PathRefusedError(name, _FOREIGN)
 
@@ -301,11 +312,11 @@ def _refuse_unless_absent(name: str, error: OSError) -> None:
     if error.errno in _ABSENT:
         return
     if error.errno in (errno.ELOOP, errno.EXDEV, errno.EMLINK):  # EMLINK: a BSD's O_NOFOLLOW
-        raise PathRefusedError(name, "a part of it is a link") from error
+        raise PathRefusedError(name, _LINKED) from error
     if error.errno == errno.ENAMETOOLONG:
-        raise PathRefusedError(name, "it is too long") from error
+        raise PathRefusedError(name, _TOO_LONG) from error
     if error.errno == errno.ENXIO:
-        raise PathRefusedError(name, "it is no regular file") from error
+        raise PathRefusedError(name, _NO_FILE) from error
     raise FileUnreadableError(name, _cause(error)) from error
 
 

@@ -31,6 +31,15 @@ _SCOPES = {"project": "agent-memory", "local": "agent-memory-local"}
 
 Environ = Mapping[str, str]
 
+# Why something is refused, in words for the sentence of its error.
+_LINKED = "a part of it below the project is a link"
+_HOME = (
+    "it is the home directory or above it, and all below would share its memory "
+    "(the setting allow_home allows it)"
+)
+_NOT_ABSOLUTE = "the path must be absolute"
+_NO_DIRECTORY = "it is no directory"
+
 
 class NoProjectError(MemdError):
     """A working directory that can have no memory of its own."""
@@ -97,8 +106,7 @@ def find_project(
     if not settings.allow_home:
         for path in (real, root):
             if _at_or_above(path, home):
-                why = "it is the home directory or above it, and all below would share its memory"
-                raise NoProjectError(cwd, f"{why} (the setting allow_home allows it)")
+                raise NoProjectError(cwd, _HOME)
     environs = (client_environ, daemon_environ)
     problems: list[str] = []
     base, base_source = _first(_bases(settings, environs, home), home, problems)
@@ -135,20 +143,20 @@ def agent_directory(project: Project, agent: str, scope: str, environ: Environ) 
         return f"{os.path.normpath(remote)}/projects/{slug(project.root)}/{_SCOPES[scope]}/{name}"
     path = f"{project.root.rstrip('/')}/.claude/{_SCOPES[scope]}/{name}"
     if os.path.realpath(path) != path:
-        raise PathRefusedError(path, "a part of it below the project is a link")
+        raise PathRefusedError(path, _LINKED)
     return path
 
 
 def _real(cwd: str) -> str:
     if not cwd.startswith("/"):
-        raise NoProjectError(cwd, "the path must be absolute")
+        raise NoProjectError(cwd, _NOT_ABSOLUTE)
     try:
         real = os.path.realpath(cwd, strict=True)
     except (OSError, ValueError) as error:  # ValueError: a NUL, or no possible file name
         why = getattr(error, "strerror", None) or "the path has an impossible character"
         raise NoProjectError(cwd, why) from error
     if not os.path.isdir(real):
-        raise NoProjectError(cwd, "it is no directory")
+        raise NoProjectError(cwd, _NO_DIRECTORY)
     return real
 
 

@@ -251,8 +251,9 @@ _STEPS: Sequence[tuple[str, Callable[[Demo], None]]] = (
     ("A dream tightens the store, history shows it, undo takes it back", _dream),
     ("The daemon checks itself and stops", _stop),
 )
-_SUMMARY = """Checked: extraction keeps what was worth keeping and refuses the rest; the prompt is stable;
-prefetch is right or silent; two clients lose nothing; a dream can be taken back to the byte."""
+_SUMMARY = """Checked: extraction keeps what was worth keeping and refuses the rest; the prompt is
+stable; prefetch is right or silent; two clients lose nothing; a dream can be taken back to the
+byte."""
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,7 +9,6 @@ import pytest
 from memd.client.aio import AsyncClient
 from memd.daemon.app import SCHEMAS
 from memd.state.database import open_database
-from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here, throw_away_home
 
 pytestmark = pytest.mark.anyio
@@ -78,21 +77,3 @@ async def test_a_damaged_state_file_costs_history_only() -> None:
             status = await client.call("status")
             assert "no memory is lost" in status["notes"][0]
             await client.call("memory.write", {"cwd": cwd, **note, "body": "c"})
-
-
-async def test_a_dream_begins_by_itself_when_it_is_due() -> None:
-    """After an extraction that saved something, a store whose gates are open is consolidated."""
-    clock = FakeClock()
-    with throw_away_home() as home:
-        cwd = home.project()
-        config = Path(home.places.config)
-        config.parent.mkdir(parents=True)
-        config.write_text("[dream]\nmin_sessions = 0\n")
-        config.chmod(0o600)
-        async with daemon_here(home, clock), AsyncClient(home.places.socket, name="t") as client:
-            messages = [{"role": "user", "content": WORDS}]
-            params = {"cwd": cwd, "session_id": "s", "messages": messages}
-            done = await client.call("extract", params | {"wait": True})
-            assert done["saved"]
-            kinds = {job["kind"] for job in (await client.call("job.list"))["jobs"]}
-            assert kinds == {"extract", "dream"}

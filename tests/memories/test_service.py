@@ -1,0 +1,77 @@
+"""Direct use of memories on a real store."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.core.events import Event
+from memd.core.values import Actor, Project, Provenance
+from memd.memories.service import Memories
+from memd.memories.writing import NothingThereError, Writing
+from memd.state import cursors, jobs, journal
+from memd.state.database import open_database
+from memd.store.configuration import Configuration
+from memd.store.door import ConflictError
+from memd.store.service import Store
+from memd.testing.clock import FakeClock
+
+pytestmark = pytest.mark.anyio
+BY = Provenance(Actor.CLIENT, client="t")
+PARTS = {"name": "a", "description": "d", "type": "user", "body": "text"}
+
+
+class Silence:
+    """An event sink that nobody listens to."""
+
+    def publish(self, event: Event) -> None:
+        """Drop the event."""
+
+
+@pytest.fixture
+def memories(tmp_path: Path) -> Iterator[Memories]:
+    """Return the room on a store of its own."""
+    schemas = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA)
+    database = open_database(str(tmp_path / "state.db"), schemas)
+    configuration = Configuration(str(tmp_path / "memd.toml"), "/nowhere")
+    clock = FakeClock()
+    store = Store(database, configuration, clock, Silence(), home=str(tmp_path), environ={})
+    yield Memories(store, clock)
+    database.close()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """Return a project with a directory that is not there yet."""
+    root = str(tmp_path / "p")
+    return Project(root, root, f"{root}/memory", "default", f"{root}/t", enabled=True)
+
+
+async def test_what_is_written_can_be_listed_read_and_deleted(
+    memories: Memories, project: Project
+) -> None:
+    """A memory goes in, is found, and goes out with its line in the index."""
+    assert (await memories.list(project)).headers == ()
+    written = await memories.write(project, Writing("a.md", **PARTS), BY)
+    assert written.status == "created"
+    listing = await memories.list(project)
+    assert ([header.path for header in listing.headers], listing.index.lines) == (["a.md"], 1)
+    file = await memories.read(project, "a.md")
+    assert (file.hash, file.body) == (written.hash, "text\n")
+    again = await memories.write(project, Writing("a.md", **PARTS), BY)
+    assert (again.status, again.hash, again.change) == ("unchanged", written.hash, None)
+    with pytest.raises(ConflictError):
+        await memories.delete(project, "a.md", BY, base_hash="abc")
+    await memories.delete(project, "a.md", BY, base_hash=written.hash)
+    assert (await memories.list(project)).headers == ()
+    with pytest.raises(NothingThereError):
+        await memories.delete(project, "a.md", BY)
+
+
+async def test_a_request_is_done_once(memories: Memories, project: Project) -> None:
+    """A repeated request id writes nothing and answers as the first time."""
+    first = await memories.write(project, Writing("a.md", **PARTS), BY, request_id="r")
+    await memories.write(project, Writing("a.md", body="newer"), BY)
+    again = await memories.write(project, Writing("a.md", **PARTS), BY, request_id="r")
+    assert again == first
+    assert (await memories.read(project, "a.md")).body == "newer\n"

@@ -1,0 +1,39 @@
+"""The demo."""
+
+import subprocess
+import sys
+
+import pytest
+
+from memd.testing.daemon import client, daemon_process, throw_away_home
+from memd.testing.demo import Demo, main
+
+
+def test_the_demo_succeeds() -> None:
+    """Every check of the demo holds, and it says how many there were."""
+    done = subprocess.run(
+        [sys.executable, "-m", "memd.testing.demo"],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 failed." in done.stdout
+
+
+def test_a_check_that_fails_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """A check that does not hold is shown as such."""
+    with throw_away_home() as home, daemon_process(home), client(home) as connection:
+        demo = Demo(connection, home)
+        demo.check("pigs fly", holds=False)
+        demo.show("\n".join(["x" * 200] * 20))
+    out = capsys.readouterr().out
+    assert "NO  pigs fly" in out
+    assert "8 more lines" in out
+    assert demo.checks == [("pigs fly", False)]
+
+
+def test_main_is_what_runs() -> None:
+    """The command runs main, which returns an exit status."""
+    assert main.__annotations__["return"] is int
