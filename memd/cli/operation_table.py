@@ -144,7 +144,8 @@ COMMANDS = (
         "connect Claude Code",
         "Writes memd's hooks into Claude Code's settings, and nothing else: prompts then get the "
         "memories that matter and finished turns are read for new ones. A second run changes "
-        "nothing. The settings as they were are kept in settings.json.memd-backup-1 beside them.",
+        "nothing. The settings as they were are kept beside them, as settings.json.memd-backup-1 "
+        "and so on.",
         "setup:claude_code",
         options=(
             Option("--dry-run", "print the change as a diff and write nothing"),

@@ -59,6 +59,16 @@ class SettingsChangedError(MemdError):
         super().__init__(f"{path} changed while it was being edited; nothing was written")
 
 
+class NoInterpreterError(MemdError):
+    """Python does not know its own path, so no hook could name it."""
+
+    hint = "call memctl by its full path"
+    exit_status = 78
+
+    def __init__(self) -> None:
+        super().__init__("this Python does not know where it lies")
+
+
 class _RepeatedKeyError(ValueError):
     def __init__(self, key: str) -> None:
         super().__init__(f"the key {key} is there twice")
@@ -70,7 +80,12 @@ def default_path(environ: Mapping[str, str], home: str) -> str:
 
 
 def entry(python: str, event: str, hook: str = HOOK) -> Settings:
-    """Return our hook of an event, in exec form: no shell stands between (facts/clients.md 3)."""
+    """Return our hook of an event, in exec form: no shell stands between (facts/clients.md 3).
+
+    Raises NoInterpreterError where ``python`` is no absolute path.
+    """
+    if not os.path.isabs(python):
+        raise NoInterpreterError
     args = ["-I", "-S", hook, CLIENT, event]
     return {"type": "command", "command": python, "args": args, "timeout": TIMEOUT}
 

@@ -21,6 +21,7 @@ from memd.core import settings as core_settings
 from memd.testing.scripted_daemon import HangUp, Refusal, ScriptedDaemon, Silence
 from tests.cli.home import Home
 
+PROMPT = hook.PROMPT_EVENT
 FILE = str(Path(hook.__file__))
 PAYLOAD = b'{"session_id": "s",\n "cwd": "/p", "prompt": "caf\xc3\xa9"}\n'
 PATHS = st.sampled_from(["/r", "/r/", "/", "rel", "", "/é" * 20, "/" + "x" * 120])
@@ -33,7 +34,13 @@ def _run(
     return subprocess.run(
         [sys.executable, "-I", "-S", FILE, *args],
         input=payload,
-        env={**home.environ, "MEMD_HOOK_NO_START": "1", **environ},
+        # Ten seconds: what these tests look at is not the time, and the machine may be busy.
+        env={
+            **home.environ,
+            "MEMD_HOOK_NO_START": "1",
+            "MEMD_HOOK_DEADLINE_MS": "10000",
+            **environ,
+        },
         capture_output=True,
         timeout=30,
         check=False,
@@ -52,13 +59,13 @@ def test_the_raw_payload_goes_out_and_the_result_comes_back_to_the_byte(home: Ho
     """The daemon gets client, event, environment and payload; its result is printed verbatim."""
     result = {"hookSpecificOutput": {"additionalContext": 'é "quoted" \\ \n'}}
     with ScriptedDaemon(home.places.socket, {"hook": result}) as daemon:
-        done = _run(home, "claude-code", 'E"\n', MEMD_BASE_DIR='/b"\\\t', OTHER="x")
+        done = _run(home, 'c"\n', PROMPT, MEMD_BASE_DIR='/b"\\\t', OTHER="x")
     assert done.returncode == 0
     assert done.stderr == b""
     assert done.stdout == json.dumps(result, ensure_ascii=False, separators=(",", ":")).encode()
     assert daemon.params("hook") == {
-        "client": "claude-code",
-        "event": 'E"\n',
+        "client": 'c"\n',
+        "event": PROMPT,
         "environment": {"MEMD_BASE_DIR": '/b"\\\t'},
         "payload": json.loads(PAYLOAD),
     }
@@ -68,7 +75,7 @@ def test_the_raw_payload_goes_out_and_the_result_comes_back_to_the_byte(home: Ho
 def test_nothing_to_say_prints_nothing(home: Home, answer: Any) -> None:
     """A null, an error, a lost connection and no answer in time all end silently with 0."""
     with ScriptedDaemon(home.places.socket, {"hook": answer}):
-        done = _run(home, "claude-code", "UserPromptSubmit", MEMD_HOOK_DEADLINE_MS="300")
+        done = _run(home, "claude-code", PROMPT, MEMD_HOOK_DEADLINE_MS="300")
     assert _silent(done)
 
 
@@ -76,7 +83,7 @@ def test_nothing_to_say_prints_nothing(home: Home, answer: Any) -> None:
 def test_what_is_no_object_is_sent_as_null(home: Home, payload: bytes) -> None:
     """Standard input that is no JSON object by its looks becomes a null payload."""
     with ScriptedDaemon(home.places.socket, {"hook": None}) as daemon:
-        assert _silent(_run(home, "claude-code", "Stop", payload=payload))
+        assert _silent(_run(home, "claude-code", PROMPT, payload=payload))
     assert daemon.params("hook")["payload"] is None
 
 
@@ -84,7 +91,7 @@ def test_too_much_input_is_not_sent(home: Home) -> None:
     """More than a frame can hold is dropped without asking the daemon."""
     with ScriptedDaemon(home.places.socket, {"hook": {"a": 1}}) as daemon:
         payload = b'{"a":"' + b"x" * hook.PAYLOAD_BYTES + b'"}'
-        assert _silent(_run(home, "claude-code", "Stop", payload=payload))
+        assert _silent(_run(home, "claude-code", PROMPT, payload=payload))
     assert daemon.methods == []
 
 
@@ -102,9 +109,12 @@ def test_a_socket_path_that_does_not_fit_ends_silently(home: Home) -> None:
 def test_closed_streams_end_silently(home: Home) -> None:
     """Without standard input or output the event still reaches the daemon, and the status is 0."""
     with ScriptedDaemon(home.places.socket, {"hook": {"a": 1}}) as daemon:
-        command = f'"{sys.executable}" -I -S "{FILE}" claude-code Stop <&- >&- 2>&-'
+        command = f'"{sys.executable}" -I -S "{FILE}" claude-code {PROMPT} <&- >&- 2>&-'
         done = subprocess.run(
-            ["/bin/sh", "-c", command], env=dict(home.environ), capture_output=True, check=False
+            ["/bin/sh", "-c", command],
+            env={**home.environ, "MEMD_HOOK_DEADLINE_MS": "10000"},
+            capture_output=True,
+            check=False,
         )
     assert _silent(done)
     assert daemon.params("hook")["payload"] is None
@@ -143,7 +153,7 @@ def test_with_the_daemon_down_one_is_started_once(home: Home) -> None:
         "out = [sys.argv[1:], os.getcwd(), os.getsid(0) == os.getpid(), sorted(os.environ), stat]"
     )
     done = _run(
-        home, "claude-code", "Stop", PYTHONPATH=home.path, MEMD_HOOK_NO_START="", MEMD_DISABLE="1"
+        home, "claude-code", PROMPT, PYTHONPATH=home.path, MEMD_HOOK_NO_START="", MEMD_DISABLE="1"
     )
     assert _silent(done)
     argv, cwd, leads, names, log = told()

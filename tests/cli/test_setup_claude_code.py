@@ -37,6 +37,8 @@ def test_the_hook_is_called_without_a_shell() -> None:
         "timeout": 3,
     }
     assert os.path.isabs(setup.HOOK)
+    with pytest.raises(setup.NoInterpreterError):
+        setup.entry("", "Stop")
     assert Path(setup.HOOK).is_file()
 
 
@@ -72,7 +74,7 @@ def test_states_tell_what_is_missing() -> None:
         "hooks": {
             "Stop": [{"hooks": [right, right]}],
             "SessionStart": [{"matcher": "startup", "hooks": [start]}],
-            "SessionEnd": [{"hooks": [OTHER]}, {"matcher": "x"}],
+            "SessionEnd": [{"hooks": [OTHER, "text"]}, {"matcher": "x"}],
         }
     }
     assert setup.states(settings, PYTHON, HOOK) == {

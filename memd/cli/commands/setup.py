@@ -12,19 +12,8 @@ from memd.core.errors import MemdError
 _STYLES = {"installed": "green", "outdated": "yellow", "absent": "dim"}
 
 
-class NoInterpreterError(MemdError):
-    """Python does not know its own path, so no hook could name it."""
-
-    exit_status = 78
-
-    def __init__(self) -> None:
-        super().__init__("this Python does not know where it lies; call memctl by its full path")
-
-
 def claude_code(invocation: Invocation) -> int:
     """Write memd's hooks into Claude Code's settings, show how that would be, or undo it."""
-    if not sys.executable:
-        raise NoInterpreterError
     options = invocation.options
     path = _path(invocation)
     before = setup_claude_code.read(path)

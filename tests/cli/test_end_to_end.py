@@ -1,0 +1,111 @@
+"""memctl and the hook against the real daemon."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.cli import hook
+from tests.cli.home import Home
+
+MEMCTL = [sys.executable, "-c", "import sys; from memd.cli.main import main; sys.exit(main())"]
+
+
+def _memctl(home: Home, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*MEMCTL, *arguments],
+        env=dict(home.environ),
+        cwd=home.cwd,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture(name="started")
+def _started(home: Home) -> Iterator[Home]:
+    """Give a home whose daemon the first memctl starts and the last one stops."""
+    first = _memctl(home, "status", "--json")
+    assert (first.returncode, first.stderr) == (0, "")
+    assert json.loads(first.stdout)["socket"] == home.places.socket
+    yield home
+    assert _memctl(home, "stop").stdout == "stopped\n"
+    assert _memctl(home, "list", "--no-start").returncode == 69
+
+
+def test_a_memory_lives_its_life(started: Home) -> None:
+    """Added, listed, found, shown, updated, deleted and brought back, with a way back each time."""
+    home = started
+    added = _memctl(
+        home, "add", "--name", "test-policy", "--type", "feedback",
+        "--description", "Integration tests hit a real database",
+        "--body", "No mocks of the database.",
+    )  # fmt: skip
+    assert added.stdout.startswith("created test-policy.md; undo with: memctl undo "), added.stderr
+    again = _memctl(home, "add", "--name", "test-policy", "--body", "x")
+    assert (again.returncode, again.stdout) == (1, "")
+    assert "there is a memory test-policy.md already" in again.stderr
+    assert "Integration tests hit a real database" in _memctl(home, "list").stdout
+    assert "test-policy.md" in _memctl(home, "search", "database", "mocks").stdout
+    shown = _memctl(home, "show", "test-policy.md").stdout
+    assert shown.endswith("No mocks of the database.\n")
+    assert "test-policy.md" in _memctl(home, "load-prompt").stdout
+    block = _memctl(home, "prefetch", "may I mock the database in integration tests?").stdout
+    assert "No mocks of the database." in block
+    updated = _memctl(home, "add", "test-policy.md", "--update", "--body", "Never.")
+    assert updated.stdout.startswith("updated test-policy.md")
+    change = updated.stdout.split()[-1]
+    assert "+Never." in _memctl(home, "diff", change).stdout
+    assert _memctl(home, "undo", change).returncode == 0
+    assert _memctl(home, "show", "test-policy.md").stdout == shown
+    removed = _memctl(home, "rm", "test-policy.md")
+    assert _memctl(home, "show", "test-policy.md").returncode == 1
+    assert _memctl(home, "undo", removed.stdout.split()[-1]).returncode == 0
+    assert _memctl(home, "show", "test-policy.md").stdout == shown
+    assert len(_memctl(home, "history").stdout.splitlines()) == 5
+
+
+def test_background_work_is_seen(started: Home) -> None:
+    """A dream is waited for and listed, sessions are told, and the doctor finds nothing wrong."""
+    home = started
+    dream = _memctl(home, "dream", "--force", "--wait", "--json")
+    assert dream.returncode == 0, dream.stderr
+    job = json.loads(dream.stdout)["job"]
+    assert job in _memctl(home, "job", "list", "--here").stdout
+    assert json.loads(_memctl(home, "job", "wait", job, "--json").stdout)["state"] == "completed"
+    assert _memctl(home, "session", "end", "s1").returncode == 0
+    assert json.loads(_memctl(home, "discover").stdout)["openrpc"]
+    doctor = _memctl(home, "doctor")
+    assert doctor.returncode == 0, doctor.stdout
+
+
+def test_the_hook_brings_a_memory_to_a_prompt(started: Home) -> None:
+    """What the daemon builds for the client comes out of the hook as one JSON object."""
+    home = started
+    _memctl(
+        home, "add", "--name", "merge-freeze", "--type", "project",
+        "--description", "Merge freeze on main until the release",
+        "--body", "Nothing is merged to main until the release.",
+    )  # fmt: skip
+    payload = {
+        "session_id": "s1",
+        "cwd": home.cwd,
+        "hook_event_name": "UserPromptSubmit",
+        "prompt": "can I merge to main before the release?",
+    }
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(Path(hook.__file__)), "claude-code", "UserPromptSubmit"],
+        input=json.dumps(payload).encode(),
+        env={**home.environ, "MEMD_HOOK_DEADLINE_MS": "10000"},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    output = json.loads(done.stdout)["hookSpecificOutput"]
+    assert output["hookEventName"] == "UserPromptSubmit"
+    assert "Nothing is merged to main" in output["additionalContext"]
