@@ -1,0 +1,44 @@
+"""Two sample conversations in the shape of Claude Code's transcripts, for the demo and tests.
+
+``first-day``: a backend engineer new to React, a test policy with its reason, a merge freeze, a
+tracker; and things that must not be kept: a folder structure, a moment's wish, words of a tool
+result, of a sub-agent, of a request copy and of memd itself. ``second-day``: a confirmation, a
+credential, the test policy once more, a dashboard, and a thought that is only a thought.
+
+Placeholders stand for what differs per run; the credential is made when a conversation is written,
+so that none lies in a file.
+"""
+
+import json
+import os
+from importlib import resources
+
+from memd.store.project import slug
+
+NAMES = ("first-day", "second-day")
+
+
+def write(name: str, target_path: str, *, cwd: str, session: str) -> None:
+    """Write a sample conversation (mode 0600) as if it had happened in a directory.
+
+    Folders above the target are made. Raises FileNotFoundError for an unknown name.
+    """
+    text = resources.files(__name__).joinpath(f"{name}.jsonl").read_text("utf-8")
+    filled = {"CWD": cwd, "SESSION": session, "SECRET": secret()}
+    for key, value in filled.items():
+        text = text.replace(f"{{{{{key}}}}}", json.dumps(value)[1:-1])
+    os.makedirs(os.path.dirname(target_path), mode=0o755, exist_ok=True)
+    descriptor = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def place(home: str, cwd: str, session: str) -> str:
+    """Return where Claude Code would keep the transcript of a session."""
+    return f"{home}/.claude/projects/{slug(cwd)}/{session}.jsonl"
+
+
+def secret() -> str:
+    """Return the made-up credential of the second conversation; always the same."""
+    kind = "sk"
+    return f"{kind}_live_4fQ9ZtLx7Rk2Wm8Vb3Nc6Yp1"
