@@ -29,7 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run memctl as a process and return its exit status."""
     if arguments is None:
         arguments = sys.argv[1:]
-    if tuple(arguments[:1]) == ("hook",) and not {"-h", "--help"} & set(arguments):
+    helps = {"-h", "--help"} & set(arguments)
+    if tuple(arguments[:1]) == ("hook",) and not helps:  # pragma: no cover - leaves by _exit
         from memd.cli.commands.hooks import hook  # noqa: PLC0415 - the hot path loads nothing else
 
         return hook(arguments[1:])

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from memd.cli.main import main, run
+from memd.cli.main import _output, main, run
 from memd.core.places import find
 from memd.testing.scripted_daemon import Refusal, ScriptedDaemon
 from tests.cli.driver import Stream, memctl, surroundings
@@ -155,6 +155,12 @@ def test_a_name_that_no_encoding_knows_is_shown(home: Home) -> None:
         done = _process(home, "status", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert "\\u76ee" in done.stdout
+
+
+def test_a_stream_of_another_kind_is_taken_as_it_is() -> None:
+    """A stream that has no encoding to set is used unchanged."""
+    stream = Stream()
+    assert _output(stream) is stream
 
 
 def test_the_start_is_light(home: Home) -> None:
