@@ -14,21 +14,45 @@ Rules of this file
 import json
 import re
 import zlib
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from memd.core import limits
 from memd.core.text import sha256
-from memd.core.values import (
-    Actor,
-    Change,
-    Effect,
-    FileChange,
-    Outcome,
-    Provenance,
-)
+from memd.core.values import Change, Outcome
 from memd.state import effects
 from memd.state.database import Cursor, Database, Row
+from memd.state.records import (
+    ABANDONED,
+    APPLIED,
+    FAILED,
+    INDEX,
+    RECORDED,
+    Answer,
+    Intent,
+    Record,
+    Step,
+    file_changes,
+    read_record,
+    read_step,
+    step_values,
+    texts,
+)
+
+__all__ = [
+    "ABANDONED",
+    "APPLIED",
+    "FAILED",
+    "INDEX",
+    "RECORDED",
+    "SCHEMA",
+    "Answer",
+    "Intent",
+    "Journal",
+    "Record",
+    "Step",
+    "file_changes",
+]
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS changes (
@@ -63,6 +87,8 @@ CREATE TABLE IF NOT EXISTS change_files (
     PRIMARY KEY (change, number)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS change_files_of_path ON change_files (path, change);
+CREATE INDEX IF NOT EXISTS change_files_before ON change_files (before);
+CREATE INDEX IF NOT EXISTS change_files_after ON change_files (after);
 CREATE TABLE IF NOT EXISTS blobs (hash TEXT PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS requests (
     directory TEXT NOT NULL,
@@ -73,96 +99,11 @@ CREATE TABLE IF NOT EXISTS requests (
     conflicts TEXT NOT NULL,
     PRIMARY KEY (directory, client, request)
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS requests_by_age ON requests (at);
 """
 
-INDEX = "MEMORY.md"
-RECORDED, APPLIED, ABANDONED, FAILED = "recorded", "applied", "abandoned", "failed"
 _ID = re.compile(r"c([0-9]{1,18})")
 _ZLIB_LEVEL = 6
-_INTEGER = 2**63 - 1  # SQLite's largest; a file's mtime may be beyond it
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One file of a change set.
-
-    ``before`` and ``after`` are SHA-256 in hex, ``None`` where there is no file. ``temp`` is the
-    name beside the file under which its new body is prepared; the journal chooses it.
-    ``after_mtime_ns`` is set only where the new file must carry a certain time; ``mode`` is that of
-    the file before, or what a new one gets (``None``: 0600).
-    """
-
-    path: str
-    before: str | None
-    after: str | None
-    before_mtime_ns: int | None = None
-    mode: int | None = None
-    after_mtime_ns: int | None = None
-    temp: str = ""
-    conflict: bool = False
-
-    @property
-    def action(self) -> str:
-        """The change in one word: created, updated or deleted."""
-        if self.before is None:
-            return "created"
-        return "deleted" if self.after is None else "updated"
-
-
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """A change set that is about to be recorded; ``token`` makes its temporary names unique.
-
-    ``conflicts`` are paths that an undo had to leave alone; they are part of its answer.
-    """
-
-    directory: str
-    at: float
-    by: Provenance
-    request: str
-    token: str
-    steps: tuple[Step, ...]
-    bodies: Mapping[str, bytes]
-    effects: tuple[Effect, ...] = ()
-    conflicts: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A change set as the journal holds it."""
-
-    number: int
-    directory: str
-    state: str
-    at: float
-    by: Provenance
-    request: str
-    steps: tuple[Step, ...]
-    effects: tuple[Effect, ...] = ()
-    conflicts: tuple[str, ...] = ()
-
-    @property
-    def id(self) -> str:
-        """The name that clients know the set by."""
-        return f"c{self.number}"
-
-    def outcome(self, *, repeated: bool = False) -> Outcome:
-        """Return how this set ended for its caller; the index is left out."""
-        files = tuple(f for f in file_changes(self.steps) if f.path != INDEX)
-        return Outcome(self.id, files, repeated=repeated)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a request was answered with the first time."""
-
-    outcome: Outcome
-    conflicts: tuple[str, ...] = ()
-
-
-def file_changes(steps: Iterable[Step]) -> tuple[FileChange, ...]:
-    """Return what happened to each file of a set; files left alone are not among them."""
-    return tuple(FileChange(s.path, s.action, s.before, s.after) for s in steps if not s.conflict)
 
 
 class Journal:
@@ -192,7 +133,7 @@ class Journal:
             cursor.executemany(
                 "INSERT INTO change_files (change, number, path, before, after, before_mtime_ns,"
                 " mode, after_mtime_ns, temp) VALUES (?,?,?,?,?,?,?,?,?)",
-                [(number, position, *_row(step)) for position, step in enumerate(steps)],
+                [(number, position, *step_values(step)) for position, step in enumerate(steps)],
             )
             cursor.executemany(
                 "INSERT OR IGNORE INTO blobs (hash, body) VALUES (?, ?)",
@@ -239,7 +180,7 @@ class Journal:
         )
         if not rows:
             return None
-        conflicts = _texts(rows[0]["conflicts"])
+        conflicts = texts(rows[0]["conflicts"])
         record = None if rows[0]["change"] is None else self.load(rows[0]["change"])
         outcome = record.outcome(repeated=True) if record else Outcome(None, repeated=True)
         return Answer(outcome, conflicts)
@@ -265,17 +206,22 @@ class Journal:
     ) -> tuple[Change, ...]:
         """Return applied sets, newest first: of one file, and older than one set, if named."""
         number = _number(before)
-        rows = self._database.read(
-            "SELECT * FROM changes WHERE directory = ? AND state = 'applied'"
-            " AND (? = 0 OR id < ?) AND (? = '' OR EXISTS (SELECT 1 FROM change_files f"
-            " WHERE f.path = ? AND f.change = changes.id AND f.conflict = 0))"
-            " ORDER BY id DESC LIMIT ?",
-            (directory, number, number, path, path, max(0, limit)),
+        records = self.select(
+            "directory = ? AND (? = 0 OR id < ?) AND (? = '' OR EXISTS (SELECT 1 FROM change_files"
+            " f WHERE f.path = ? AND f.change = changes.id AND f.conflict = 0))",
+            (directory, number, number, path, path),
+            limit=max(0, limit),
         )
-        return tuple(
-            Change(r.id, r.at, r.directory, r.by, file_changes(r.steps))
-            for r in self._records(rows)
-        )
+        return tuple(record.change() for record in records)
+
+    def select(self, condition: str, values: Sequence[object], *, limit: int) -> tuple[Record, ...]:
+        """Return the newest applied sets that meet a condition, newest first.
+
+        ``condition`` is SQL written in this room; what comes from outside is among ``values``.
+        """
+        query = f"SELECT * FROM changes WHERE state = 'applied' AND {condition}"  # noqa: S608 - fixed words
+        rows = self._database.read(f"{query} ORDER BY id DESC LIMIT ?", (*values, limit))
+        return self._records(rows)
 
     def blob(self, key: str) -> bytes | None:
         """Return the body with this hash, or ``None`` when the journal has none that matches."""
@@ -292,7 +238,7 @@ class Journal:
     def directories(self) -> tuple[str, ...]:
         """Return every directory that the journal has ever recorded a change of."""
         rows = self._database.read("SELECT DISTINCT directory FROM changes ORDER BY directory")
-        return tuple(row["directory"] for row in rows)
+        return tuple(row["directory"] for row in rows if isinstance(row["directory"], str))
 
     def load(self, number: int) -> Record | None:
         """Return a set in any state by its number, or ``None``."""
@@ -302,20 +248,7 @@ class Journal:
         return records[0] if records else None
 
     def _records(self, rows: Iterable[Row]) -> tuple[Record, ...]:
-        return tuple(
-            Record(
-                row["id"],
-                row["directory"],
-                row["state"],
-                row["at"],
-                _provenance(row),
-                row["request"],
-                self._steps(row["id"]),
-                effects.from_text(row["effects"]),
-                _texts(row["conflicts"]),
-            )
-            for row in rows
-        )
+        return tuple(read_record(row, self._steps(row["id"])) for row in rows)
 
     def _steps(self, number: int) -> tuple[Step, ...]:
         rows = self._database.read(
@@ -323,46 +256,12 @@ class Journal:
             " conflict FROM change_files WHERE change = ? ORDER BY number",
             (number,),
         )
-        return tuple(_step(row) for row in rows)
+        return tuple(read_step(row) for row in rows)
 
 
 def _number(change: str) -> int:
     match = _ID.fullmatch(change)
     return int(match[1]) if match else 0
-
-
-def _step(row: Row) -> Step:
-    """Return a row as a step; one with other types than memd writes is no step at all."""
-    texts = (row["path"], row["before"] or "", row["after"] or "", row["temp"])
-    numbers = (row["before_mtime_ns"] or 0, row["mode"] or 0, row["after_mtime_ns"] or 0)
-    sane = {type(text) for text in texts} == {str} and {type(n) for n in numbers} == {int}
-    if not sane:
-        return Step(str(row["path"]), None, None, conflict=True)
-    values = dict(row)
-    return Step(**{**values, "conflict": bool(values["conflict"])})
-
-
-def _row(step: Step) -> tuple[object, ...]:
-    return (
-        step.path,
-        step.before,
-        step.after,
-        _bounded(step.before_mtime_ns),
-        step.mode,
-        _bounded(step.after_mtime_ns),
-        step.temp,
-    )
-
-
-def _bounded(number: int | None) -> int | None:
-    return None if number is None else max(-_INTEGER, min(number, _INTEGER))
-
-
-def _provenance(row: Row) -> Provenance:
-    known = {actor.value for actor in Actor}
-    actor = Actor(row["actor"]) if row["actor"] in known else Actor.EXTERNAL
-    names = ("client", "session", "model", "reason", "origin")
-    return Provenance(actor, *(row[name] for name in names))
 
 
 def _answer(cursor: Cursor, record: Record, number: int | None) -> None:
@@ -375,8 +274,3 @@ def _answer(cursor: Cursor, record: Record, number: int | None) -> None:
                 json.dumps(record.conflicts),
             ),
         )
-
-
-def _texts(text: str) -> tuple[str, ...]:
-    items = effects.parsed(text)
-    return tuple(item for item in items if isinstance(item, str)) if isinstance(items, list) else ()

@@ -1,0 +1,190 @@
+"""What a change set is, as values, and how its rows are read.
+
+A journal is a file that anything may have damaged, so its rows are input: whatever they hold, what
+comes out has the types and bounds that memd itself writes, and what makes no sense does nothing.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memd.core.values import (
+    Actor,
+    Change,
+    Effect,
+    FileChange,
+    Outcome,
+    Provenance,
+)
+from memd.state import effects
+from memd.state.database import Row
+
+INDEX = "MEMORY.md"
+RECORDED, APPLIED, ABANDONED, FAILED = "recorded", "applied", "abandoned", "failed"
+_INTEGER = 2**63 - 1  # SQLite's largest; a file's mtime may be beyond it
+_LATEST = 253_402_214_400.0  # the last day of the year 9999: later times have no ISO form
+_MODE_BITS = 0o777
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One file of a change set.
+
+    ``before`` and ``after`` are SHA-256 in hex, ``None`` where there is no file. ``temp`` is the
+    name beside the file under which its new body is prepared; the journal chooses it.
+    ``after_mtime_ns`` is set only where the new file must carry a certain time; ``mode`` is that of
+    the file before, or what a new one gets (``None``: 0600).
+    """
+
+    path: str
+    before: str | None
+    after: str | None
+    before_mtime_ns: int | None = None
+    mode: int | None = None
+    after_mtime_ns: int | None = None
+    temp: str = ""
+    conflict: bool = False
+
+    @property
+    def action(self) -> str:
+        """The change in one word: created, updated or deleted."""
+        if self.before is None:
+            return "created"
+        return "deleted" if self.after is None else "updated"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A change set that is about to be recorded; ``token`` makes its temporary names unique.
+
+    ``conflicts`` are paths that an undo had to leave alone; they are part of its answer.
+    """
+
+    directory: str
+    at: float
+    by: Provenance
+    request: str
+    token: str
+    steps: tuple[Step, ...]
+    bodies: Mapping[str, bytes]
+    effects: tuple[Effect, ...] = ()
+    conflicts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A change set as the journal holds it."""
+
+    number: int
+    directory: str
+    state: str
+    at: float
+    by: Provenance
+    request: str
+    steps: tuple[Step, ...]
+    effects: tuple[Effect, ...] = ()
+    conflicts: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The name that clients know the set by."""
+        return f"c{self.number}"
+
+    def outcome(self, *, repeated: bool = False) -> Outcome:
+        """Return how this set ended for its caller; the index is left out."""
+        files = tuple(f for f in file_changes(self.steps) if f.path != INDEX)
+        return Outcome(self.id, files, repeated=repeated)
+
+    def change(self) -> Change:
+        """Return this set as history tells it."""
+        return Change(self.id, self.at, self.directory, self.by, file_changes(self.steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request was answered with the first time."""
+
+    outcome: Outcome
+    conflicts: tuple[str, ...] = ()
+
+
+def file_changes(steps: Iterable[Step]) -> tuple[FileChange, ...]:
+    """Return what happened to each file of a set; files left alone are not among them."""
+    return tuple(FileChange(s.path, s.action, s.before, s.after) for s in steps if not s.conflict)
+
+
+def read_record(row: Row, steps: tuple[Step, ...]) -> Record:
+    """Return a row of ``changes`` as a set."""
+    return Record(
+        row["id"],
+        _text(row["directory"]),
+        _text(row["state"]),
+        _time(row["at"]),
+        _provenance(row),
+        _text(row["request"]),
+        steps,
+        effects.from_text(row["effects"]),
+        texts(row["conflicts"]),
+    )
+
+
+def read_step(row: Row) -> Step:
+    """Return a row of ``change_files`` as a step; one of other types than memd writes is none."""
+    words = (row["path"], row["before"] or "", row["after"] or "", row["temp"])
+    numbers = (row["before_mtime_ns"] or 0, row["mode"] or 0, row["after_mtime_ns"] or 0)
+    sane = {type(text) for text in words} == {str} and {type(n) for n in numbers} == {int}
+    if not sane:
+        return Step(str(row["path"]), None, None, conflict=True)
+    mode = row["mode"]
+    return Step(
+        row["path"],
+        row["before"],
+        row["after"],
+        row["before_mtime_ns"],
+        None if mode is None else mode & _MODE_BITS,
+        row["after_mtime_ns"],
+        row["temp"],
+        bool(row["conflict"]),
+    )
+
+
+def step_values(step: Step) -> tuple[object, ...]:
+    """Return a step as its row holds it."""
+    return (
+        step.path,
+        step.before,
+        step.after,
+        _bounded(step.before_mtime_ns),
+        step.mode,
+        _bounded(step.after_mtime_ns),
+        step.temp,
+    )
+
+
+def texts(text: object) -> tuple[str, ...]:
+    """Return the texts of a JSON list; anything else holds none."""
+    items = effects.parsed(_text(text))
+    return tuple(item for item in items if isinstance(item, str)) if isinstance(items, list) else ()
+
+
+def _bounded(number: int | None) -> int | None:
+    return None if number is None else max(-_INTEGER, min(number, _INTEGER))
+
+
+def _provenance(row: Row) -> Provenance:
+    known = {actor.value for actor in Actor}
+    actor = Actor(row["actor"]) if row["actor"] in known else Actor.EXTERNAL
+    names = ("client", "session", "model", "reason", "origin")
+    return Provenance(actor, *(_text(row[name]) for name in names))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _time(value: Any) -> float:
+    """Return a time that has an ISO form; 0 for what is no time."""
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return 0.0
+    return float(max(0.0, min(value, _LATEST)))
