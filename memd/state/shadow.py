@@ -1,0 +1,137 @@
+"""The shadow: what memd last knew of each file of each memory directory.
+
+Whatever differs from it was done by somebody else, and ``store/external.py`` journals it. Rules:
+- A directory that was never looked at has no shadow; its first sight fills it and is no change.
+- The body of every file in the shadow lies in the journal's ``blobs``, so that what others
+  overwrite can be brought back; only the hash is known of what is larger than a memory may be.
+  Pruning keeps the blobs that a row of ``shadows`` names.
+- A commit moves the shadow in the transaction that marks it applied. So a set is either not
+  finished, or its files are no surprise.
+- An empty fingerprint says: the hash is known, look at the bytes before trusting the status.
+"""
+
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from memd.state.database import Cursor, Database, Row
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS shadows (
+    directory TEXT NOT NULL,
+    path TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    mtime_ns INTEGER,
+    mode INTEGER,
+    PRIMARY KEY (directory, path)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS shadows_of_blob ON shadows (hash);
+CREATE TABLE IF NOT EXISTS shadow_directories (
+    directory TEXT PRIMARY KEY,
+    at REAL NOT NULL
+) WITHOUT ROWID;
+"""
+_ZLIB_LEVEL = 6
+_INTEGER = 2**63 - 1  # SQLite's largest; a file's mtime may be beyond it
+
+
+@dataclass(frozen=True, slots=True)
+class Shade:
+    """One file as memd last knew it: the SHA-256 of its bytes, and its status then.
+
+    ``fingerprint`` is "" where the status cannot vouch for the bytes. ``mtime_ns`` and ``mode``
+    are ``None`` where nobody has looked since memd wrote it.
+    """
+
+    hash: str
+    fingerprint: str = ""
+    mtime_ns: int | None = None
+    mode: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """How a shadow changes: files by path (``None``: gone), and packed bodies by hash."""
+
+    shades: Mapping[str, Shade | None] = field(default_factory=dict)
+    bodies: Mapping[str, bytes] = field(default_factory=dict)
+
+
+class Shadow:
+    """The shadows in the state file. All methods block and raise StateUnusableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of(self, directory: str) -> dict[str, Shade] | None:
+        """Return a directory's files by path, or ``None`` when it was never looked at."""
+        if not self._database.read(
+            "SELECT 1 FROM shadow_directories WHERE directory = ?", (directory,)
+        ):
+            return None
+        rows = self._database.read(
+            "SELECT path, hash, fingerprint, mtime_ns, mode FROM shadows WHERE directory = ?",
+            (directory,),
+        )
+        return {row["path"]: _shade(row) for row in rows if isinstance(row["path"], str)}
+
+    def directories(self) -> tuple[str, ...]:
+        """Return every directory that was ever looked at."""
+        rows = self._database.read("SELECT directory FROM shadow_directories ORDER BY directory")
+        return tuple(row["directory"] for row in rows)
+
+    def move(self, directory: str, moves: Moves) -> None:
+        """Take over what a look has found, without a change of the history."""
+        with self._database.transaction() as cursor:
+            move(cursor, directory, moves)
+
+    def seen(self, directory: str, at: float) -> None:
+        """Say that the whole directory is in the shadow; ``at`` is seconds since 1970."""
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "INSERT OR REPLACE INTO shadow_directories VALUES (?, ?)", (directory, at)
+            )
+
+
+def packed(body: bytes) -> bytes:
+    """Return a body as the journal's blobs hold it."""
+    return zlib.compress(body, _ZLIB_LEVEL)
+
+
+def move(cursor: Cursor, directory: str, moves: Moves) -> None:
+    """Change rows of a shadow inside the caller's transaction."""
+    cursor.executemany(
+        "INSERT OR IGNORE INTO blobs (hash, body) VALUES (?, ?)", moves.bodies.items()
+    )
+    cursor.executemany(
+        "INSERT OR REPLACE INTO shadows (directory, path, hash, fingerprint, mtime_ns, mode)"
+        " VALUES (?,?,?,?,?,?)",
+        [
+            (directory, path, shade.hash, shade.fingerprint, _bounded(shade.mtime_ns), shade.mode)
+            for path, shade in moves.shades.items()
+            if shade is not None
+        ],
+    )
+    cursor.executemany(
+        "DELETE FROM shadows WHERE directory = ? AND path = ?",
+        [(directory, path) for path, shade in moves.shades.items() if shade is None],
+    )
+
+
+def committed(
+    cursor: Cursor, directory: str, files: Iterable[tuple[str, str | None, int | None]]
+) -> None:
+    """Let the shadow follow a set that was applied: path, new hash (``None``: gone), and mode."""
+    shades = {path: None if key is None else Shade(key, mode=mode) for path, key, mode in files}
+    move(cursor, directory, Moves(shades))
+
+
+def _shade(row: Row) -> Shade:
+    texts, numbers = (row["hash"], row["fingerprint"]), (row["mtime_ns"] or 0, row["mode"] or 0)
+    sane = {type(text) for text in texts} == {str} and {type(n) for n in numbers} == {int}
+    return Shade(*texts, row["mtime_ns"], row["mode"]) if sane else Shade("")
+
+
+def _bounded(number: int | None) -> int | None:
+    return None if number is None else max(-_INTEGER, min(number, _INTEGER))

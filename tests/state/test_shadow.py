@@ -1,0 +1,80 @@
+"""What memd last knew of each file."""
+
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from memd.core.text import sha256
+from memd.state import journal
+from memd.state.database import Database, open_database
+from memd.state.shadow import SCHEMA, Moves, Shade, Shadow, committed, packed
+
+HERE = "/memories"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """Open a state file."""
+    opened = open_database(str(tmp_path / "state.db"), (journal.SCHEMA, SCHEMA))
+    yield opened
+    opened.close()
+
+
+def test_a_directory_has_no_shadow_before_it_was_seen(database: Database) -> None:
+    """Rows alone make no shadow: a first sight that was cut short starts anew."""
+    shadow = Shadow(database)
+    shadow.move(HERE, Moves({"a.md": Shade("1")}))
+    assert shadow.of(HERE) is None
+    shadow.seen(HERE, 1.0)
+    shadow.seen("/other", 1.0)
+    assert shadow.of(HERE) == {"a.md": Shade("1")}
+    assert shadow.of("/other") == {}
+    assert shadow.directories() == (HERE, "/other")
+
+
+def test_a_move_keeps_what_was_known_of_a_file(database: Database) -> None:
+    """Status and hash come back as they were given, within what the state file can hold."""
+    shadow = Shadow(database)
+    shadow.seen(HERE, 1.0)
+    shadow.move(HERE, Moves({"a.md": Shade("1", "5:6", 2**70, 0o640), "b.md": Shade("2")}))
+    shadow.move(HERE, Moves({"b.md": None, "none.md": None}))
+    assert shadow.of(HERE) == {"a.md": Shade("1", "5:6", 2**63 - 1, 0o640)}
+
+
+def test_bodies_are_the_journals(database: Database) -> None:
+    """A body of the shadow can be read where those of changes are."""
+    body = b"text\n" * 1000
+    key = sha256(body)
+    moves = Moves({"a.md": Shade(key)}, {key: packed(body)})
+    Shadow(database).move(HERE, moves)
+    Shadow(database).move(HERE, moves)
+    assert journal.Journal(database).blob(key) == body
+    assert zlib.decompress(packed(body)) == body
+
+
+def test_a_commit_moves_the_shadow_in_its_own_transaction(database: Database) -> None:
+    """What is rolled back leaves the shadow where it was; what is not leaves no old status."""
+    shadow = Shadow(database)
+    shadow.seen(HERE, 1.0)
+    before = {"a.md": Shade("1", "5:6", 7, 0o600), "b.md": Shade("2", "8:9", 7, 0o600)}
+    shadow.move(HERE, Moves(before))
+    files = (("a.md", "3", 0o640), ("b.md", None, None), ("c.md", "4", None))
+    with suppress(ZeroDivisionError), database.transaction() as cursor:
+        committed(cursor, HERE, files)
+        raise ZeroDivisionError
+    assert shadow.of(HERE) == before
+    with database.transaction() as cursor:
+        committed(cursor, HERE, files)
+    assert shadow.of(HERE) == {"a.md": Shade("3", mode=0o640), "c.md": Shade("4")}
+
+
+def test_rows_that_memd_did_not_write_do_no_harm(database: Database) -> None:
+    """A row of other types is a file whose bytes are looked at anew."""
+    shadow = Shadow(database)
+    shadow.seen(HERE, 1.0)
+    with database.transaction() as cursor:
+        cursor.execute("INSERT INTO shadows VALUES (?, 'a.md', x'00ff', 5, 'noon', 'rw')", (HERE,))
+    assert shadow.of(HERE) == {"a.md": Shade("")}
