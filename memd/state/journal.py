@@ -20,7 +20,7 @@ from dataclasses import replace
 from memd.core import limits
 from memd.core.text import sha256
 from memd.core.values import Change, Outcome
-from memd.state import effects
+from memd.state import effects, shadow
 from memd.state.database import Cursor, Database, Row
 from memd.state.records import (
     ABANDONED,
@@ -54,7 +54,7 @@ __all__ = [
     "file_changes",
 ]
 
-SCHEMA = """
+_TABLES = """
 CREATE TABLE IF NOT EXISTS changes (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     directory TEXT NOT NULL,
@@ -101,9 +101,9 @@ CREATE TABLE IF NOT EXISTS requests (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS requests_by_age ON requests (at);
 """
+SCHEMA = f"{_TABLES}{shadow.SCHEMA}"  # the bodies of the shadow are the journal's
 
 _ID = re.compile(r"c([0-9]{1,18})")
-_ZLIB_LEVEL = 6
 
 
 class Journal:
@@ -114,35 +114,14 @@ class Journal:
 
     def record(self, intent: Intent) -> Record:
         """Write down a whole set; when this returns, it survives anything."""
-        by = intent.by
         with self._database.transaction() as cursor:
-            cursor.execute(
-                "INSERT INTO changes (directory, state, at, actor, client, session, model, reason,"
-                " origin, request, effects, conflicts) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-                (
-                    *(intent.directory, RECORDED, intent.at, by.actor.value, by.client, by.session),
-                    *(by.model, by.reason, by.origin, intent.request),
-                    *(effects.to_text(intent.effects), json.dumps(intent.conflicts)),
-                ),
-            )
-            number = cursor.lastrowid or 0
-            steps = tuple(
-                replace(step, temp=f".memd-{number}-{position}-{intent.token}.tmp")
-                for position, step in enumerate(intent.steps)
-            )
-            cursor.executemany(
-                "INSERT INTO change_files (change, number, path, before, after, before_mtime_ns,"
-                " mode, after_mtime_ns, temp) VALUES (?,?,?,?,?,?,?,?,?)",
-                [(number, position, *step_values(step)) for position, step in enumerate(steps)],
-            )
-            cursor.executemany(
-                "INSERT OR IGNORE INTO blobs (hash, body) VALUES (?, ?)",
-                [(key, zlib.compress(body, _ZLIB_LEVEL)) for key, body in intent.bodies.items()],
-            )
-        return Record(
-            number, intent.directory, RECORDED, intent.at, by, intent.request, steps,
-            intent.effects, intent.conflicts,
-        )  # fmt: skip
+            return _insert(cursor, intent, RECORDED)
+
+    def noticed(self, intent: Intent, moves: shadow.Moves) -> Record:
+        """Write down what others have done already, and move the shadow with it."""
+        with self._database.transaction() as cursor:
+            shadow.move(cursor, intent.directory, moves)
+            return _insert(cursor, intent, APPLIED)
 
     def applied(self, record: Record, at: float, left: Collection[str] = ()) -> Record:
         """Mark a set applied and make its effects true; ``left`` names files left alone."""
@@ -152,6 +131,8 @@ class Journal:
                 [(record.number, path) for path in left],
             )
             cursor.execute("UPDATE changes SET state = ? WHERE id = ?", (APPLIED, record.number))
+            files = ((s.path, s.after, s.mode) for s in record.steps if s.path not in left)
+            shadow.committed(cursor, record.directory, files)
             effects.make_true(cursor, record.directory, record.effects, record.id, at)
             _answer(cursor, record, record.number)
         steps = tuple(replace(s, conflict=s.conflict or s.path in left) for s in record.steps)
@@ -257,6 +238,37 @@ class Journal:
             (number,),
         )
         return tuple(read_step(row) for row in rows)
+
+
+def _insert(cursor: Cursor, intent: Intent, state: str) -> Record:
+    by = intent.by
+    cursor.execute(
+        "INSERT INTO changes (directory, state, at, actor, client, session, model, reason,"
+        " origin, request, effects, conflicts) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+        (
+            *(intent.directory, state, intent.at, by.actor.value, by.client, by.session),
+            *(by.model, by.reason, by.origin, intent.request),
+            *(effects.to_text(intent.effects), json.dumps(intent.conflicts)),
+        ),
+    )
+    number = cursor.lastrowid or 0
+    steps = tuple(
+        replace(step, temp=f".memd-{number}-{position}-{intent.token}.tmp")
+        for position, step in enumerate(intent.steps)
+    )
+    cursor.executemany(
+        "INSERT INTO change_files (change, number, path, before, after, before_mtime_ns,"
+        " mode, after_mtime_ns, temp) VALUES (?,?,?,?,?,?,?,?,?)",
+        [(number, position, *step_values(step)) for position, step in enumerate(steps)],
+    )
+    cursor.executemany(
+        "INSERT OR IGNORE INTO blobs (hash, body) VALUES (?, ?)",
+        [(key, shadow.packed(body)) for key, body in intent.bodies.items()],
+    )
+    return Record(
+        number, intent.directory, state, intent.at, by, intent.request, steps,
+        intent.effects, intent.conflicts,
+    )  # fmt: skip
 
 
 def _number(change: str) -> int:
