@@ -1,6 +1,6 @@
 """The rooms that handlers call, handed over as one value by the composition."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from memd.core.clock import Clock
@@ -16,7 +16,10 @@ from memd.store.service import Store
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Everything a handler may need; ``stop`` asks the daemon to drain and end."""
+    """Everything a handler may need; ``stop`` asks the daemon to drain and end.
+
+    ``notes`` grows while the daemon runs.
+    """
 
     store: Store
     prompts: Prompts
@@ -30,6 +33,6 @@ class Services:
     version: str
     pid: int
     started: float
-    notes: tuple[str, ...]
+    notes: Sequence[str]
     stop: Callable[[], None]
     connections: Callable[[], int]

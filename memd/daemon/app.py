@@ -59,7 +59,9 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
 
     Raises StateUnusableError and StateTooNewError.
     """
-    database = await anyio.to_thread.run_sync(open_database, ports.places.database, SCHEMAS)
+    database = await anyio.to_thread.run_sync(
+        open_database, ports.places.database, SCHEMAS, ports.clock.monotonic
+    )
     stop = stop or anyio.Event()
     hub = Hub()
     try:
@@ -106,17 +108,14 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         environ=ports.environ,
     )
     notes = list(await store.recover())
-    if database.repaired:
-        notes.append(
-            f"the state file was damaged; it is kept as {database.repaired} and a new one was "
-            "begun: history before now is there, no memory is lost"
-        )
+    notes += database.notes
     table = jobs.JobTable(database)
     extract = Extract(store, cursors.Cursors(database), clock)
     dreaming = Dreams(store, dreams.DreamTable(database), clock)
     notes += await dreaming.recover()
     for note in notes:
         ports.log.warning("recovered", detail=note)
+    database.on_note(partial(_tell, notes, ports.log))
     runners = Runners(store, extract, dreaming, hub)
     work = Jobs(table, clock, hub, runners.table(), on_unexpected=ports.log.unexpected)
     runners.jobs = work
@@ -133,10 +132,16 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         version=__version__,
         pid=os.getpid(),
         started=clock.monotonic(),
-        notes=tuple(notes),
+        notes=notes,
         stop=stop.set,
         connections=hub.connections,
     )
+
+
+def _tell(notes: list[str], log: Log, note: str) -> None:
+    """Keep a note for ``status`` and log it; called from whichever thread met the trouble."""
+    notes.append(note)
+    log.warning("repaired", detail=note)
 
 
 async def _serve(

@@ -4,25 +4,37 @@ Rules of this file
 - One connection per process, used by one thread at a time: ``transaction`` and ``read`` hold a
   lock. Both block: call them from a worker thread, never on the event loop.
 - A transaction that returns has been fsynced (``synchronous=FULL``); one that raises changed
-  nothing.
+  nothing. (Where the medium failed at its very end it may yet come true at the next opening, as
+  after a crash; SQLite writes its log anew before it waits for the medium again.)
 - Nothing in here is needed to read a memory. A file that SQLite calls damaged is put aside under
   another name and a new one begun: that costs history, never a memory (spec 1).
+- The file may be lost or damaged while memd runs: each use first sees that the file and its log
+  are still the ones that were opened, and what SQLite cannot make sense of is closed. The next
+  use opens what is there now, or begins anew, and says so in ``notes``; no restart is needed.
+- Two commits in a row that the medium refused close the file for writing until a small
+  transaction gets through, tried at most once a second (``core/health.py``).
 - Tables belong to the modules of this room; each declares its own ``SCHEMA`` and they are all
   created when the file is opened.
 """
 
+import errno
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from memd.core.errors import MemdError
+from memd.core.health import Health, Verdict
 
 Row = sqlite3.Row
 Cursor = sqlite3.Cursor
 
 VERSION = 1
+_LOG = "-wal"
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_STUCK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)  # a new connection may do better
 _BUSY_SECONDS = 5.0  # only a person's own sqlite3 shell can hold the file; wait for it a little
 
 
@@ -55,75 +67,220 @@ class StateTooNewError(MemdError):
         )
 
 
-class Database:
-    """An open state file. ``repaired`` says where a damaged one was put, or is ``None``."""
+class StateReadOnlyError(StateUnusableError):
+    """The medium refused the state file twice in a row; nothing is written until it works."""
 
-    def __init__(self, path: str, connection: sqlite3.Connection, repaired: str | None) -> None:
+    code = 1008
+    kind = "read_only"
+
+
+class StateFile:
+    """The open file. Opens itself anew after a loss; whoever uses it holds ``lock``.
+
+    ``repaired`` says where a damaged file was put last, ``notes`` what happened, in words.
+    """
+
+    def __init__(self, path: str, schemas: Sequence[str]) -> None:
         self.path = path
-        self.repaired = repaired
-        self._connection = connection
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
+        self.health = Health()
+        self.repaired: str | None = None
+        self.notes: list[str] = []
+        self.on_note: Callable[[str], None] = self.notes.append
+        self._schemas = tuple(schemas)
+        self._connection: sqlite3.Connection | None = None
+        self._identity: _Identity = (None, None)
+        self._damages = 0
+
+    def connection(self) -> sqlite3.Connection:
+        """Return a connection to the file that is there now.
+
+        Raises StateUnusableError and StateTooNewError.
+        """
+        try:
+            found = self._connection
+            if found is not None and not found.in_transaction:
+                self._see_to_loss(_identity(self.path))
+            if self._connection is None:
+                self._connection = self._open()
+                self._identity = _identity(self.path)
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            raise StateUnusableError(self.path, str(error)) from error
+        return self._connection
 
     def close(self) -> None:
-        """Close the file; the object is of no use afterwards."""
-        with self._lock:
-            self._connection.close()
+        """Close the file; the next use opens it again."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+
+    def worked(self) -> None:
+        """Note that a transaction went through."""
+        self._damages = 0
+
+    def failed(self, error: sqlite3.Error) -> None:
+        """Close the file where a new connection may do better."""
+        code = _code(error)
+        if code in _DAMAGED:
+            self._damages += 1
+        if code in (*_DAMAGED, *_STUCK):
+            self.close()
+
+    def _open(self) -> sqlite3.Connection:
+        # What SQLite called damaged twice is put aside, whatever the check of the pages says.
+        if self._damages < 2:  # noqa: PLR2004 - once may have been this connection alone
+            try:
+                return _open(self.path, self._schemas, thorough=self._damages > 0)
+            except sqlite3.OperationalError:
+                raise
+            except sqlite3.DatabaseError:
+                pass
+        self.repaired = _put_aside(self.path)
+        self._damages = 0
+        self.on_note(
+            f"the state file was damaged; it is kept as {self.repaired} and a new one was begun: "
+            "history before now is there, no memory is lost"
+        )
+        return _open(self.path, self._schemas)
+
+    def _see_to_loss(self, now: "_Identity") -> None:
+        if now == self._identity:
+            return
+        before = self._identity
+        gone = now[0] != before[0]
+        self.close()
+        if gone and now[1] == before[1]:
+            with suppress(FileNotFoundError):
+                os.unlink(self.path + _LOG)  # it belongs to a file that is not there any more
+        what = "state file" if gone else "log of the state file"
+        self.on_note(
+            f"the {what} {self.path} was removed or replaced while memd ran; it goes on with what "
+            "is there now: history before now may be missing, no memory is lost"
+        )
+
+
+class Database:
+    """An open state file."""
+
+    def __init__(self, file: StateFile, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.file = file
+        self.path = file.path
+        self._monotonic = monotonic
+
+    @property
+    def repaired(self) -> str | None:
+        """Where a damaged file was put, or ``None``."""
+        return self.file.repaired
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What happened to the file since it was opened, in words."""
+        return tuple(self.file.notes)
+
+    def on_note(self, tell: Callable[[str], None]) -> None:
+        """Have what happens to the file from now on told, from the thread that meets it."""
+
+        def note(sentence: str) -> None:
+            self.file.notes.append(sentence)
+            tell(sentence)
+
+        self.file.on_note = note
+
+    def close(self) -> None:
+        """Close the file."""
+        with self.file.lock:
+            self.file.close()
 
     @contextmanager
     def transaction(self) -> Iterator[Cursor]:
         """Run one durable transaction; an exception in the block rolls it back.
 
-        Raises StateUnusableError where SQLite cannot read or write.
+        Raises StateUnusableError where SQLite cannot read or write, and StateReadOnlyError.
         """
-        with self._lock:
-            try:
-                cursor = self._connection.cursor()
-                cursor.execute("BEGIN IMMEDIATE")
-                try:
-                    yield cursor
-                except BaseException:
-                    with suppress(sqlite3.Error):
-                        cursor.execute("ROLLBACK")
-                    raise
-                cursor.execute("COMMIT")
-            except sqlite3.Error as error:
-                with suppress(sqlite3.Error):
-                    self._connection.rollback()
-                raise StateUnusableError(self.path, str(error)) from error
+        with self.file.lock:
+            verdict = self.file.health.verdict(self._monotonic())
+            if verdict is Verdict.REFUSE:
+                raise StateReadOnlyError(self.path, self.file.health.cause)
+            if verdict is Verdict.PROBE:
+                self._probe()
+            with self._transaction() as cursor:
+                yield cursor
 
     def read(self, query: str, parameters: Sequence[object] = ()) -> list[Row]:
         """Return all rows of one query. Raises StateUnusableError."""
-        with self._lock:
+        with self.file.lock:
+            connection = self.file.connection()
             try:
-                rows: list[Row] = self._connection.execute(query, parameters).fetchall()
+                rows: list[Row] = connection.execute(query, parameters).fetchall()
             except sqlite3.Error as error:
+                self.file.failed(error)
                 raise StateUnusableError(self.path, str(error)) from error
             return rows
 
+    def begin(self, cursor: Cursor) -> None:
+        """Begin a transaction. Tests put a twin in the place that fails here."""
+        cursor.execute("BEGIN IMMEDIATE")
 
-def open_database(path: str, schemas: Sequence[str]) -> Database:
+    def commit(self, cursor: Cursor) -> None:
+        """Bring a transaction to the medium."""
+        cursor.execute("COMMIT")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Cursor]:
+        connection = self.file.connection()
+        try:
+            cursor = connection.cursor()
+            with _as_sqlite():
+                self.begin(cursor)
+            try:
+                yield cursor
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    cursor.execute("ROLLBACK")
+                raise
+            self._commit(cursor)
+        except sqlite3.Error as error:
+            with suppress(sqlite3.Error):
+                connection.rollback()
+            self.file.failed(error)
+            raise StateUnusableError(self.path, str(error)) from error
+
+    def _commit(self, cursor: Cursor) -> None:
+        try:
+            with _as_sqlite():
+                self.commit(cursor)
+        except sqlite3.Error as error:
+            if _code(error) == sqlite3.SQLITE_IOERR:
+                self.file.health.failed(errno.EIO, str(error))
+            raise
+        self.file.health.succeeded()
+        self.file.worked()
+
+    def _probe(self) -> None:
+        try:
+            with self._transaction() as cursor:
+                cursor.execute(f"PRAGMA user_version={VERSION}")
+        except StateUnusableError as error:
+            self.file.close()  # it may be this connection that is stuck
+            raise StateReadOnlyError(self.path, self.file.health.cause) from error
+
+
+def open_database(
+    path: str, schemas: Sequence[str], monotonic: Callable[[], float] = time.monotonic
+) -> Database:
     """Open or create the state file (mode 0600) with all tables of ``schemas``.
 
     Each schema is ``CREATE … IF NOT EXISTS`` statements. A damaged file is renamed to
     ``<path>.damaged-<n>`` first. Raises StateUnusableError and StateTooNewError.
     """
-    repaired = None
-    try:
-        connection = _open(path, schemas)
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):
-            raise StateUnusableError(path, str(error)) from error
-        repaired = _put_aside(path)
-        try:
-            connection = _open(path, schemas)
-        except sqlite3.Error as again:
-            raise StateUnusableError(path, str(again)) from again
-    except OSError as error:
-        raise StateUnusableError(path, str(error)) from error
-    return Database(path, connection, repaired)
+    file = StateFile(path, schemas)
+    file.connection()
+    return Database(file, monotonic)
 
 
-def _open(path: str, schemas: Sequence[str]) -> sqlite3.Connection:
+def _open(path: str, schemas: Sequence[str], *, thorough: bool = False) -> sqlite3.Connection:
     # SQLite creates with the umask; the mode must be right from the first instant.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     connection = sqlite3.connect(
@@ -133,7 +290,7 @@ def _open(path: str, schemas: Sequence[str]) -> sqlite3.Connection:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
-        _check(path, connection)
+        _check(path, connection, thorough=thorough)
         for schema in schemas:
             connection.executescript(schema)
         connection.execute(f"PRAGMA user_version={VERSION}")
@@ -143,11 +300,12 @@ def _open(path: str, schemas: Sequence[str]) -> sqlite3.Connection:
     return connection
 
 
-def _check(path: str, connection: sqlite3.Connection) -> None:
+def _check(path: str, connection: sqlite3.Connection, *, thorough: bool) -> None:
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > VERSION:
         raise StateTooNewError(path, version)
-    answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    pragma = "integrity_check" if thorough else "quick_check"
+    answer = connection.execute(f"PRAGMA {pragma}(1)").fetchone()[0]
     if answer != "ok":
         raise sqlite3.DatabaseError(answer)
 
@@ -157,8 +315,41 @@ def _put_aside(path: str) -> str:
     while os.path.lexists(f"{path}.damaged-{number}"):
         number += 1
     aside = f"{path}.damaged-{number}"
-    os.rename(path, aside)
-    for tail in ("-wal", "-shm"):
+    for tail in ("", _LOG, "-shm"):
         with suppress(FileNotFoundError):
             os.rename(path + tail, aside + tail)
     return aside
+
+
+_Identity = tuple[tuple[int, int] | None, tuple[int, int] | None]
+
+
+def _identity(path: str) -> _Identity:
+    """Return which files are the state file and its log now. Raises OSError."""
+    return _inode(path), _inode(path + _LOG)
+
+
+def _inode(path: str) -> tuple[int, int] | None:
+    try:
+        facts = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return facts.st_dev, facts.st_ino
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Return SQLite's primary result code, 0 where the error is Python's own."""
+    return int(getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
+@contextmanager
+def _as_sqlite() -> Iterator[None]:
+    """Let an injected failure of the medium look as SQLite's own does."""
+    try:
+        yield
+    except OSError as error:
+        again = sqlite3.OperationalError(str(error))
+        again.sqlite_errorcode = (
+            sqlite3.SQLITE_FULL if error.errno == errno.ENOSPC else sqlite3.SQLITE_IOERR
+        )
+        raise again from error

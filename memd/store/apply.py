@@ -16,9 +16,11 @@ from types import TracebackType
 from typing import Self
 
 from memd.core.errors import MemdError
+from memd.core.health import Health
 from memd.state.journal import Step
 from memd.store.exchange import FILE_MODE, Disk, Look
 from memd.store.paths import Directory, DirectoryMissingError
+from memd.store.probe import watch
 
 _MODE_BITS = 0o777
 
@@ -36,11 +38,15 @@ class ForeignSaveError(MemdError):
 
 
 class Application:
-    """Places files below one memory directory; owns the descriptors of its folders meanwhile."""
+    """Places files below one memory directory; owns the descriptors of its folders meanwhile.
 
-    def __init__(self, directory: Directory, disk: Disk) -> None:
+    ``health`` learns how each wait for the medium ends.
+    """
+
+    def __init__(self, directory: Directory, disk: Disk, health: Health | None = None) -> None:
         self._directory = directory
         self._disk = disk
+        self._health = health or Health()
         self._stack = ExitStack()
         self._folders: dict[str, int] = {}
         self._touched: set[str] = set()
@@ -76,7 +82,8 @@ class Application:
                 rest = rest[self._disk.write(file, rest) :]
             if step.after_mtime_ns is not None:
                 self._disk.set_mtime(file, step.after_mtime_ns)
-            self._disk.fsync(file)
+            with watch(self._health):
+                self._disk.fsync(file)
         finally:
             self._disk.close(file)
 
@@ -135,7 +142,8 @@ class Application:
     def sync(self) -> None:
         """Bring every folder that was touched to the medium. Raises OSError."""
         for prefix in sorted(self._touched):
-            self._disk.sync_folder(self._folders[prefix])
+            with watch(self._health):
+                self._disk.sync_folder(self._folders[prefix])
 
     def verify(self, step: Step) -> None:
         """See that what was swapped out is still what it was. Raises ForeignSaveError, OSError.

@@ -12,7 +12,8 @@ What holds at every instant, also the one at which the process dies:
 - "Done" is said after the new bodies, the folders and the mark are on the medium.
 - A set that cannot be applied is taken back, file by file and by the same exchange. Where even
   that fails, the set stays recorded, the caller is told, and nothing is lost.
-- A failed fsync fails the set. No descriptor is ever fsynced a second time after that.
+- A failed fsync fails the set. No descriptor is ever fsynced a second time after that. Two in a
+  row close the directory for writing until a probe gets through (``probe.py``).
 
 The cost of a durable write of one memory and its index line: five waits for the medium (the
 record, two bodies, one folder, the mark). FSYNCS_PER_COMMIT is held to that by a test.
@@ -27,6 +28,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from memd.core.errors import MemdError
+from memd.core.health import Health
 from memd.core.values import Actor, Draft, Header, Outcome, Plan, Provenance
 from memd.state.database import StateUnusableError
 from memd.state.journal import ABANDONED, FAILED, Intent, Journal, Record
@@ -34,6 +36,7 @@ from memd.store.apply import Application, ForeignSaveError
 from memd.store.drafts import Prepared, StoreDraft, prepare
 from memd.store.exchange import Disk
 from memd.store.paths import Directory
+from memd.store.probe import ensure_writable
 from memd.store.recovery import settle, sweep_strays
 from memd.store.tree import LiveTree
 
@@ -100,21 +103,24 @@ class Changes:
     def __init__(self, journal: Journal, disk: Disk) -> None:
         self._journal = journal
         self._disk = disk
+        self._health: dict[str, Health] = {}
 
     def commit(self, request: Request, known: Mapping[str, Header]) -> Committed:
         """Run the plan on the live directory and make what it wants true, all of it or nothing.
 
         ``known`` are headers of an earlier scan. Raises ConflictError, SecretRefusedError,
         NameRefusedError, NameClashError, TooLargeError, TooManyFilesError, DirectoryBusyError,
-        StorageFailedError, StateUnusableError, what opening the directory raises, and whatever
-        the plan raises.
+        ReadOnlyError, StorageFailedError, StateUnusableError, what opening the directory raises,
+        and whatever the plan raises.
         """
         try:
             answer = self._answered(request)
             if answer is not None:
                 return answer
             with Directory(request.directory, create=True) as directory:
-                if settle(self._journal, self._disk, directory, request.at).sentences:
+                health = self._health_of(request.directory)
+                ensure_writable(health, self._disk, directory, request.at)
+                if settle(self._journal, self._disk, directory, request.at, health).sentences:
                     answer = self._answered(request)
                 return answer or self._attempts(request, directory, known)
         except OSError as error:
@@ -130,7 +136,8 @@ class Changes:
         for path in self._journal.directories():
             try:
                 with Directory(path) as directory:
-                    settled = settle(self._journal, self._disk, directory, at)
+                    health = self._health_of(path)
+                    settled = settle(self._journal, self._disk, directory, at, health)
                     sentences += settled.sentences
                     sentences += sweep_strays(self._journal, self._disk, directory)
                 if settled.conflicts:
@@ -141,6 +148,9 @@ class Changes:
                 if path in unfinished:
                     sentences.append(f"a change in {path} waits to be completed: {_words(error)}")
         return tuple(sentences)
+
+    def _health_of(self, directory: str) -> Health:
+        return self._health.setdefault(directory, Health())
 
     def _mend_index(self, directory: str, at: float) -> None:
         by = Provenance(Actor.EXTERNAL, reason="the index after an interrupted change")
@@ -172,7 +182,8 @@ class Changes:
         raise DirectoryBusyError(path, _ATTEMPTS)
 
     def _apply(self, directory: Directory, record: Record, bodies: Mapping[str, bytes]) -> None:
-        with Application(directory, self._disk) as application:
+        health = self._health_of(record.directory)
+        with Application(directory, self._disk, health) as application:
             try:
                 for step in record.steps:
                     if step.after is not None:

@@ -22,11 +22,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+from memd.core.health import Health
 from memd.state.journal import Journal, Record, Step
 from memd.store.apply import Application, ForeignSaveError, is_torn
 from memd.store.exchange import Disk, Look
 from memd.store.names import INDEX, NameRefusedError, check_name, in_catalogue
 from memd.store.paths import Directory, PathRefusedError
+from memd.store.probe import is_probe
 
 _TEMP = re.compile(r"\.memd-([0-9]{1,18})-([0-9]{1,9})-[0-9a-f]{8}(?:-old)?\.tmp")
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -40,7 +42,9 @@ class Settled:
     conflicts: bool = False
 
 
-def settle(journal: Journal, disk: Disk, directory: Directory, at: float) -> Settled:
+def settle(
+    journal: Journal, disk: Disk, directory: Directory, at: float, health: Health | None = None
+) -> Settled:
     """Roll forward every recorded set of an open directory; ``at`` is seconds since 1970.
 
     Raises OSError and MemdError where the disk or the state file refuses; the set then stays
@@ -49,7 +53,9 @@ def settle(journal: Journal, disk: Disk, directory: Directory, at: float) -> Set
     sentences: list[str] = []
     conflicts = False
     for record in journal.pending(directory.path):
-        left = _finish(journal, disk, directory, record, at)
+        with Application(directory, disk, health) as application:
+            left = _finish(journal, application, record)
+        journal.applied(record, at, left)
         conflicts = conflicts or bool(left)
         sentences.append(_sentence(record, left))
     return Settled(tuple(sentences), conflicts)
@@ -66,7 +72,7 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> tuple[st
         with directory.parent(f"{folder}/x" if folder else "x") as (fd, _):
             for name in disk.temporaries(fd):
                 look = disk.look(fd, name)
-                if look is None or _disposable(journal, name, look):
+                if look is None or is_probe(name, look) or _disposable(journal, name, look):
                     disk.unlink(fd, name)
                 else:
                     place = "/".join(part for part in (directory.path, folder, name) if part)
@@ -76,34 +82,30 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> tuple[st
     return tuple(sentences)
 
 
-def _finish(
-    journal: Journal, disk: Disk, directory: Directory, record: Record, at: float
-) -> list[str]:
+def _finish(journal: Journal, application: Application, record: Record) -> list[str]:
     left: list[str] = []
-    with Application(directory, disk) as application:
-        ours: list[tuple[Step, bytes]] = []
-        redo: list[tuple[Step, bytes]] = []
-        for step in record.steps:
-            body = _body(journal, step)
-            if body is None or not _sane(step) or not _reachable(application, step):
+    ours: list[tuple[Step, bytes]] = []
+    redo: list[tuple[Step, bytes]] = []
+    for step in record.steps:
+        body = _body(journal, step)
+        if body is None or not _sane(step) or not _reachable(application, step):
+            left.append(step.path)
+            continue
+        ours.append((step, body))
+        live, temp = application.live(step), application.temp(step)
+        if _hash(live) == step.after:
+            application.touch(step)
+            if step.before is not None and not _is_known(step, temp):
+                application.restore(step)
                 left.append(step.path)
-                continue
-            ours.append((step, body))
-            live, temp = application.live(step), application.temp(step)
-            if _hash(live) == step.after:
-                application.touch(step)
-                if step.before is not None and not _is_known(step, temp):
-                    application.restore(step)
-                    left.append(step.path)
-            elif _hash(live) == step.before and _is_ours(step, body, temp):
-                redo.append((step, body))
-            else:
-                left.append(step.path)
-        _redo(application, redo, left)
-        application.sync()
-        for step, body in ours:
-            application.sweep(step, unfinished=body)
-    journal.applied(record, at, left)
+        elif _hash(live) == step.before and _is_ours(step, body, temp):
+            redo.append((step, body))
+        else:
+            left.append(step.path)
+    _redo(application, redo, left)
+    application.sync()
+    for step, body in ours:
+        application.sweep(step, unfinished=body)
     return left
 
 

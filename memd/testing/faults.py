@@ -6,10 +6,10 @@ passes; after every one of them the store must be whole.
 
 import errno
 import os
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Collection
 
-from memd.state.database import Cursor, Database, StateUnusableError
+from memd.state.database import Cursor, Database
 from memd.store.exchange import Disk, real_disk
 
 
@@ -124,18 +124,28 @@ class FaultyDisk(Disk):
 
 
 class FaultyDatabase(Database):
-    """A state file whose n-th transaction fails when it is to be committed."""
+    """A state file whose n-th step of a transaction fails.
 
-    def __init__(self, database: Database, countdown: Countdown) -> None:
-        super().__init__(database.path, database._connection, database.repaired)  # noqa: SLF001 - a twin shares the file
+    The steps are ``begin``, ``transaction`` (the commit, of which nothing happened), and
+    ``committed``: all is on the medium, and yet it is said to have failed.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        countdown: Countdown,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(database.file, monotonic)
         self.countdown = countdown
 
-    @contextmanager
-    def transaction(self) -> Iterator[Cursor]:
-        """Run one transaction, or roll it back and fail."""
-        with super().transaction() as cursor:
-            yield cursor
-            try:
-                self.countdown.step("transaction")
-            except OSError as error:
-                raise StateUnusableError(self.path, str(error)) from error
+    def begin(self, cursor: Cursor) -> None:
+        """Fail or begin."""
+        self.countdown.step("begin")
+        super().begin(cursor)
+
+    def commit(self, cursor: Cursor) -> None:
+        """Fail, commit, or do both."""
+        self.countdown.step("transaction")
+        super().commit(cursor)
+        self.countdown.step("committed")

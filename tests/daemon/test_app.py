@@ -77,3 +77,19 @@ async def test_a_damaged_state_file_costs_history_only() -> None:
             status = await client.call("status")
             assert "no memory is lost" in status["notes"][0]
             await client.call("memory.write", {"cwd": cwd, **note, "body": "c"})
+
+
+async def test_a_state_file_lost_while_the_daemon_runs_is_begun_anew() -> None:
+    """After its state file was deleted the daemon goes on, and status says what happened."""
+    with throw_away_home() as home:
+        cwd = home.project()
+        note = {"path": "a.md", "name": "a", "description": "d", "type": "user", "body": "b"}
+        async with daemon_here(home), AsyncClient(home.places.socket, name="t") as client:
+            await client.call("memory.write", {"cwd": cwd, **note})
+            Path(home.places.database).unlink()
+            assert len((await client.call("memory.list", {"cwd": cwd}))["memories"]) == 1
+            await client.call("memory.write", {"cwd": cwd, **note, "path": "b.md"})
+            assert len((await client.call("memory.history", {"cwd": cwd}))["changes"]) == 1
+            status = await client.call("status")
+            assert "no memory is lost" in status["notes"][0]
+            await client.call("memory.write", {"cwd": cwd, **note, "path": "c.md"})

@@ -1,12 +1,22 @@
 """The door to SQLite."""
 
+import errno
 import os
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from memd.state.database import StateTooNewError, StateUnusableError, open_database
+from memd.state.database import (
+    Database,
+    StateReadOnlyError,
+    StateTooNewError,
+    StateUnusableError,
+    open_database,
+)
+from memd.testing.clock import FakeClock
+from memd.testing.faults import Countdown, FaultyDatabase
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS things (name TEXT);"
 
@@ -87,3 +97,153 @@ def test_a_failing_statement_is_a_typed_error(tmp_path: Path) -> None:
     with database.transaction() as cursor:
         cursor.execute("INSERT INTO things VALUES ('after')")
     database.close()
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Iterator[Database]:
+    """Open a state file of many pages."""
+    database = open_database(str(tmp_path / "state.db"), [SCHEMA])
+    with database.transaction() as cursor:
+        cursor.executemany("INSERT INTO things VALUES (?)", [("x" * 500,) for _ in range(2000)])
+    yield database
+    database.close()
+
+
+def insert(database: Database) -> None:
+    """Run one small transaction."""
+    with database.transaction() as cursor:
+        cursor.execute("INSERT INTO things VALUES ('new')")
+
+
+def count(database: Database) -> int:
+    """Return how many rows there are."""
+    return int(database.read("SELECT count(*) AS n FROM things")[0]["n"])
+
+
+def until_it_works(database: Database, tries: int = 4) -> int:
+    """Write and read everything until that works; return how often it failed first."""
+    for failed in range(tries):
+        try:
+            insert(database)
+            count(database)
+        except StateUnusableError:
+            continue
+        return failed
+    return tries
+
+
+def test_a_removed_file_is_begun_anew(filled: Database) -> None:
+    """After the file was deleted under an open database the next use has a new one, and says so."""
+    told: list[str] = []
+    filled.on_note(told.append)
+    os.unlink(filled.path)
+    insert(filled)
+    assert count(filled) == 1
+    assert os.path.exists(filled.path)
+    assert told == list(filled.notes)
+    assert "removed or replaced" in told[0]
+    again = open_database(filled.path, [SCHEMA])
+    assert (count(again), again.repaired) == (1, None)
+    again.close()
+
+
+def test_a_removed_folder_is_told_until_it_is_back(filled: Database, tmp_path: Path) -> None:
+    """Without its folder the file cannot be begun anew; once there is one, it is."""
+    os.rename(tmp_path, f"{tmp_path}-away")
+    with pytest.raises(StateUnusableError):
+        insert(filled)
+    tmp_path.mkdir()
+    insert(filled)
+    assert count(filled) == 1
+
+
+def test_a_removed_log_loses_nothing(filled: Database) -> None:
+    """Where only SQLite's log was deleted, its content is written back at once."""
+    os.unlink(f"{filled.path}-wal")
+    insert(filled)
+    assert count(filled) == 2001
+    assert "log of the state file" in filled.notes[0]
+    again = open_database(filled.path, [SCHEMA])
+    assert count(again) == 2001
+    again.close()
+
+
+def test_a_replaced_file_is_taken_as_it_is(filled: Database, tmp_path: Path) -> None:
+    """A person who puts another state file in the place is served from that one."""
+    other = open_database(str(tmp_path / "other.db"), [SCHEMA])
+    insert(other)
+    other.close()
+    os.replace(tmp_path / "other.db", filled.path)
+    assert count(filled) == 1
+
+
+@pytest.mark.parametrize("junk", [b"", b"\0", b"\xff", b"not a database"])
+@pytest.mark.parametrize("start", [0, 4096])
+def test_overwritten_pages_cost_history_only(filled: Database, junk: bytes, start: int) -> None:
+    """Whatever is written over the open file, a few uses later all works again."""
+    size = os.path.getsize(filled.path)
+    with open(filled.path, "r+b") as file:
+        file.seek(start)
+        if junk:
+            file.write((junk * size)[: size - start])
+        else:
+            file.truncate()
+    with open(f"{filled.path}-wal", "r+b") as file:
+        file.truncate()
+    assert until_it_works(filled) <= 3
+    insert(filled)
+
+
+def test_what_is_called_damaged_twice_is_put_aside(filled: Database) -> None:
+    """A file whose pages look sound and which SQLite cannot use all the same is not kept."""
+    filled.file._damages = 2
+    filled.file.close()
+    insert(filled)
+    assert filled.repaired is not None
+    assert "no memory is lost" in filled.notes[0]
+    assert count(filled) == 1
+
+
+def test_two_refused_commits_close_the_file_for_writing(filled: Database) -> None:
+    """Then nothing is tried but one small transaction a second, until the medium works."""
+    clock = FakeClock()
+    countdown = Countdown(1, ever=True, only=("transaction",))
+    faulty = FaultyDatabase(filled, countdown, clock.monotonic)
+    for _ in range(2):
+        with pytest.raises(StateUnusableError) as caught:
+            insert(faulty)
+        assert not isinstance(caught.value, StateReadOnlyError)
+    with pytest.raises(StateReadOnlyError) as refused:
+        insert(faulty)
+    assert (refused.value.code, refused.value.retryable) == (1008, True)
+    tried = len(countdown.names)
+    clock.advance(0.9)
+    with pytest.raises(StateReadOnlyError):
+        insert(faulty)
+    assert len(countdown.names) == tried
+    assert count(faulty) == 2000
+    countdown.fail_at = 0
+    clock.advance(0.1)
+    insert(faulty)
+    assert count(faulty) == 2001
+
+
+def test_a_full_medium_closes_nothing(filled: Database) -> None:
+    """Where there is only no space each write is tried, and the first with space works."""
+    countdown = Countdown(1, errno.ENOSPC, ever=True)
+    faulty = FaultyDatabase(filled, countdown)
+    for _ in range(3):
+        with pytest.raises(StateUnusableError) as caught:
+            insert(faulty)
+        assert caught.value.code == 1012
+    countdown.fail_at = 0
+    insert(faulty)
+
+
+def test_a_read_within_a_transaction_stays_in_it(filled: Database) -> None:
+    """A file that vanishes during a transaction is noticed by the next one."""
+    with filled.transaction() as cursor:
+        cursor.execute("INSERT INTO things VALUES ('new')")
+        os.unlink(filled.path)
+        assert count(filled) == 2001
+    assert count(filled) == 0

@@ -247,7 +247,7 @@ def test_a_refused_record_touches_nothing(bench: Bench) -> None:
 
 def test_an_unmarked_set_is_finished_by_the_next_commit(bench: Bench) -> None:
     """A set that is in place and cannot be marked is told as unfinished and marked later."""
-    refusing = FaultyDatabase(bench.database, Countdown(2, errno.ENOSPC))
+    refusing = FaultyDatabase(bench.database, Countdown(5, errno.ENOSPC))
     with pytest.raises(StorageFailedError) as caught:
         bench.using(FaultyDisk(), refusing).commit(edits(FileEdit("c.md", topic("c"))), "r1")
     assert caught.value.facts["unfinished"] is True
