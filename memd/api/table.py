@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from memd.api import history, hooks, memory, operation, prompting, work
+from memd.api import history, hooks, memory, operation, prompting, tool, work
 from memd.api.discover import openrpc
 from memd.api.method import Method
 from memd.api.services import Services
@@ -18,6 +18,7 @@ def methods() -> tuple[Method[Any], ...]:
         *work.METHODS,
         *memory.METHODS,
         *history.METHODS,
+        *tool.METHODS,
         hooks.method(),
     )
     discover = operation.discovery(openrpc(rows))

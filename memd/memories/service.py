@@ -1,13 +1,43 @@
 """Direct use of memories: list, read, write and delete."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from memd.core.clock import Clock
+from memd.core.errors import MemdError
 from memd.core.text import iso_time
 from memd.core.values import Header, MemoryFile, Outcome, Project, Provenance
+from memd.memories import tool
+from memd.memories.tool import Command, Editing, Stamp, ToolRefusedError
 from memd.memories.writing import Writing, plan_delete, plan_write
+from memd.store.changes import DirectoryBusyError
+from memd.store.door import (
+    ConflictError,
+    NameClashError,
+    SecretRefusedError,
+    TooLargeError,
+    TooManyFilesError,
+)
 from memd.store.index import LoadedIndex, load
-from memd.store.service import Store
+from memd.store.names import INDEX, NameRefusedError
+from memd.store.paths import FileTooLargeError, PathRefusedError
+from memd.store.service import MemoryNotFoundError, Store
+
+# What a model can do something about: these become the text that it reads.
+_FOR_THE_MODEL = (
+    ToolRefusedError,
+    NameRefusedError,
+    NameClashError,
+    PathRefusedError,
+    SecretRefusedError,
+    TooLargeError,
+    TooManyFilesError,
+    FileTooLargeError,
+    ConflictError,
+    DirectoryBusyError,
+    MemoryNotFoundError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +58,15 @@ class Written:
     hash: str
     change: str | None
     status: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What a program that uses the memory tool gets: the text, and the change that was made."""
+
+    text: str
+    is_error: bool = False
+    change: str | None = None
 
 
 class Memories:
@@ -82,3 +121,45 @@ class Memories:
         """
         plan = plan_delete(path, base_hash)
         return await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
+
+    async def tool(
+        self, project: Project, raw: Mapping[str, Any], by: Provenance, *, request_id: str = ""
+    ) -> ToolAnswer:
+        """Do one command of the Messages API's memory tool.
+
+        What the model that sent it can mend is an answer with ``is_error``; raised is the rest:
+        what the store raises for the disk and the state file.
+        """
+        try:
+            command = tool.parse(raw)
+            if command.name == "view":
+                return ToolAnswer(await self._view(project, command))
+            return await self._edit(project, command, by, request_id)
+        except _FOR_THE_MODEL as error:
+            return ToolAnswer(_words(error), is_error=True)
+
+    async def _view(self, project: Project, command: Command) -> str:
+        path = tool.relative(command.path)
+        snapshot = await self._store.snapshot(project.memory_dir)
+        known = {header.path for header in snapshot.headers}
+        if path == INDEX and snapshot.index is not None:
+            return tool.view_file(command, snapshot.index)
+        if path not in known:
+            return tool.view_folder(command, snapshot.headers, snapshot.index)
+        file = await self._store.read(project.memory_dir, path)
+        return tool.view_file(command, file.content)
+
+    async def _edit(
+        self, project: Project, command: Command, by: Provenance, request_id: str
+    ) -> ToolAnswer:
+        editing = Editing(command, Stamp(by.session, iso_time(self._clock.now())))
+        outcome = await self._store.commit(project.memory_dir, editing, by, request_id=request_id)
+        if not outcome.repeated:
+            return ToolAnswer(editing.answer, change=outcome.change)
+        files = await self._store.read_many(project.memory_dir, (tool.relative(command.path),))
+        text = tool.repeated(command, files[0].content if files else None)
+        return ToolAnswer(text, change=outcome.change)
+
+
+def _words(error: MemdError) -> str:
+    return f"{error.sentence}. {error.hint}." if error.hint else error.sentence

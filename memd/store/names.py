@@ -74,6 +74,8 @@ def check_name(name: str, *, index: bool = False) -> str:
         check_component(part, name)
     if not name.endswith(_SUFFIX):
         raise NameRefusedError(name, _NO_MARKDOWN)
+    if any(folder.casefold() == INDEX.casefold() for folder in parts[:-1]):
+        raise NameRefusedError(name, _THE_INDEX)
     if parts[-1].casefold() == INDEX.casefold() and not (index and parts[-1] == INDEX):
         raise NameRefusedError(name, _THE_INDEX)
     return name

@@ -5,7 +5,7 @@ from memd.api.table import methods
 SPECIFIED = {
     "hello", "load_prompt", "prefetch", "extract", "dream",
     "memory.list", "memory.read", "memory.write", "memory.delete", "memory.search",
-    "memory.history", "memory.diff", "memory.undo",
+    "memory.history", "memory.diff", "memory.undo", "memory.tool",
     "session.start", "session.compacted", "session.end",
     "job.get", "job.list", "job.wait", "job.cancel",
     "subscribe", "unsubscribe", "status", "doctor", "shutdown", "rpc.discover",

@@ -75,3 +75,44 @@ async def test_a_request_is_done_once(memories: Memories, project: Project) -> N
     again = await memories.write(project, Writing("a.md", **PARTS), BY, request_id="r")
     assert again == first
     assert (await memories.read(project, "a.md")).body == "newer\n"
+
+
+async def tell(memories: Memories, project: Project, command: str, **texts: str | int) -> str:
+    """Return the tool's answer; an error begins with ``!``."""
+    answer = await memories.tool(project, {"command": command, **texts}, BY)
+    return f"!{answer.text}" if answer.is_error else answer.text
+
+
+async def test_a_command_of_the_tool_is_done_once(memories: Memories, project: Project) -> None:
+    """A repeated command changes nothing and is answered as the first time."""
+    create = {"command": "create", "path": "/memories/a.md", "file_text": "one\n"}
+    replace = {"command": "str_replace", "path": "/memories/a.md", "old_str": "one"}
+    for number, command in enumerate([create, replace | {"new_str": "oneone"}]):
+        first = await memories.tool(project, command, BY, request_id=f"r{number}")
+        again = await memories.tool(project, command, BY, request_id=f"r{number}")
+        assert first == again
+        assert (first.is_error, bool(first.change)) == (False, True)
+    assert "1\toneone" in await tell(memories, project, "view", path="/memories/a.md")
+
+
+async def test_the_tool_views_what_others_wrote(memories: Memories, project: Project) -> None:
+    """A memory of another writer is shown with its head, the index as it stands."""
+    await memories.write(project, Writing("a.md", **PARTS), BY)
+    assert "name: a" in await tell(memories, project, "view", path="/memories/a.md")
+    assert "[a](a.md)" in await tell(memories, project, "view", path="/memories/MEMORY.md")
+    assert "!" in await tell(memories, project, "view", path="/memories/b.md")
+
+
+async def test_the_index_is_edited_and_stays_true(memories: Memories, project: Project) -> None:
+    """An edit of the index goes through; what is untrue in it is mended in the same change."""
+    index = "/memories/MEMORY.md"
+    await tell(memories, project, "create", path="/memories/a.md", file_text="one fact")
+    await tell(memories, project, "insert", path=index, insert_line=0, insert_text="# Notes")
+    text = await tell(memories, project, "view", path=index)
+    assert ("# Notes" in text, "[a](a.md) — one fact" in text) == (True, True)
+    old = {"path": index, "old_str": "- [a](a.md) — one fact\n", "new_str": ""}
+    await tell(memories, project, "str_replace", **old)
+    assert "(a.md)" in await tell(memories, project, "view", path=index)
+    for command in ("delete", "rename"):
+        paths = {"path": index, "old_path": index, "new_path": "/memories/b.md"}
+        assert "is the index" in await tell(memories, project, command, **paths)

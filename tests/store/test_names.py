@@ -39,6 +39,7 @@ REFUSED = [
     *("x" * 4097 + ".md", "-rf.md", "--help", "*.md", "[a].md", "{a,b}.md", "`id`.md"),
     *("$(id).md", ";id.md", "'.md", '".md', "<a>.md", "a](x).md", "a%20b.md", "/a.md"),
     *("a..b.md", "a./b.md", "a.txt", "a.MD", "a", "MEMORY.md", "memory.md", "team/MEMORY.md"),
+    *("MEMORY.md/a.md", "a/memory.MD/b.md"),
     *(".consolidate-lock", ".memd/a.md", "a/.b.md", "com0.md", "prn.md"),
 ]
 

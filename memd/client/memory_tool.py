@@ -1,0 +1,243 @@
+"""The Anthropic SDK's memory tool on memd: a drop-in for its file system helper.
+
+A program changes one line: ``BetaLocalFilesystemMemoryTool(folder)`` becomes
+``MemoryTool(folder)`` and ``BetaAsyncLocalFilesystemMemoryTool(folder)`` becomes
+``AsyncMemoryTool(folder)``; the folder is then any directory of the project whose memories are
+meant. Needs the extra ``anthropic``. This file is the door of that library.
+
+Every command carries a request id, so one that is sent again because the daemon went away before
+it answered is done once.
+"""
+
+import os
+import threading
+import uuid
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+from anthropic.lib.tools import (
+    BetaAbstractMemoryTool,
+    BetaAsyncAbstractMemoryTool,
+    ToolError,
+)
+from anthropic.types.beta import (
+    BetaCacheControlEphemeralParam,
+    BetaMemoryTool20250818CreateCommand,
+    BetaMemoryTool20250818DeleteCommand,
+    BetaMemoryTool20250818InsertCommand,
+    BetaMemoryTool20250818RenameCommand,
+    BetaMemoryTool20250818StrReplaceCommand,
+    BetaMemoryTool20250818ViewCommand,
+)
+from anyio import to_thread
+
+from memd.client.aio import AsyncClient
+from memd.client.blocking import Client
+from memd.client.errors import DaemonUnavailableError
+from memd.client.launch import connect
+from memd.core.errors import MemdError
+from memd.core.places import Places, find
+
+_NAME = "memory-tool"
+_CLEARED = "All memory cleared"
+
+
+class MemoryTool(BetaAbstractMemoryTool):
+    """The memory tool on the memories of the project that ``folder`` lies in.
+
+    ``environ`` says where the daemon is and which memory directory counts (default: the process's
+    environment); a daemon is started where none runs. One connection is kept; any thread may call.
+    Whatever cannot be done is a ToolError, whose text the model reads.
+    """
+
+    def __init__(
+        self,
+        folder: str = ".",
+        *,
+        environ: Mapping[str, str] | None = None,
+        session: str = "",
+        cache_control: BetaCacheControlEphemeralParam | None = None,
+    ) -> None:
+        super().__init__(cache_control=cache_control)
+        self._where = _Where(folder, environ, session)
+        self._client: Client | None = None
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Hang up; the next command connects again."""
+        with self._lock:
+            self._hang_up()
+
+    def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
+        """Return a file with line numbers, or a folder's listing."""
+        return self._tool(command.to_dict(mode="json"))
+
+    def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
+        """Make a new file."""
+        return self._tool(command.to_dict(mode="json"))
+
+    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
+        """Replace the one place where a text stands."""
+        return self._tool(command.to_dict(mode="json"))
+
+    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
+        """Insert text after a line."""
+        return self._tool(command.to_dict(mode="json"))
+
+    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
+        """Delete a file or a folder."""
+        return self._tool(command.to_dict(mode="json"))
+
+    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
+        """Rename a file or a folder."""
+        return self._tool(command.to_dict(mode="json"))
+
+    def clear_all_memory(self) -> str:
+        """Delete every memory of the project; memd's history still has them."""
+        listed = self._call("memory.list", {"cwd": self._where.folder})
+        for path in _top(listed):
+            self._tool({"command": "delete", "path": path})
+        return _CLEARED
+
+    def _tool(self, command: Mapping[str, Any]) -> str:
+        return _text(self._call("memory.tool", self._where.params(command)))
+
+    def _call(self, method: str, params: Mapping[str, Any]) -> Any:
+        with self._lock:
+            try:
+                try:
+                    return self._connected().call(method, params)
+                except DaemonUnavailableError:
+                    self._hang_up()
+                    return self._connected().call(method, params)
+            except MemdError as error:
+                self._hang_up()
+                raise ToolError(str(error)) from error
+
+    def _connected(self) -> Client:
+        if self._client is None:
+            self._client = self._where.connect()
+            weakref.finalize(self, self._client.close)  # programs do not close the SDK's tools
+        return self._client
+
+    def _hang_up(self) -> None:
+        if self._client is not None:
+            self._client.close()
+        self._client = None
+
+
+class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
+    """The memory tool for asynchronous programs; the parameters are those of ``MemoryTool``.
+
+    Each command has a connection of its own, so that any number may run at once.
+    """
+
+    def __init__(
+        self,
+        folder: str = ".",
+        *,
+        environ: Mapping[str, str] | None = None,
+        session: str = "",
+        cache_control: BetaCacheControlEphemeralParam | None = None,
+    ) -> None:
+        super().__init__(cache_control=cache_control)
+        self._where = _Where(folder, environ, session)
+
+    async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
+        """Return a file with line numbers, or a folder's listing."""
+        return await self._tool(command.to_dict(mode="json"))
+
+    async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
+        """Make a new file."""
+        return await self._tool(command.to_dict(mode="json"))
+
+    async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
+        """Replace the one place where a text stands."""
+        return await self._tool(command.to_dict(mode="json"))
+
+    async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
+        """Insert text after a line."""
+        return await self._tool(command.to_dict(mode="json"))
+
+    async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
+        """Delete a file or a folder."""
+        return await self._tool(command.to_dict(mode="json"))
+
+    async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
+        """Rename a file or a folder."""
+        return await self._tool(command.to_dict(mode="json"))
+
+    async def clear_all_memory(self) -> str:
+        """Delete every memory of the project; memd's history still has them."""
+        listed = await self._call("memory.list", {"cwd": self._where.folder})
+        for path in _top(listed):
+            await self._tool({"command": "delete", "path": path})
+        return _CLEARED
+
+    async def _tool(self, command: Mapping[str, Any]) -> str:
+        return _text(await self._call("memory.tool", self._where.params(command)))
+
+    async def _call(self, method: str, params: Mapping[str, Any]) -> Any:
+        try:
+            try:
+                return await self._ask(method, params)
+            except DaemonUnavailableError:
+                started = await to_thread.run_sync(self._where.connect)
+                started.close()
+                return await self._ask(method, params)
+        except MemdError as error:
+            raise ToolError(str(error)) from error
+
+    async def _ask(self, method: str, params: Mapping[str, Any]) -> Any:
+        where = self._where
+        async with AsyncClient(
+            where.places.socket, name=_NAME, environment=where.environ
+        ) as client:
+            try:
+                return await client.call(method, params)
+            except MemdError as error:  # leaving the block would wrap it in a group
+                failure = error
+        raise failure
+
+
+class _Where:
+    """Which daemon and which project a tool is about."""
+
+    def __init__(self, folder: str, environ: Mapping[str, str] | None, session: str) -> None:
+        self.environ = dict(os.environ if environ is None else environ)
+        self.folder = os.path.abspath(folder)
+        self._session = session
+
+    @property
+    def places(self) -> Places:
+        """The daemon's places."""
+        return find(self.environ, self.environ.get("HOME") or os.path.expanduser("~"))
+
+    def connect(self) -> Client:
+        """Return a connection, after starting a daemon where none runs."""
+        return connect(self.places, self.environ, name=_NAME)
+
+    def params(self, command: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the call's parameters, with a request id of their own."""
+        return {
+            "cwd": self.folder,
+            "command": dict(command),
+            "request_id": uuid.uuid4().hex,
+            "session_id": self._session or None,
+        }
+
+
+def _text(answer: Mapping[str, Any]) -> str:
+    if answer["is_error"]:
+        raise ToolError(str(answer["text"]))
+    return str(answer["text"])
+
+
+def _top(listed: Mapping[str, Any]) -> list[str]:
+    """Return the tool's paths of what lies at the top of a memory directory, folders whole."""
+    names = {str(memory["path"]).partition("/")[0] for memory in listed["memories"]}
+    return [f"/memories/{name}" for name in sorted(names)]
+
+
+__all__: list[str] = ["AsyncMemoryTool", "MemoryTool"]

@@ -1,0 +1,326 @@
+"""The six commands of the Messages API's memory tool, as plans over a memory directory. Pure.
+
+``/memories`` is the project's memory directory, ``/memories/MEMORY.md`` its index. A folder is
+there as long as a memory lies in it. The answers are ``tool_text.py``'s, what is stored is
+``tool_files.py``'s; every other rule (names, sizes, secrets, the index) is the store's own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from memd.core.errors import MemdError
+from memd.core.text import one_line, sha256
+from memd.core.values import Draft, FileEdit, Header, MemoryFile, Pointer, Tree
+from memd.memories import tool_files, tool_text
+from memd.memories.tool_text import ROOT
+from memd.store import index
+from memd.store.names import INDEX, NameRefusedError, check_name, in_catalogue
+
+_TITLE_CHARACTERS = 80
+_HOOK_CHARACTERS = 120
+_NO_PLACE = "logs and indexes are not memories"
+_STRINGS = {
+    "view": ("path",),
+    "create": ("path", "file_text"),
+    "str_replace": ("path", "old_str", "new_str"),
+    "insert": ("path", "insert_text"),
+    "delete": ("path",),
+    "rename": ("old_path", "new_path"),
+}
+_THE_INDEX = f"{ROOT}/{INDEX} is the index; it is edited, never deleted, moved or replaced"
+
+
+class ToolRefusedError(MemdError):
+    """A command of the memory tool cannot be done; the sentence is the tool's answer."""
+
+    code = 1011
+    kind = "tool_refused"
+    exit_status = 65
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command: its name, its texts by name, and its numbers."""
+
+    name: str
+    texts: Mapping[str, str]
+    insert_line: int = 0
+    view_range: tuple[int, int] | None = None
+
+    @property
+    def path(self) -> str:
+        """The path that the command is about; a rename's old one."""
+        return self.texts.get("path") or self.texts["old_path"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What goes into the head of a file: the session, and the time in ISO 8601, UTC."""
+
+    session: str
+    modified: str
+
+
+@dataclass(slots=True)
+class Editing:
+    """One edit as a plan of the store; ``answer`` is the text for the program, once it ran."""
+
+    command: Command
+    stamp: Stamp
+    answer: str = field(default="", init=False)
+
+    def __call__(self, tree: Tree) -> Draft:
+        """Return what the command wants of the tree. Raises ToolRefusedError."""
+        draft, self.answer = _EDITS[self.command.name](self.command, tree, self.stamp)
+        return draft
+
+
+def parse(raw: Mapping[str, Any]) -> Command:
+    """Return a command as a model sent it. Raises ToolRefusedError in words for the model."""
+    name = raw.get("command")
+    if not isinstance(name, str) or name not in _STRINGS:
+        _refuse(f"Unknown command: {name}. Commands are {', '.join(_STRINGS)}.")
+    for key in _STRINGS[name]:
+        if not isinstance(raw.get(key), str):
+            _refuse(f"The command {name} needs `{key}`, a string.")
+    texts = {key: raw[key] for key in _STRINGS[name]}
+    if name == "insert":
+        return Command(name, texts, insert_line=_number(raw.get("insert_line")))
+    return Command(name, texts, view_range=_range(raw.get("view_range")))
+
+
+def relative(path: str) -> str:
+    """Return a path of the tool as one below the memory directory; "" for the directory itself.
+
+    Raises ToolRefusedError for a path that is not below ``/memories``.
+    """
+    if path != ROOT and not path.startswith(f"{ROOT}/"):
+        _refuse(f"Path must start with {ROOT}, got: {path}")
+    rest = path[len(ROOT) :].removeprefix("/")
+    return rest.removesuffix("/")
+
+
+def view_folder(command: Command, headers: tuple[Header, ...], raw_index: bytes | None) -> str:
+    """Return the listing of a folder. Raises ToolRefusedError where nothing lies."""
+    folder = relative(command.path)
+    sizes = {header.path: header.size for header in headers}
+    if raw_index is not None:
+        sizes[INDEX] = len(raw_index)
+    start = f"{folder}/" if folder else ""
+    below = {path[len(start) :]: size for path, size in sizes.items() if path.startswith(start)}
+    if folder and not below:
+        _refuse(tool_text.missing(command.path))
+    return tool_text.listing(command.path, below)
+
+
+def view_file(command: Command, content: bytes) -> str:
+    """Return a file's content with line numbers. Raises ToolRefusedError."""
+    text = _shown(command.path, content)
+    if text.count("\n") >= tool_text.MOST_LINES:
+        _refuse(f"File {command.path} exceeds maximum line limit of 999,999 lines.")
+    return tool_text.content(command.path, text, command.view_range)
+
+
+def repeated(command: Command, content: bytes | None) -> str:
+    """Return the answer to a command that was done before; ``content`` is the file as it is now."""
+    if command.name == "str_replace":
+        text = _shown(command.path, content or b"")
+        return tool_text.snippet(text, max(0, text.find(command.texts["new_str"])))
+    return _done(command)
+
+
+def _create(command: Command, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
+    path, text = relative(command.path), command.texts["file_text"]
+    if path == INDEX:
+        raw = tree.index()
+        if raw is not None:
+            _refuse(f"File {command.path} already exists")
+        return Draft((FileEdit(INDEX, text.encode(), base=""),)), _done(command)
+    _check(path)
+    if tree.read(path) is not None or _below(tree, path):
+        _refuse(f"File {command.path} already exists")
+    content = tool_files.stored(path, text, None, session=stamp.session, modified=stamp.modified)
+    return Draft((FileEdit(path, content, base=""),)), _done(command)
+
+
+def _replace(command: Command, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
+    old, new = command.texts["old_str"], command.texts["new_str"]
+    text, file = _file(command, tree)
+    count = text.count(old)
+    if count == 0:
+        _refuse(tool_text.no_match(command.path, old))
+    if count > 1:
+        _refuse(tool_text.matches(old, _lines_with(text, old)))
+    at = text.find(old)
+    changed = text[:at] + new + text[at + len(old) :]
+    return _edited(command, tree, file, changed, stamp), tool_text.snippet(changed, at)
+
+
+def _insert(command: Command, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
+    text, file = _file(command, tree)
+    lines = tool_text.lines_of(text)
+    if not 0 <= command.insert_line <= len(lines):
+        _refuse(tool_text.bad_line(command.insert_line, len(lines)))
+    lines.insert(command.insert_line, command.texts["insert_text"].rstrip("\n"))
+    changed = "\n".join(lines)
+    if not changed.endswith("\n"):
+        changed += "\n"
+    return _edited(command, tree, file, changed, stamp), _done(command)
+
+
+def _delete(command: Command, tree: Tree, _stamp: Stamp) -> tuple[Draft, str]:
+    path = relative(command.path)
+    if not path:
+        _refuse(f"Cannot delete the {ROOT} directory itself")
+    files = _under(tree, path, command.path)
+    edits = (FileEdit(file.header.path, None, base=file.hash) for file in files)
+    return Draft(tuple(edits)), _done(command)
+
+
+def _rename(command: Command, tree: Tree, _stamp: Stamp) -> tuple[Draft, str]:
+    old, new = relative(command.path), relative(command.texts["new_path"])
+    if not old:
+        _refuse(f"Cannot rename the {ROOT} directory itself")
+    if not new or new == INDEX or _exists(tree, new):
+        _refuse(f"The destination {command.texts['new_path']} already exists")
+    files = _under(tree, old, command.path)
+    if new.startswith(f"{old}/"):
+        _refuse(f"{command.path} cannot be moved into itself")
+    lines = {entry.path: entry for entry in index.entries(tree.index() or b"")}
+    edits: list[FileEdit] = []
+    pointers: dict[str, Pointer] = {}
+    for file in files:
+        source = file.header.path
+        target = new + source[len(old) :]
+        _check(target)
+        content = tool_files.renamed(target, file)
+        edits.append(FileEdit(source, None, base=file.hash))
+        edits.append(FileEdit(target, content, base="", mtime_ns=file.header.mtime_ns))
+        entry = lines.get(source)
+        if entry is not None and entry.title != file.header.name:
+            pointers[target] = Pointer(entry.title, entry.hook)
+    return Draft(tuple(edits), pointers), _done(command)
+
+
+_EDITS = {
+    "create": _create,
+    "str_replace": _replace,
+    "insert": _insert,
+    "delete": _delete,
+    "rename": _rename,
+}
+
+
+def _done(command: Command) -> str:
+    path = command.path
+    return {
+        "create": f"File created successfully at: {path}",
+        "insert": f"The file {path} has been edited.",
+        "delete": f"Successfully deleted {path}",
+        "rename": f"Successfully renamed {path} to {command.texts.get('new_path', '')}",
+    }[command.name]
+
+
+def _file(command: Command, tree: Tree) -> tuple[str, MemoryFile | None]:
+    """Return a file's text as the program sees it, and the file; ``None`` stands for the index."""
+    path = relative(command.path)
+    if path == INDEX:
+        raw = tree.index()
+        if raw is not None:
+            return _shown(command.path, raw), None
+    if not path or _below(tree, path):
+        _refuse(f"The path {command.path} is not a file.")
+    file = tree.read(path)
+    if file is None:
+        _refuse(tool_text.missing(command.path))
+    return _shown(command.path, file.content), file
+
+
+def _edited(
+    command: Command, tree: Tree, file: MemoryFile | None, text: str, stamp: Stamp
+) -> Draft:
+    raw = tree.index()
+    if file is None:
+        return Draft((FileEdit(INDEX, text.encode(), base=sha256(raw or b"")),))
+    path = file.header.path
+    _check(path)
+    if text == _shown(command.path, file.content):
+        return Draft()
+    content = tool_files.stored(path, text, file, session=stamp.session, modified=stamp.modified)
+    edits = [FileEdit(path, content, base=file.hash)]
+    listed = _listed_anew(raw, file, tool_files.description(path, text))
+    if raw is not None and listed != raw and tool_files.shown(content) != content.decode():
+        edits.append(FileEdit(INDEX, listed, base=sha256(raw)))
+    return Draft(tuple(edits))
+
+
+def _listed_anew(raw: bytes | None, file: MemoryFile, description: str) -> bytes | None:
+    """Return the index with a new hook where the old one was what the file said of itself."""
+    for entry in index.entries(raw or b""):
+        if entry.path == file.header.path and raw is not None:
+            said = Pointer(file.header.name, file.header.description)
+            if index.with_pointer(raw, entry.path, said) == raw:
+                hook = one_line(description, _HOOK_CHARACTERS)
+                title = one_line(entry.title, _TITLE_CHARACTERS)
+                return index.with_pointer(raw, entry.path, Pointer(title, hook))
+    return raw
+
+
+def _under(tree: Tree, path: str, named: str) -> list[MemoryFile]:
+    """Return the file of a path, or all files of the folder. Raises ToolRefusedError."""
+    if path == INDEX:
+        _refuse(_THE_INDEX)
+    paths = _below(tree, path) or [path]
+    files = [file for found in paths if (file := tree.read(found)) is not None]
+    if not files:
+        _refuse(tool_text.gone(named))
+    return files
+
+
+def _exists(tree: Tree, path: str) -> bool:
+    return any(header.path == path for header in tree.headers()) or bool(_below(tree, path))
+
+
+def _below(tree: Tree, folder: str) -> list[str]:
+    return sorted(header.path for header in tree.headers() if header.path.startswith(f"{folder}/"))
+
+
+def _check(path: str) -> None:
+    check_name(path)
+    if not in_catalogue(path):
+        raise NameRefusedError(path, _NO_PLACE)
+
+
+def _shown(path: str, content: bytes) -> str:
+    try:
+        return tool_files.shown(content)
+    except UnicodeDecodeError:
+        _refuse(f"The file {path} is not UTF-8 text.")
+
+
+def _lines_with(text: str, part: str) -> list[int]:
+    found: list[int] = []
+    at = text.find(part)
+    while at >= 0:
+        found.append(text.count("\n", 0, at) + 1)
+        at = text.find(part, at + 1)
+    return found
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        _refuse("The command insert needs `insert_line`, a whole number.")
+    return value
+
+
+def _range(value: object) -> tuple[int, int] | None:
+    if not isinstance(value, (list, tuple)) or len(value) != len(("first", "last")):
+        return None
+    if not all(isinstance(line, int) and not isinstance(line, bool) for line in value):
+        _refuse("`view_range` is a list of two line numbers; -1 as the second is the last line.")
+    return value[0], value[1]
+
+
+def _refuse(sentence: str) -> NoReturn:
+    raise ToolRefusedError(sentence)
