@@ -12,6 +12,7 @@ Rules of this file (spec 8.2)
 """
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -198,6 +199,19 @@ class Directory:
         """Return the first ``limit`` bytes of a file of any size; otherwise as ``read``."""
         return self._read(name, limit, whole=False)
 
+    def digest(self, name: str) -> tuple[str, os.stat_result] | None:
+        """Return the SHA-256 in hex of a file of any size; otherwise as ``read_head``."""
+        with self._opened(name) as fd:
+            if fd is None:
+                return None
+            status = os.fstat(fd)
+            _check(name, status, self._owners)
+            found, left = hashlib.sha256(), status.st_size
+            while left > 0 and (chunk := os.read(fd, min(left, _CHUNK))):
+                found.update(chunk)
+                left -= len(chunk)
+        return found.hexdigest(), status
+
     @contextmanager
     def parent(self, name: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
         """Hold the folder of a name open: its descriptor and the last component.
@@ -220,22 +234,31 @@ class Directory:
             os.close(fd)
 
     def _read(self, name: str, limit: int, *, whole: bool) -> tuple[bytes, os.stat_result] | None:
-        _parts(name)
-        fd = self._open(name, _FILE)
-        if fd is None:
-            return None
-        try:
+        with self._opened(name) as fd:
+            if fd is None:
+                return None
             status = os.fstat(fd)
             _check(name, status, self._owners)
             content = _bytes(fd, limit + 1 if whole else limit)
-        except OSError as error:
-            raise FileUnreadableError(name, _cause(error)) from error
-        finally:
-            os.close(fd)
         size = max(status.st_size, len(content))  # it may have grown meanwhile
         if whole and size > limit:
             raise FileTooLargeError(name, size, limit)
         return content, status
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[int | None]:
+        """Hold a file open for reading; ``None`` when there is none."""
+        _parts(name)
+        fd = self._open(name, _FILE)
+        if fd is None:
+            yield None
+            return
+        try:
+            yield fd
+        except OSError as error:
+            raise FileUnreadableError(name, _cause(error)) from error
+        finally:
+            os.close(fd)
 
     def _open(self, name: str, flags: int) -> int | None:
         """Open a checked name beneath the directory, "" being the directory itself."""

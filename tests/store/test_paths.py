@@ -1,6 +1,7 @@
 """Opening, listing and reading below a memory directory, and refusing the rest."""
 
 import gzip
+import hashlib
 import os
 import shutil
 import socket
@@ -378,3 +379,18 @@ def test_no_race_between_a_folder_and_a_link_is_won(tmp_path: Path, *, kernel: b
         done.set()
         swapper.join()
     assert b"secret" not in seen
+
+
+@both_ways
+def test_a_digest_is_of_the_whole_file_whatever_its_size(memories: Path, *, kernel: bool) -> None:
+    """A file that is too large to load still has a hash; what is no file of ours has none."""
+    body = b"x" * (5 << 20)
+    (memories / "large.md").write_bytes(body)
+    with Directory(str(memories), openat2=kernel) as directory:
+        answer = directory.digest("large.md")
+        assert answer is not None
+        assert (answer[0], answer[1].st_size) == (hashlib.sha256(body).hexdigest(), 5 << 20)
+        assert directory.digest("none.md") is None
+        for name in ("link.md", "fifo.md", "../secret.md"):
+            with pytest.raises(PathRefusedError):
+                directory.digest(name)
