@@ -176,10 +176,13 @@ class Journal:
         return self._records(rows)
 
     def change(self, directory: str, change: str) -> Record | None:
-        """Return an applied set of a directory by the name clients know, or ``None``."""
+        """Return an applied set by the name clients know, or ``None``.
+
+        It must be of a directory unless that is "".
+        """
         number = _number(change)
         record = self.load(number) if change == f"c{number}" else None
-        wanted = record and record.directory == directory and record.state == APPLIED
+        wanted = record and directory in {"", record.directory} and record.state == APPLIED
         return record if wanted else None
 
     def history(

@@ -131,10 +131,12 @@ def read_record(row: Row, steps: tuple[Step, ...]) -> Record:
 
 def read_step(row: Row) -> Step:
     """Return a row of ``change_files`` as a step; one of other types than memd writes is none."""
-    words = (row["path"], row["before"] or "", row["after"] or "", row["temp"])
-    numbers = (row["before_mtime_ns"] or 0, row["mode"] or 0, row["after_mtime_ns"] or 0)
-    sane = {type(text) for text in words} == {str} and {type(n) for n in numbers} == {int}
-    if not sane:
+    words = [row["path"], row["temp"]]
+    hashes = [row["before"], row["after"]]
+    numbers = [row["before_mtime_ns"], row["mode"], row["after_mtime_ns"]]
+    words += [key for key in hashes if key is not None]
+    numbers = [number for number in numbers if number is not None]
+    if any(type(w) is not str for w in words) or any(type(n) is not int for n in numbers):
         return Step(str(row["path"]), None, None, conflict=True)
     mode = row["mode"]
     return Step(

@@ -31,7 +31,15 @@ from memd.core.errors import MemdError
 from memd.core.health import Health
 from memd.core.values import Actor, Draft, Header, Outcome, Plan, Provenance
 from memd.state.database import StateUnusableError
-from memd.state.journal import ABANDONED, FAILED, Intent, Journal, Record
+from memd.state.journal import (
+    ABANDONED,
+    FAILED,
+    INDEX,
+    Intent,
+    Journal,
+    Record,
+    file_changes,
+)
 from memd.store.apply import Application, ForeignSaveError
 from memd.store.drafts import Prepared, StoreDraft, prepare
 from memd.store.exchange import Disk
@@ -125,6 +133,18 @@ class Changes:
                 return answer or self._attempts(request, directory, known)
         except OSError as error:
             raise StorageFailedError(request.directory, _words(error)) from error
+
+    def rehearse(self, request: Request, known: Mapping[str, Header]) -> Committed:
+        """Return what ``commit`` would do to the directory as it is now, and do nothing.
+
+        Raises what ``commit`` raises before it writes.
+        """
+        with Directory(request.directory) as directory:
+            tree = LiveTree(directory, known)
+            draft = request.plan(tree)
+            steps = prepare(draft, tree).steps
+        files = tuple(file for file in file_changes(steps) if file.path != INDEX)
+        return Committed(Outcome(None, files), _conflicts(draft))
 
     def recover(self, at: float) -> tuple[str, ...]:
         """Finish every recorded set and clean up; return what was done or is wrong, in words.
@@ -239,8 +259,12 @@ def _intent(request: Request, draft: Draft, prepared: Prepared) -> Intent:
         prepared.steps,
         prepared.bodies,
         draft.effects,
-        draft.conflicts if isinstance(draft, StoreDraft) else (),
+        _conflicts(draft),
     )
+
+
+def _conflicts(draft: Draft) -> tuple[str, ...]:
+    return draft.conflicts if isinstance(draft, StoreDraft) else ()
 
 
 def _words(error: OSError | MemdError) -> str:

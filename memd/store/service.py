@@ -6,10 +6,9 @@ no change is ever half reported. Writers of one directory wait for each other; r
 nobody, for a slow disk must not hold up a prompt.
 """
 
-import difflib
-import io
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import anyio
@@ -30,16 +29,17 @@ from memd.core.values import (
     Snapshot,
 )
 from memd.state.database import Database
-from memd.state.journal import Journal, Record
+from memd.state.history import Filter
+from memd.state.journal import Journal
 from memd.store import catalogue, claude_code
 from memd.store.changes import Changes, Committed, Request
 from memd.store.configuration import Configuration
 from memd.store.exchange import Disk, real_disk
+from memd.store.history import Past
 from memd.store.names import INDEX, NameRefusedError, check_name
 from memd.store.paths import Directory, DirectoryMissingError
 from memd.store.project import find_project, find_root
 from memd.store.tree import Found, memory_file, read_file
-from memd.store.undo import ChangeNotFoundError, UndoPlan
 
 T = TypeVar("T")
 
@@ -71,6 +71,7 @@ class Store:
         disk: Disk | None = None,
     ) -> None:
         self._journal = Journal(database)
+        self._past = Past(self._journal, self._live)
         self._changes = Changes(self._journal, disk or real_disk())
         self._configuration = configuration
         self._clock = clock
@@ -154,32 +155,29 @@ class Store:
         return await to_thread.run_sync(self._changes.recover, self._clock.now())
 
     async def history(
-        self, directory: str, *, path: str = "", limit: int = 50, before: str = ""
+        self,
+        directory: str,
+        *,
+        path: str = "",
+        limit: int = 50,
+        before: str = "",
+        only: Filter | None = None,
     ) -> tuple[Change, ...]:
         """Return applied changes, newest first: of one file, and older than one change, if named.
 
+        ``directory`` is "" for all directories; ``only`` says more of the changes that are meant.
         Raises ChangeNotFoundError for a ``before`` that is no change's id.
         """
-
-        def load() -> tuple[Change, ...]:
-            real = os.path.realpath(directory)
-            if before:
-                self._record(real, before)
-            return self._journal.history(real, path=path, limit=limit, before=before)
-
-        return await to_thread.run_sync(load)
+        wanted = replace(only or Filter(), directory=directory, path=path)
+        return await self.consult(lambda past: past.changes(wanted, limit=limit, before=before))
 
     async def diff(self, directory: str, change: str) -> tuple[tuple[str, str], ...]:
         """Return each file of a change with its unified diff. Raises ChangeNotFoundError."""
+        return await self.consult(lambda past: past.diff(directory, change))
 
-        def compare() -> tuple[tuple[str, str], ...]:
-            record = self._record(os.path.realpath(directory), change)
-            return tuple(
-                (step.path, _diff(step.path, self._body(step.before), self._body(step.after)))
-                for step in record.steps
-            )
-
-        return await to_thread.run_sync(compare)
+    async def consult(self, question: Callable[[Past], T]) -> T:
+        """Ask the history something in a worker thread. Raises what the question does."""
+        return await to_thread.run_sync(question, self._past)
 
     async def undo(
         self, directory: str, change: str, by: Provenance, *, request_id: str = ""
@@ -188,23 +186,44 @@ class Store:
 
         Raises ChangeNotFoundError and what ``commit`` raises.
         """
-
-        def plan() -> Plan:
-            record = self._record(os.path.realpath(directory), change)
-            return UndoPlan(record, self._journal.blob)
-
-        committed = await self._commit(directory, plan, by, request_id)
+        committed = await self.take_back(
+            directory, lambda past: past.undo(directory, change), by, request_id=request_id
+        )
         return committed.outcome, committed.conflicts
 
+    async def take_back(
+        self,
+        directory: str,
+        plan: Callable[[Past], Plan],
+        by: Provenance,
+        *,
+        request_id: str = "",
+        dry_run: bool = False,
+    ) -> Committed:
+        """Commit a plan made from the history; ``dry_run`` only says what it would do.
+
+        Raises what making the plan raises, and what ``commit`` raises.
+        """
+        return await self._commit(
+            directory, lambda: plan(self._past), by, request_id, dry_run=dry_run
+        )
+
     async def _commit(
-        self, directory: str, plan: Callable[[], Plan], by: Provenance, request_id: str
+        self,
+        directory: str,
+        plan: Callable[[], Plan],
+        by: Provenance,
+        request_id: str,
+        *,
+        dry_run: bool = False,
     ) -> Committed:
         real = await to_thread.run_sync(os.path.realpath, directory)
         async with self._locks.setdefault(real, anyio.Lock()):
 
             def work() -> Committed:
                 request = Request(real, plan(), by, self._clock.now(), request_id)
-                return self._changes.commit(request, self._known.get(real, {}))
+                act = self._changes.rehearse if dry_run else self._changes.commit
+                return act(request, self._known.get(real, {}))
 
             committed = await to_thread.run_sync(work)
         outcome = committed.outcome
@@ -249,14 +268,9 @@ class Store:
                 continue
         return tuple(found)
 
-    def _record(self, directory: str, change: str) -> Record:
-        record = self._journal.change(directory, change)
-        if record is None:
-            raise ChangeNotFoundError(change)
-        return record
-
-    def _body(self, key: str | None) -> bytes | None:
-        return b"" if key is None else self._journal.blob(key)
+    def _live(self, directory: str, path: str) -> bytes | None:
+        found = self._read(directory, (path,))
+        return found[0].content if found else None
 
 
 def _index(directory: Directory) -> tuple[bytes | None, tuple[str, ...]]:
@@ -276,23 +290,3 @@ def _event(directory: str, outcome: Outcome, by: Provenance) -> Event:
         "files": files,
     }
     return Event(MEMORY_CHANGED, directory, params)
-
-
-def _diff(path: str, before: bytes | None, after: bytes | None) -> str:
-    if before is None or after is None:
-        return f"{path}: the journal does not hold this text any more\n"
-    try:
-        old, new = before.decode(), after.decode()
-    except UnicodeDecodeError:
-        return f"{path}: binary\n"
-    lines = difflib.unified_diff(
-        io.StringIO(old, newline="\n").readlines(),
-        io.StringIO(new, newline="\n").readlines(),
-        f"a/{path}",
-        f"b/{path}",
-    )
-    return "".join(_ended(line) for line in lines)
-
-
-def _ended(line: str) -> str:
-    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

@@ -1,0 +1,338 @@
+"""What was: older versions of a memory, who wrote it, and the plans that bring it back.
+
+Pure but for the journal and the live file, which come in as functions; called in a worker thread.
+"""
+
+import difflib
+import io
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from memd.core.errors import MemdError
+from memd.core.values import Change, CursorMove, FileEdit, MemoryFile, Plan, Pointer, Tree
+from memd.state.history import Filter, History, Span, compose
+from memd.state.journal import Journal
+from memd.state.records import INDEX, Record, Step
+from memd.store import index
+from memd.store.drafts import StoreDraft
+from memd.store.names import check_name
+from memd.store.tree import Found, memory_file
+from memd.store.undo import Blobs, ChangeNotFoundError, UndoPlan
+
+At = str | float  # a change's id (the state after it), or seconds since 1970
+_MODE = 0o600
+
+
+class VersionNotFoundError(MemdError):
+    """The journal has no such version of the file."""
+
+    code = 1001
+    kind = "version_not_found"
+    hint = "ask the history of the file for the changes that it knows"
+    exit_status = 66
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"the journal has no such version of {path[:400]}", path=path)
+
+
+class RangeReversedError(MemdError):
+    """A range of changes ends before it begins."""
+
+    code = -32602
+    kind = "invalid_params"
+    hint = "name the older change first"
+    exit_status = 2
+
+    def __init__(self, first: str, last: str) -> None:
+        super().__init__(f"{last[:40]} is older than {first[:40]}", first=first, last=last)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Changes from one id to another, both included; the last one is the newest where it is ""."""
+
+    first: str
+    last: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A change of one file, with the last message that it was learnt from, where there is one."""
+
+    change: Change
+    message: str
+    transcript: str
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """Who wrote a file: the first and last changes that the journal has, and all their ids."""
+
+    first: Writer | None
+    last: Writer | None
+    changes: tuple[str, ...]
+
+
+class Past:
+    """The journal together with the live files; ``live`` returns a file's bytes or ``None``."""
+
+    def __init__(self, journal: Journal, live: Callable[[str, str], bytes | None]) -> None:
+        self._journal = journal
+        self._history = History(journal)
+        self._live = live
+
+    def changes(self, only: Filter, *, limit: int, before: str = "") -> tuple[Change, ...]:
+        """Return what a filter lets through, newest first, older than a change if named.
+
+        Raises ChangeNotFoundError for a ``before`` that is no change's id.
+        """
+        real = os.path.realpath(only.directory) if only.directory else ""
+        number = self._record(real, before).number if before else 0
+        return self._history.changes(replace(only, directory=real, before=number), limit)
+
+    def diff(self, directory: str, change: str, path: str = "") -> tuple[tuple[str, str], ...]:
+        """Return each file of a change with its unified diff, or one of them.
+
+        Raises ChangeNotFoundError, and VersionNotFoundError where the change has no such file.
+        """
+        record = self._record(os.path.realpath(directory), change)
+        steps = [step for step in record.steps if path in {"", step.path}]
+        if path and not steps:
+            raise VersionNotFoundError(path)
+        return tuple((s.path, self._diff(s.path, s.before, s.after)) for s in steps)
+
+    def compare(self, directory: str, path: str, old: At | None, new: At | None) -> str:
+        """Return the unified diff of two versions of a file.
+
+        The new one is the live file unless named; the old one is what was there before the last
+        change up to the new one. Raises ChangeNotFoundError, VersionNotFoundError, and what
+        reading the file raises.
+        """
+        real = os.path.realpath(directory)
+        records = self._history.of_file(real, path)
+        if not records:
+            raise VersionNotFoundError(path)
+        if new is None:
+            last = _step(records[-1], path)
+            after: bytes | None = self._live(directory, path) or b""
+        else:
+            last = _last(records, path, self._position(real, new))
+            after = self._body(last.after)
+        before = last.before if old is None else _key(records, path, self._position(real, old))
+        return _unified(path, self._body(before), after)
+
+    def version(self, directory: str, path: str, at: At) -> MemoryFile:
+        """Return a memory as it was after a change or at a time.
+
+        Raises NameRefusedError, ChangeNotFoundError, and VersionNotFoundError where there was no
+        file then, or its text is not kept any more.
+        """
+        check_name(path, index=True)
+        real = os.path.realpath(directory)
+        records = self._history.of_file(real, path)
+        position = self._position(real, at)
+        key = _key(records, path, position) if records else None
+        content = self._journal.blob(key) if key else None
+        if content is None or key is None:
+            raise VersionNotFoundError(path)
+        later = [record for record in records if record.number > position]
+        written = [record.at for record in records if record.number <= position]
+        mtime = _step(later[0], path).before_mtime_ns if later else None
+        if mtime is None:
+            mtime = int((written[-1] if written else records[0].at) * 1e9)
+        return memory_file(path, Found(content, key, (0, mtime, len(content)), mtime, _MODE))
+
+    def writers(self, directory: str, path: str) -> Writers:
+        """Return who wrote a file, as far as the journal goes back."""
+        records = self._history.of_file(os.path.realpath(directory), path)
+        if not records:
+            return Writers(None, None, ())
+        ids = tuple(record.id for record in reversed(records))
+        return Writers(_writer(records[0], path), _writer(records[-1], path), ids)
+
+    def undo(self, directory: str, which: str | Range | float) -> Plan:
+        """Return the plan that takes back one change, a range of them, or all after a time.
+
+        Raises ChangeNotFoundError and RangeReversedError.
+        """
+        real = os.path.realpath(directory)
+        if isinstance(which, str):
+            return UndoPlan(self._record(real, which), self._journal.blob)
+        if isinstance(which, Range):
+            first = self._record(real, which.first)
+            last = self._record(real, which.last).number if which.last else self._history.last(real)
+            if last < first.number:
+                raise RangeReversedError(which.first, which.last)
+            records = self._history.between(real, first.number, last)
+        else:
+            start = self._history.last(real, which) + 1
+            records = self._history.between(real, start, self._history.last(real))
+        span = compose(records)
+        return SpanPlan(span, self._journal.blob) if span else _nothing
+
+    def restore(self, directory: str, path: str, change: str = "") -> Plan:
+        """Return the plan that brings back a version of a file.
+
+        Without a change: the last version that is not the live one. With one: the file as that
+        change left it, or as it was before where the change deleted it. Raises NameRefusedError,
+        ChangeNotFoundError and VersionNotFoundError.
+        """
+        check_name(path)
+        real = os.path.realpath(directory)
+        records = self._history.of_file(real, path)
+        if not records:
+            raise VersionNotFoundError(path)
+        if not change:
+            return RestorePlan(records[-1], path, self._journal.blob)
+        number = self._record(real, change).number
+        upto = [record for record in records if record.number <= number]
+        later = [_step(record, path) for record in records if record.number > number]
+        record, mtime = (upto or records[:1])[-1], later[0].before_mtime_ns if later else None
+        return RestorePlan(record, path, self._journal.blob, exact=True, mtime_ns=mtime)
+
+    def _record(self, real: str, change: str) -> Record:
+        record = self._journal.change(real, change)
+        if record is None:
+            raise ChangeNotFoundError(change)
+        return record
+
+    def _position(self, real: str, at: At) -> int:
+        if isinstance(at, str):
+            return self._record(real, at).number
+        return self._history.last(real, at)
+
+    def _body(self, key: str | None) -> bytes | None:
+        return b"" if key is None else self._journal.blob(key)
+
+    def _diff(self, path: str, before: str | None, after: str | None) -> str:
+        return _unified(path, self._body(before), self._body(after))
+
+
+class SpanPlan:
+    """The plan that takes many sets back as one: newest first, but only the ends matter."""
+
+    def __init__(self, span: Span, blobs: Blobs) -> None:
+        self._span = span
+        self._plan = UndoPlan(span.record, blobs)
+        self._pointers = _pointers(span.first_index, blobs)
+
+    def __call__(self, tree: Tree) -> StoreDraft:
+        """Return what restores the first state; files with a gap between are left alone."""
+        draft = self._plan(tree)
+        restored = {edit.path for edit in draft.edits if edit.content is not None}
+        lines = {path: self._pointers[path] for path in restored & set(self._pointers)}
+        return replace(
+            draft,
+            pointers=lines | dict(draft.pointers),
+            conflicts=(*draft.conflicts, *self._span.gaps),
+        )
+
+
+class RestorePlan:
+    """The plan that brings one file back as a set left it or, where it deleted it, found it.
+
+    Unless that is ``exact``ly what is wanted, a file that is so already goes back one version.
+    ``mtime_ns`` is the time of the version that the set left, where it is known.
+    """
+
+    def __init__(
+        self,
+        record: Record,
+        path: str,
+        blobs: Blobs,
+        *,
+        exact: bool = False,
+        mtime_ns: int | None = None,
+    ) -> None:
+        self._steps = {step.path: step for step in record.steps if not step.conflict}
+        self._path = path
+        self._blobs = blobs
+        self._exact = exact
+        self._mtime_ns = mtime_ns
+
+    def __call__(self, tree: Tree) -> StoreDraft:
+        """Return the edit of the file, nothing where it is so already.
+
+        Raises VersionNotFoundError where there is no version to go back to.
+        """
+        path, step = self._path, self._steps[self._path]
+        found = tree.read(path)
+        live = found.hash if found else None
+        old = step.after is None or (step.after == live and not self._exact)
+        wanted = step.before if old else step.after
+        content = self._blobs(wanted) if wanted else None
+        if content is None:
+            raise VersionNotFoundError(path)
+        if wanted == live:
+            return StoreDraft()
+        mtime = step.before_mtime_ns if old else self._mtime_ns or step.after_mtime_ns
+        lines = self._lines(old=old)
+        return StoreDraft(
+            (FileEdit(path, content, live or "", mtime),),
+            {path: lines[path]} if path in lines else {},
+            restores=True,
+            modes={path: step.mode},
+        )
+
+    def _lines(self, *, old: bool) -> dict[str, Pointer]:
+        step = self._steps.get(INDEX)
+        if step is None:
+            return {}
+        return _pointers(step.before if old else step.after, self._blobs)
+
+
+def _nothing(_: Tree) -> StoreDraft:
+    return StoreDraft()
+
+
+def _step(record: Record, path: str) -> Step:
+    return next(step for step in record.steps if step.path == path and not step.conflict)
+
+
+def _last(records: Sequence[Record], path: str, position: int) -> Step:
+    """Return the step that made a file what it was; before the first one, that one reversed."""
+    upto = [record for record in records if record.number <= position]
+    if upto:
+        return _step(upto[-1], path)
+    first = _step(records[0], path)
+    return replace(first, before=None, after=first.before)
+
+
+def _key(records: Sequence[Record], path: str, position: int) -> str | None:
+    return _last(records, path, position).after
+
+
+def _writer(record: Record, path: str) -> Writer:
+    step = _step(record, path)
+    change = replace(record, steps=(step,)).change()
+    moves = [effect for effect in record.effects if isinstance(effect, CursorMove)]
+    if not moves:
+        return Writer(change, "", "")
+    return Writer(change, moves[0].marker, moves[0].source)
+
+
+def _pointers(key: str | None, blobs: Blobs) -> dict[str, Pointer]:
+    content = blobs(key) if key else None
+    entries = index.entries(content or b"")
+    return {entry.path: Pointer(entry.title, entry.hook) for entry in entries}
+
+
+def _unified(path: str, before: bytes | None, after: bytes | None) -> str:
+    if before is None or after is None:
+        return f"{path}: the journal does not hold this text any more\n"
+    try:
+        old, new = before.decode(), after.decode()
+    except UnicodeDecodeError:
+        return f"{path}: binary\n"
+    lines = difflib.unified_diff(
+        io.StringIO(old, newline="\n").readlines(),
+        io.StringIO(new, newline="\n").readlines(),
+        f"a/{path}",
+        f"b/{path}",
+    )
+    return "".join(_ended(line) for line in lines)
+
+
+def _ended(line: str) -> str:
+    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

@@ -1,0 +1,120 @@
+"""What the journal answers to the questions of people."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.core.values import Actor, Provenance
+from memd.state import cursors, jobs, journal
+from memd.state.database import Database, open_database
+from memd.state.history import Filter, History, compose
+from memd.state.journal import FAILED, Intent, Journal, Record, Step
+
+DREAM = Provenance(Actor.DREAM, "memd", "s2")
+PERSON = Provenance(Actor.CLIENT, "editor", "s1")
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """Open a state file with the journal's tables."""
+    opened = open_database(
+        str(tmp_path / "state.db"), [journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA]
+    )
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def history(database: Database) -> History:
+    """Fill a journal: c1 to c4 in /m at 10, 20, 30 and 25 (the clock was put back), c5 in /n."""
+    book = Journal(database)
+    sets = [
+        ("/m", 10.0, PERSON, (Step("a.md", None, "1"), Step("MEMORY.md", None, "i1"))),
+        ("/m", 20.0, DREAM, (Step("a.md", "1", "2"), Step("b.md", None, "3"))),
+        ("/m", 30.0, PERSON, (Step("b.md", "3", None),)),
+        ("/m", 25.0, PERSON, (Step("a.md", "2", "1"),)),
+        ("/n", 40.0, PERSON, (Step("a.md", None, "1"),)),
+    ]
+    for directory, at, by, steps in sets:
+        book.applied(book.record(Intent(directory, at, by, "", "0123abcd", steps, {})), at)
+    failed = Intent("/m", 50.0, PERSON, "", "0123abcd", (Step("a.md", "1", "9"),), {})
+    book.ended(book.record(failed), FAILED)
+    return History(book)
+
+
+@pytest.mark.parametrize(
+    ("only", "ids"),
+    [
+        (Filter(), "c5 c4 c3 c2 c1"),
+        (Filter("/m"), "c4 c3 c2 c1"),
+        (Filter("/m", "b.md"), "c3 c2"),
+        (Filter(path="a.md", before=5), "c4 c2 c1"),
+        (Filter(actor=Actor.DREAM), "c2"),
+        (Filter(session="s1", client="editor"), "c5 c4 c3 c1"),
+        (Filter(client="nobody"), ""),
+        (Filter("/m", since=20.0, until=30.0), "c4 c2"),
+        (Filter(since=0.0, until=10.0), ""),
+    ],
+)
+def test_a_filter_lets_through_what_it_says(history: History, only: Filter, ids: str) -> None:
+    """Every part of a filter counts, and only what was applied is history."""
+    assert " ".join(change.id for change in history.changes(only, 50)) == ids
+    assert len(history.changes(only, 1)) == min(1, len(ids.split()))
+
+
+def test_an_answer_is_cut_where_sets_are_very_large(database: Database) -> None:
+    """One set is always told; more only while their files fit into an answer."""
+    book = Journal(database)
+    steps = tuple(Step(f"{number}.md", None, "1") for number in range(6000))
+    for _ in range(2):
+        book.applied(book.record(Intent("/m", 1.0, PERSON, "", "0123abcd", steps, {})), 1.0)
+    assert [change.id for change in History(book).changes(Filter("/m"), 50)] == ["c2"]
+
+
+def test_a_time_stands_for_the_last_set_up_to_it(history: History) -> None:
+    """Order is by number: a clock that was put back does not hide what came later."""
+    times = (9.0, 10.0, 26.0, 1e9)
+    assert [history.last("/m", at) for at in times] == [0, 1, 4, 4]
+    assert history.last("/m") == 4
+    assert [record.id for record in history.between("/m", 2, 3)] == ["c2", "c3"]
+
+
+def test_the_sets_of_a_file_hold_its_steps_and_the_index(
+    history: History, database: Database
+) -> None:
+    """A file's sets come oldest first without the other files; rows that make no sense go."""
+    found = history.of_file("/m", "a.md")
+    assert [[step.path for step in record.steps] for record in found] == [
+        ["a.md", "MEMORY.md"],
+        ["a.md"],
+        ["a.md"],
+    ]
+    with database.transaction() as cursor:
+        cursor.execute("UPDATE change_files SET before = x'ff' WHERE path = 'a.md' AND change = 2")
+    assert [record.id for record in history.of_file("/m", "a.md")] == ["c1", "c4"]
+
+
+def test_sets_are_composed_into_one(history: History) -> None:
+    """The ends of each file count; what is as it was in the end is not touched at all."""
+    span = compose(history.between("/m", 1, 4))
+    assert span is not None
+    assert {(s.path, s.before, s.after) for s in span.record.steps} == {
+        ("a.md", None, "1"),
+        ("MEMORY.md", None, "i1"),
+    }
+    assert (span.gaps, span.first_index, span.record.id) == ((), None, "c4")
+    assert compose(()) is None
+
+
+def test_a_gap_between_sets_is_told() -> None:
+    """A file that changed unseen between two sets is no step of the whole, and is named."""
+    steps = (
+        (Step("a.md", "1", "2"), Step("MEMORY.md", "i1", "i2")),
+        (Step("a.md", "7", "8"), Step("b.md", "1", "2", conflict=True)),
+        (Step("MEMORY.md", "i9", "i3"), Step("c.md", "1", "2")),
+    )
+    span = compose([Record(n, "/m", "applied", 1.0, DREAM, "", s) for n, s in enumerate(steps)])
+    assert span is not None
+    assert [step.path for step in span.record.steps] == ["c.md"]
+    assert (span.gaps, span.first_index) == (("a.md",), "i1")
