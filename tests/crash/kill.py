@@ -15,6 +15,12 @@ CHANGING = (
     *("rename", "renameat", "renameat2", "unlink", "unlinkat", "rmdir", "utimensat"),
     *("fchmod", "fchmodat", "mkdir", "mkdirat", "link", "linkat", "symlinkat"),
 )
+_WORDS = {
+    "write": "write",
+    "fchmod": "set_mode",
+    "utimensat": "set_mtime",
+    "unlinkat": "unlink",
+}
 _CALL = re.compile(r"^(?:\[pid +\d+\] |\d+ +)?(\w+)\((.*)$")
 
 
@@ -68,6 +74,34 @@ def points(root: Path, operation: str, step: str) -> list[Point]:
     return found
 
 
+def file_operations(root: Path, operation: str) -> list[str]:
+    """Return what a run does to the memory directory, by strace, in the words of the Disk port.
+
+    Writes of one body are one; folders are made by ``paths.py``, outside of the port.
+    """
+    log = root.with_name("trace-y")
+    trace = f"trace={','.join(CHANGING)}"
+    done = run(root, operation, "run", "-y", "-e", trace, "-o", str(log))
+    assert done.returncode == 0, done.stderr
+    found: list[str] = []
+    for line in log.read_text(errors="replace").splitlines():
+        match = _CALL.match(line)
+        if match is None or f"<{root}/memory" not in match[2]:
+            continue
+        call, rest = match[1], match[2]
+        if call == "fsync":
+            word = "fsync" if ".tmp>" in rest else "sync_folder"
+        elif call == "renameat2":
+            word = "exchange" if "RENAME_EXCHANGE" in rest else "move"
+        elif call == "openat":
+            word = "create" if "O_CREAT" in rest else ""
+        else:
+            word = _WORDS.get(call, "")
+        if word and [word] != found[-1:] * (word == "write"):
+            found.append(word)
+    return found
+
+
 def killed(root: Path, operation: str, step: str, point: Point) -> str:
     """Run a step and kill it just before one of its calls; return what it had said by then."""
     inject = f"inject={point.call}:signal=SIGKILL:when={point.number}"
@@ -76,9 +110,3 @@ def killed(root: Path, operation: str, step: str, point: Point) -> str:
     log.unlink(missing_ok=True)
     assert done.returncode != 0, f"nothing was killed at {point}: {done.stderr}"
     return done.stdout
-
-
-def restore(template: Path, root: Path) -> None:
-    """Put a state back under the same path, times included."""
-    shutil.rmtree(root, ignore_errors=True)
-    shutil.copytree(template, root)

@@ -1,7 +1,9 @@
 """One operation of the store, run as a process of its own so that it can be killed.
 
-Usage: ``operation.py <root> <operation> prepare|run|recover``. ``prepare`` makes the state that
-the operation starts from. Prints ``acknowledged`` when the store said that the change is done.
+Usage: ``operation.py <root> <operation> prepare|run|recover|faulty``. ``prepare`` makes the state
+that the operation starts from. Prints ``acknowledged`` when the store said that the change is
+done; with ``faulty`` also ``failed <kind>`` for a typed error, and ``next`` or ``failed …`` for
+another write, more than a second later by the store's clock, in the same process.
 """
 
 import os
@@ -10,6 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from memd.core.errors import MemdError
 from memd.core.values import CursorMove, Draft, FileEdit, Pointer, Tree
 from tests.store.bench import Bench, open_bench, topic
 
@@ -63,12 +66,54 @@ def undo(bench: Bench) -> None:
     bench.undo("c2", REQUEST)
 
 
-OPERATIONS = {"write": write, "extraction": extraction, "dream": dream, "undo": undo}
+def delete(bench: Bench) -> None:
+    """Delete a memory in a folder; its index line goes with it."""
+    bench.commit(Draft((FileEdit("sub/d.md", None),)), REQUEST)
+
+
+def bulk(bench: Bench) -> None:
+    """Write nine files in three folders in one set: six new, two changed, one removed."""
+    fresh = [
+        FileEdit(f"{folder}n{n}.md", topic(f"n{n}")) for folder in ("", "x/", "y/") for n in "12"
+    ]
+    changed = [FileEdit(f"{name}.md", topic(name, "bulk")) for name in "ab"]
+    bench.commit(Draft((*fresh, *changed, FileEdit("sub/d.md", None))), REQUEST)
+
+
+OPERATIONS = {
+    "write": write,
+    "extraction": extraction,
+    "dream": dream,
+    "undo": undo,
+    "delete": delete,
+    "bulk": bulk,
+}
+
+
+def faulty(root: Path, name: str) -> None:
+    """Do the operation where a system call fails, say how it ended, and write once more."""
+    try:
+        with open_bench(root) as bench:
+            for words in ("acknowledged", "next"):
+                try:
+                    if words == "next":
+                        bench.at += 2
+                        bench.write("next.md", topic("next"))
+                    else:
+                        OPERATIONS[name](bench)
+                except MemdError as error:
+                    words = f"failed {error.kind}"  # noqa: PLW2901 - how it ended
+                os.write(1, f"{words}\n".encode())
+    except MemdError as error:  # the state file could not be opened
+        os.write(1, f"failed {error.kind}\n".encode())
 
 
 def main() -> None:
     """Do what the arguments say."""
     root, name, step = sys.argv[1:]
+    if step == "faulty":
+        faulty(Path(root), name)
+        return
     with open_bench(Path(root)) as bench:
         if step == "prepare":
             prepare(bench)
