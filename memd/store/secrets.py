@@ -9,6 +9,7 @@ Rules of this file
   stand in the text is not tried at all.
 """
 
+import hashlib
 import math
 import re
 import tomllib
@@ -46,6 +47,7 @@ class _Table:
     placeholder: Any
     ordinary: Any
     names: Any
+    published: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ _INVISIBLE = re.compile(
 )
 _VARIETY = 5  # different characters that a credential has at least: `xxxx-xxxx` has two
 _MIXED = re.compile(r"\d.*[A-Za-z]|[A-Za-z].*\d|^\d{15,}$")
+_FINGERPRINT_DIGITS = 32
+_NEAR = 8  # lines: a rule that looks over several sees a changed one among the others
 _RUN = re.compile(r"(.)\1{7,}")
 
 
@@ -71,8 +75,9 @@ def find(text: str) -> tuple[Finding, ...]:
     found: dict[tuple[int, str], None] = {}
     for form in _forms(text):
         # Rules come in the table's order: vendors' shapes before the general ones.
-        for hit in _hits(form):
-            found[form.count("\n", 0, hit.start) + 1, hit.rule] = None
+        looked_at = form if form is text else _changed(text, form)
+        for hit in _hits(looked_at):
+            found[looked_at.count("\n", 0, hit.start) + 1, hit.rule] = None
     return tuple(Finding(rule, line) for line, rule in sorted(found, key=lambda item: item[0]))
 
 
@@ -108,6 +113,19 @@ def _forms(text: str) -> Iterator[str]:
         yield visible
 
 
+def _changed(text: str, form: str) -> str:
+    """Return a form with the lines empty that lie far from any that it changes.
+
+    Normalising makes and removes no line ends, so lines keep their numbers.
+    """
+    lines = form.split("\n")
+    near: set[int] = set()
+    for number, (before, after) in enumerate(zip(text.split("\n"), lines, strict=True)):
+        if before != after:
+            near.update(range(number - _NEAR, number + _NEAR + 1))
+    return "\n".join(line if number in near else "" for number, line in enumerate(lines))
+
+
 def _hits(text: str) -> Iterator[_Hit]:
     # A lone surrogate cannot be encoded for re2; it is no part of any credential.
     text = text.encode("utf-8", "replace").decode("utf-8")
@@ -135,7 +153,11 @@ def _credible(value: str, name: str, rule: _Rule, table: _Table) -> bool:
         return False
     if rule.strict and (table.ordinary.search(value) or table.names.search(name)):
         return False
-    return _entropy(value) >= rule.entropy
+    return _entropy(value) >= rule.entropy and _fingerprint(value) not in table.published
+
+
+def _fingerprint(value: str) -> str:
+    return hashlib.sha256(value.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
 
 
 def _entropy(value: str) -> float:
@@ -163,5 +185,9 @@ def _table() -> _Table:
     )
     values = tables["values"]
     return _Table(
-        rules, *(re2.compile(values[key]) for key in ("placeholder", "ordinary", "names"))
+        rules=rules,
+        placeholder=re2.compile(values["placeholder"]),
+        ordinary=re2.compile(values["ordinary"]),
+        names=re2.compile(values["names"]),
+        published=frozenset(values["published"]),
     )
