@@ -25,6 +25,7 @@ from memd.core.clock import Clock
 from memd.core.places import Places
 from memd.daemon import notify
 from memd.daemon.log import Log
+from memd.daemon.retention import keep_bounded
 from memd.daemon.runners import Runners
 from memd.dream.service import Dreams
 from memd.extract.service import Extract
@@ -67,7 +68,9 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
     try:
         services = await _compose(ports, database, hub, stop)
         async with anyio.create_task_group() as group:
+            await group.start(services.store.run)
             await group.start(services.jobs.run)
+            group.start_soon(keep_bounded, database, services.store, ports.clock, ports.log)
             scope: anyio.CancelScope = await group.start(_serve, ports, services, hub)
             try:
                 yield stop

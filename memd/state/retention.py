@@ -1,0 +1,134 @@
+"""What the journal forgets: what is too old or too much, a little at a time.
+
+Rules of this file
+- Live memories are never touched: only rows and bodies of the state file are.
+- A set that is recorded and not ended is never pruned, nor a body that a kept set or a shadow
+  names. The numbers of sets are never used again.
+- Each batch is one small transaction: writers wait for at most one, and a kill at any instant
+  leaves the sets of whole batches, each with all its files and bodies, or none of it.
+- A body that nobody names any more is found by going through all of them in the order of their
+  hashes, a page at a time.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from memd.state.database import Cursor, Database
+
+_SETS = 50  # pruned in one transaction, or fewer where they have many files
+_FILES = 500
+_BODIES = 500  # looked at in one transaction
+_REQUESTS = 500
+_OLD = "SELECT id FROM changes WHERE state <> 'recorded' AND at < ? ORDER BY at, id LIMIT ?"
+_OLDEST = "SELECT id FROM changes WHERE state <> 'recorded' ORDER BY id LIMIT ?"
+_NAMED = (
+    "EXISTS (SELECT 1 FROM change_files WHERE before = blobs.hash)"
+    " OR EXISTS (SELECT 1 FROM change_files WHERE after = blobs.hash)"
+    " OR EXISTS (SELECT 1 FROM shadows WHERE shadows.hash = blobs.hash)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What one batch took away; ``more`` says that another one has work."""
+
+    changes: int = 0
+    bodies: int = 0
+    requests: int = 0
+    more: bool = False
+
+    def __add__(self, other: "Pruned") -> "Pruned":
+        """Return what both took away; the later one knows whether there is more."""
+        return Pruned(
+            self.changes + other.changes,
+            self.bodies + other.bodies,
+            self.requests + other.requests,
+            other.more,
+        )
+
+
+class Retention:
+    """One round of pruning. Call ``batch`` until there is no more; it blocks.
+
+    What ended before ``before`` (seconds since 1970) goes, and the oldest as long as the state
+    file holds more than ``most`` bytes.
+    """
+
+    def __init__(self, database: Database, before: float, most: int) -> None:
+        self._database = database
+        self._before = before
+        self._most = most
+        self._swept = ""
+
+    def batch(self) -> Pruned:
+        """Prune a little. Raises StateUnusableError; what was pruned so far stays pruned."""
+        old = self._numbers(_OLD, (self._before, _SETS))
+        if not old and self._size() > self._most:
+            old = self._numbers(_OLDEST, (_SETS,))
+        if old:
+            return self._prune(old)
+        if self._database.read("SELECT 1 FROM requests WHERE at < ? LIMIT 1", (self._before,)):
+            return self._prune_requests()
+        return self._sweep()
+
+    def _numbers(self, query: str, values: tuple[object, ...]) -> list[int]:
+        return [row["id"] for row in self._database.read(query, values)]
+
+    def _size(self) -> int:
+        """Return the bytes in use; free pages of the file are used again by what comes next."""
+        pages, free, size = (
+            self._database.read(f"PRAGMA {name}")[0][0]
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        return int((pages - free) * size)
+
+    def _prune(self, numbers: Iterable[int]) -> Pruned:
+        changes, hashes, files = 0, set[str](), 0
+        with self._database.transaction() as cursor:
+            for number in numbers:
+                cursor.execute("SELECT before, after FROM change_files WHERE change = ?", (number,))
+                rows = cursor.fetchall()
+                if changes and files + len(rows) > _FILES:
+                    break
+                files += len(rows)
+                hashes.update(key for row in rows for key in row if isinstance(key, str))
+                cursor.execute("DELETE FROM change_files WHERE change = ?", (number,))
+                cursor.execute("DELETE FROM changes WHERE id = ?", (number,))
+                changes += 1
+            bodies = _drop(cursor, hashes)
+        return Pruned(changes, bodies, more=True)
+
+    def _prune_requests(self) -> Pruned:
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "DELETE FROM requests WHERE (directory, client, request) IN"
+                " (SELECT directory, client, request FROM requests WHERE at < ? LIMIT ?)",
+                (self._before, _REQUESTS),
+            )
+            return Pruned(requests=cursor.rowcount, more=True)
+
+    def _sweep(self) -> Pruned:
+        page = self._database.read(
+            "SELECT hash FROM blobs WHERE hash > ? ORDER BY hash LIMIT ?", (self._swept, _BODIES)
+        )
+        if not page:
+            return Pruned()
+        hashes = [row["hash"] for row in page]
+        self._swept = hashes[-1]
+        if not self._unused(hashes):
+            return Pruned(more=True)
+        with self._database.transaction() as cursor:
+            return Pruned(bodies=_drop(cursor, hashes), more=True)
+
+    def _unused(self, hashes: list[str]) -> bool:
+        """Return whether a page holds something to drop: a transaction costs a wait."""
+        query = f"SELECT 1 FROM blobs WHERE hash BETWEEN ? AND ? AND NOT ({_NAMED}) LIMIT 1"  # noqa: S608 - fixed words
+        return bool(self._database.read(query, (hashes[0], hashes[-1])))
+
+
+def _drop(cursor: Cursor, hashes: Iterable[str]) -> int:
+    dropped = 0
+    for key in hashes:
+        cursor.execute(f"DELETE FROM blobs WHERE hash = ? AND NOT ({_NAMED})", (key,))  # noqa: S608 - fixed words
+        dropped += cursor.rowcount
+    return dropped

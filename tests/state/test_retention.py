@@ -1,0 +1,226 @@
+"""What the journal forgets, and what it never does."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.core.text import sha256
+from memd.core.values import Actor, Provenance
+from memd.state import cursors, jobs, journal, shadow
+from memd.state.database import Database, open_database
+from memd.state.journal import ABANDONED, FAILED, Intent, Journal, Step
+from memd.state.retention import Pruned, Retention
+
+BY = Provenance(Actor.CLIENT, "editor")
+SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA)
+MUCH = 2**40
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """Open a state file with the journal's tables."""
+    opened = open_database(str(tmp_path / "state.db"), SCHEMAS)
+    yield opened
+    opened.close()
+
+
+def fill(
+    database: Database, sets: int, files: int = 1, *, size: int = 0, end: str = "applied"
+) -> None:
+    """Journal sets at the seconds 1, 2, 3 …, each with files and bodies of its own."""
+    book = Journal(database)
+    for at in range(1, sets + 1):
+        noise = os.urandom(size)
+        bodies = [b"%d %d " % (at, number) + noise for number in range(files)]
+        steps = tuple(Step(f"{n}.md", None, sha256(body)) for n, body in enumerate(bodies))
+        kept = {sha256(body): body for body in bodies}
+        request = Intent("/m", float(at), BY, f"r{at}", "0123abcd", steps, kept)
+        record = book.record(request)
+        if end == "applied":
+            book.applied(record, float(at))
+        elif end:
+            book.ended(record, end)
+    with database.transaction() as cursor:
+        cursor.execute("DELETE FROM shadows")  # the files of all these sets are gone
+
+
+def prune(database: Database, before: float = 0.0, most: int = MUCH) -> Pruned:
+    """Prune until there is no more to do."""
+    retention, total = Retention(database, before, most), Pruned(more=True)
+    while total.more:
+        total += retention.batch()
+    return total
+
+
+def numbers(database: Database) -> list[int]:
+    """Return the numbers of the sets that are left."""
+    return [row["id"] for row in database.read("SELECT id FROM changes ORDER BY id")]
+
+
+def count(database: Database, table: str) -> int:
+    """Return the number of rows of a table."""
+    return int(database.read(f"SELECT count(*) FROM {table}")[0][0])  # noqa: S608 - a test's own words
+
+
+def whole(database: Database) -> bool:
+    """Return whether every set has its file and every file its body, and nothing is left over."""
+    book = Journal(database)
+    records = [book.load(number) for number in numbers(database)]
+    keys = [step.after or "" for record in records if record for step in record.steps]
+    rows, bodies = count(database, "change_files"), count(database, "blobs")
+    return all(book.blob(key) for key in keys) and len(keys) == rows == bodies
+
+
+def test_what_is_too_old_goes_with_all_it_had(database: Database) -> None:
+    """Sets before the bound go with files, bodies and request ids; the others stay whole."""
+    fill(database, 120, 2)
+    assert prune(database, before=101.0) == Pruned(100, 200, 100)
+    assert (numbers(database), count(database, "requests")) == (list(range(101, 121)), 20)
+    assert count(database, "change_files") == count(database, "blobs") == 40
+    assert prune(database, before=101.0) == Pruned()
+
+
+@pytest.mark.parametrize("end", [ABANDONED, FAILED, "conflict"])
+def test_what_came_to_nothing_goes_too(database: Database, end: str) -> None:
+    """Sets that ended otherwise are pruned by the same bound."""
+    fill(database, 3, end=end)
+    assert prune(database, before=3.0).changes == 2
+    assert numbers(database) == [3]
+
+
+def test_what_is_not_ended_stays(database: Database) -> None:
+    """A set that waits to be finished is kept whatever its age, with its bodies."""
+    fill(database, 3, end="")
+    assert prune(database, before=1e9, most=0).changes == 0
+    assert whole(database)
+    assert numbers(database) == [1, 2, 3]
+
+
+def test_what_is_too_much_goes_oldest_first(database: Database) -> None:
+    """As long as the file holds more than the bound the oldest sets go, a batch at a time."""
+    fill(database, 200, size=20_000)
+    pruned = prune(database, most=2_000_000)
+    left = numbers(database)
+    assert left == list(range(201 - len(left), 201))
+    assert 40 <= len(left) <= 110
+    assert whole(database)
+    assert (pruned.requests, count(database, "requests")) == (0, 200)
+
+
+def test_a_pruned_change_was_still_done(database: Database) -> None:
+    """A request whose change is forgotten is answered all the same, and not carried out again."""
+    fill(database, 1)
+    prune(database, most=0)
+    answer = Journal(database).answered("/m", "editor", "r1")
+    assert answer is not None
+    assert (answer.outcome.change, answer.outcome.repeated) == (None, True)
+
+
+def test_numbers_are_never_used_again(database: Database) -> None:
+    """After everything was pruned the next change has a number of its own."""
+    fill(database, 5)
+    prune(database, before=1e9)
+    fill(database, 1)
+    assert numbers(database) == [6]
+
+
+def test_a_body_that_somebody_names_stays(database: Database) -> None:
+    """A body lives as long as one set or one shadow needs it, and goes with the last."""
+    book, body = Journal(database), b"shared"
+    key = sha256(body)
+    for at in (1.0, 100.0):
+        step = Step("a.md", None, key)
+        record = book.record(Intent("/m", at, BY, "", "0123abcd", (step,), {key: body}))
+        book.applied(record, at)
+    with database.transaction() as cursor:
+        cursor.execute("DELETE FROM shadows")
+    assert prune(database, before=50.0) == Pruned(1, 0)
+    assert book.blob(key) == body
+    with database.transaction() as cursor:
+        shadow.committed(cursor, "/m", [("a.md", key, None)])
+    assert prune(database, before=1e9).bodies == 0
+    assert (book.blob(key), numbers(database)) == (body, [])
+    with database.transaction() as cursor:
+        shadow.committed(cursor, "/m", [("a.md", None, None)])
+    assert prune(database, before=1e9).bodies == 1
+    assert book.blob(key) is None
+
+
+def test_bodies_that_nobody_names_are_found(database: Database) -> None:
+    """Bodies that lost their last name otherwise are swept away, however many there are."""
+    fill(database, 2, 400)
+    with database.transaction() as cursor:
+        cursor.execute("DELETE FROM change_files WHERE change = 1")
+        cursor.execute("DELETE FROM changes WHERE id = 1")
+    assert prune(database).bodies == 400
+    assert whole(database)
+
+
+def test_a_batch_is_small(database: Database) -> None:
+    """One transaction prunes 50 sets, or as few as one where a set has many files."""
+    fill(database, 60)
+    assert Retention(database, 1e9, MUCH).batch() == Pruned(50, 50, more=True)
+    fill(database, 3, 400)
+    sizes = [Retention(database, 1e9, MUCH).batch().changes for _ in range(4)]
+    assert sizes == [1, 1, 11, 0]
+
+
+KILLED = """
+import sys
+from memd.state import cursors, jobs, journal
+from memd.state.database import open_database
+from memd.state.retention import Retention
+database = open_database(sys.argv[1], (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA))
+retention = Retention(database, 1e9, 2**40)
+while retention.batch().more:
+    print("batch", flush=True)
+"""
+
+
+@pytest.mark.parametrize("batches", [1, 3])
+def test_a_kill_in_the_middle_leaves_whole_sets(
+    database: Database, tmp_path: Path, batches: int
+) -> None:
+    """Whatever a killed daemon had pruned, the rest is whole and goes the next time."""
+    fill(database, 60, 20)
+    database.close()
+    path = str(tmp_path / "state.db")
+    process = subprocess.Popen([sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    for _ in range(batches):
+        process.stdout.readline()
+    process.send_signal(signal.SIGKILL)
+    process.stdout.close()
+    process.wait(30)
+    after = open_database(path, SCHEMAS)
+    assert after.repaired is None
+    assert whole(after)
+    prune(after, before=1e9)
+    assert (numbers(after), count(after, "blobs"), count(after, "requests")) == ([], 0, 0)
+    after.close()
+
+
+@pytest.mark.soak
+def test_pruning_a_great_journal_holds_nobody_up(
+    database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The longest batch of 5,000 sets of 40,000 files is short: a writer waits for one at most."""
+    fill(database, 5000, 8, size=500)
+    retention, times, more = Retention(database, 4000.0, MUCH), [], True
+    while more:
+        begin = time.perf_counter()
+        more = retention.batch().more
+        times.append(time.perf_counter() - begin)
+    times.sort()
+    with capsys.disabled():
+        p99 = times[int(len(times) * 0.99)] * 1000
+        print(  # noqa: T201 - the proof tells its figures
+            f"\nbatches {len(times)}, p99 {p99:.1f} ms, longest {times[-1] * 1000:.1f} ms"
+        )
+    assert times[-1] < 0.5
