@@ -188,6 +188,8 @@ async def doctor(services: Services, call: Call, params: DoctorParams) -> Diagno
     _, problems = await services.store.settings(None)
     checks.append(_problems("settings", services.places.config, problems))
     checks.append(_problems("recovery", "nothing was left half done", tuple(services.notes)))
+    noticed = "what others do to memories is noticed at once"
+    checks.append(_problems("watching", noticed, services.store.watching()))
     if params.cwd is not None:
         checks += await _project_checks(services, call, params.cwd)
     return Diagnosis(ok=all(check.state != "failed" for check in checks), checks=checks)

@@ -19,7 +19,7 @@ The caller holds the directory's lock: no commit runs meanwhile.
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -108,7 +108,7 @@ class External:
     def learn(self, directory: str, paths: Iterable[str], at: float) -> None:
         """Remember the status of files that a commit has just put there."""
         quiet = self._quiet.setdefault(directory, {})
-        with Directory(directory) as opened:
+        with suppress(MemdError), Directory(directory) as opened:
             for path in paths:
                 seen = _look(opened, path, at)
                 if seen is not None:

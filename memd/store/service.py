@@ -12,15 +12,17 @@ from dataclasses import replace
 from typing import TypeVar
 
 import anyio
-from anyio import to_thread
+from anyio import from_thread, to_thread
+from anyio.abc import TaskStatus
+from anyio.lowlevel import current_token
 
+from memd.core import limits
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.events import MEMORY_CHANGED, Event, EventSink
 from memd.core.settings import Settings
 from memd.core.values import (
     Change,
-    Header,
     MemoryFile,
     Outcome,
     Plan,
@@ -31,15 +33,18 @@ from memd.core.values import (
 from memd.state.database import Database
 from memd.state.history import Filter
 from memd.state.journal import Journal
-from memd.store import catalogue, claude_code
+from memd.state.shadow import Shadow
+from memd.store import claude_code
 from memd.store.changes import Changes, Committed, Request
 from memd.store.configuration import Configuration
 from memd.store.exchange import Disk, real_disk
+from memd.store.external import External, Noticed
 from memd.store.history import Past
-from memd.store.names import INDEX, NameRefusedError, check_name
-from memd.store.paths import Directory, DirectoryMissingError
+from memd.store.names import INDEX
+from memd.store.paths import Directory
 from memd.store.project import find_project, find_root
-from memd.store.tree import Found, memory_file, read_file
+from memd.store.reading import Reading
+from memd.store.watch import Watch
 
 T = TypeVar("T")
 
@@ -71,7 +76,8 @@ class Store:
         disk: Disk | None = None,
     ) -> None:
         self._journal = Journal(database)
-        self._past = Past(self._journal, self._live)
+        self._reading = Reading()
+        self._past = Past(self._journal, self._reading.live)
         self._changes = Changes(self._journal, disk or real_disk())
         self._configuration = configuration
         self._clock = clock
@@ -79,7 +85,14 @@ class Store:
         self._home = home
         self._environ = dict(environ)
         self._locks: dict[str, anyio.Lock] = {}
-        self._known: dict[str, dict[str, Header]] = {}
+        self._shadow = Shadow(database)
+        self._external = External(self._journal, self._shadow)
+        self._watch: Watch | None = None
+        self._hints: set[str] = set()
+        self._hinted = anyio.Event()
+        self._doubted: set[str] = set()  # where something looked like half of a save
+        self._spelled: dict[str, str] = {}  # real path: the one that callers use
+        self._unseen: dict[str, str] = {}  # directories that could not be looked at, and why
 
     async def project(self, cwd: str, environ: Mapping[str, str]) -> Project:
         """Return where a working directory keeps its memories (spec 1.1 to 1.3).
@@ -124,22 +137,27 @@ class Store:
     async def snapshot(self, directory: str) -> Snapshot:
         """Return headers and index; a directory that is not there is an empty one.
 
-        Raises PathRefusedError and DirectoryUnusableError.
+        Raises PathRefusedError and DirectoryUnusableError. Where something is not what it was
+        at the last time, a look at what others did follows the answer; it never delays it.
         """
-        return await to_thread.run_sync(self._snapshot, directory)
+        glance = await to_thread.run_sync(self._reading.snapshot, directory)
+        if glance.news:
+            self._spelled[glance.real] = directory
+            self._hint(glance.real)
+        return glance.snapshot
 
     async def read(self, directory: str, path: str) -> MemoryFile:
         """Return one memory. Raises MemoryNotFoundError, NameRefusedError, PathRefusedError,
         FileTooLargeError and FileUnreadableError.
         """  # noqa: D205 - the errors are one list
-        found = await to_thread.run_sync(self._read, directory, (path,))
+        found = await to_thread.run_sync(self._reading.read, directory, (path,))
         if not found:
             raise MemoryNotFoundError(path)
         return found[0]
 
     async def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
         """Return several memories in the order asked for; what cannot be read is left out."""
-        return await to_thread.run_sync(self._read_many, directory, tuple(paths))
+        return await to_thread.run_sync(self._reading.read_many, directory, tuple(paths))
 
     async def commit(
         self, directory: str, plan: Plan, by: Provenance, *, request_id: str = ""
@@ -168,8 +186,47 @@ class Store:
         ``directory`` is "" for all directories; ``only`` says more of the changes that are meant.
         Raises ChangeNotFoundError for a ``before`` that is no change's id.
         """
+        if directory:
+            await self._look_if_free(directory)
         wanted = replace(only or Filter(), directory=directory, path=path)
         return await self.consult(lambda past: past.changes(wanted, limit=limit, before=before))
+
+    async def look(self, directory: str, *, patient: bool = False) -> str | None:
+        """Journal what others did to a directory and tell of it; return the change's id, if any.
+
+        A ``patient`` look leaves what may be half of a save to the next one. Raises
+        PathRefusedError, DirectoryUnusableError and StateUnusableError.
+        """
+        real = await self._real(directory)
+        async with self._lock(real):
+            return await self._noticed(real, patient=patient)
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Look at what others do until cancelled: in every known directory, then on each hint.
+
+        The watch is this task's: it ends with it.
+        """
+        token = current_token()
+        watch = self._watch = Watch(lambda: from_thread.run_sync(self._wake, token=token))
+        self._hints.update(await to_thread.run_sync(self._looked_at))
+        self._hinted.set()
+        task_status.started()
+        try:
+            while True:
+                await self._hinted.wait()
+                await self._clock.sleep(limits.LOOK_SECONDS)
+                self._hinted = anyio.Event()
+                hints, self._hints = self._hints | watch.take(), set()
+                for directory in sorted(hints):
+                    await self._look_again(directory)
+        finally:
+            self._watch = None
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(watch.close)
+
+    def watching(self) -> tuple[str, ...]:
+        """Return a sentence for each directory in which others' work is noticed at its use only."""
+        return (*(self._watch.problems() if self._watch else ()), *self._unseen.values())
 
     async def diff(self, directory: str, change: str) -> tuple[tuple[str, str], ...]:
         """Return each file of a change with its unified diff. Raises ChangeNotFoundError."""
@@ -217,13 +274,18 @@ class Store:
         *,
         dry_run: bool = False,
     ) -> Committed:
-        real = await to_thread.run_sync(os.path.realpath, directory)
-        async with self._locks.setdefault(real, anyio.Lock()):
+        real = await self._real(directory)
+        async with self._lock(real):
+            await self._noticed(real, claim=True)
 
             def work() -> Committed:
                 request = Request(real, plan(), by, self._clock.now(), request_id)
                 act = self._changes.rehearse if dry_run else self._changes.commit
-                return act(request, self._known.get(real, {}))
+                committed = act(request, self._reading.known(real))
+                if committed.outcome.files and not dry_run:
+                    paths = (INDEX, *(file.path for file in committed.outcome.files))
+                    self._external.learn(real, paths, self._clock.now())
+                return committed
 
             committed = await to_thread.run_sync(work)
         outcome = committed.outcome
@@ -231,54 +293,59 @@ class Store:
             self._events.publish(_event(directory, outcome, by))
         return committed
 
-    def _snapshot(self, directory: str) -> Snapshot:
-        real = os.path.realpath(directory)
+    def _lock(self, real: str) -> anyio.Lock:
+        return self._locks.setdefault(real, anyio.Lock())
+
+    async def _real(self, directory: str) -> str:
+        real = await to_thread.run_sync(os.path.realpath, directory)
+        self._spelled[real] = directory
+        return real
+
+    async def _noticed(
+        self, real: str, *, patient: bool = False, claim: bool = False
+    ) -> str | None:
+        """Look at a directory whose lock is held, and tell of what others did."""
+
+        def look() -> Noticed:
+            if self._watch:
+                self._watch.add(real)
+            return self._external.look(real, self._clock.now(), patient=patient, claim=claim)
+
+        noticed = await to_thread.run_sync(look)
+        self._unseen.pop(real, None)
+        self._doubted.discard(real)
+        if noticed.unsettled:
+            self._doubted.add(real)
+            self._hint(real)
+        if noticed.change is None:
+            return None
+        outcome = noticed.change.outcome()
+        self._events.publish(_event(self._spelled.get(real, real), outcome, noticed.change.by))
+        return outcome.change
+
+    async def _look_again(self, real: str) -> None:
+        """Look at a directory after a hint; what keeps us out of it is only noted."""
         try:
-            with Directory(directory) as opened:
-                headers, problems = catalogue.scan(opened, self._known.get(real, {}))
-                index, more = _index(opened)
-        except DirectoryMissingError:
-            return Snapshot(directory, (), None)
-        self._known[real] = {header.path: header for header in headers}
-        return Snapshot(directory, headers, index, problems + more)
+            async with self._lock(real):
+                await self._noticed(real, patient=real not in self._doubted)
+        except (OSError, MemdError) as error:
+            self._unseen[real] = f"{real} cannot be looked at: {error}"
 
-    def _read(self, directory: str, paths: tuple[str, ...]) -> tuple[MemoryFile, ...]:
-        try:
-            with Directory(directory) as opened:
-                found = [(path, self._found(opened, path)) for path in paths]
-        except DirectoryMissingError:
-            return ()
-        return tuple(memory_file(path, file) for path, file in found if file is not None)
+    async def _look_if_free(self, directory: str) -> None:
+        """Look before the history is read, unless a commit is at it: that has looked already."""
+        real = await self._real(directory)
+        if not self._lock(real).locked():
+            await self._look_again(real)
 
-    def _found(self, directory: Directory, path: str) -> Found | None:
-        try:
-            check_name(path, index=True)
-        except NameRefusedError:
-            # A person's own file may have any name, if it is one that a scan has met.
-            if path not in self._known.get(os.path.realpath(directory.path), {}):
-                raise
-        return read_file(directory, path)
+    def _hint(self, real: str) -> None:
+        self._hints.add(real)
+        self._hinted.set()
 
-    def _read_many(self, directory: str, paths: tuple[str, ...]) -> tuple[MemoryFile, ...]:
-        found: list[MemoryFile] = []
-        for path in paths:
-            try:
-                found += self._read(directory, (path,))
-            except MemdError:
-                continue
-        return tuple(found)
+    def _wake(self) -> None:
+        self._hinted.set()
 
-    def _live(self, directory: str, path: str) -> bytes | None:
-        found = self._read(directory, (path,))
-        return found[0].content if found else None
-
-
-def _index(directory: Directory) -> tuple[bytes | None, tuple[str, ...]]:
-    try:
-        found = read_file(directory, INDEX)
-    except MemdError as error:
-        return None, (error.sentence,)
-    return (found.content if found else None), ()
+    def _looked_at(self) -> frozenset[str]:
+        return frozenset((*self._journal.directories(), *self._shadow.directories()))
 
 
 def _event(directory: str, outcome: Outcome, by: Provenance) -> Event:

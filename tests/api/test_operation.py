@@ -77,6 +77,7 @@ async def test_doctor_finds_what_is_wrong(caller: Caller) -> None:
         "socket": "ok",
         "settings": "warning",
         "recovery": "ok",
+        "watching": "ok",
         "project": "ok",
         "paths": "ok",
         "files": "warning",
