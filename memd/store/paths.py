@@ -148,11 +148,13 @@ class Directory:
             os.close(self.fd)
             self.fd = -1
 
-    def walk(self, problems: list[str] | None = None) -> Iterator[tuple[str, os.stat_result]]:
+    def walk(
+        self, problems: list[str] | None = None, visited: list[str] | None = None
+    ) -> Iterator[tuple[str, os.stat_result]]:
         """Yield path and status of each memory: regular files that ``in_catalogue`` allows.
 
         No link is followed. What could not be looked into is added to ``problems``, a sentence
-        each, and does not stop the walk.
+        each, and does not stop the walk. Every folder looked into, "" first, goes to ``visited``.
         """
         found: list[str] = [] if problems is None else problems
         folders = [""]
@@ -167,6 +169,8 @@ class Directory:
                 found.append(error.sentence)
                 continue
             if fd is not None:
+                if visited is not None:
+                    visited.append(folder)
                 try:
                     yield from self._list(fd, folder, folders, found)
                 finally:

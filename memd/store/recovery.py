@@ -67,7 +67,9 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> tuple[st
     Raises OSError and MemdError.
     """
     sentences = []
-    folders = {""} | {path.rpartition("/")[0] for path, _ in directory.walk()}
+    folders: list[str] = []
+    for _ in directory.walk(visited=folders):
+        pass  # also a folder without memories may hold what was one
     for folder in sorted(folders):
         with directory.parent(f"{folder}/x" if folder else "x") as (fd, _):
             for name in disk.temporaries(fd):

@@ -55,8 +55,11 @@ def run(root: Path, operation: str, step: str, *strace: str) -> subprocess.Compl
     return subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
 
 
-def points(root: Path, operation: str, step: str) -> list[Point]:
-    """Run a step to its end and return every call of it that changes something, in order."""
+def points(root: Path, operation: str, step: str, *, output: bool = True) -> list[Point]:
+    """Run a step to its end and return every call of it that changes something, in order.
+
+    With ``output`` also those that only say something.
+    """
     log = root / "trace"
     trace = f"trace={','.join(CHANGING)}"
     done = run(root, operation, step, "-e", trace, "-o", str(log))
@@ -68,6 +71,8 @@ def points(root: Path, operation: str, step: str) -> list[Point]:
         if match is None:
             continue
         seen[match[1]] += 1
+        if match[1] == "write" and match[2].startswith(("1,", "2,")) and not output:
+            continue
         if match[1] != "openat" or "O_CREAT" in match[2]:
             found.append(Point(match[1], seen[match[1]]))
     log.unlink()

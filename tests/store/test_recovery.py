@@ -186,6 +186,16 @@ def test_leftovers_of_ended_sets_are_removed(bench: Bench) -> None:
     assert sorted(p for p in bench.tree() if ".tmp" in p) == [".mine.tmp"]
 
 
+def test_leftovers_in_an_emptied_folder_are_removed(bench: Bench) -> None:
+    """What a crash leaves of the last memory of a folder goes as well."""
+    bench.write("sub/x.md", ADDED)
+    one = record(bench, Step("sub/x.md", sha256(ADDED), None))
+    bench.changes.recover(2.0)
+    (bench.path / "sub" / one.steps[0].temp).write_bytes(ADDED)
+    assert bench.changes.recover(3.0) == ()
+    assert os.listdir(bench.path / "sub") == []
+
+
 @pytest.mark.parametrize(
     "name", [".memd-99-0-0123abcd.tmp", ".memd-1-99-0123abcd.tmp", ".memd-x.tmp"]
 )
