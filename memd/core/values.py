@@ -200,12 +200,14 @@ class Outcome:
     """The end of a commit. ``change`` is its id, ``None`` when there was nothing to change.
 
     ``files`` leaves the index out. ``repeated`` is true when this request id was already
-    answered and nothing was done now.
+    answered and nothing was done now. ``merged`` are paths, the index among them, whose new text
+    is what the writer wanted put together with what others had made of the file meanwhile.
     """
 
     change: str | None
     files: tuple[FileChange, ...] = ()
     repeated: bool = False
+    merged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ Rules of this file
   cursor or the end of a job, became true in the same transaction), *abandoned* (somebody else
   saved meanwhile; nothing of it is in place) and *failed* (an input or output error; nothing of it
   is in place).
+- A set that contradicts what others had written is kept as a *conflict*: it was never recorded,
+  nothing of it will ever be in place, and its texts can be looked at and brought back.
 - Bodies are kept once, under their SHA-256, compressed. What comes out is hashed again: a journal
   is a file that anything may have damaged, so a body that does not match is no body.
 - The numbers of change sets are never used twice (AUTOINCREMENT), also after pruning.
@@ -25,6 +27,7 @@ from memd.state.database import Cursor, Database, Row
 from memd.state.records import (
     ABANDONED,
     APPLIED,
+    CONFLICT,
     FAILED,
     INDEX,
     RECORDED,
@@ -32,16 +35,18 @@ from memd.state.records import (
     Intent,
     Record,
     Step,
+    aside,
     file_changes,
+    read_aside,
     read_record,
     read_step,
     step_values,
-    texts,
 )
 
 __all__ = [
     "ABANDONED",
     "APPLIED",
+    "CONFLICT",
     "FAILED",
     "INDEX",
     "RECORDED",
@@ -117,6 +122,11 @@ class Journal:
         with self._database.transaction() as cursor:
             return _insert(cursor, intent, RECORDED)
 
+    def refused(self, intent: Intent) -> Record:
+        """Keep a set that contradicts what others had written; it is never applied."""
+        with self._database.transaction() as cursor:
+            return _insert(cursor, intent, CONFLICT)
+
     def noticed(self, intent: Intent, moves: shadow.Moves) -> Record:
         """Write down what others have done already, and move the shadow with it."""
         with self._database.transaction() as cursor:
@@ -161,7 +171,7 @@ class Journal:
         )
         if not rows:
             return None
-        conflicts = texts(rows[0]["conflicts"])
+        conflicts, _ = read_aside(rows[0]["conflicts"])
         record = None if rows[0]["change"] is None else self.load(rows[0]["change"])
         outcome = record.outcome(repeated=True) if record else Outcome(None, repeated=True)
         return Answer(outcome, conflicts)
@@ -175,14 +185,15 @@ class Journal:
         )
         return self._records(rows)
 
-    def change(self, directory: str, change: str) -> Record | None:
+    def change(self, directory: str, change: str, *, refused: bool = False) -> Record | None:
         """Return an applied set by the name clients know, or ``None``.
 
-        It must be of a directory unless that is "".
+        It must be of a directory unless that is "". With ``refused`` it may be a conflict as well.
         """
         number = _number(change)
         record = self.load(number) if change == f"c{number}" else None
-        wanted = record and directory in {"", record.directory} and record.state == APPLIED
+        states = {APPLIED, CONFLICT} if refused else {APPLIED}
+        wanted = record and directory in {"", record.directory} and record.state in states
         return record if wanted else None
 
     def history(
@@ -251,7 +262,7 @@ def _insert(cursor: Cursor, intent: Intent, state: str) -> Record:
         (
             *(intent.directory, state, intent.at, by.actor.value, by.client, by.session),
             *(by.model, by.reason, by.origin, intent.request),
-            *(effects.to_text(intent.effects), json.dumps(intent.conflicts)),
+            *(effects.to_text(intent.effects), aside(intent.conflicts, intent.merged)),
         ),
     )
     number = cursor.lastrowid or 0
@@ -270,7 +281,7 @@ def _insert(cursor: Cursor, intent: Intent, state: str) -> Record:
     )
     return Record(
         number, intent.directory, state, intent.at, by, intent.request, steps,
-        intent.effects, intent.conflicts,
+        intent.effects, intent.conflicts, intent.merged,
     )  # fmt: skip
 
 

@@ -4,8 +4,9 @@ A journal is a file that anything may have damaged, so its rows are input: whate
 comes out has the types and bounds that memd itself writes, and what makes no sense does nothing.
 """
 
+import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from memd.state.database import Row
 
 INDEX = "MEMORY.md"
 RECORDED, APPLIED, ABANDONED, FAILED = "recorded", "applied", "abandoned", "failed"
+CONFLICT = "conflict"
 _INTEGER = 2**63 - 1  # SQLite's largest; a file's mtime may be beyond it
 _LATEST = 253_402_214_400.0  # the last day of the year 9999: later times have no ISO form
 _MODE_BITS = 0o777
@@ -58,7 +60,8 @@ class Step:
 class Intent:
     """A change set that is about to be recorded; ``token`` makes its temporary names unique.
 
-    ``conflicts`` are paths that an undo had to leave alone; they are part of its answer.
+    ``conflicts`` are paths that an undo had to leave alone, ``merged`` those whose text was merged
+    with what others had written; they are part of the answer.
     """
 
     directory: str
@@ -70,6 +73,7 @@ class Intent:
     bodies: Mapping[str, bytes]
     effects: tuple[Effect, ...] = ()
     conflicts: tuple[str, ...] = ()
+    merged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ class Record:
     steps: tuple[Step, ...]
     effects: tuple[Effect, ...] = ()
     conflicts: tuple[str, ...] = ()
+    merged: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -94,7 +99,7 @@ class Record:
     def outcome(self, *, repeated: bool = False) -> Outcome:
         """Return how this set ended for its caller; the index is left out."""
         files = tuple(f for f in file_changes(self.steps) if f.path != INDEX)
-        return Outcome(self.id, files, repeated=repeated)
+        return Outcome(self.id, files, repeated=repeated, merged=self.merged)
 
     def change(self) -> Change:
         """Return this set as history tells it."""
@@ -125,7 +130,7 @@ def read_record(row: Row, steps: tuple[Step, ...]) -> Record:
         _text(row["request"]),
         steps,
         effects.from_text(row["effects"]),
-        texts(row["conflicts"]),
+        *read_aside(row["conflicts"]),
     )
 
 
@@ -164,9 +169,20 @@ def step_values(step: Step) -> tuple[object, ...]:
     )
 
 
-def texts(text: object) -> tuple[str, ...]:
-    """Return the texts of a JSON list; anything else holds none."""
-    items = effects.parsed(_text(text))
+def aside(conflicts: Sequence[str], merged: Sequence[str]) -> str:
+    """Return what an answer tells beside the files, as its column holds it."""
+    return json.dumps({"conflicts": conflicts, "merged": merged} if merged else conflicts)
+
+
+def read_aside(text: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the paths left alone and the paths merged; what is neither holds none."""
+    found = effects.parsed(_text(text))
+    if isinstance(found, dict):
+        return _texts(found.get("conflicts")), _texts(found.get("merged"))
+    return _texts(found), ()
+
+
+def _texts(items: object) -> tuple[str, ...]:
     return tuple(item for item in items if isinstance(item, str)) if isinstance(items, list) else ()
 
 

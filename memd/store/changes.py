@@ -41,7 +41,8 @@ from memd.state.journal import (
     file_changes,
 )
 from memd.store.apply import Application, ForeignSaveError
-from memd.store.drafts import Prepared, StoreDraft, prepare
+from memd.store.door import ConflictError
+from memd.store.drafts import Prepared, StoreDraft, prepare, refused
 from memd.store.exchange import Disk
 from memd.store.paths import Directory
 from memd.store.probe import ensure_writable
@@ -142,9 +143,9 @@ class Changes:
         with Directory(request.directory) as directory:
             tree = LiveTree(directory, known)
             draft = request.plan(tree)
-            steps = prepare(draft, tree).steps
-        files = tuple(file for file in file_changes(steps) if file.path != INDEX)
-        return Committed(Outcome(None, files), _conflicts(draft))
+            prepared = prepare(draft, tree, self._journal.blob)
+        files = tuple(file for file in file_changes(prepared.steps) if file.path != INDEX)
+        return Committed(Outcome(None, files, merged=prepared.merged), _conflicts(draft))
 
     def recover(self, at: float) -> tuple[str, ...]:
         """Finish every recorded set and clean up; return what was done or is wrong, in words.
@@ -187,7 +188,7 @@ class Changes:
         for _ in range(_ATTEMPTS):
             tree = LiveTree(directory, known)
             draft = request.plan(tree)
-            prepared = prepare(draft, tree)
+            prepared = self._prepared(request, draft, tree)
             intent = _intent(request, draft, prepared)
             if not prepared.steps:
                 self._journal.effects_only(intent)
@@ -200,6 +201,15 @@ class Changes:
                 continue
             return self._mark(record, request.at)
         raise DirectoryBusyError(path, _ATTEMPTS)
+
+    def _prepared(self, request: Request, draft: Draft, tree: LiveTree) -> Prepared:
+        try:
+            return prepare(draft, tree, self._journal.blob)
+        except ConflictError as error:
+            if all(edit.content is None for edit in draft.edits):
+                raise
+            kept = self._journal.refused(_intent(request, draft, refused(draft, tree)))
+            raise ConflictError(error.path, error.expected, error.found, kept.id) from error
 
     def _apply(self, directory: Directory, record: Record, bodies: Mapping[str, bytes]) -> None:
         health = self._health_of(record.directory)
@@ -260,6 +270,7 @@ def _intent(request: Request, draft: Draft, prepared: Prepared) -> Intent:
         prepared.bodies,
         draft.effects,
         _conflicts(draft),
+        prepared.merged,
     )
 
 

@@ -17,19 +17,26 @@ _NOT_A_TOPIC = "only topic files are written here"
 
 
 class ConflictError(MemdError):
-    """The file is not what the writer had read; hashes are "" where there is no file."""
+    """The file is not what the writer had read, and what both made of it cannot be merged.
+
+    Hashes are "" where there is no file. ``change`` is the id under which the journal keeps what
+    was to be written, "" where it keeps nothing.
+    """
 
     code = 1002
     kind = "conflict"
     hint = "read the file again and repeat the change on what it says now"
 
-    def __init__(self, path: str, expected: str, found: str) -> None:
+    def __init__(self, path: str, expected: str, found: str, change: str = "") -> None:
+        kept = f"; what was refused is kept as {change}" if change else ""
         super().__init__(
-            f"{path} was changed since it was read; nothing was written",
+            f"{path} was changed since it was read; nothing was written{kept}",
             path=path,
             expected=expected,
             found=found,
+            change=change,
         )
+        self.path, self.expected, self.found = path, expected, found
 
 
 class SecretRefusedError(MemdError):
@@ -110,12 +117,6 @@ def check_size(path: str, content: bytes) -> None:
     """Refuse a body above the size of a memory. Raises TooLargeError."""
     if len(content) > limits.MEMORY_BYTES:
         raise TooLargeError(path, len(content), limits.MEMORY_BYTES)
-
-
-def check_base(edit: FileEdit, found: str | None) -> None:
-    """Refuse an edit of a file that is not what its writer read. Raises ConflictError."""
-    if edit.base is not None and edit.base != (found or ""):
-        raise ConflictError(edit.path, edit.base, found or "")
 
 
 def check_case(created: Iterable[str], files: Collection[str]) -> None:

@@ -1,18 +1,23 @@
-"""From what a plan wants to the exact set: checked, without idle edits, the index along.
+"""From what a plan wants to the exact set: checked, merged, without idle edits, the index along.
 
-Nothing here writes; a refusal leaves no trace.
+Nothing here writes; a refusal leaves no trace. An edit of a file that is not what its writer had
+read is merged with what stands there now, where the journal still has the text that both began
+with; the set is then based on the live file like any other.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from memd.core import limits
 from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Pointer
 from memd.state.journal import Step
 from memd.store import document, door, index
+from memd.store.merge import merge_index, merge_topic
 from memd.store.names import INDEX
 from memd.store.tree import Found, LiveTree
+
+Blobs = Callable[[str], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +27,8 @@ class StoreDraft(Draft):
     ``restores``: the bodies were in this directory before, so size and secrets are not asked
     about; ``modes`` holds the modes of files that come back. ``exact_index``: the draft's index
     is taken to the byte. ``mend_index``: see to the index even when nothing else changes.
-    ``conflicts``: paths that had to be left alone, part of the answer.
+    ``conflicts``: paths that had to be left alone, and ``merged``: paths whose content was merged
+    with newer work; both are part of the answer.
     """
 
     restores: bool = False
@@ -30,29 +36,38 @@ class StoreDraft(Draft):
     exact_index: bool = False
     mend_index: bool = False
     conflicts: tuple[str, ...] = ()
+    merged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The steps of a set with the bodies of both sides under their hashes."""
+    """The steps of a set with the bodies of both sides under their hashes.
+
+    ``merged`` are the paths of steps whose new body was merged with newer work.
+    """
 
     steps: tuple[Step, ...]
     bodies: Mapping[str, bytes]
+    merged: tuple[str, ...] = ()
 
 
-def prepare(draft: Draft, tree: LiveTree) -> Prepared:
+def prepare(draft: Draft, tree: LiveTree, blobs: Blobs) -> Prepared:
     """Return the set that brings the tree to what the draft wants; empty when it is there.
 
-    Raises what ``door.py`` refuses, and what reading the tree raises.
+    ``blobs`` returns a text by its hash. Raises what ``door.py`` refuses (ConflictError where
+    an edit cannot be merged either), and what reading the tree raises.
     """
     own = draft if isinstance(draft, StoreDraft) else StoreDraft()
     door.check_edits(draft.edits)
     bodies: dict[str, bytes] = {}
     steps: list[Step] = []
     wanted_index: FileEdit | None = None
-    for edit in draft.edits:
-        found = tree.look(edit.path)
-        door.check_base(edit, found.hash if found else None)
+    merged = set(own.merged)
+    for wanted in draft.edits:
+        found = tree.look(wanted.path)
+        edit = _on_live(wanted, found, blobs)
+        if edit is not wanted:
+            merged.add(edit.path)
         if edit.path == INDEX:
             wanted_index = edit
             continue
@@ -65,7 +80,46 @@ def prepare(draft: Draft, tree: LiveTree) -> Prepared:
     if steps or wanted_index or draft.pointers or own.mend_index:
         edit = _index_edit(draft, wanted_index, tree, Prepared(tuple(steps), bodies))
         _add(steps, bodies, edit, tree.look(INDEX), own.modes.get(INDEX))
+    return Prepared(tuple(steps), bodies, tuple(step.path for step in steps if step.path in merged))
+
+
+def refused(draft: Draft, tree: LiveTree) -> Prepared:
+    """Return what a draft wanted, whatever stands there now: the set to keep of a conflict.
+
+    Raises what ``door.py`` refuses of the texts: those are kept nowhere.
+    """
+    bodies: dict[str, bytes] = {}
+    steps: list[Step] = []
+    for edit in draft.edits:
+        found = tree.look(edit.path)
+        if edit.content is not None and edit.path != INDEX:
+            _check_body(edit.path, found, edit.content)
+        elif edit.content is not None:
+            _check_index(tree.index(), edit.content)
+        _add(steps, bodies, edit, found, None)
     return Prepared(tuple(steps), bodies)
+
+
+def _on_live(edit: FileEdit, found: Found | None, blobs: Blobs) -> FileEdit:
+    """Return the edit itself, or merged into the live file it did not know. Raises ConflictError.
+
+    A file that is to be deleted, or is gone, has nothing to merge with. An index that the writer
+    did not know of is merged as if both had begun with an empty one.
+    """
+    live = found.hash if found else None
+    if edit.base is None or edit.base == (live or ""):
+        return edit
+    base = b"" if edit.path == INDEX and not edit.base else blobs(edit.base)
+    content = None
+    if base is not None and edit.content is not None and found is not None:
+        if edit.path == INDEX:
+            content = merge_index(base, edit.content, found.content)
+        else:
+            content = merge_topic(base, edit.content, found.content, edit.path)
+    if content is None or found is None:
+        raise door.ConflictError(edit.path, edit.base, live or "")
+    mtime = None if edit.mtime_ns is None else max(edit.mtime_ns, found.mtime_ns)
+    return replace(edit, content=content, base=found.hash, mtime_ns=mtime)
 
 
 def _index_edit(

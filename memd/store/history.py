@@ -13,12 +13,12 @@ from memd.core.errors import MemdError
 from memd.core.values import Change, CursorMove, FileEdit, MemoryFile, Plan, Pointer, Tree
 from memd.state.history import Filter, History, Span, compose
 from memd.state.journal import Journal
-from memd.state.records import INDEX, Record, Step
+from memd.state.records import CONFLICT, INDEX, Record, Step
 from memd.store import index
-from memd.store.drafts import StoreDraft
+from memd.store.drafts import Blobs, StoreDraft
 from memd.store.names import check_name
 from memd.store.tree import Found, memory_file
-from memd.store.undo import Blobs, ChangeNotFoundError, UndoPlan
+from memd.store.undo import ChangeNotFoundError, UndoPlan
 
 At = str | float  # a change's id (the state after it), or seconds since 1970
 _MODE = 0o600
@@ -96,7 +96,7 @@ class Past:
 
         Raises ChangeNotFoundError, and VersionNotFoundError where the change has no such file.
         """
-        record = self._record(os.path.realpath(directory), change)
+        record = self._record(os.path.realpath(directory), change, refused=True)
         steps = [step for step in record.steps if path in {"", step.path}]
         if path and not steps:
             raise VersionNotFoundError(path)
@@ -175,24 +175,29 @@ class Past:
         """Return the plan that brings back a version of a file.
 
         Without a change: the last version that is not the live one. With one: the file as that
-        change left it, or as it was before where the change deleted it. Raises NameRefusedError,
-        ChangeNotFoundError and VersionNotFoundError.
+        change left it, or as it was before where the change deleted it; of a conflict, the text
+        that was refused. Raises NameRefusedError, ChangeNotFoundError and VersionNotFoundError.
         """
         check_name(path)
         real = os.path.realpath(directory)
+        named = self._record(real, change, refused=True) if change else None
+        if named and named.state == CONFLICT:
+            if all(step.path != path for step in named.steps):
+                raise VersionNotFoundError(path)
+            return RestorePlan(named, path, self._journal.blob, exact=True)
         records = self._history.of_file(real, path)
         if not records:
             raise VersionNotFoundError(path)
-        if not change:
+        if named is None:
             return RestorePlan(records[-1], path, self._journal.blob)
-        number = self._record(real, change).number
+        number = named.number
         upto = [record for record in records if record.number <= number]
         later = [_step(record, path) for record in records if record.number > number]
         record, mtime = (upto or records[:1])[-1], later[0].before_mtime_ns if later else None
         return RestorePlan(record, path, self._journal.blob, exact=True, mtime_ns=mtime)
 
-    def _record(self, real: str, change: str) -> Record:
-        record = self._journal.change(real, change)
+    def _record(self, real: str, change: str, *, refused: bool = False) -> Record:
+        record = self._journal.change(real, change, refused=refused)
         if record is None:
             raise ChangeNotFoundError(change)
         return record

@@ -1,21 +1,23 @@
 """Taking a change set back: a plan like any other, so an undo is journalled and can be undone.
 
-A file is restored only where it is still exactly what the set left behind; its bytes, its mtime
-and its mode come back. Where somebody has worked on it since, it is left alone and named. Pure:
-bodies come in through a function.
+Where a file is still exactly what the set left behind, its bytes, its mtime and its mode come
+back. Where somebody has worked on it since, only what the set had done is taken out of the newer
+text, and the file is named as merged; where that cannot be done without touching newer work, the
+file is left alone and named as a conflict. The index is merged by its entries. Pure: bodies come
+in through a function.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from dataclasses import replace
 
 from memd.core.errors import MemdError
 from memd.core.text import sha256
-from memd.core.values import FileEdit, Pointer, Tree
+from memd.core.values import FileEdit, MemoryFile, Pointer, Tree
 from memd.state.journal import Record, Step
 from memd.store import index
-from memd.store.drafts import StoreDraft
+from memd.store.drafts import Blobs, StoreDraft
+from memd.store.merge import merge_index, merge_topic
 from memd.store.names import INDEX
-
-Blobs = Callable[[str], bytes | None]
 
 
 class ChangeNotFoundError(MemdError):
@@ -41,32 +43,38 @@ class UndoPlan:
         self._blobs = blobs
 
     def __call__(self, tree: Tree) -> StoreDraft:
-        """Return what restores every file that nobody touched since."""
+        """Return what takes the set out of every file where that leaves newer work as it is."""
         edits: list[FileEdit] = []
         conflicts: list[str] = []
+        merged: list[str] = []
         modes: dict[str, int | None] = {}
         for step in self._steps:
             found = tree.read(step.path)
             live = found.hash if found else None
             edit = self._restore(step, live)
-            if edit is None and live != step.before:
-                conflicts.append(step.path)
-            elif edit is not None:
-                edits.append(edit)
+            if edit is not None:
                 modes[step.path] = step.mode
-        exact = self._index_edit(tree, edits, conflicts)
-        pointers = self._pointers({edit.path for edit in edits if edit.content is not None})
+            elif live == step.before:
+                continue
+            elif (edit := self._merged(step, found)) is not None:
+                merged.append(step.path)
+            if edit is None:
+                conflicts.append(step.path)
+            else:
+                edits.append(edit)
+        exact = self._index_edit(tree, edits, conflicts, merged)
         return StoreDraft(
             tuple(edits),
-            pointers,
+            self._pointers(tree, edits, conflicts),
             restores=True,
             modes=modes,
             exact_index=exact,
             conflicts=tuple(conflicts),
+            merged=tuple(merged),
         )
 
     def _restore(self, step: Step, live: str | None) -> FileEdit | None:
-        """Return the edit that restores a file, or ``None`` when it must be left alone."""
+        """Return the edit that restores a file, or ``None`` where it was changed since."""
         if live != step.after:
             return None
         content = None if step.before is None else self._blobs(step.before)
@@ -74,40 +82,81 @@ class UndoPlan:
             return None  # the journal does not have it any more
         return FileEdit(step.path, content, live or "", step.before_mtime_ns)
 
-    def _index_edit(self, tree: Tree, edits: list[FileEdit], conflicts: list[str]) -> bool:
+    def _merged(self, step: Step, found: MemoryFile | None) -> FileEdit | None:
+        """Return the edit that takes the set out of newer work; ``None`` is a conflict."""
+        if found is None or step.before is None or step.after is None:
+            return None
+        after, before = self._blobs(step.after), self._blobs(step.before)
+        if after is None or before is None:
+            return None
+        content = merge_topic(after, before, found.content, step.path)
+        return None if content is None else FileEdit(step.path, content, found.hash)
+
+    def _index_edit(
+        self, tree: Tree, edits: list[FileEdit], conflicts: list[str], merged: list[str]
+    ) -> bool:
         """Add the edit of the index, if any; true when its bytes shall come back exactly."""
-        step = self._index
+        step, current = self._index, tree.index()
         if step is None:
             return False
-        current = tree.index()
         live = None if current is None else sha256(current)
         edit = self._restore(step, live)
         if edit is not None:
+            if edit.content is not None and current is not None:
+                kept = _with_pointers(edit.content, current, conflicts)
+                edit = replace(edit, content=kept)
             edits.append(edit)
             return not conflicts
-        if not self._steps and live != step.before:
+        alone = not self._steps
+        lines = self._merged_lines(step, current)
+        if lines is None and alone and live != step.before:
             conflicts.append(INDEX)
-        elif current is not None and (lines := self._lines(current, edits)) != current:
-            edits.append(FileEdit(INDEX, lines, live))
+        elif current is not None and live is not None:
+            lines = self._old_lines(current, edits) if lines is None else lines
+            lines = _with_pointers(lines, current, conflicts)
+            edits += [FileEdit(INDEX, lines, live)] if lines != current else []
+            merged += [INDEX] if alone else []
         return False
 
-    def _lines(self, current: bytes, edits: list[FileEdit]) -> bytes:
+    def _merged_lines(self, step: Step, current: bytes | None) -> bytes | None:
+        after, before = (self._blobs(key) if key else b"" for key in (step.after, step.before))
+        if after is None or before is None or current is None:
+            return None
+        return merge_index(after, before, current)
+
+    def _old_lines(self, current: bytes, edits: list[FileEdit]) -> bytes:
         """Return the index with the old lines of restored files whose line the set had changed."""
         restored = {edit.path for edit in edits if edit.content is not None}
         before, after = self._entries("before"), self._entries("after")
-        now = {entry.path: Pointer(entry.title, entry.hook) for entry in index.entries(current)}
+        now = _entries(current)
         for path in sorted(restored & set(before) & set(now)):
             if now[path] == after.get(path) != before[path]:
                 current = index.with_pointer(current, path, before[path])
         return current
 
-    def _pointers(self, restored: set[str]) -> dict[str, Pointer]:
-        before = self._entries("before")
-        return {path: before[path] for path in restored & set(before)}
+    def _pointers(
+        self, tree: Tree, edits: Iterable[FileEdit], conflicts: Iterable[str]
+    ) -> dict[str, Pointer]:
+        """Return the lines of files that come back, and of those that stay as they are."""
+        restored = {edit.path for edit in edits if edit.content is not None}
+        before, now = self._entries("before"), _entries(tree.index())
+        kept = {path: now[path] for path in conflicts if path in now}
+        return {path: before[path] for path in restored & set(before)} | kept
 
     def _entries(self, side: str) -> dict[str, Pointer]:
         key = self._index and getattr(self._index, side)
-        content = self._blobs(key) if key else None
-        return {
-            entry.path: Pointer(entry.title, entry.hook) for entry in index.entries(content or b"")
-        }
+        return _entries(self._blobs(key) if key else None)
+
+
+def _with_pointers(lines: bytes, current: bytes, paths: Iterable[str]) -> bytes:
+    """Return the index with the lines that some files have now: these were left alone."""
+    now, merged = _entries(current), _entries(lines)
+    for path in paths:
+        if path in now and path in merged and now[path] != merged[path]:
+            lines = index.with_pointer(lines, path, now[path])
+    return lines
+
+
+def _entries(content: bytes | None) -> dict[str, Pointer]:
+    entries = index.entries(content or b"")
+    return {entry.path: Pointer(entry.title, entry.hook) for entry in entries}

@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from memd.core.text import sha256
 from memd.core.values import Actor, CursorMove, FileChange, Outcome, Provenance
 from memd.state import cursors, jobs, journal
 from memd.state.database import Database, open_database
-from memd.state.journal import ABANDONED, FAILED, Intent, Journal, Record, Step
+from memd.state.journal import ABANDONED, CONFLICT, FAILED, Intent, Journal, Record, Step
 
 BY = Provenance(Actor.CLIENT, "editor", "s1", "model", "why", "user")
 OLD, NEW = sha256(b"old"), sha256(b"new")
@@ -95,6 +96,29 @@ def test_a_set_that_came_to_nothing_is_no_history(database: Database, state: str
     loaded = book.load(record.number)
     assert loaded is not None
     assert loaded.state == state
+
+
+def test_a_conflict_is_kept_and_never_done(database: Database) -> None:
+    """A set that was refused can be looked at, and is neither pending nor history."""
+    book = Journal(database)
+    record = book.refused(intent(UPDATE, request="r1"))
+    assert record.state == CONFLICT
+    assert (book.pending(), book.history("/m"), book.change("/m", record.id)) == ((), (), None)
+    assert book.change("/m", record.id, refused=True) == record
+    assert book.blob(NEW) == b"new"
+    assert book.answered("/m", "editor", "r1") is None
+    assert cursors.Cursors(database).get("/m", "s1") is None
+
+
+def test_a_merge_is_told_again(database: Database) -> None:
+    """What was merged is part of the answer, also the second time."""
+    book = Journal(database)
+    merged = replace(intent(UPDATE, request="r1"), merged=("a.md",))
+    done = book.applied(book.record(merged), 1.0)
+    assert done.outcome().merged == ("a.md",)
+    answer = book.answered("/m", "editor", "r1")
+    assert answer is not None
+    assert (answer.outcome.merged, answer.conflicts) == (("a.md",), ("left.md",))
 
 
 def test_history_is_newest_first_and_in_pages(database: Database) -> None:

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from memd.core.text import iso_time
 from memd.core.values import Actor, Change, FileChange, Provenance
 from memd.state import journal
-from memd.state.records import Record, Step, read_record, read_step, step_values, texts
+from memd.state.records import (
+    Record,
+    Step,
+    aside,
+    read_aside,
+    read_record,
+    read_step,
+    step_values,
+)
 
 CELLS = st.one_of(
     st.none(),
@@ -78,7 +86,14 @@ def test_times_beyond_the_state_file_are_bounded() -> None:
     assert row == ("a.md", "1", None, 2**63 - 1, 0o600, None, "t")
 
 
-def test_only_a_list_of_texts_holds_texts() -> None:
-    """Anything but a JSON list is no list, and what is no text in it is left out."""
-    assert texts('["a", 1, "b"]') == ("a", "b")
-    assert [texts(value) for value in ("{}", "x", None, b"[]", 3)] == [()] * 5
+def test_only_lists_of_texts_hold_texts() -> None:
+    """Anything but a JSON list holds no paths, and what is no text in it is left out."""
+    assert read_aside('["a", 1, "b"]') == (("a", "b"), ())
+    assert [read_aside(value) for value in ("{}", "x", None, b"[]", 3)] == [((), ())] * 5
+
+
+def test_what_was_merged_is_told_beside_the_conflicts() -> None:
+    """Both lists of paths come back as they went in."""
+    assert read_aside(aside(("a",), ())) == (("a",), ())
+    assert read_aside(aside(("a",), ("b", "c"))) == (("a",), ("b", "c"))
+    assert read_aside('{"merged": 3, "conflicts": ["a", 1]}') == (("a",), ())

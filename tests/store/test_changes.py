@@ -99,6 +99,7 @@ def test_a_stale_base_is_a_conflict(bench: Bench) -> None:
         "path": "a.md",
         "expected": "0" * 64,
         "found": sha256(topic("a")),
+        "change": "c2",
     }
     assert bench.tree() == before
 

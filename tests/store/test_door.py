@@ -53,27 +53,15 @@ def test_a_body_has_a_bounded_size() -> None:
         door.check_size("a.md", b"x" * (limits.MEMORY_BYTES + 1))
 
 
-@pytest.mark.parametrize(
-    ("base", "found", "refused"),
-    [
-        (None, None, False),
-        (None, "h", False),
-        ("", None, False),
-        ("h", "h", False),
-        ("", "h", True),
-        ("h", None, True),
-        ("g", "h", True),
-    ],
-)
-def test_an_edit_is_held_to_its_base(base: str | None, found: str | None, refused: bool) -> None:  # noqa: FBT001 - a parameter
-    """An edit passes when the file is what its writer says, or when it says nothing."""
-    edit = FileEdit("a.md", b"x", base)
-    if refused:
-        with pytest.raises(ConflictError) as caught:
-            door.check_base(edit, found)
-        assert caught.value.facts == {"path": "a.md", "expected": base, "found": found or ""}
-    else:
-        door.check_base(edit, found)
+def test_a_conflict_says_where_the_refused_text_is() -> None:
+    """A conflict tells the two hashes, and the change under which the other side is kept."""
+    bare, kept = ConflictError("a.md", "h", ""), ConflictError("a.md", "h", "g", "c7")
+    assert bare.facts == {"path": "a.md", "expected": "h", "found": "", "change": ""}
+    assert (kept.facts["change"], "c7" in kept.sentence, "kept" in bare.sentence) == (
+        "c7",
+        True,
+        False,
+    )
 
 
 @pytest.mark.parametrize(

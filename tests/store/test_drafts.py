@@ -9,14 +9,26 @@ import pytest
 from memd.core import limits
 from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Pointer
-from memd.store.door import NameClashError, SecretRefusedError, TooLargeError
-from memd.store.drafts import Prepared, StoreDraft, prepare
+from memd.store.door import ConflictError, NameClashError, SecretRefusedError, TooLargeError
+from memd.store.drafts import Prepared, StoreDraft, refused
+from memd.store.drafts import prepare as prepare_with
 from memd.store.names import INDEX
 from memd.store.paths import Directory
 from memd.store.tree import LiveTree
 from tests.store.bench import topic
 
 LEAK = b"token = 'ghp" + b"_16C7e42F292c6912E7710c838347Ae178B4a'\n"
+
+
+BODY = "One.\n\nTwo.\n\nThree."
+BASE = topic("m", BODY)
+INDEX_BASE = b"- [A](a.md)\n"
+BLOBS = {sha256(text): text for text in (BASE, INDEX_BASE)}
+
+
+def prepare(draft: Draft, tree: LiveTree) -> Prepared:
+    """Prepare with the few older texts of these tests."""
+    return prepare_with(draft, tree, BLOBS.get)
 
 
 @pytest.fixture
@@ -125,3 +137,77 @@ def test_case_counts_among_new_files_too(tree: LiveTree) -> None:
     with pytest.raises(NameClashError):
         prepare(Draft((FileEdit("N.md", topic("n")), FileEdit("n.md", topic("n")))), tree)
     prepare(Draft((FileEdit("A.md", topic("a")), FileEdit("a.md", None))), tree)
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Iterator[LiveTree]:
+    """Open a tree in which somebody has changed a memory and the index since they were read."""
+    folder = tmp_path / "changed"
+    folder.mkdir()
+    (folder / "m.md").write_bytes(BASE.replace(b"One", b"1"))
+    os.utime(folder / "m.md", ns=(10**18, 10**18))
+    for name in ("a", "n"):
+        (folder / f"{name}.md").write_bytes(topic(name))
+    (folder / INDEX).write_bytes(INDEX_BASE + b"- [M](m.md)\n- [N](n.md)\n")
+    with Directory(str(folder)) as directory:
+        yield LiveTree(directory, {})
+
+
+def test_an_edit_of_an_older_text_is_merged(changed: LiveTree) -> None:
+    """What a writer made of the text it had read meets what others made of it."""
+    edit = FileEdit("m.md", BASE.replace(b"Three", b"3"), sha256(BASE), mtime_ns=5)
+    prepared = prepare(Draft((edit,)), changed)
+    (step,) = prepared.steps
+    assert prepared.merged == ("m.md",)
+    assert prepared.bodies[step.after or ""] == topic("m", "1.\n\nTwo.\n\n3.")
+    assert (step.before, step.after_mtime_ns) == (sha256(BASE.replace(b"One", b"1")), 10**18)
+
+
+def test_what_is_merged_already_is_no_change(changed: LiveTree) -> None:
+    """A writer whose edit is in the live text has nothing to add."""
+    edit = FileEdit("m.md", BASE.replace(b"One", b"1"), sha256(BASE))
+    assert prepare(Draft((edit,)), changed) == Prepared((), {})
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "base"),
+    [
+        ("m.md", BASE.replace(b"One", b"Eins"), sha256(BASE)),
+        ("m.md", None, sha256(BASE)),
+        ("m.md", BASE.replace(b"Three", b"3"), "0" * 64),
+        ("m.md", BASE, ""),
+        ("gone.md", BASE.replace(b"Three", b"3"), sha256(BASE)),
+    ],
+)
+def test_what_cannot_be_merged_is_a_conflict(
+    changed: LiveTree, path: str, content: bytes | None, base: str
+) -> None:
+    """The same line, a deletion, a text nobody knows, a new file and a gone one are conflicts."""
+    draft = Draft((FileEdit(path, content, base), FileEdit("new.md", topic("new"))))
+    with pytest.raises(ConflictError) as caught:
+        prepare(draft, changed)
+    assert (caught.value.path, caught.value.expected) == (path, base)
+    kept = refused(draft, changed)
+    assert [step.path for step in kept.steps if step.after] == [path] * bool(content) + ["new.md"]
+    assert content is None or content in kept.bodies.values()
+
+
+@pytest.mark.parametrize(("path", "base"), [("m.md", sha256(BASE)), (INDEX, sha256(INDEX_BASE))])
+def test_no_secret_is_kept_of_a_conflict(changed: LiveTree, path: str, base: str) -> None:
+    """The texts of a refused set pass the door before the journal gets them."""
+    with pytest.raises(SecretRefusedError):
+        refused(Draft((FileEdit(path, LEAK, base),)), changed)
+
+
+@pytest.mark.parametrize(
+    ("base", "content"),
+    [(sha256(INDEX_BASE), b"# Mine\n- [Ah](a.md)\n"), ("", b"# Mine\n- [Ah](a.md)\n")],
+)
+def test_an_index_is_merged_by_entries(changed: LiveTree, base: str, content: bytes) -> None:
+    """Entries that others added meanwhile stay, also where the writer knew of no index."""
+    prepared = prepare(Draft((FileEdit(INDEX, content, base),)), changed)
+    assert prepared.merged == (INDEX,)
+    text = index_of(prepared)
+    assert "# Mine\n" in text
+    assert "- [M](m.md)\n- [N](n.md)\n" in text
+    assert ("[Ah](a.md)" in text) == bool(base)

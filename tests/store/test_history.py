@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from memd.core.text import sha256
 from memd.core.values import Actor, CursorMove, Draft, FileEdit, Pointer, Provenance
 from memd.state.history import Filter
 from memd.store import index
+from memd.store.door import ConflictError
 from memd.store.history import Past, Range, RangeReversedError, VersionNotFoundError
 from memd.store.names import INDEX, NameRefusedError
 from memd.store.undo import ChangeNotFoundError
@@ -157,6 +159,23 @@ def test_what_has_no_older_version_cannot_be_restored(bench: Bench, path: str) -
         bench.commit(past(bench).restore(bench.directory, path))
     with pytest.raises(NameRefusedError):
         past(bench).restore(bench.directory, f"../{path}")
+
+
+def test_a_refused_text_is_kept_and_comes_back(bench: Bench) -> None:
+    """A conflict can be looked at and restored by its id, and by no other way."""
+    live = bench.tree()
+    with pytest.raises(ConflictError) as caught:
+        bench.commit(edits(FileEdit("b.md", topic("b", "mine"), base=sha256(topic("x")))))
+    assert bench.tree() == live
+    old, change = past(bench), caught.value.facts["change"]
+    assert isinstance(change, str)
+    assert "+mine\n" in old.diff(bench.directory, change)[0][1]
+    with pytest.raises(VersionNotFoundError):
+        old.restore(bench.directory, "a.md", change)
+    with pytest.raises(ChangeNotFoundError):
+        old.undo(bench.directory, change)
+    bench.commit(old.restore(bench.directory, "b.md", change), by=UNDO)
+    assert bench.topics()["b.md"] == topic("b", "mine")
 
 
 def test_a_range_is_one_plan_and_one_change(bench: Bench) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Pointer, Tree
 from memd.store import index
 from memd.store.names import INDEX
@@ -93,6 +94,53 @@ def test_newer_work_is_left_alone_and_named(bench: Bench) -> None:
     assert sorted(listed) == sorted(topics)
 
 
+def test_a_change_is_taken_out_of_newer_work(tmp_path: Path) -> None:
+    """Where others have worked on other lines since, only the change goes, and that is told."""
+    with open_bench(tmp_path) as bench:
+        one, two = topic("a", "One.\n\nTwo."), topic("a", "1.\n\nTwo.")
+        bench.write("a.md", one)
+        change = bench.write("a.md", two).change
+        bench.save("a.md", two + b"\nThree.\n")
+        undone = bench.undo(change, "r1")
+        assert (undone.conflicts, undone.outcome.merged) == ((), ("a.md",))
+        assert bench.topics() == {"a.md": one + b"\nThree.\n"}
+        assert bench.undo(change, "r1").outcome.merged == ("a.md",)
+        assert bench.undo(change).outcome.change is None
+        bench.undo(undone.outcome.change)
+        assert bench.topics() == {"a.md": two + b"\nThree.\n"}
+
+
+def test_a_file_left_alone_keeps_its_line(bench: Bench) -> None:
+    """The line of a file that an undo leaves alone stays as it is, wherever it was made."""
+    pointers = {"n.md": Pointer("Enn", "made with it")}
+    change = bench.commit(edits(FileEdit("n.md", topic("n")), pointers=pointers)).change
+    bench.save("n.md", topic("n", "newer"))
+    assert bench.undo(change).conflicts == ("n.md",)
+    assert "- [Enn](n.md) — made with it\r\n" in bench.tree()[INDEX].decode()
+    again = bench.commit(edits(FileEdit("o.md", topic("o")), pointers={"o.md": pointers["n.md"]}))
+    bench.write("p.md", topic("p"))
+    bench.save("o.md", topic("o", "newer"))
+    assert bench.undo(again.change).conflicts == ("o.md",)
+    assert "- [Enn](o.md) — made with it\r\n" in bench.tree()[INDEX].decode()
+
+
+@pytest.mark.parametrize("later", ["p.md", "n.md"])
+def test_a_file_left_alone_keeps_its_words(bench: Bench, later: str) -> None:
+    """A title that the change gave stays with the text that stays."""
+    bench.write("n.md", topic("n", "old"))
+
+    def rename(tree: Tree) -> Draft:
+        old = tree.index() or b""
+        new = index.with_pointer(old, "n.md", Pointer("Enn", "new"))
+        return edits(FileEdit("n.md", topic("n", "new")), FileEdit(INDEX, new, sha256(old)))
+
+    change = bench.commit(rename).change
+    bench.save("n.md", topic("n", "newest"))
+    bench.write(later, topic(later[0], "newest"))
+    assert bench.undo(change).conflicts == ("n.md",)
+    assert "- [Enn](n.md) — new\r\n" in bench.tree()[INDEX].decode()
+
+
 def test_lines_of_the_index_come_back_into_a_newer_index(bench: Bench) -> None:
     """A restored memory gets its old line, also where the index has changed since."""
     bench.commit(
@@ -123,7 +171,7 @@ def test_lines_of_the_index_come_back_into_a_newer_index(bench: Bench) -> None:
 
 
 def test_an_edit_of_the_index_alone(bench: Bench) -> None:
-    """A change of nothing but the index is undone to the byte, or is a conflict by then."""
+    """A change of nothing but the index is undone to the byte, or merged, or a conflict."""
     bench.write("z.md", topic("z"))
     old = bench.tree()[INDEX]
     base = bench.journal.history(bench.directory)[0].files[-1].after
@@ -131,8 +179,16 @@ def test_an_edit_of_the_index_alone(bench: Bench) -> None:
     assert bench.undo(change).conflicts == ()
     assert bench.tree()[INDEX] == old
     assert bench.undo(change).conflicts == ()
+    again = bench.commit(edits(FileEdit(INDEX, b"# Title\n\n" + old, base))).change
     bench.write("y.md", topic("y"))
-    assert bench.undo(change).conflicts == (INDEX,)
+    undone = bench.undo(again)
+    assert (undone.conflicts, undone.outcome.merged) == ((), (INDEX,))
+    assert bench.tree()[INDEX] == old + "- [y](y.md) — about y\r\n".encode()
+    bench.save(INDEX, old)
+    third = bench.commit(edits(FileEdit(INDEX, b"# Title\n\n" + old, sha256(old)))).change
+    bench.save(INDEX, b"# Another\n\n" + old)
+    assert bench.undo(third).conflicts == (INDEX,)
+    assert bench.tree()[INDEX].startswith(b"# Another\n")
 
 
 def test_the_first_change_is_undone_to_nothing(tmp_path: Path) -> None:
