@@ -1,0 +1,347 @@
+"""G17: a state machine over the real store against a model, for Hypothesis.
+
+Real files, a real state file, a fake clock. Every memory has two lines that change, far enough
+apart that a three-way merge keeps both; so the model knows how an edit of an old version ends.
+After each step: the files are the model's, no temporary name is left, and after each commit the
+index has every memory exactly once.
+"""
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from typing import Any
+
+from anyio.from_thread import start_blocking_portal
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from memd.core.errors import MemdError
+from memd.core.events import Event
+from memd.core.text import sha256
+from memd.core.values import Actor, Draft, FileEdit, Outcome, Provenance
+from memd.state.database import open_database
+from memd.store import index
+from memd.store.configuration import Configuration
+from memd.store.door import ConflictError
+from memd.store.names import INDEX
+from memd.store.service import Store
+from memd.testing.clock import FakeClock
+from memd.testing.faults import Countdown, FaultyDisk
+from tests.store.bench import SCHEMAS
+
+BY = Provenance(Actor.CLIENT, client="machine")
+NAMES = st.sampled_from(["a.md", "b.md", "c.md", "f/d.md", "f/g/e.md"])
+SLOTS = st.integers(0, 1)
+_SHARED = "/dev/shm"  # where steps are cheap, for nothing waits for a medium
+_FILLER = "\n\nlines\n\nthat\n\nnobody\n\nchanges\n\n"
+
+
+class Killed(BaseException):
+    """The process is dead from here on."""
+
+
+class Silence:
+    """An event sink that nobody listens to."""
+
+    def publish(self, event: Event) -> None:
+        """Drop the event."""
+
+
+class KillingDisk(FaultyDisk):
+    """A disk whose calls fail or never return, as a test says."""
+
+    def __init__(self) -> None:
+        super().__init__(before=self._maybe_kill)
+        self.kill_at = 0
+
+    def _maybe_kill(self, _call: str, _name: str) -> None:
+        if self.kill_at:
+            self.kill_at -= 1
+            if not self.kill_at:
+                self.kill_at = -1  # dead: nothing works any more
+        if self.kill_at < 0:
+            raise Killed
+
+
+def body(name: str, slots: tuple[int, int]) -> bytes:
+    """Return a memory whose two slots hold these numbers."""
+    head = f"---\nname: n\ndescription: about {name}\nmetadata:\n  type: user\n---\n\n"
+    return f"{head}first {slots[0]}{_FILLER}second {slots[1]}\n".encode()
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """The store and its model: per path the two numbers, and what each file has ever held."""
+
+    steps = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stack = ExitStack()
+        place = _SHARED if os.path.isdir(_SHARED) else None
+        self.root = tempfile.mkdtemp(prefix="memd-machine-", dir=place)
+        self._stack.callback(shutil.rmtree, self.root)
+        self.directory = f"{self.root}/memory"
+        self.portal = self._stack.enter_context(start_blocking_portal())
+        self.clock = FakeClock()
+        self.model: dict[str, tuple[int, int]] = {}
+        self.known: dict[str, list[tuple[int, int]]] = {}
+        self.undoable: tuple[str, dict[str, tuple[int, int]]] | None = None
+        self.index_is_true = True
+        self.strays = False
+        self.counter = 0
+        self._open()
+
+    def teardown(self) -> None:
+        """Close and remove everything."""
+        self.database.close()
+        self._stack.close()
+
+    @initialize()
+    def first(self) -> None:
+        """Begin with one memory that a person wrote by hand."""
+        self.foreign_save("a.md", self._fresh())
+
+    @rule(name=NAMES)
+    def write(self, name: str) -> None:
+        """Write a memory without saying what it was based on."""
+        self._commit({name: self._fresh()})
+
+    @rule(name=NAMES, slot=SLOTS, choice=st.integers(0, 5))
+    def edit(self, name: str, slot: int, choice: int) -> None:
+        """Change one slot of a version that is the live one or an older one."""
+        versions = self.known.get(name, [])
+        if not versions:
+            return
+        base = versions[-1 - choice % len(versions)]
+        live = self.model.get(name)
+        number = self._number()
+        wanted = _with(base, slot, number)
+        edit = FileEdit(name, body(name, wanted), base=sha256(body(name, base)))
+        if live is not None and (live == base or live[slot] == base[slot]):
+            self._run((edit,), {name: _with(live, slot, number)})
+            return
+        try:
+            self._ask(Draft((edit,)))
+        except ConflictError:
+            self.index_is_true = self.index_is_true and self._index_holds()
+        else:
+            self._fail("an edit of what is not there was not refused")
+
+    @rule(name=NAMES)
+    def delete(self, name: str) -> None:
+        """Delete a memory."""
+        if name in self.model:
+            self._commit({name: None})
+
+    @rule()
+    def dream(self) -> None:
+        """Merge two memories into the first and delete the second, as one change."""
+        names = sorted(self.model)
+        if len(names) > 1:
+            self._commit({names[0]: self._fresh(), names[1]: None})
+
+    @rule(name=NAMES)
+    def foreign(self, name: str) -> None:
+        """Let a person save a memory with an editor that renames."""
+        self.foreign_save(name, self._fresh())
+
+    @rule(name=NAMES)
+    def foreign_delete(self, name: str) -> None:
+        """Let a person remove a memory."""
+        if self.model.pop(name, None) is not None:
+            os.unlink(f"{self.directory}/{name}")
+            self._others_wrote()
+
+    @rule()
+    def foreign_index(self) -> None:
+        """Let a person spoil the index."""
+        os.makedirs(self.directory, exist_ok=True)
+        with open(f"{self.directory}/{INDEX}", "a", encoding="utf-8") as file:
+            file.write("- [Nothing](nothing.md) — not there\nA line of mine\n")
+        self._others_wrote()
+
+    @precondition(lambda self: self.undoable is not None)
+    @rule()
+    def undo(self) -> None:
+        """Take the newest change back: everything is as before it."""
+        change, before = self.undoable or ("", {})
+        self.undoable = None
+        by = Provenance(Actor.UNDO, client="machine")
+        _, conflicts = self._call(self.store.undo, self.directory, change, by)
+        assert conflicts == ()
+        self.model = before
+        self.index_is_true = False  # it is what it was before the change, true or not
+
+    @rule()
+    def look(self) -> None:
+        """Let the store look at what others did."""
+        self._call(self.store.look, self.directory)
+
+    @rule()
+    def restart(self) -> None:
+        """Stop in order and start again."""
+        self.database.close()
+        self._open()
+
+    @rule(name=NAMES, calls=st.integers(1, 14))
+    def kill(self, name: str, calls: int) -> None:
+        """Die in the middle of a commit; afterwards it has happened, or it has not."""
+        before, wanted = dict(self.model), self._fresh()
+        self.disk.kill_at = calls
+        try:
+            self._ask(Draft((FileEdit(name, body(name, wanted)),)))
+        except Killed:
+            self.database.close()
+            self._open()
+            after = {**before, name: wanted}
+            self.model = after if self._files() == _bodies(after) else before
+            self._forget(name, wanted if self.model is after else None)
+        else:
+            self.disk.kill_at = 0
+            self._happened({name: wanted})
+
+    @rule(name=NAMES, calls=st.integers(1, 14), ever=st.booleans())
+    def no_space(self, name: str, calls: int, ever: bool) -> None:  # noqa: FBT001 - Hypothesis calls it by name
+        """Let the disk be full in the middle of a commit: nothing changed, and it works again."""
+        wanted = self._fresh()
+        self.disk.countdown = Countdown(calls, errno.ENOSPC, ever=ever)
+        try:
+            self._ask(Draft((FileEdit(name, body(name, wanted)),)))
+        except MemdError as error:
+            self.strays = True  # what could not be removed goes at the next start
+            self.disk.countdown = Countdown()
+            self.clock.advance(2)
+            if error.facts.get("unfinished"):  # it is completed before the next one
+                after = {**self.model, name: wanted}
+                self._call(self.store.recover)
+                if self._files() == _bodies(after):
+                    self.model = after
+                    self._forget(name, wanted)
+            self.index_is_true = False
+            self.undoable = None
+            self.write(name)
+        else:
+            self.strays = self.strays or self.disk.countdown.reached
+            self.disk.countdown = Countdown()
+            self._happened({name: wanted})
+
+    @invariant()
+    def the_tree_is_the_models(self) -> None:
+        """Compare the files with the model, and the index with the files."""
+        StoreMachine.steps += 1
+        assert self._files() == _bodies(self.model)
+        if self.index_is_true:
+            assert self._index_holds()
+
+    def foreign_save(self, name: str, slots: tuple[int, int]) -> None:
+        """Save a file as an editor does."""
+        path = f"{self.directory}/{name}"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        temp = f"{self.root}/editor"
+        with open(temp, "wb") as file:
+            file.write(body(name, slots))
+        os.replace(temp, path)
+        self.model[name] = slots
+        self._others_wrote()
+
+    def _commit(self, wanted: dict[str, tuple[int, int] | None]) -> None:
+        edits = (FileEdit(name, body(name, s) if s else None) for name, s in wanted.items())
+        self._run(tuple(edits), wanted)
+
+    def _run(self, edits: tuple[FileEdit, ...], wanted: dict[str, tuple[int, int] | None]) -> None:
+        before = dict(self.model)
+        outcome = self._ask(Draft(edits))
+        self._happened(wanted)
+        self.undoable = (outcome.change, before) if outcome.change else None
+
+    def _happened(self, wanted: dict[str, tuple[int, int] | None]) -> None:
+        for name, slots in wanted.items():
+            self._forget(name, slots)
+            if slots is None:
+                self.model.pop(name, None)
+            else:
+                self.model[name] = slots
+        self.index_is_true = True
+
+    def _forget(self, name: str, slots: tuple[int, int] | None) -> None:
+        """Note a version that went through memd; what was to be undone is not the newest now."""
+        self.undoable = None
+        if slots is not None:
+            self.known.setdefault(name, []).append(slots)
+
+    def _others_wrote(self) -> None:
+        self.undoable = None
+        self.index_is_true = False
+
+    def _ask(self, draft: Draft) -> Outcome:
+        self.clock.advance(1)
+        outcome: Outcome = self._call(self.store.commit, self.directory, lambda _: draft, BY)
+        return outcome
+
+    def _call(self, function: Callable[..., Any], *args: Any) -> Any:
+        answer = self.portal.call(_caught, function, *args)
+        if isinstance(answer, Killed):
+            raise answer
+        return answer
+
+    def _open(self) -> None:
+        self.disk = KillingDisk()
+        self.database = open_database(f"{self.root}/state.db", SCHEMAS)
+        configuration = Configuration(f"{self.root}/memd.toml", "/nowhere")
+        self.store = Store(
+            self.database,
+            configuration,
+            self.clock,
+            Silence(),
+            home=self.root,
+            environ={},
+            disk=self.disk,
+        )
+        self._call(self.store.recover)
+        self.index_is_true = self.strays = False
+
+    def _files(self) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for folder, _, files in os.walk(self.directory):
+            for file in files:
+                path = os.path.join(folder, file)
+                with open(path, "rb") as stream:
+                    found[os.path.relpath(path, self.directory)] = stream.read()
+        found.pop(INDEX, None)
+        return {p: text for p, text in found.items() if not (self.strays and ".memd-" in p)}
+
+    def _index_holds(self) -> bool:
+        if not self.model and not os.path.exists(f"{self.directory}/{INDEX}"):
+            return True
+        with open(f"{self.directory}/{INDEX}", "rb") as file:
+            listed = [entry.path for entry in index.entries(file.read())]
+        return sorted(listed) == sorted(self.model)
+
+    def _fresh(self) -> tuple[int, int]:
+        return self._number(), self._number()
+
+    def _number(self) -> int:
+        self.counter += 1
+        return self.counter
+
+    def _fail(self, why: str) -> None:
+        raise AssertionError(why)
+
+
+async def _caught(function: Callable[..., Awaitable[Any]], *args: Any) -> Any:
+    """Bring a death over from the portal's thread, which must live on."""
+    try:
+        return await function(*args)
+    except Killed as killed:
+        return killed
+
+
+def _with(slots: tuple[int, int], slot: int, number: int) -> tuple[int, int]:
+    return (number, slots[1]) if slot == 0 else (slots[0], number)
+
+
+def _bodies(model: dict[str, tuple[int, int]]) -> dict[str, bytes]:
+    return {name: body(name, slots) for name, slots in model.items()}
