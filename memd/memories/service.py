@@ -52,7 +52,10 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The end of a write: ``status`` is created, updated or unchanged."""
+    """The end of a write: ``status`` is created, updated, merged or unchanged.
+
+    What was merged holds more than its writer sent: read it before the next edit.
+    """
 
     path: str
     hash: str
@@ -93,18 +96,22 @@ class Memories:
     async def write(
         self, project: Project, writing: Writing, by: Provenance, *, request_id: str = ""
     ) -> Written:
-        """Write one memory and its line in the index as one change.
+        """Write one memory and its line in the index as one change, or the index itself.
 
         Raises what the store refuses at the door (ConflictError where ``base_hash`` is not the
-        live file's hash) and IncompleteMemoryError.
+        live file's hash and the two cannot be merged) and IncompleteMemoryError.
         """
         plan = plan_write(writing, session=by.session, modified=iso_time(self._clock.now()))
         outcome = await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
         for file in outcome.files:
             if file.path == writing.path:
-                return Written(writing.path, file.after or "", outcome.change, file.action)
+                status = "merged" if file.path in outcome.merged else file.action
+                return Written(writing.path, file.after or "", outcome.change, status)
         live = await self._store.read(project.memory_dir, writing.path)
-        return Written(writing.path, live.hash, outcome.change, "unchanged")
+        status = "unchanged"
+        if writing.path == INDEX and outcome.change:
+            status = "merged" if INDEX in outcome.merged else "updated"
+        return Written(writing.path, live.hash, outcome.change, status)
 
     async def delete(
         self,

@@ -1,7 +1,8 @@
 """What a direct write means for the files: pure plans over a tree.
 
 A write names the whole file or its parts. The index line is the store's business, except where the
-writer says what its title and hook are: then the line that is already there is rewritten.
+writer says what its title and hook are: then the line that is already there is rewritten. Who says
+which index they had read may write it whole; the store merges it by entries and makes it true.
 """
 
 from collections.abc import Sequence
@@ -75,6 +76,8 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
     """Return the plan of one write; the plan raises what makes the write impossible."""
 
     def plan(tree: Tree) -> Draft:
+        if writing.path == INDEX and writing.base_hash is not None:
+            return Draft(edits=(_index_edit(writing),))
         _check_place(writing.path)
         old = tree.read(writing.path)
         content = _content(writing, old, session=session, modified=modified)
@@ -105,6 +108,12 @@ def plan_delete(path: str, base_hash: str | None) -> Plan:
         return Draft(edits=(FileEdit(path, None, base=_base(base_hash, old)),))
 
     return plan
+
+
+def _index_edit(writing: Writing) -> FileEdit:
+    if writing.content is None:
+        raise IncompleteMemoryError(INDEX, ["content"])
+    return FileEdit(INDEX, writing.content.encode(), base=writing.base_hash)
 
 
 def _check_place(path: str) -> None:

@@ -13,6 +13,7 @@ from memd.state import cursors, jobs, journal
 from memd.state.database import open_database
 from memd.store.configuration import Configuration
 from memd.store.door import ConflictError
+from memd.store.names import INDEX
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 
@@ -116,3 +117,35 @@ async def test_the_index_is_edited_and_stays_true(memories: Memories, project: P
     for command in ("delete", "rename"):
         paths = {"path": index, "old_path": index, "new_path": "/memories/b.md"}
         assert "is the index" in await tell(memories, project, command, **paths)
+
+
+async def test_two_writers_of_one_text_are_merged(memories: Memories, project: Project) -> None:
+    """A write based on an older text keeps what was written since, and says so."""
+    first = await memories.write(project, Writing("a.md", **(PARTS | {"body": "1\n\n2\n\n3"})), BY)
+    await memories.write(project, Writing("a.md", body="one\n\n2\n\n3"), BY)
+    mine = Writing("a.md", body="1\n\n2\n\nthree", base_hash=first.hash)
+    merged = await memories.write(project, mine, BY, request_id="r")
+    assert merged.status == "merged"
+    file = await memories.read(project, "a.md")
+    assert (file.hash, file.body) == (merged.hash, "one\n\n2\n\nthree\n")
+    assert await memories.write(project, mine, BY, request_id="r") == merged
+    with pytest.raises(ConflictError) as caught:
+        await memories.write(project, Writing("a.md", body="2", base_hash=first.hash), BY)
+    assert caught.value.facts["change"]
+
+
+async def test_the_index_is_written_whole(memories: Memories, project: Project) -> None:
+    """Who has read the index may write it; entries that came meanwhile stay, and it stays true."""
+    await memories.write(project, Writing("a.md", **PARTS), BY)
+    read = await memories.read(project, INDEX)
+    wanted = "# Mine\n\n- [A](a.md) — first\n- [None](none.md)\n"
+    alone = await memories.write(project, Writing(INDEX, wanted, base_hash=read.hash), BY)
+    assert alone.status == "updated"
+    index = await memories.read(project, INDEX)
+    assert (index.content.decode(), index.hash) == ("# Mine\n\n- [A](a.md) — first\n", alone.hash)
+    await memories.write(project, Writing("b.md", **(PARTS | {"name": "b"})), BY)
+    more = Writing(INDEX, "# Ours\n\n- [A](a.md) — first\n", base_hash=index.hash)
+    assert (await memories.write(project, more, BY)).status == "merged"
+    merged = (await memories.read(project, INDEX)).content.decode()
+    assert merged == "# Ours\n\n- [A](a.md) — first\n- [b](b.md) — d\n"
+    assert (await memories.write(project, more, BY)).status == "unchanged"

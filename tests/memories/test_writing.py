@@ -3,7 +3,7 @@
 import pytest
 
 from memd.core.text import sha256
-from memd.core.values import Draft, Header, MemoryFile, MemoryType, Tree
+from memd.core.values import Draft, FileEdit, Header, MemoryFile, MemoryType, Tree
 from memd.memories.writing import (
     IncompleteMemoryError,
     NothingThereError,
@@ -14,6 +14,7 @@ from memd.memories.writing import (
 )
 from memd.store import document
 from memd.store.document import InvalidMemoryError, parse
+from memd.store.names import NameRefusedError
 
 NOW = "2026-11-20T23:18:09.458Z"
 PARTS = {"name": "a-rule", "description": "A rule", "type": "feedback", "body": "Do it so."}
@@ -143,6 +144,17 @@ def test_the_hash_that_was_read_goes_along() -> None:
     assert draft.edits[0].base == "abc"
     assert plan_delete("a.md", "abc")(tree).edits[0].base == "abc"
     assert plan_delete("a.md", None)(tree).edits[0].base == sha256(old)
+
+
+def test_the_index_is_written_by_who_has_read_it() -> None:
+    """The whole index may be written with the hash that was read, and not otherwise."""
+    tree = FakeTree({}, b"# mine\n")
+    draft = write(tree, Writing("MEMORY.md", content="# new\n", base_hash="abc"))
+    assert draft == Draft((FileEdit("MEMORY.md", b"# new\n", base="abc"),))
+    with pytest.raises(NameRefusedError):
+        write(tree, Writing("MEMORY.md", content="# new\n"))
+    with pytest.raises(IncompleteMemoryError, match="content"):
+        write(tree, Writing("MEMORY.md", base_hash="abc"))
 
 
 def test_what_is_not_there_cannot_be_deleted() -> None:
