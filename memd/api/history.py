@@ -1,34 +1,104 @@
-"""memory.history, diff and undo: what the journal tells and takes back."""
+"""memory.history, diff, undo, why and restore: what the journal tells and takes back."""
+
+from typing import Annotated
+
+from msgspec import Meta, field
 
 from memd.api.memory import WRITE_ERRORS, project_of, writable
-from memd.api.method import Method, Params, Result
+from memd.api.method import InvalidParamsError, Method, Params, Result
+from memd.api.moments import Time, moment, seconds
 from memd.api.services import Services
+from memd.core.instants import NotATimeError
 from memd.core.text import iso_time
-from memd.core.values import Actor, Change, Outcome, Provenance
+from memd.core.values import Actor, Change, FileChange, Provenance
 from memd.rpc.connection import Call
+from memd.state.history import Filter
+from memd.store.changes import Committed
+from memd.store.history import (
+    Range,
+    RangeReversedError,
+    VersionNotFoundError,
+    Writer,
+)
+from memd.store.names import NameRefusedError
 from memd.store.project import NoProjectError
+from memd.store.service import MemoryNotFoundError
 from memd.store.undo import ChangeNotFoundError
+
+_PAGE = 50
+_ONE_KIND_OF_DIFF = (
+    "memory.diff",
+    "from and to are for the versions of a file: give path with them, and no change",
+)
+_ONE_KIND_OF_UNDO = (
+    "memory.undo",
+    "give exactly one of change, from (with or without to) and as_of",
+)
 
 
 class HistoryParams(Params):
-    """Parameters of ``memory.history``; ``before`` is a change id to page on from."""
+    """Parameters of ``memory.history``; ``before`` is a change id to page on from.
+
+    ``since`` and ``until`` are ISO 8601 or seconds since 1970, the former included.
+    """
 
     cwd: str
     path: str | None = None
-    limit: int | None = None
+    actor: Actor | None = None
+    session: str | None = None
+    client: str | None = None
+    since: Time | None = None
+    until: Time | None = None
+    all_projects: bool | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] | None = None
     before: str | None = None
 
 
-class ChangeParams(Params):
-    """Parameters of ``memory.diff``."""
+class DiffParams(Params):
+    """Parameters of ``memory.diff``: a change, the newest unless given, or two versions of a file.
+
+    ``from`` and ``to`` are change ids or times; ``to`` is the live file unless given, and ``from``
+    what was there before the last change up to ``to``.
+    """
 
     cwd: str
-    change: str
+    change: str | None = None
+    path: str | None = None
+    from_: Time | None = field(default=None, name="from")
+    to: Time | None = None
 
 
-class UndoParams(ChangeParams):
-    """Parameters of ``memory.undo``."""
+class UndoParams(Params):
+    """Parameters of ``memory.undo``: one change, a range of change ids, or a time to go back to.
 
+    ``to`` is the newest change unless given.
+    """
+
+    cwd: str
+    change: str | None = None
+    from_: str | None = field(default=None, name="from")
+    to: str | None = None
+    as_of: Time | None = None
+    dry_run: bool | None = None
+    request_id: str | None = None
+
+
+class WhyParams(Params):
+    """Parameters of ``memory.why``."""
+
+    cwd: str
+    path: str
+
+
+class RestoreParams(WhyParams):
+    """Parameters of ``memory.restore``.
+
+    Without ``change`` the last version that is not the live one comes back; with it, the file as
+    that change left it, or found it where it deleted it.
+    """
+
+    change: str | None = None
+    dry_run: bool | None = None
     request_id: str | None = None
 
 
@@ -50,6 +120,7 @@ class ChangeFacts(Result):
     model: str
     reason: str
     origin: str
+    directory: str
     files: list[FileTouched]
 
 
@@ -67,52 +138,171 @@ class FileDiff(Result):
 
 
 class Diff(Result):
-    """The diffs of one change."""
+    """The diffs of one change, or of two versions of one file."""
 
     files: list[FileDiff]
 
 
 class Undone(Result):
-    """What an undo restored, and what it left because newer work stands there."""
+    """What an undo restored, put together with newer work, and left because of newer work."""
 
     change: str | None
     files: list[FileTouched]
+    merged: list[str]
     conflicts: list[str]
+
+
+class WrittenBy(Result):
+    """Who made one version of a memory, from which message of which transcript, and why."""
+
+    change: str
+    at: str
+    action: str
+    actor: str
+    client: str
+    session: str
+    model: str
+    origin: str
+    reason: str
+    message: str
+    transcript: str
+
+
+class LastSurfaced(Result):
+    """When a memory last went out to a session."""
+
+    at: str
+    session: str
+
+
+class Why(Result):
+    """Where a memory comes from, as far as the journal goes back; ``changes`` newest first."""
+
+    path: str
+    exists: bool
+    first: WrittenBy | None
+    last: WrittenBy | None
+    changes: list[str]
+    surfaced: LastSurfaced | None
 
 
 async def memory_history(services: Services, call: Call, params: HistoryParams) -> History:
     """Answer ``memory.history``."""
-    project = await project_of(services, call, params.cwd)
+    directory = ""
+    if not params.all_projects:
+        directory = (await project_of(services, call, params.cwd)).memory_dir
     changes = await services.store.history(
-        project.memory_dir,
+        directory,
         path=params.path or "",
-        limit=params.limit or 50,
+        limit=params.limit or _PAGE,
         before=params.before or "",
+        only=Filter(
+            actor=params.actor,
+            session=params.session or "",
+            client=params.client or "",
+            since=seconds("since", params.since),
+            until=seconds("until", params.until),
+        ),
     )
     return History(changes=[_change(change) for change in changes])
 
 
-async def memory_diff(services: Services, call: Call, params: ChangeParams) -> Diff:
+async def memory_diff(services: Services, call: Call, params: DiffParams) -> Diff:
     """Answer ``memory.diff``."""
+    old, new = moment("from", params.from_), moment("to", params.to)
     project = await project_of(services, call, params.cwd)
-    diffs = await services.store.diff(project.memory_dir, params.change)
-    return Diff(files=[FileDiff(path=path, diff=diff) for path, diff in diffs])
+    directory, change, path = project.memory_dir, params.change or "", params.path or ""
+    versions = old is not None or new is not None
+    if not versions and (change or not path):
+        found = await services.store.consult(lambda past: past.diff(directory, change, path))
+        return Diff(files=[FileDiff(path=name, diff=diff) for name, diff in found])
+    if change or not path:
+        raise InvalidParamsError(*_ONE_KIND_OF_DIFF)
+    diff = await services.store.consult(lambda past: past.compare(directory, path, old, new))
+    return Diff(files=[FileDiff(path=path, diff=diff)])
 
 
 async def memory_undo(services: Services, call: Call, params: UndoParams) -> Undone:
     """Answer ``memory.undo``."""
+    which, words = _which(params)
     project = await writable(services, call, params.cwd)
-    by = Provenance(
-        actor=Actor.UNDO, client=call.connection.caller.client, reason=f"undo of {params.change}"
+    committed = await services.store.take_back(
+        project.memory_dir,
+        lambda past: past.undo(project.memory_dir, which),
+        _by(call, f"undo of {words}"),
+        request_id=params.request_id or "",
+        dry_run=bool(params.dry_run),
     )
-    outcome, conflicts = await services.store.undo(
-        project.memory_dir, params.change, by, request_id=params.request_id or ""
-    )
-    return Undone(change=outcome.change, files=_touched(outcome), conflicts=list(conflicts))
+    return _undone(committed)
 
 
-def _touched(outcome: Outcome | Change) -> list[FileTouched]:
-    return [FileTouched(path=file.path, action=file.action) for file in outcome.files]
+async def memory_restore(services: Services, call: Call, params: RestoreParams) -> Undone:
+    """Answer ``memory.restore``."""
+    project = await writable(services, call, params.cwd)
+    change = params.change or ""
+    committed = await services.store.take_back(
+        project.memory_dir,
+        lambda past: past.restore(project.memory_dir, params.path, change),
+        _by(call, f"{params.path} restored{f' from {change}' if change else ''}"),
+        request_id=params.request_id or "",
+        dry_run=bool(params.dry_run),
+    )
+    return _undone(committed)
+
+
+async def memory_why(services: Services, call: Call, params: WhyParams) -> Why:
+    """Answer ``memory.why``."""
+    directory, path = (await project_of(services, call, params.cwd)).memory_dir, params.path
+    exists = True
+    try:
+        await services.store.read(directory, path)
+    except MemoryNotFoundError:
+        exists = False
+    writers = await services.store.consult(lambda past: past.writers(directory, path))
+    if not exists and writers.first is None:
+        raise MemoryNotFoundError(path)
+    seen = await services.recall.last_surfaced(directory, path)
+    return Why(
+        path=path,
+        exists=exists,
+        first=_writer(writers.first),
+        last=_writer(writers.last),
+        changes=list(writers.changes),
+        surfaced=LastSurfaced(at=iso_time(seen.at), session=seen.session) if seen else None,
+    )
+
+
+def _which(params: UndoParams) -> tuple[str | Range | float, str]:
+    """Return what shall be undone, and the same in words."""
+    as_of = seconds("as_of", params.as_of)
+    given = [value for value in (params.change, params.from_, as_of) if value is not None]
+    if len(given) != 1 or (params.to is not None and params.from_ is None):
+        raise InvalidParamsError(*_ONE_KIND_OF_UNDO)
+    if params.change is not None:
+        return params.change, params.change
+    if params.from_ is not None:
+        last = params.to or ""
+        return Range(params.from_, last), f"{params.from_} to {last or 'the newest'}"
+    at = as_of or 0.0
+    return at, f"everything after {iso_time(at)}"
+
+
+def _by(call: Call, reason: str) -> Provenance:
+    return Provenance(actor=Actor.UNDO, client=call.connection.caller.client, reason=reason)
+
+
+def _undone(committed: Committed) -> Undone:
+    outcome = committed.outcome
+    return Undone(
+        change=outcome.change,
+        files=_touched(outcome.files),
+        merged=list(outcome.merged),
+        conflicts=list(committed.conflicts),
+    )
+
+
+def _touched(files: tuple[FileChange, ...]) -> list[FileTouched]:
+    return [FileTouched(path=file.path, action=file.action) for file in files]
 
 
 def _change(change: Change) -> ChangeFacts:
@@ -125,7 +315,27 @@ def _change(change: Change) -> ChangeFacts:
         model=change.by.model,
         reason=change.by.reason,
         origin=change.by.origin,
-        files=_touched(change),
+        directory=change.directory,
+        files=_touched(change.files),
+    )
+
+
+def _writer(writer: Writer | None) -> WrittenBy | None:
+    if writer is None:
+        return None
+    change, by = writer.change, writer.change.by
+    return WrittenBy(
+        change=change.id,
+        at=iso_time(change.at),
+        action=change.files[0].action,
+        actor=by.actor,
+        client=by.client,
+        session=by.session,
+        model=by.model,
+        origin=by.origin,
+        reason=by.reason,
+        message=writer.message,
+        transcript=writer.transcript,
     )
 
 
@@ -137,24 +347,42 @@ METHODS = (
         result=History,
         permission="read",
         handler=memory_history,
-        errors=(NoProjectError,),
+        errors=(NoProjectError, ChangeNotFoundError, NotATimeError),
     ),
     Method(
         name="memory.diff",
-        summary="What one change did, as unified diffs.",
-        params=ChangeParams,
+        summary="What one change did, or how two versions of a file differ, as unified diffs.",
+        params=DiffParams,
         result=Diff,
         permission="read",
         handler=memory_diff,
-        errors=(NoProjectError, ChangeNotFoundError),
+        errors=(NoProjectError, ChangeNotFoundError, VersionNotFoundError, NotATimeError),
     ),
     Method(
         name="memory.undo",
-        summary="Take one change back, bytes and times; never over newer work.",
+        summary="Take changes back as one change, bytes and times; never over newer work unsaid.",
         params=UndoParams,
         result=Undone,
         permission="write",
         handler=memory_undo,
-        errors=(*WRITE_ERRORS, ChangeNotFoundError),
+        errors=(*WRITE_ERRORS, ChangeNotFoundError, RangeReversedError),
+    ),
+    Method(
+        name="memory.why",
+        summary="Where a memory comes from: who wrote it first and last, and when it was used.",
+        params=WhyParams,
+        result=Why,
+        permission="read",
+        handler=memory_why,
+        errors=(NoProjectError, MemoryNotFoundError, NameRefusedError),
+    ),
+    Method(
+        name="memory.restore",
+        summary="Bring back a deleted or an older version of one memory, as a change.",
+        params=RestoreParams,
+        result=Undone,
+        permission="write",
+        handler=memory_restore,
+        errors=(*WRITE_ERRORS, ChangeNotFoundError, VersionNotFoundError),
     ),
 )

@@ -1,6 +1,7 @@
 """memory.*: direct use of memories."""
 
 from memd.api.method import Method, Params, Result
+from memd.api.moments import Time, moment
 from memd.api.prompting import IndexFacts
 from memd.api.services import Services
 from memd.core.errors import MemdError
@@ -15,9 +16,11 @@ from memd.rpc.connection import Call
 from memd.store.changes import StorageFailedError
 from memd.store.document import InvalidMemoryError
 from memd.store.door import ConflictError, SecretRefusedError
+from memd.store.history import VersionNotFoundError
 from memd.store.names import NameRefusedError
 from memd.store.project import NoProjectError
 from memd.store.service import MemoryNotFoundError
+from memd.store.undo import ChangeNotFoundError
 
 
 class MemoryOffError(MemdError):
@@ -50,14 +53,18 @@ class ListMemories(Params):
 
 
 class ReadMemory(Params):
-    """Parameters of ``memory.read``."""
+    """Parameters of ``memory.read``; ``at`` is a change's id or a time, for the file as of then."""
 
     cwd: str
     path: str
+    at: Time | None = None
 
 
 class WriteMemory(Params):
-    """Parameters of ``memory.write``: ``content``, or the parts of a memory."""
+    """Parameters of ``memory.write``: ``content``, or the parts of a memory.
+
+    The index, ``MEMORY.md``, is written with ``content`` and the ``base_hash`` of what was read.
+    """
 
     cwd: str
     path: str
@@ -121,7 +128,10 @@ class MemoryRead(MemoryFacts):
 
 
 class MemoryWritten(Result):
-    """The end of a write: ``status`` is created, updated, merged or unchanged."""
+    """The end of a write: ``status`` is created, updated, merged or unchanged.
+
+    A merged file holds more than was sent, with ``hash``: read it before the next edit.
+    """
 
     path: str
     hash: str
@@ -171,8 +181,13 @@ async def memory_list(services: Services, call: Call, params: ListMemories) -> L
 
 async def memory_read(services: Services, call: Call, params: ReadMemory) -> MemoryRead:
     """Answer ``memory.read``."""
+    at = moment("at", params.at)
     project = await project_of(services, call, params.cwd)
-    file = await services.memories.read(project, params.path)
+    if at is None:
+        file = await services.memories.read(project, params.path)
+    else:
+        directory, path = project.memory_dir, params.path
+        file = await services.store.consult(lambda past: past.version(directory, path, at))
     facts = _facts(file.header, services.clock.now())
     return MemoryRead(
         path=facts.path,
@@ -300,12 +315,18 @@ METHODS = (
     ),
     Method(
         name="memory.read",
-        summary="One memory whole.",
+        summary="One memory whole, as it is or as it was.",
         params=ReadMemory,
         result=MemoryRead,
         permission="read",
         handler=memory_read,
-        errors=(NoProjectError, MemoryNotFoundError, NameRefusedError),
+        errors=(
+            NoProjectError,
+            MemoryNotFoundError,
+            NameRefusedError,
+            ChangeNotFoundError,
+            VersionNotFoundError,
+        ),
     ),
     Method(
         name="memory.write",

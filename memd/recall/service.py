@@ -21,7 +21,7 @@ from memd.core.values import Header, MemoryFile, Project, Snapshot
 from memd.recall import block, select
 from memd.recall.select import SurfacedMemory
 from memd.state.database import StateUnusableError
-from memd.state.ledger import Item, Ledger, Surfaced
+from memd.state.ledger import Item, Ledger, Sighting, Surfaced
 from memd.state.search import Entry, Ranker, Scored, SearchIndex
 
 LOCAL = "local"
@@ -160,6 +160,13 @@ class Recall:
     async def reset(self, session: str) -> None:
         """Forget what a session was given: it was compacted or has ended."""
         await anyio.to_thread.run_sync(self._ledger.reset, _sayable(session))
+
+    async def last_surfaced(self, directory: str, path: str) -> Sighting | None:
+        """Return when a memory last went out and to which session, or ``None``.
+
+        Raises StateUnusableError.
+        """
+        return await anyio.to_thread.run_sync(self._ledger.last_surfaced, directory, path)
 
     async def _choose(
         self, directory: str, limit: int, pick: Callable[[Ranker, Sequence[Header]], _Picked]

@@ -94,9 +94,14 @@ class Past:
     def diff(self, directory: str, change: str, path: str = "") -> tuple[tuple[str, str], ...]:
         """Return each file of a change with its unified diff, or one of them.
 
-        Raises ChangeNotFoundError, and VersionNotFoundError where the change has no such file.
+        The newest change where none is named; nothing where there is none. Raises
+        ChangeNotFoundError, and VersionNotFoundError where the change has no such file.
         """
-        record = self._record(os.path.realpath(directory), change, refused=True)
+        real = os.path.realpath(directory)
+        last = "" if change else f"c{self._history.last(real)}"
+        if last == "c0":
+            return ()
+        record = self._record(real, change or last, refused=True)
         steps = [step for step in record.steps if path in {"", step.path}]
         if path and not steps:
             raise VersionNotFoundError(path)

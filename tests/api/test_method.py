@@ -22,7 +22,9 @@ async def test_optional_members_may_be_null(caller: Caller) -> None:
     """Null stands for a member that was left out, in every method about a project."""
     for row in methods():
         fields = row.params.__struct_fields__
-        optional = {name: None for name in fields if name not in _required(row.params)}
+        written = row.params.__struct_encode_fields__
+        named = zip(fields, written, strict=True)
+        optional = {name: None for field, name in named if field not in _required(row.params)}
         if "cwd" in fields and row.permission == "read" and not _required(row.params) - {"cwd"}:
             await caller.call(row.name, **{k: v for k, v in optional.items() if k != "cwd"})
 

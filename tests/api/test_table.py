@@ -6,6 +6,7 @@ SPECIFIED = {
     "hello", "load_prompt", "prefetch", "extract", "dream",
     "memory.list", "memory.read", "memory.write", "memory.delete", "memory.search",
     "memory.history", "memory.diff", "memory.undo", "memory.tool",
+    "memory.why", "memory.restore",
     "session.start", "session.compacted", "session.end",
     "job.get", "job.list", "job.wait", "job.cancel",
     "subscribe", "unsubscribe", "status", "doctor", "shutdown", "rpc.discover",

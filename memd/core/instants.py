@@ -1,0 +1,79 @@
+"""Moments as programs and people write them: ISO 8601, seconds since 1970, "2 hours ago".
+
+A date or a day without a time is its beginning. A time without a zone is one of the zone that the
+caller names, ``None`` being this machine's.
+"""
+
+import re
+from datetime import UTC, datetime, time, timedelta, tzinfo
+
+from memd.core.errors import MemdError
+
+_LATEST = 253_402_214_400.0  # the last day of the year 9999
+_NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?")
+_AGO = re.compile(r"(\d{1,6}|an?) ?([a-z]+)(?: ago)?")
+_UNITS = {
+    word: seconds
+    for words, seconds in (
+        ("s sec second", 1),
+        ("m min minute", 60),
+        ("h hour", 60 * 60),
+        ("d day", 24 * 60 * 60),
+        ("w week", 7 * 24 * 60 * 60),
+    )
+    for word in words.split()
+}
+_DAYS = {"today": 0, "yesterday": 1}
+
+
+class NotATimeError(MemdError):
+    """A parameter that should say when does not."""
+
+    code = -32602
+    kind = "invalid_params"
+    hint = "times are ISO 8601, such as 2026-11-21T10:00:00Z, or seconds since 1970"
+    exit_status = 2
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(f"{name}: {text[:40]!r} is no time", name=name)
+
+
+def written(text: str, zone: tzinfo | None = UTC) -> float | None:
+    """Return the seconds since 1970 of an ISO 8601 time or a number, ``None`` for neither."""
+    text = text.strip()
+    if _NUMBER.fullmatch(text):
+        return _bounded(float(text))
+    try:
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is None and zone is not None:
+            found = found.replace(tzinfo=zone)
+        return _bounded(found.timestamp())
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def spoken(text: str, now: float, zone: tzinfo | None = None) -> float | None:
+    """Return what a person means by a time, or ``None``.
+
+    Besides what ``written`` takes: now, today, yesterday (where these days begin), and a distance
+    back such as ``2 hours ago``, ``3d`` or ``a week ago``.
+    """
+    words = " ".join(text.lower().split())
+    if words == "now":
+        return now
+    if words in _DAYS:
+        day = datetime.fromtimestamp(now, zone).date() - timedelta(days=_DAYS[words])
+        return datetime.combine(day, time(), zone).timestamp()
+    match = _AGO.fullmatch(words)
+    if match is not None and (unit := _unit(match[2])):
+        count = int(match[1]) if match[1].isdecimal() else 1
+        return _bounded(now - count * unit)
+    return written(text, zone)
+
+
+def _unit(word: str) -> int | None:
+    return _UNITS.get(word) or _UNITS.get(word.removesuffix("s"))
+
+
+def _bounded(seconds: float) -> float | None:
+    return seconds if 0 <= seconds <= _LATEST else None
