@@ -101,8 +101,9 @@ class Trial:
         self.clock.advance(1.0)
         self.bench.commit(edits(FileEdit("z.md", topic("z"))))  # one second later by its clock
         self.bench.undo(self.bench.journal.history(self.bench.directory)[0].id)
-        checks["neither before nor after"] = self.bench.tree() not in sides
+        checks["neither before nor after"] = self.visible() not in sides
         checks["recovery finds something"] = self.bench.changes.recover(1.0) != ()
+        checks["something is left over"] = self.bench.tree() not in sides
         OPERATIONS[self.case.name](self.bench)
         checks["the retry did not end in after"] = (
             state(self.bench, self.case.name) != self.case.after
