@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +14,7 @@ import pytest
 
 from memd.store import locks
 from memd.store.locks import GUARD, LOCK, Held, LockUnusableError
+from tests.store.lock_race import race
 
 NOW = 1_760_000_000.0
 NS = 1_000_000_000
@@ -306,94 +306,7 @@ def test_a_guard_that_keeps_vanishing_is_not_held(tmp_path: Path) -> None:
         os.close(folder)
 
 
-MEMD = """
-    import sys, time
-    from memd.store import locks
-    folder = sys.argv[1]
-    for _ in sys.stdin:
-        held = locks.take(folder, time.time(), lambda *_: None)
-        print("held" if held else "no", flush=True)
-        sys.stdin.readline()
-        if held:
-            held.give_back()
-        print("done", flush=True)
-"""
-FOREIGN = """
-    import os, sys, time
-    path = sys.argv[1] + "/.consolidate-lock"
-    def holder():
-        try:
-            with open(path) as file:
-                return int(file.read().split("\\n")[0])
-        except (OSError, ValueError):
-            return 0
-    def lives(pid):
-        try:
-            os.kill(pid, 0)
-        except OSError:
-            return False
-        return True
-    def take():
-        pid = holder()
-        if pid and lives(pid) and time.time() - os.stat(path).st_mtime < 3600:
-            return False
-        with open(path, "w") as file:
-            file.write(f"{os.getpid()}\\n{int(time.time() * 1000)}")
-        return holder() == os.getpid()
-    for _ in sys.stdin:
-        held = take()
-        print("held" if held else "no", flush=True)
-        sys.stdin.readline()
-        if held and holder() == os.getpid():
-            open(path, "w").close()
-        print("done", flush=True)
-"""
-ROUNDS = 25
-
-
-class _Starter:
-    """A process that tries to take the lock each time it is told to."""
-
-    def __init__(self, program: str, folder: Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(program), str(folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
-        )
-
-    def tell(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-
-    def answer(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
-
-    def end(self) -> int:
-        self.process.communicate(timeout=10)
-        return self.process.returncode
-
-
 def test_a_race_has_one_winner(tmp_path: Path) -> None:
     """Of seven daemons and a foreign program that start at once, never two daemons hold it."""
     _write(tmp_path, b"", NOW)
-    starters = [_Starter(FOREIGN if n == 0 else MEMD, tmp_path) for n in range(8)]
-    winners = []
-    try:
-        for _ in range(ROUNDS):
-            for starter in starters:
-                starter.tell()
-            answers = [starter.answer() for starter in starters]
-            assert set(answers) <= {"held", "no"}
-            winners.append(answers[1:].count("held"))
-            assert winners[-1] == 1 or answers[0] == "held"
-            for starter in starters:
-                starter.tell()
-            assert [starter.answer() for starter in starters] == ["done"] * 8
-    finally:
-        codes = [starter.end() for starter in starters]
-    assert codes == [0] * 8
-    assert max(winners) <= 1
+    assert max(race(tmp_path, 25)) <= 1

@@ -1,0 +1,36 @@
+"""G7: 200 rounds of eight starters for the consolidation lock and for the right to serve.
+
+Reused PIDs, hostile bodies and times of locks are tables in tests/store/test_locks.py and
+tests/daemon/test_instance.py.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.daemon import test_instance as instances
+from tests.soak.figures import FIGURE
+from tests.store import lock_race
+
+pytestmark = pytest.mark.soak
+Record = Callable[[str, object], None]
+ROUNDS = 200
+
+
+def test_nobody_shares_the_consolidation_lock(tmp_path: Path, record_property: Record) -> None:
+    """In no round do two of seven daemons hold the lock that a foreign program wants too."""
+    winners = lock_race.race(tmp_path, ROUNDS)
+    double = sum(count > 1 for count in winners)
+    record_property(
+        FIGURE, f"G7 consolidation lock: {ROUNDS} rounds x 8 starters, {double} double holders"
+    )
+    assert double == 0
+
+
+def test_nobody_shares_the_right_to_serve(tmp_path: Path, record_property: Record) -> None:
+    """In each round one of eight starters serves and the others leave with status 0."""
+    served = [instances.race(tmp_path) for _ in range(ROUNDS)]
+    wrong = sum(count != 1 for count in served)
+    record_property(FIGURE, f"G7 instance lock: {ROUNDS} rounds x 8 starters, {wrong} not with one")
+    assert served == [1] * ROUNDS
