@@ -29,6 +29,8 @@ from memd.core.text import sha256
 from memd.core.values import Actor, Provenance
 from memd.state.journal import Intent, Journal, Record, Step
 from memd.state.shadow import Moves, Shade, Shadow, packed
+from memd.store.held import BY as LATE
+from memd.store.held import Late
 from memd.store.names import INDEX
 from memd.store.paths import Directory, DirectoryMissingError, PathRefusedError
 
@@ -104,6 +106,13 @@ class External:
             if opened is not None or claim:
                 self._shadow.seen(directory, at)
         return Noticed()
+
+    def keep(self, directory: str, late: Late, at: float) -> Record:
+        """Journal a save that is not in the directory any more, so that it is not lost."""
+        key = sha256(late.body)
+        step = Step(late.path, late.before, key)
+        intent = Intent(directory, at, LATE, "", "", (step,), {})
+        return self._journal.noticed(intent, Moves(bodies={key: packed(late.body)}))
 
     def learn(self, directory: str, paths: Iterable[str], at: float) -> None:
         """Remember the status of files that a commit has just put there."""

@@ -203,6 +203,21 @@ class Directory:
         """Return the first ``limit`` bytes of a file of any size; otherwise as ``read``."""
         return self._read(name, limit, whole=False)
 
+    def open(self, name: str) -> int | None:
+        """Return a descriptor to read a file with, ``None`` when there is none; close it.
+
+        Raises PathRefusedError and FileUnreadableError.
+        """
+        _parts(name)
+        fd = self._open(name, _FILE)
+        if fd is not None:
+            try:
+                _check(name, os.fstat(fd), self._owners)
+            except MemdError:
+                os.close(fd)
+                raise
+        return fd
+
     def digest(self, name: str) -> tuple[str, os.stat_result] | None:
         """Return the SHA-256 in hex of a file of any size; otherwise as ``read_head``."""
         with self._opened(name) as fd:

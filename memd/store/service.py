@@ -8,6 +8,7 @@ nobody, for a slow disk must not hold up a prompt.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
@@ -38,9 +39,11 @@ from memd.store import claude_code
 from memd.store.changes import Changes, Committed, Request
 from memd.store.configuration import Configuration
 from memd.store.exchange import Disk, real_disk
+from memd.store.external import BY as EXTERNAL
 from memd.store.external import External, Noticed
+from memd.store.held import BY as LATE
+from memd.store.held import Held, Holding, Late, late_plan
 from memd.store.history import Past
-from memd.store.names import INDEX
 from memd.store.paths import Directory
 from memd.store.project import find_project, find_root
 from memd.store.reading import Reading
@@ -78,7 +81,7 @@ class Store:
         self._journal = Journal(database)
         self._reading = Reading()
         self._past = Past(self._journal, self._reading.live)
-        self._changes = Changes(self._journal, disk or real_disk())
+        self._changes = Changes(self._journal, disk or real_disk(), self._reading.served)
         self._configuration = configuration
         self._clock = clock
         self._events = events
@@ -87,6 +90,7 @@ class Store:
         self._locks: dict[str, anyio.Lock] = {}
         self._shadow = Shadow(database)
         self._external = External(self._journal, self._shadow)
+        self._held = Held()
         self._watch: Watch | None = None
         self._hints: set[str] = set()
         self._hinted = anyio.Event()
@@ -223,6 +227,7 @@ class Store:
             self._watch = None
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(watch.close)
+                self._held.close()
 
     def watching(self) -> tuple[str, ...]:
         """Return a sentence for each directory in which others' work is noticed at its use only."""
@@ -280,16 +285,14 @@ class Store:
 
             def work() -> Committed:
                 request = Request(real, plan(), by, self._clock.now(), request_id)
-                act = self._changes.rehearse if dry_run else self._changes.commit
-                committed = act(request, self._reading.known(real))
-                if committed.outcome.files and not dry_run:
-                    paths = (INDEX, *(file.path for file in committed.outcome.files))
-                    self._external.learn(real, paths, self._clock.now())
-                return committed
+                if dry_run:
+                    return self._changes.rehearse(request, self._reading.known(real))
+                return self._change(request)
 
             committed = await to_thread.run_sync(work)
         outcome = committed.outcome
         if outcome.change and not outcome.repeated:
+            self._hint(real)
             self._events.publish(_event(directory, outcome, by))
         return committed
 
@@ -306,22 +309,52 @@ class Store:
     ) -> str | None:
         """Look at a directory whose lock is held, and tell of what others did."""
 
-        def look() -> Noticed:
+        def look() -> tuple[Noticed, list[Outcome], bool]:
             if self._watch:
                 self._watch.add(real)
-            return self._external.look(real, self._clock.now(), patient=patient, claim=claim)
+            at = self._clock.now()
+            noticed = self._external.look(real, at, patient=patient, claim=claim)
+            late, again = self._held.late(real, self._clock.monotonic())
+            return noticed, [self._save_late(real, each, at) for each in late], again
 
-        noticed = await to_thread.run_sync(look)
+        noticed, saved, again = await to_thread.run_sync(look)
+        if again:
+            self._hint(real)
         self._unseen.pop(real, None)
         self._doubted.discard(real)
         if noticed.unsettled:
             self._doubted.add(real)
             self._hint(real)
-        if noticed.change is None:
-            return None
-        outcome = noticed.change.outcome()
-        self._events.publish(_event(self._spelled.get(real, real), outcome, noticed.change.by))
-        return outcome.change
+        changes = [noticed.change.outcome()] if noticed.change else []
+        for outcome in (*changes, *saved):
+            self._events.publish(_event(self._spelled.get(real, real), outcome, EXTERNAL))
+        return (*changes, *saved)[-1].change if changes or saved else None
+
+    def _change(self, request: Request) -> Committed:
+        """Commit, and hold on to the files that were replaced."""
+        holding = Holding()
+        try:
+            plan = holding.plan(request.plan)
+            committed = self._changes.commit(
+                replace(request, plan=plan), self._reading.known(request.directory)
+            )
+            record = self._journal.change(request.directory, committed.outcome.change or "")
+            if record is not None and not committed.outcome.repeated:
+                self._held.keep(request.directory, holding, record.steps, self._clock.monotonic())
+                paths = [step.path for step in record.steps]
+                self._external.learn(request.directory, paths, request.at)
+        finally:
+            holding.close()
+        return committed
+
+    def _save_late(self, real: str, late: Late, at: float) -> Outcome:
+        """Bring back a save that went into a file which memd had just replaced."""
+        request = Request(real, late_plan(late), LATE, at)
+        with suppress(MemdError):
+            outcome = self._change(request).outcome
+            if outcome.change is not None:
+                return outcome
+        return self._external.keep(real, late, at).outcome()
 
     async def _look_again(self, real: str) -> None:
         """Look at a directory after a hint; what keeps us out of it is only noted."""

@@ -64,6 +64,10 @@ class LiveTree:
             self._found[path] = read_file(self._directory, path)
         return self._found[path]
 
+    def open(self, path: str) -> int | None:
+        """Return a descriptor to read a live file with, ``None`` when there is none; close it."""
+        return self._directory.open(path)
+
     def files(self) -> frozenset[str]:
         """Return the paths of all memories."""
         if self._files is None:

@@ -1,0 +1,114 @@
+"""A person saves a memory at the very moment at which memd writes it: no save is lost."""
+
+import os
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.core.events import Event
+from memd.core.text import sha256
+from memd.core.values import Actor, Draft, FileEdit, Provenance
+from memd.daemon.clock import SystemClock
+from memd.state.database import open_database
+from memd.state.journal import Journal
+from memd.store.configuration import Configuration
+from memd.store.service import Store
+from tests.store.bench import SCHEMAS, topic
+
+pytestmark = pytest.mark.anyio
+BY = Provenance(Actor.CLIENT, client="test")
+SPREAD = 12_000  # steps of an empty loop, about as long as a commit
+
+
+class Nobody:
+    """An event sink that nobody listens to."""
+
+    def publish(self, event: Event) -> None:
+        """Forget an event."""
+
+
+class Person:
+    """A thread that saves one memory once per round: by rename, or by emptying it first."""
+
+    def __init__(self, file: Path, rounds: int, seed: int) -> None:
+        self.file = file
+        self.saved: list[bytes] = []
+        self._chance = random.Random(seed)  # noqa: S311 - it spreads saves over time
+        self._go = threading.Semaphore(0)
+        self._done = threading.Semaphore(0)
+        self._thread = threading.Thread(target=self._run, args=(rounds,), daemon=True)
+        self._thread.start()
+
+    def begin(self) -> None:
+        """Begin the save of this round, in a while."""
+        self._go.release()
+
+    def end(self) -> None:
+        """Wait until it is done."""
+        assert self._done.acquire(timeout=30)
+
+    def _run(self, rounds: int) -> None:
+        for number in range(rounds):
+            self._go.acquire()
+            for _ in range(self._chance.randrange(SPREAD)):
+                pass
+            body = topic("a", f"person {number}")
+            if number % 2:
+                temp = self.file.with_suffix(".new")
+                temp.write_bytes(body)
+                os.replace(temp, self.file)
+            else:
+                self.file.write_bytes(body)
+            self.saved.append(body)
+            self._done.release()
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    """Open a journal."""
+    database = open_database(str(tmp_path / "state.db"), SCHEMAS)
+    yield Journal(database)
+    database.close()
+
+
+async def race(root: Path, journal: Journal, rounds: int) -> tuple[int, int]:
+    """Let a person and memd save the same memory; return how many saves of each are lost."""
+    config = Configuration(str(root / "memd.toml"), str(root / "policy.toml"))
+    store = Store(journal._database, config, SystemClock(), Nobody(), home=str(root), environ={})
+    directory = root / "memory"
+    directory.mkdir()
+    person = Person(directory / "a.md", rounds, seed=6)
+    ours: list[bytes] = []
+    for number in range(rounds):
+        body = topic("a", f"memd {number}")
+        await store.look(str(directory))  # what a person overwrites unseen is a person's own loss
+        person.begin()
+        edit = FileEdit("a.md", body)
+        await store.commit(str(directory), lambda _: Draft((edit,)), BY)  # noqa: B023 - awaited here
+        ours.append(body)
+        person.end()
+    await store.look(str(directory))
+    live = (directory / "a.md").read_bytes()
+
+    def lost(bodies: list[bytes]) -> int:
+        return sum(body != live and journal.blob(sha256(body)) is None for body in bodies)
+
+    return lost(person.saved), lost(ours)
+
+
+async def test_a_persons_save_is_not_lost_to_a_commit(tmp_path: Path, journal: Journal) -> None:
+    """Whichever comes first, the text of both is in the directory or in the history."""
+    assert await race(tmp_path, journal, 300) == (0, 0)
+
+
+@pytest.mark.soak
+async def test_no_save_of_twenty_thousand_is_lost(tmp_path: Path, journal: Journal) -> None:
+    """20,000 saves, each racing a commit, are all there afterwards."""
+    rounds = 20_000
+    lost = await race(tmp_path, journal, rounds)
+    figures = f"{rounds} saves against {rounds} commits: lost {lost[0]} and {lost[1]}"
+    print(figures)  # noqa: T201 - the figures of the proof
+    assert lost == (0, 0)
