@@ -1,0 +1,75 @@
+"""Real cuts under load: what was acknowledged before the medium went is there afterwards."""
+
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memd.store import index
+from memd.store.names import INDEX
+from tests.crash import cuts
+from tests.crash.conftest import FIGURE
+from tests.store.bench import Bench, open_bench
+
+CUTS = 20
+_NUMBER = re.compile(r"number (\d+)\s*\Z")
+
+
+def one_cut(medium: cuts.Medium, root: Path, start: int, after: int) -> list[int]:
+    """Let a process write, cut after so many writes, and return all that were acknowledged."""
+    command = [sys.executable, "-B", cuts.__file__, str(root), str(start)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = [int(process.stdout.readline()) for _ in range(after)]
+        medium.cut()
+        said += [int(line) for line in process.stdout]
+    return said
+
+
+def judge(bench: Bench, acknowledged: dict[str, int]) -> list[str]:
+    """Recover and return what is lost or damaged."""
+    bench.changes.recover(2.0)
+    wrong = ["a set is still open"] if bench.journal.pending() else []
+    tree = bench.tree()
+    listed = sorted(entry.path for entry in index.entries(tree.get(INDEX, b"")))
+    if listed != sorted(set(tree) - {INDEX}):
+        wrong.append("index and files disagree")
+    for name, number in acknowledged.items():
+        found = _NUMBER.search(tree.get(f"{name}.md", b"").decode())
+        if found is None or int(found[1]) < number:
+            wrong.append(f"{name}.md has {found and found[1]}, not {number}")
+    return wrong
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("system", ["ext4", "xfs"])
+def test_a_real_cut_loses_nothing_acknowledged(
+    system: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Twenty times the medium goes away under load; what was acknowledged is there each time."""
+    if cuts.missing(system):
+        pytest.skip(cuts.missing(system))
+    medium = cuts.Medium(system, tmp_path)
+    dice = random.Random(system)  # noqa: S311 - the same moments in every run
+    acknowledged: dict[str, int] = {}
+    bad: list[str] = []
+    number = 0
+    for _ in range(CUTS):
+        with medium.mounted() as root:
+            if medium.refused:
+                pytest.skip(f"nothing can be mounted here: {medium.refused}")
+            said = one_cut(medium, root, number, dice.randrange(1, 25))
+            acknowledged |= {cuts.slot(n): n for n in said}
+            number = said[-1] + 1
+        with medium.mounted() as root, open_bench(root) as bench:
+            bad += judge(bench, acknowledged)
+    record_property(
+        FIGURE,
+        f"G4 {system}: {CUTS} cuts, {number} acknowledged writes, {len(bad)} lost or damaged",
+    )
+    assert bad == []
+    assert number >= CUTS
