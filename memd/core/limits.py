@@ -17,6 +17,7 @@ MANIFEST_ENTRIES = 200
 CHANGE_FILES = 500
 READ_BYTES = 4 * 1024 * 1024  # a foreign file larger than this is listed, never loaded
 STALE_DAYS = 2
+SERVED_BYTES = 4 * 1024 * 1024  # texts given to readers, kept so that their edits can be merged
 LOOK_SECONDS = 0.1  # from a hint to the look at what others did: a save has ended by then
 
 # Names (spec 8.2)

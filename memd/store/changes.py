@@ -47,6 +47,7 @@ from memd.store.exchange import Disk
 from memd.store.paths import Directory
 from memd.store.probe import ensure_writable
 from memd.store.recovery import settle, sweep_strays
+from memd.store.served import Served
 from memd.store.tree import LiveTree
 
 FSYNCS_PER_COMMIT = 5
@@ -107,10 +108,14 @@ class Committed:
 
 
 class Changes:
-    """Commits change sets. Blocks: call it from a worker thread, one at a time per directory."""
+    """Commits change sets. Blocks: call it from a worker thread, one at a time per directory.
 
-    def __init__(self, journal: Journal, disk: Disk) -> None:
+    ``served`` are texts that readers were given and the journal may not have.
+    """
+
+    def __init__(self, journal: Journal, disk: Disk, served: Served | None = None) -> None:
         self._journal = journal
+        self._served = served or Served()
         self._disk = disk
         self._health: dict[str, Health] = {}
 
@@ -143,7 +148,7 @@ class Changes:
         with Directory(request.directory) as directory:
             tree = LiveTree(directory, known)
             draft = request.plan(tree)
-            prepared = prepare(draft, tree, self._journal.blob)
+            prepared = prepare(draft, tree, self._body)
         files = tuple(file for file in file_changes(prepared.steps) if file.path != INDEX)
         return Committed(Outcome(None, files, merged=prepared.merged), _conflicts(draft))
 
@@ -204,12 +209,16 @@ class Changes:
 
     def _prepared(self, request: Request, draft: Draft, tree: LiveTree) -> Prepared:
         try:
-            return prepare(draft, tree, self._journal.blob)
+            return prepare(draft, tree, self._body)
         except ConflictError as error:
             if all(edit.content is None for edit in draft.edits):
                 raise
             kept = self._journal.refused(_intent(request, draft, refused(draft, tree)))
             raise ConflictError(error.path, error.expected, error.found, kept.id) from error
+
+    def _body(self, key: str) -> bytes | None:
+        body = self._journal.blob(key)
+        return self._served.get(key) if body is None else body
 
     def _apply(self, directory: Directory, record: Record, bodies: Mapping[str, bytes]) -> None:
         health = self._health_of(record.directory)

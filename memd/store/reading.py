@@ -13,6 +13,7 @@ from memd.core.values import Header, MemoryFile, Snapshot
 from memd.store import catalogue
 from memd.store.names import INDEX, NameRefusedError, check_name
 from memd.store.paths import Directory, DirectoryMissingError
+from memd.store.served import Served
 from memd.store.tree import Found, memory_file, read_file
 
 
@@ -32,10 +33,14 @@ class _Met:
 
 
 class Reading:
-    """Reads below any memory directory. All methods block and may run in any thread."""
+    """Reads below any memory directory. All methods block and may run in any thread.
+
+    ``served`` are the texts that were read last.
+    """
 
     def __init__(self) -> None:
         self._met: dict[str, _Met] = {}
+        self.served = Served()
 
     def known(self, real: str) -> Mapping[str, Header]:
         """Return the headers of the last scan by path."""
@@ -67,7 +72,10 @@ class Reading:
                 found = [(path, self._found(opened, path)) for path in paths]
         except DirectoryMissingError:
             return ()
-        return tuple(memory_file(path, file) for path, file in found if file is not None)
+        there = [(path, file) for path, file in found if file is not None]
+        for _, file in there:
+            self.served.keep(file.hash, file.content)
+        return tuple(memory_file(path, file) for path, file in there)
 
     def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
         """Return the memories of these paths that can be read."""

@@ -1,0 +1,36 @@
+"""Texts that readers were given a moment ago, so that an edit of one can be merged.
+
+The journal has every text that memd wrote or noticed. What a person saves twice between two looks
+it never sees; a client that was given the first of the two still edits that one. Such texts are
+kept here, in memory only: a read must not wait for the medium. Without them such an edit is a
+conflict, and no text is lost.
+"""
+
+from threading import Lock
+
+from memd.core import limits
+
+
+class Served:
+    """The newest texts that were given out, by their hash. May be used from any thread."""
+
+    def __init__(self, most: int = limits.SERVED_BYTES) -> None:
+        self._most = most
+        self._size = 0
+        self._bodies: dict[str, bytes] = {}
+        self._lock = Lock()
+
+    def keep(self, key: str, body: bytes) -> None:
+        """Remember a text, unless it is larger than a memory may be; the oldest one goes."""
+        if len(body) > limits.MEMORY_BYTES:
+            return
+        with self._lock:
+            self._size += len(body) - len(self._bodies.pop(key, b""))
+            self._bodies[key] = body
+            while self._size > self._most:
+                self._size -= len(self._bodies.pop(next(iter(self._bodies))))
+
+    def get(self, key: str) -> bytes | None:
+        """Return the text with this hash, or ``None``."""
+        with self._lock:
+            return self._bodies.get(key)
