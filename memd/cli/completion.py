@@ -14,8 +14,9 @@ _FILES = ("FILE", "DIR", "PATH")
 def bash() -> str:
     """Return the script for bash."""
     words = [
-        f"""    "{command.name}") words="{" ".join(_completed(command))}" ;;"""
+        f"""    "{name}") words="{" ".join(_completed(command))}" ;;"""
         for command in COMMANDS
+        for name in _names(command)
     ]
     groups = [f"""    "{name}") words="{" ".join(_verbs(name))}" ;;""" for name in GROUPS]
     return _BASH.format(
@@ -43,7 +44,7 @@ def fish() -> str:
             f"complete -c memctl -n __fish_use_subcommand -a {first} -d {_quoted(summary)}"
         )
     for command in COMMANDS:
-        seen = f"__fish_seen_subcommand_from {command.words[0]}"
+        seen = f"__fish_seen_subcommand_from {' '.join((command.words[0], *command.aliases))}"
         if len(command.words) > 1:
             verb = command.words[1]
             others = " ".join(_verbs(command.words[0]))
@@ -66,7 +67,16 @@ SCRIPTS: Mapping[str, Callable[[], str]] = {"bash": bash, "zsh": zsh, "fish": fi
 
 def _firsts() -> dict[str, str]:
     """Return each first word with its summary."""
-    return {command.words[0]: GROUPS.get(command.words[0], command.summary) for command in COMMANDS}
+    return {
+        first: GROUPS.get(first, command.summary)
+        for command in COMMANDS
+        for first in (command.words[0], *command.aliases)
+    }
+
+
+def _names(command: Command) -> list[str]:
+    """Return what a person may type for a command."""
+    return [command.name, *(" ".join((first, *command.words[1:])) for first in command.aliases)]
 
 
 def _verbs(group: str) -> list[str]:
@@ -88,11 +98,12 @@ def _bash_choices() -> list[str]:
     lines = []
     for command in COMMANDS:
         for option in command.options:
+            typed = "|".join(f'"{name} {option.flag}"' for name in _names(command))
             if option.choices:
                 words = " ".join(option.choices)
-                lines.append(f"""    "{command.name} {option.flag}") words="{words}" ;;""")
+                lines.append(f"""    {typed}) words="{words}" ;;""")
             elif option.metavar in _FILES:
-                lines.append(f"""    "{command.name} {option.flag}") files=1 ;;""")
+                lines.append(f"""    {typed}) files=1 ;;""")
     for option in GLOBAL_OPTIONS:
         if option.choices:
             lines.append(f"""    *" {option.flag}") words="{" ".join(option.choices)}" ;;""")

@@ -1,7 +1,12 @@
 """What a command line is made of, as values: the tables declare it, parser and manual read it."""
 
+import re
+import time
 from collections.abc import Callable
+from keyword import iskeyword
 from typing import Any, NamedTuple
+
+from memd.core.instants import spoken
 
 
 def number(text: str) -> int:
@@ -16,7 +21,19 @@ def seconds(text: str) -> float:
     return value if 0 < value <= _WEEK else float("")
 
 
+def moment(text: str) -> float:
+    """Return a time as a person says it, in seconds since 1970. Raises ValueError."""
+    found = spoken(text, time.time())
+    return float("") if found is None else found
+
+
+def version(text: str) -> str | float:
+    """Return a change's id, or a time as a person says it. Raises ValueError."""
+    return text if _CHANGE.fullmatch(text) else moment(text)
+
+
 _WEEK = 7 * 24 * 60 * 60
+_CHANGE = re.compile(r"c[0-9]+")
 
 
 class Operand(NamedTuple):
@@ -57,7 +74,8 @@ class Option(NamedTuple):
     @property
     def attribute(self) -> str:
         """The name under which its value is found."""
-        return self.flag.lstrip("-").replace("-", "_")
+        name = self.flag.lstrip("-").replace("-", "_")
+        return f"{name}_" if iskeyword(name) else name
 
 
 class Command(NamedTuple):

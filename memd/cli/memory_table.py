@@ -1,12 +1,14 @@
 """The commands about memories: what a model, a person and a background job do with them."""
 
-from memd.cli.grammar import Command, Operand, Option, number
+from memd.cli.grammar import Command, Operand, Option, moment, number, version
 
+ACTORS = ("client", "extract", "dream", "team", "external", "undo")
 TYPES = ("user", "feedback", "project", "reference")
 _SESSION = Option("--session", "the client session that asks", "ID")
 _LIMIT = Option("--limit", "how many at most", "N", number)
 _WAIT = Option("--wait", "wait for the end; on a terminal, show where it is")
 _PATH = Operand("PATH", "the memory, relative to the memory directory")
+_DRY_RUN = Option("--dry-run", "say what would be done and do nothing")
 _BASE = Option("--base-hash", "only if the file still has this SHA-256", "HASH")
 
 COMMANDS = (
@@ -144,29 +146,86 @@ COMMANDS = (
         examples=(("memctl rm old-plan.md", "forget it"),),
     ),
     Command(
-        ("history",),
+        ("log",),
         "list who changed what, when and why",
-        "The changes of the project, or of one memory, newest first.",
-        "journal:history",
+        "The changes of the project, or of one memory, newest first and one a line. A TIME is "
+        "2026-11-21 10:00, a date, today, yesterday (both from midnight on) or 2 hours ago.",
+        "journal:log",
         operands=(Operand("PATH", "only changes of this memory", optional=True),),
-        options=(_LIMIT, Option("--before", "only changes older than this one", "CHANGE")),
-        examples=(("memctl history --limit 5", "what happened last"),),
+        options=(
+            Option("--actor", "only changes of these", choices=ACTORS),
+            Option("--session", "only changes of this client session", "ID"),
+            Option("--client", "only changes by this program", "NAME"),
+            Option("--since", "only changes from then on", "TIME", moment),
+            Option("--until", "only changes before that", "TIME", moment),
+            Option("--all", "the changes of all projects"),
+            _LIMIT,
+            Option("--before", "only changes older than this one", "CHANGE"),
+        ),
+        examples=(
+            ("memctl log --since yesterday --actor dream", "what consolidation did of late"),
+            ("memctl log user_role.md", "what became of one memory"),
+        ),
+        aliases=("history",),
     ),
     Command(
         ("diff",),
         "print what one change did",
-        "A unified diff of every file of the change.",
+        "A unified diff of every file of the change; of the newest one unless named. With --path "
+        "and --from or --to, of two versions of one memory: as changes left it, or at times.",
         "journal:diff",
-        operands=(Operand("CHANGE", "the id that memctl history shows"),),
-        examples=(("memctl diff c12", "see it"),),
+        operands=(Operand("CHANGE", "the id that memctl log shows", optional=True),),
+        options=(
+            Option("--path", "only this memory", "MEMORY"),
+            Option("--from", "the older version: a change or a time", "VERSION", version),
+            Option(
+                "--to", "the newer version; the memory as it is unless given", "VERSION", version
+            ),
+        ),
+        examples=(
+            ("memctl diff c12", "see it"),
+            ("memctl diff --path user_role.md --from yesterday", "what is new since"),
+        ),
     ),
     Command(
         ("undo",),
-        "take one change back",
-        "Restores the files of a change to the byte. A file that somebody changed since is left "
-        "alone and named, and the status is 1. The undo is a change itself and can be undone.",
+        "take changes back",
+        "Restores the files of one change, of a range, or all as of a time, to the byte. What "
+        "somebody wrote since stays: it is merged with what comes back, or the file is left alone "
+        "and named, and the status is 1. The undo is one change itself and can be undone.",
         "journal:undo",
-        operands=(Operand("CHANGE", "the id that memctl history shows"),),
-        examples=(("memctl undo c12", "as if it had not been"),),
+        operands=(Operand("CHANGE", "the id that memctl log shows", optional=True),),
+        options=(
+            Option("--from", "the first change of a range", "CHANGE"),
+            Option("--to", "its last one; the newest unless given", "CHANGE"),
+            Option("--as-of", "take back everything after this time", "TIME", moment),
+            _DRY_RUN,
+        ),
+        examples=(
+            ("memctl undo c12", "as if it had not been"),
+            ('memctl undo --as-of "2 hours ago" --dry-run', "what would come back"),
+        ),
+    ),
+    Command(
+        ("why",),
+        "say where a memory comes from",
+        "Who wrote it first and last, in which session, from which message and why, all its "
+        "changes, and when it last came to a prompt.",
+        "journal:why",
+        operands=(_PATH,),
+        examples=(("memctl why user_role.md", "before you believe it"),),
+    ),
+    Command(
+        ("restore",),
+        "bring back an older version of a memory",
+        "The version before the last change, also of a memory that was deleted; or, with --change, "
+        "as that change left it. It is a change itself; what it replaces is in the journal.",
+        "journal:restore",
+        operands=(_PATH,),
+        options=(
+            Option("--change", "as this change left it, or found it where it deleted it", "CHANGE"),
+            _DRY_RUN,
+        ),
+        examples=(("memctl restore user_role.md", "undo the last change of one memory"),),
     ),
 )

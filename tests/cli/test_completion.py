@@ -16,6 +16,9 @@ BASH = shutil.which("bash")
     ("line", "expected"),
     [
         (["memctl", "hist"], {"history"}),
+        (["memctl", "log", "--actor", "d"], {"dream"}),
+        (["memctl", "history", "--actor", "d"], {"dream"}),
+        (["memctl", "history", "--be"], {"--before"}),
         (["memctl", "job", ""], {"list", "show", "wait", "cancel"}),
         (["memctl", "--json", "--cwd", "/", "job", "w"], {"wait"}),
         (["memctl", "job", "list", "--h"], {"--here"}),

@@ -68,6 +68,17 @@ def test_a_memory_lives_its_life(started: Home) -> None:
     assert _memctl(home, "undo", removed.stdout.split()[-1]).returncode == 0
     assert _memctl(home, "show", "test-policy.md").stdout == shown
     assert len(_memctl(home, "history").stdout.splitlines()) == 5
+    because = _memctl(home, "why", "test-policy.md").stdout
+    assert ("created by client (memctl)" in because, "surfaced" in because) == (True, True)
+    compared = _memctl(home, "diff", "--path", "test-policy.md", "--from", "c1", "--to", change)
+    assert "+Never." in compared.stdout
+    assert _memctl(home, "restore", "test-policy.md", "--change", change).returncode == 0
+    assert _memctl(home, "show", "test-policy.md").stdout.endswith("Never.\n")
+    plan = _memctl(home, "undo", "--as-of", "an hour ago", "--dry-run")
+    assert (plan.stdout, plan.returncode) == ("would be deleted test-policy.md\n", 0)
+    assert _memctl(home, "undo", "--from", change).returncode == 0
+    assert _memctl(home, "show", "test-policy.md").stdout == shown
+    assert len(_memctl(home, "log", "--all", "--since", "today").stdout.splitlines()) == 7
 
 
 def test_background_work_is_seen(started: Home) -> None:

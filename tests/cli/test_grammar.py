@@ -2,7 +2,16 @@
 
 import pytest
 
-from memd.cli.grammar import Command, Operand, Option, number, seconds, synopsis
+from memd.cli.grammar import (
+    Command,
+    Operand,
+    Option,
+    moment,
+    number,
+    seconds,
+    synopsis,
+    version,
+)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "x", "1.5", ""])
@@ -19,6 +28,15 @@ def test_a_time_to_wait_is_bounded(text: str) -> None:
     with pytest.raises(ValueError, match="could not convert"):
         seconds(text)
     assert seconds("0.5") == 0.5
+
+
+def test_a_version_is_a_change_or_a_time() -> None:
+    """Times are as a person says them; what looks like a change is one."""
+    assert version("c12") == "c12"
+    assert version("1970-01-02 00:00Z") == moment("86400") == 86400.0
+    for text in ("", "c", "soon"):
+        with pytest.raises(ValueError, match="could not convert"):
+            version(text)
 
 
 def test_a_synopsis_shows_how_to_call() -> None:
@@ -43,3 +61,4 @@ def test_a_synopsis_shows_how_to_call() -> None:
         "             [MORE...]",
     ]
     assert Option("--dry-run", "").attribute == "dry_run"
+    assert Option("--from", "").attribute == "from_"

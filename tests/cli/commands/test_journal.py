@@ -1,7 +1,11 @@
-"""history, diff and undo."""
+"""log, diff, undo, why and restore."""
 
+import time
 from typing import Any
 
+import pytest
+
+from memd.core.text import iso_time
 from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
@@ -10,20 +14,22 @@ CHANGES: dict[str, Any] = {
     "changes": [
         {
             "id": "c2",
-            "at": "2026-11-21T10:00:01.123Z",
+            "at": iso_time(time.time() - 7500),
             "actor": "client",
             "client": "memctl",
             "session": "",
             "model": "",
             "reason": "memory.write",
+            "directory": "/m/one",
             "files": [{"path": "a.md", "action": "updated"}, {"path": "b.md", "action": "created"}],
         },
         {
             "id": "c1",
-            "at": "2026-11-20T10:00:01.123Z",
+            "at": iso_time(time.time() - 3 * 86400 - 5),
             "actor": "external",
             "client": "",
             "reason": "",
+            "directory": "/m/two",
             "files": [{"path": "a.md", "action": "created"}],
         },
     ]
@@ -33,10 +39,11 @@ CHANGES: dict[str, Any] = {
 def test_changes_are_listed(home: Home) -> None:
     """Who, when, why and what stand on one line."""
     with ScriptedDaemon(home.places.socket, {"memory.history": CHANGES}) as daemon:
-        ran = memctl(home, "history", "a.md", "--limit", "2", "--before", "c3")
+        ran = memctl(home, "log", "a.md", "--limit", "2", "--before", "c3")
+        assert memctl(home, "history", "a.md", "--limit", "2", "--before", "c3") == ran
     assert ran.out.splitlines() == [
-        "c2  2026-11-21 10:00:01  client (memctl)  memory.write  updated a.md, created b.md",
-        "c1  2026-11-20 10:00:01  external         -             created a.md",
+        "c2  2 h 5 min ago  client (memctl)  memory.write  updated a.md, created b.md",
+        "c1  3 d ago        external         -             created a.md",
     ]
     assert daemon.params("memory.history") == {
         "cwd": home.cwd,
@@ -46,10 +53,56 @@ def test_changes_are_listed(home: Home) -> None:
     }
 
 
+def test_changes_are_chosen(home: Home) -> None:
+    """Who, when and where can be said; times as a person says them, and all projects told apart."""
+    with ScriptedDaemon(home.places.socket, {"memory.history": CHANGES}) as daemon:
+        ran = memctl(
+            home, "log", "--actor", "dream", "--session", "s1", "--client", "editor",
+            "--since", "1970-01-02 00:00Z", "--until", "1 hour ago", "--all",
+        )  # fmt: skip
+        told = memctl(home, "log", "--json")
+    asked = daemon.asked[1].params
+    assert time.time() - 3600 - asked.pop("until") < 60
+    assert asked == {
+        "cwd": home.cwd,
+        "actor": "dream",
+        "session": "s1",
+        "client": "editor",
+        "since": 86400.0,
+        "all_projects": True,
+    }
+    assert ran.out.splitlines()[1].endswith("-             /m/two  created a.md")
+    assert told.json == CHANGES
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["log", "--since", "soon"],
+        ["log", "--actor", "king"],
+        ["diff", "--from", "x12"],
+        ["undo", "--as-of", "c12"],
+        ["undo", "--as-of", "yesterday", "tomorrow", "never"],
+    ],
+)
+def test_a_time_that_is_none_is_refused(home: Home, words: list[str]) -> None:
+    """What is no time, no change and nobody never reaches the daemon."""
+    assert memctl(home, *words).status == 2
+
+
+def test_a_change_without_a_time_is_shown(home: Home) -> None:
+    """An odd answer of another version is printed as it is; a clock ahead is just now."""
+    odd = {**CHANGES["changes"][1], "at": "?"}
+    ahead = {**odd, "at": iso_time(time.time() + 100)}
+    with ScriptedDaemon(home.places.socket, {"memory.history": {"changes": [odd, ahead]}}):
+        lines = memctl(home, "log").out.splitlines()
+    assert [line.split("  ")[1] for line in lines] == ["?", "just now"]
+
+
 def test_no_change_is_a_note(home: Home) -> None:
     """An empty history prints nothing to standard output."""
     with ScriptedDaemon(home.places.socket, {"memory.history": {"changes": []}}):
-        ran = memctl(home, "history")
+        ran = memctl(home, "log")
     assert (ran.status, ran.out, ran.err) == (0, "", "no changes\n")
 
 
@@ -69,6 +122,18 @@ def test_a_diff_is_printed(home: Home) -> None:
     assert daemon.params("memory.diff") == {"cwd": home.cwd, "change": "c2"}
 
 
+def test_two_versions_are_compared(home: Home) -> None:
+    """Versions are changes or times."""
+    with ScriptedDaemon(home.places.socket, {"memory.diff": {"files": []}}) as daemon:
+        memctl(home, "diff", "--path", "a.md", "--from", "c1", "--to", "1970-01-02 00:00Z")
+    assert daemon.params("memory.diff") == {
+        "cwd": home.cwd,
+        "path": "a.md",
+        "from": "c1",
+        "to": 86400.0,
+    }
+
+
 def test_an_undo_says_what_came_back(home: Home) -> None:
     """The files and the way back are printed; a retry would be known."""
     done = {"change": "c9", "files": [{"path": "a.md", "action": "deleted"}], "conflicts": []}
@@ -86,3 +151,68 @@ def test_an_undo_that_left_something_is_status_one(home: Home) -> None:
         ran = memctl(home, "undo", "c2")
     assert (ran.status, ran.out) == (1, "nothing to undo\n")
     assert ran.err == "left alone: a.md was changed by c3\n"
+
+
+def test_a_range_and_a_time_are_undone(home: Home) -> None:
+    """A range goes as it is written; a time is told as it was understood."""
+    done = {"change": "c9", "files": [], "merged": ["b.md"], "conflicts": []}
+    with ScriptedDaemon(home.places.socket, {"memory.undo": done}) as daemon:
+        ran = memctl(home, "undo", "--from", "c2", "--to", "c4")
+        asked = dict(daemon.params("memory.undo"))
+        back = memctl(home, "undo", "--as-of", "1970-01-02 00:00Z", "--dry-run")
+    del asked["request_id"]
+    assert asked == {"cwd": home.cwd, "from": "c2", "to": "c4"}
+    assert ran.out == "merged with newer work: b.md\nundo the undo with: memctl undo c9\n"
+    params = daemon.params("memory.undo")
+    assert (params["as_of"], params["dry_run"]) == (86400.0, True)
+    assert back.err == "everything after 1970-01-02T00:00:00.000Z\n"
+
+
+def test_a_memory_is_restored(home: Home) -> None:
+    """A rehearsal says what would be; the real one says how to go back."""
+    files = [{"path": "a.md", "action": "created"}]
+    done = {"change": None, "files": files, "merged": [], "conflicts": []}
+    with ScriptedDaemon(home.places.socket, {"memory.restore": done}) as daemon:
+        plan = memctl(home, "restore", "a.md", "--change", "c3", "--dry-run")
+    params = daemon.params("memory.restore")
+    assert (params["path"], params["change"], params["dry_run"]) == ("a.md", "c3", True)
+    assert (plan.status, plan.out) == (0, "would be created a.md\n")
+    with ScriptedDaemon(home.places.socket, {"memory.restore": {**done, "files": []}}) as daemon:
+        assert memctl(home, "restore", "a.md").out == "a.md is so already\n"
+    assert set(daemon.params("memory.restore")) == {"cwd", "path", "request_id"}
+
+
+def test_a_memory_says_where_it_comes_from(home: Home) -> None:
+    """First and last writer with session, model and message, all changes and the last use."""
+    first = {
+        "change": "c1", "at": iso_time(time.time() - 86400 - 5), "action": "created",
+        "actor": "extract", "client": "claude-code", "session": "s1", "model": "m",
+        "origin": "user", "reason": "extracted", "message": "m7", "transcript": "t.jsonl",
+    }  # fmt: skip
+    last = {"change": "c2", "at": "?", "action": "deleted", "actor": "external"}
+    seen = {"at": iso_time(time.time() - 3605), "session": "s2"}
+    found = {"path": "a.md", "exists": False, "first": first, "last": last}
+    found |= {"changes": ["c2", "c1"], "surfaced": seen}
+    with ScriptedDaemon(home.places.socket, {"memory.why": found}):
+        ran = memctl(home, "why", "a.md")
+    first_line = (
+        "first     c1, 1 d ago: created by extract (claude-code), "
+        "session s1, model m, message m7, transcript t.jsonl, reason extracted"
+    )
+    assert ran.out.splitlines() == [
+        "memory    a.md (not there any more)",
+        first_line,
+        "last      c2, ?: deleted by external",
+        "changes   c2 c1",
+        "surfaced  1 h ago in session s2",
+    ]
+
+
+def test_a_memory_without_history_says_so(home: Home) -> None:
+    """A file that memd never wrote has no writer, and that is no failure."""
+    found = {"path": "a.md", "exists": True, "first": None, "last": None}
+    found |= {"changes": [], "surfaced": None}
+    with ScriptedDaemon(home.places.socket, {"memory.why": found}):
+        ran = memctl(home, "why", "a.md")
+    assert (ran.status, ran.out) == (0, "memory  a.md\n")
+    assert ran.err == "the journal knows no change of it\n"
