@@ -149,3 +149,18 @@ async def test_the_index_is_written_whole(memories: Memories, project: Project) 
     merged = (await memories.read(project, INDEX)).content.decode()
     assert merged == "# Ours\n\n- [A](a.md) — first\n- [b](b.md) — d\n"
     assert (await memories.write(project, more, BY)).status == "unchanged"
+
+
+async def test_what_was_read_can_be_edited_whoever_saved_since(
+    memories: Memories, project: Project
+) -> None:
+    """A text that memd gave out is a base for an edit, also where it never wrote or noticed it."""
+    await memories.write(project, Writing("a.md", **(PARTS | {"body": "1\n\n2\n\n3"})), BY)
+    file = Path(project.memory_dir, "a.md")
+    file.write_bytes(file.read_bytes().replace(b"1\n", b"one\n"))
+    read = await memories.read(project, "a.md")
+    file.write_bytes(read.content.replace(b"2\n", b"two\n"))
+    mine = read.content.replace(b"3\n", b"three\n").decode()
+    merged = await memories.write(project, Writing("a.md", mine, base_hash=read.hash), BY)
+    assert merged.status == "merged"
+    assert (await memories.read(project, "a.md")).body == "one\n\ntwo\n\nthree\n"

@@ -52,6 +52,9 @@ def test_flat_stamps_stay_flat() -> None:
     assert merge_head(base, b"name: b\nmodified: 3\n", b"modified: 2\nname: a\n") == (
         b"name: b\nmodified: 3\n"
     )
+    assert merge_head(base, b"name: b\nmodified: 1\n", b"name: a\nmodified: 2\n") == (
+        b"name: b\nmodified: 2\n"
+    )
     assert merge_head(b"  modified: 1\n", b"  modified: 2\n", b"  modified: 3\n") == (
         b"  modified: 3\n"
     )

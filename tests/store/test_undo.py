@@ -170,6 +170,25 @@ def test_lines_of_the_index_come_back_into_a_newer_index(bench: Bench) -> None:
     assert "(later.md)" in text
 
 
+def test_old_lines_come_back_where_an_index_cannot_be_merged(bench: Bench) -> None:
+    """Where words of the index contradict each other, restored memories still get their lines."""
+    bench.write("b.md", topic("b", "x"))
+
+    def change(tree: Tree) -> Draft:
+        old = tree.index() or b""
+        new = index.with_pointer(old, "b.md", Pointer("Bee", "buzz"))
+        new = new.replace(b"# Mine", b"# Ours")
+        return edits(FileEdit("b.md", topic("b", "y")), FileEdit(INDEX, new, sha256(old)))
+
+    done = bench.commit(change).change
+    bench.save(INDEX, bench.tree()[INDEX].replace(b"# Ours", b"# Theirs"))
+    undone = bench.undo(done)
+    assert (undone.conflicts, undone.outcome.merged) == ((), ())
+    text = bench.tree()[INDEX].decode()
+    assert text.startswith("# Theirs\r\n")
+    assert "- [b](b.md) — about b\r\n" in text
+
+
 def test_an_edit_of_the_index_alone(bench: Bench) -> None:
     """A change of nothing but the index is undone to the byte, or merged, or a conflict."""
     bench.write("z.md", topic("z"))
