@@ -1,5 +1,7 @@
 """memory.history, diff, undo, why and restore over the socket."""
 
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -272,3 +274,24 @@ async def test_a_memory_that_memd_never_wrote_has_no_writer(caller: Caller) -> N
     why = await caller.call("memory.why", path="mine.md")
     assert why["exists"]
     assert why["first"] is None or why["first"]["actor"] == "external"
+
+
+async def test_a_torn_journal_is_answered_over_the_socket(caller: Caller) -> None:
+    """A client reads sentences, never a fault, and may go on writing."""
+    for body in ("one", "two", "three"):
+        await caller.write(path="a.md", body=body)
+    with closing(sqlite3.connect(caller.home.places.database)) as state:
+        state.execute("UPDATE changes SET at = 1e308 WHERE id = 1")
+        state.execute("UPDATE changes SET reason = x'ff' WHERE id = 2")
+        state.execute("UPDATE change_files SET path = '../outside.md' WHERE change = 2")
+        state.execute("UPDATE blobs SET body = x'00'")
+        state.commit()
+    history = (await caller.call("memory.history"))["changes"]
+    assert [change["id"] for change in history] == ["c3", "c2", "c1"]
+    assert (history[1]["reason"], history[2]["at"][:4]) == ("", "9999")
+    assert (await caller.call("memory.diff", change="c1"))["files"]
+    assert (await caller.refused("memory.undo", change="c2")).code == 1006
+    assert (await caller.refused("memory.undo", as_of=0)).code == 1006
+    await caller.write(path="a.md", body="four")
+    read = await caller.call("memory.read", path="a.md")
+    assert read["content"].endswith("four\n")
