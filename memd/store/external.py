@@ -10,8 +10,8 @@ history and undone like any other. Rules of this file:
 - The first sight of a directory is no change.
 - A file is gone when the system says so, not when a listing left it out: a listing that runs
   while files are renamed may miss some.
-- A file that was emptied or went away may be half of a save. A *patient* look leaves it for the
-  next one and says so; before a commit there is no time for that.
+- A file that is empty or went away may be half of a save. A *patient* look leaves it for the next
+  one and says so; before a commit there is no time for that.
 - A set that memd itself has not finished would look like another's work: there is no look then.
 
 The caller holds the directory's lock: no commit runs meanwhile.
@@ -159,7 +159,7 @@ class External:
                 met.discard(path)
             elif known is not None and known.hash == seen.shade.hash:
                 quiet[path] = seen.shade
-            elif patient and known is not None and seen.content == b"":
+            elif patient and seen.content == b"":
                 found.unsettled = True
             else:
                 found.add(path, known, seen)

@@ -150,12 +150,13 @@ def test_half_of_a_save_waits_for_the_next_look(looking: Looking) -> None:
     """An emptied or absent file is no change to a patient look; one that stays so is."""
     (looking.path / "a.md").write_bytes(b"")
     (looking.path / "b.md").unlink()
+    (looking.path / "new.md").write_bytes(b"")
     looking.bench.save("c.md", A)
     noticed = looking.look(patient=True)
     assert noticed.unsettled
     assert [step.path for step in noticed.change.steps] == ["c.md"]
     (looking.path / "a.md").write_bytes(B)
-    assert looking.actions() == {"a.md": "updated", "b.md": "deleted"}
+    assert looking.actions() == {"a.md": "updated", "b.md": "deleted", "new.md": "created"}
 
 
 def test_a_set_that_is_not_finished_is_not_taken_for_anothers(looking: Looking) -> None:
