@@ -194,6 +194,22 @@ def test_overwritten_pages_cost_history_only(filled: Database, junk: bytes, star
     insert(filled)
 
 
+def test_pages_that_make_no_sense_are_put_aside_while_it_is_open(filled: Database) -> None:
+    """What was not read before the damage fails once, typed; the next use has a new file."""
+    connection = filled.file.connection()
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.execute("PRAGMA cache_size=5")
+    with open(filled.path, "r+b") as file:
+        file.seek(8192)
+        file.write(b"\xff" * 4096 * 200)
+    with pytest.raises(StateUnusableError):
+        filled.read("SELECT sum(length(name)) FROM things")
+    insert(filled)
+    assert count(filled) == 1
+    assert filled.repaired is not None
+    assert "no memory is lost" in filled.notes[0]
+
+
 def test_what_is_called_damaged_twice_is_put_aside(filled: Database) -> None:
     """A file whose pages look sound and which SQLite cannot use all the same is not kept."""
     filled.file._damages = 2

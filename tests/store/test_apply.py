@@ -11,7 +11,7 @@ from memd.state.journal import Step
 from memd.store.apply import Application, ForeignSaveError, is_torn
 from memd.store.exchange import Look, real_disk
 from memd.store.paths import Directory
-from memd.testing.faults import FaultyDisk
+from memd.testing.faults import Countdown, FaultyDisk
 
 OLD, NEW = b"old\n", b"new\n"
 TEMP = ".memd-1-0-0123abcd.tmp"
@@ -147,3 +147,13 @@ def test_a_torn_body_is_a_beginning(content: bytes, torn: bool) -> None:  # noqa
     """A crash leaves the beginning of a body, perhaps with zeros after it, and nothing else."""
     assert is_torn(Look(sha256(content), content, 0, 0), NEW) is torn
     assert not is_torn(Look("", b"", 0, 0), NEW)
+
+
+def test_a_descriptor_is_not_fsynced_again_after_a_failure(root: Path) -> None:
+    """The kernel would say yes the second time, whatever became of the bytes."""
+    disk = FaultyDisk(Countdown(4, only=("fsync",)))
+    with Directory(str(root)) as directory, Application(directory, disk) as application:
+        with pytest.raises(OSError, match="Input/output"):
+            application.stage(UPDATE, NEW)
+        assert disk.countdown.names.count("fsync") == 1
+        application.sweep(UPDATE, unfinished=NEW)

@@ -1,0 +1,170 @@
+"""Bugs to be seeded: each is a small edit of one file and the tests of which one must fail."""
+
+from dataclasses import dataclass
+
+APPLY, CHANGES = "memd/store/apply.py", "memd/store/changes.py"
+DATABASE, RECOVERY = "memd/state/database.py", "memd/store/recovery.py"
+POWER = ("tests/crash/test_power.py", "-k", "before_or_after and write")
+KILL = ("tests/crash/test_kill.py", "-k", "recovery and delete")
+FAULT = ("tests/crash/test_faults.py", "-m", "not crash")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A bug by name: in ``path`` the text ``old`` becomes ``new``; ``tests`` must notice."""
+
+    name: str
+    path: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+MUTANTS = (
+    Mutant(
+        "a body is not fsynced",
+        APPLY,
+        "                self._disk.fsync(file)\n",
+        "                pass\n",
+        POWER,
+    ),
+    Mutant(
+        "a folder is not fsynced",
+        APPLY,
+        "                self._disk.sync_folder(self._folders[prefix])\n",
+        "                pass\n",
+        POWER,
+    ),
+    Mutant(
+        "done is said before the mark is on the medium",
+        DATABASE,
+        "PRAGMA synchronous=FULL",
+        "PRAGMA synchronous=NORMAL",
+        POWER,
+    ),
+    Mutant(
+        "a set is marked before its files are in place",
+        CHANGES,
+        "            try:\n                self._apply(directory, record, prepared.bodies)\n",
+        "            self._journal.applied(record, request.at)\n"
+        "            try:\n                self._apply(directory, record, prepared.bodies)\n",
+        KILL,
+    ),
+    Mutant(
+        "what a crash left in an emptied folder stays",
+        RECOVERY,
+        "    for folder in sorted(folders):\n",
+        "    for folder in {p.rpartition('/')[0] for p, _ in directory.walk()} | {''}:\n",
+        ("tests/store/test_recovery.py",),
+    ),
+    Mutant(
+        "a failed fsync is tried again on the same descriptor",
+        APPLY,
+        "                self._disk.fsync(file)\n",
+        "                try:\n                    self._disk.fsync(file)\n"
+        "                except OSError:\n                    self._disk.fsync(file)\n",
+        ("tests/store/test_apply.py",),
+    ),
+    Mutant(
+        "a file is written over in place",
+        APPLY,
+        "                self._disk.exchange(folder, step.temp, live)\n        except",
+        "                with open(live, 'wb', opener=lambda p, f: __import__('os').open(\n"
+        "                    p, f, dir_fd=folder)) as file:\n"
+        "                    file.write(self._disk.look(folder, step.temp).content)\n"
+        "        except",
+        ("tests/store/test_apply.py",),
+    ),
+    Mutant(
+        "what comes out of an exchange is not compared",
+        APPLY,
+        "        try:\n            self.verify(step)\n",
+        "        try:\n            pass\n",
+        ("tests/store/test_apply.py",),
+    ),
+    Mutant(
+        "an editor that writes into the old file is not seen",
+        CHANGES,
+        "                    application.verify(step)\n",
+        "                    pass\n",
+        ("tests/store/test_changes.py",),
+    ),
+    Mutant(
+        "a short write is taken for a whole one",
+        APPLY,
+        "                rest = rest[self._disk.write(file, rest) :]\n",
+        "                self._disk.write(file, rest)\n                rest = rest[:0]\n",
+        FAULT,
+    ),
+    Mutant(
+        "a failed set is not taken back",
+        APPLY,
+        "        for step in reversed(self._swapped):\n",
+        "        for step in ():\n",
+        FAULT,
+    ),
+    Mutant(
+        "an open set is not finished by the next commit",
+        RECOVERY,
+        "    for record in journal.pending(directory.path):\n",
+        "    for record in ():\n",
+        FAULT,
+    ),
+    Mutant(
+        "recovery writes over what was saved since",
+        RECOVERY,
+        "        elif _hash(live) == step.before and _is_ours(step, body, temp):\n",
+        "        elif True:\n",
+        ("tests/store/test_recovery.py",),
+    ),
+    Mutant(
+        "recovery believes every row",
+        RECOVERY,
+        "    hashes = [key for key in (step.before, step.after) if key is not None]\n",
+        "    return True\n    hashes = []\n",
+        ("tests/store/test_recovery.py",),
+    ),
+    Mutant(
+        "a new file replaces one that is there",
+        "memd/store/exchange.py",
+        "        if not self._native(folder, source, target, NOREPLACE):\n",
+        "        os.rename(source, target, src_dir_fd=folder, dst_dir_fd=folder)\n"
+        "        if False:\n",
+        ("tests/store/test_exchange.py",),
+    ),
+    Mutant(
+        "a failing medium is written to for ever",
+        "memd/core/health.py",
+        "LIMIT = 2\n",
+        "LIMIT = 2000000\n",
+        ("tests/store/test_probe.py",),
+    ),
+    Mutant(
+        "a mended medium stays closed",
+        "memd/store/probe.py",
+        "        else:\n            health.succeeded()\n            return\n",
+        "",
+        ("tests/store/test_probe.py",),
+    ),
+    Mutant(
+        "a probe is tried at every write",
+        "memd/core/health.py",
+        "        self._probed = now\n",
+        "",
+        ("tests/store/test_probe.py",),
+    ),
+    Mutant(
+        "a deleted state file is written to for ever",
+        DATABASE,
+        "        if now == self._identity:\n",
+        "        if now:\n",
+        ("tests/state/test_database.py",),
+    ),
+    Mutant(
+        "a damaged state file stays in use",
+        DATABASE,
+        "        if code in (*_DAMAGED, *_STUCK):\n            self.close()\n",
+        "",
+        ("tests/state/test_database.py",),
+    ),
+)
