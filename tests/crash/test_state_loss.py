@@ -1,0 +1,110 @@
+"""The state file is lost or damaged in the middle of a commit: it costs history at most."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memd.core.values import FileEdit
+from memd.state.database import StateUnusableError
+from memd.store.changes import StorageFailedError
+from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
+from tests.crash.cases import make_case, restore
+from tests.crash.operation import OPERATIONS
+from tests.store.bench import Bench, edits, open_bench, topic
+
+
+def delete(path: str) -> None:
+    """Remove the file."""
+    os.unlink(path)
+
+
+def delete_all(path: str) -> None:
+    """Remove the file and what SQLite keeps beside it."""
+    for tail in ("", "-wal", "-shm"):
+        os.unlink(path + tail)
+
+
+def delete_log(path: str) -> None:
+    """Remove the log alone."""
+    os.unlink(f"{path}-wal")
+
+
+def overwrite(path: str) -> None:
+    """Fill the file and its log with junk."""
+    for tail in ("", "-wal"):
+        size = os.path.getsize(path + tail)
+        with open(path + tail, "r+b") as file:
+            file.write(b"junk" * (size // 4))
+
+
+def empty(path: str) -> None:
+    """Make the file and its log empty."""
+    for tail in ("", "-wal"):
+        os.truncate(path + tail, 0)
+
+
+LOSSES: tuple[Callable[[str], None], ...] = (delete, delete_all, delete_log, overwrite, empty)
+
+
+class Losing(Countdown):
+    """Damages the state file at the n-th call instead of failing it."""
+
+    def __init__(self, number: int, lose: Callable[[], None]) -> None:
+        super().__init__(number)
+        self._lose = lose
+
+    def step(self, name: str) -> None:
+        """Count one call, and do the damage when it is its turn."""
+        self.names.append(name)
+        if len(self.names) == self.fail_at:
+            self._lose()
+
+
+def visible(bench: Bench) -> dict[str, bytes]:
+    """Return what a reader sees."""
+    return {p: text for p, text in bench.tree().items() if "/." not in f"/{p}"}
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+@pytest.mark.parametrize("name", ["delete", pytest.param("extraction", marks=pytest.mark.crash)])
+def test_a_loss_at_any_call_costs_history_at_most(
+    name: str, lose: Callable[[str], None], tmp_path: Path
+) -> None:
+    """The commit is done or a typed error, the tree before or after, and the next write works."""
+    case = make_case(name, tmp_path)
+    number, reached = 0, True
+    while reached:
+        number += 1
+        restore(case.template, case.root)
+        with open_bench(case.root) as bench:
+            path = bench.database.path
+            losing = Losing(number, lambda path=path: lose(path))  # type: ignore[misc]
+            faulty = bench.using(FaultyDisk(losing), FaultyDatabase(bench.database, losing))
+            done = True
+            try:
+                OPERATIONS[name](faulty)
+            except (StorageFailedError, StateUnusableError):
+                done = False
+            reached = losing.reached
+            assert visible(bench) in (case.before[0], case.after[0])
+            assert not done or visible(bench) == case.after[0]
+            assert until_written(bench) <= 2
+            assert bench.changes.recover(3.0) == ()
+            assert not [p for p in bench.tree() if "/." in f"/{p}"]
+        with open_bench(case.root) as bench:
+            assert bench.changes.recover(4.0) == ()
+            assert "z.md" in bench.topics()
+    assert number > 12
+
+
+def until_written(bench: Bench) -> int:
+    """Write until that works; return how often it failed first."""
+    for failed in range(5):
+        try:
+            bench.commit(edits(FileEdit("z.md", topic("z"))))
+        except (StorageFailedError, StateUnusableError):
+            continue
+        return failed
+    return 5
