@@ -211,14 +211,18 @@ async def memory_diff(services: Services, call: Call, params: DiffParams) -> Dif
     """Answer ``memory.diff``."""
     old, new = moment("from", params.from_), moment("to", params.to)
     project = await project_of(services, call, params.cwd)
-    directory, change, path = project.memory_dir, params.change or "", params.path or ""
+    directory, change, path = project.memory_dir, params.change, params.path or ""
     versions = old is not None or new is not None
-    if not versions and (change or not path):
-        found = await services.store.consult(lambda past: past.diff(directory, change, path))
+    if not versions and (change is not None or not path):
+        found = await services.store.consult(
+            lambda past: past.diff(directory, change, path), directory
+        )
         return Diff(files=[FileDiff(path=name, diff=diff) for name, diff in found])
-    if change or not path:
+    if change is not None or not path:
         raise InvalidParamsError(*_ONE_KIND_OF_DIFF)
-    diff = await services.store.consult(lambda past: past.compare(directory, path, old, new))
+    diff = await services.store.consult(
+        lambda past: past.compare(directory, path, old, new), directory
+    )
     return Diff(files=[FileDiff(path=path, diff=diff)])
 
 
@@ -258,7 +262,7 @@ async def memory_why(services: Services, call: Call, params: WhyParams) -> Why:
         await services.store.read(directory, path)
     except MemoryNotFoundError:
         exists = False
-    writers = await services.store.consult(lambda past: past.writers(directory, path))
+    writers = await services.store.consult(lambda past: past.writers(directory, path), directory)
     if not exists and writers.first is None:
         raise MemoryNotFoundError(path)
     seen = await services.recall.last_surfaced(directory, path)

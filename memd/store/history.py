@@ -91,17 +91,20 @@ class Past:
         number = self._record(real, before).number if before else 0
         return self._history.changes(replace(only, directory=real, before=number), limit)
 
-    def diff(self, directory: str, change: str, path: str = "") -> tuple[tuple[str, str], ...]:
+    def diff(
+        self, directory: str, change: str | None, path: str = ""
+    ) -> tuple[tuple[str, str], ...]:
         """Return each file of a change with its unified diff, or one of them.
 
         The newest change where none is named; nothing where there is none. Raises
         ChangeNotFoundError, and VersionNotFoundError where the change has no such file.
         """
         real = os.path.realpath(directory)
-        last = "" if change else f"c{self._history.last(real)}"
-        if last == "c0":
-            return ()
-        record = self._record(real, change or last, refused=True)
+        if change is None:
+            change = f"c{self._history.last(real)}"
+            if change == "c0":
+                return ()
+        record = self._record(real, change, refused=True)
         steps = [step for step in record.steps if path in {"", step.path}]
         if path and not steps:
             raise VersionNotFoundError(path)

@@ -190,10 +190,10 @@ class Store:
         ``directory`` is "" for all directories; ``only`` says more of the changes that are meant.
         Raises ChangeNotFoundError for a ``before`` that is no change's id.
         """
-        if directory:
-            await self._look_if_free(directory)
         wanted = replace(only or Filter(), directory=directory, path=path)
-        return await self.consult(lambda past: past.changes(wanted, limit=limit, before=before))
+        return await self.consult(
+            lambda past: past.changes(wanted, limit=limit, before=before), directory
+        )
 
     async def look(self, directory: str, *, patient: bool = False) -> str | None:
         """Journal what others did to a directory and tell of it; return the change's id, if any.
@@ -237,8 +237,13 @@ class Store:
         """Return each file of a change with its unified diff. Raises ChangeNotFoundError."""
         return await self.consult(lambda past: past.diff(directory, change))
 
-    async def consult(self, question: Callable[[Past], T]) -> T:
-        """Ask the history something in a worker thread. Raises what the question does."""
+    async def consult(self, question: Callable[[Past], T], directory: str = "") -> T:
+        """Ask the history something in a worker thread, after a look at a directory if named.
+
+        Raises what the question and the look do.
+        """
+        if directory:
+            await self._look_if_free(directory)
         return await to_thread.run_sync(question, self._past)
 
     async def undo(

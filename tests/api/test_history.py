@@ -295,3 +295,20 @@ async def test_a_torn_journal_is_answered_over_the_socket(caller: Caller) -> Non
     await caller.write(path="a.md", body="four")
     read = await caller.call("memory.read", path="a.md")
     assert read["content"].endswith("four\n")
+
+
+async def test_what_others_did_is_history_like_the_rest(caller: Caller) -> None:
+    """A person's save is told as external by all who ask, and a range takes it back as well."""
+    await caller.write(path="a.md", body="one")
+    before = await caller.call("memory.read", path="a.md")
+    file = await caller.folder() / "a.md"
+    file.write_text(before["content"].replace("one", "by hand"))
+    why = await caller.call("memory.why", path="a.md")
+    assert (why["last"]["actor"], why["changes"]) == ("external", ["c2", "c1"])
+    assert "+by hand\n" in (await caller.call("memory.diff"))["files"][0]["diff"]
+    caller.clock.advance(60)
+    await caller.write(path="a.md", body="two")
+    done = await caller.call("memory.undo", **{"from": "c2"})
+    assert (done["conflicts"], done["merged"]) == ([], [])
+    after = await caller.call("memory.read", path="a.md")
+    assert (after["hash"], after["mtime"]) == (before["hash"], before["mtime"])
