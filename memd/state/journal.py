@@ -140,18 +140,18 @@ class Journal:
                 "UPDATE change_files SET conflict = 1 WHERE change = ? AND path = ?",
                 [(record.number, path) for path in left],
             )
-            cursor.execute("UPDATE changes SET state = ? WHERE id = ?", (APPLIED, record.number))
+            known = _end(cursor, record, APPLIED)
             files = ((s.path, s.after, s.mode) for s in record.steps if s.path not in left)
             shadow.committed(cursor, record.directory, files)
             effects.make_true(cursor, record.directory, record.effects, record.id, at)
-            _answer(cursor, record, record.number)
+            _answer(cursor, record, record.number if known else None)
         steps = tuple(replace(s, conflict=s.conflict or s.path in left) for s in record.steps)
         return replace(record, state=APPLIED, steps=steps)
 
     def ended(self, record: Record, state: str) -> None:
         """Mark a set of which nothing is in place: abandoned or failed."""
         with self._database.transaction() as cursor:
-            cursor.execute("UPDATE changes SET state = ? WHERE id = ?", (state, record.number))
+            _end(cursor, record, state)
 
     def effects_only(self, intent: Intent) -> None:
         """Make effects true and remember the answer where no file needs to change."""
@@ -288,6 +288,15 @@ def _insert(cursor: Cursor, intent: Intent, state: str) -> Record:
 def _number(change: str) -> int:
     match = _ID.fullmatch(change)
     return int(match[1]) if match else 0
+
+
+def _end(cursor: Cursor, record: Record, state: str) -> bool:
+    """Mark a set; say whether it is there: the state file may have been begun anew since."""
+    cursor.execute(
+        "UPDATE changes SET state = ? WHERE id = ? AND directory = ?",
+        (state, record.number, record.directory),
+    )
+    return cursor.rowcount == 1
 
 
 def _answer(cursor: Cursor, record: Record, number: int | None) -> None:

@@ -149,6 +149,22 @@ def test_a_request_is_answered_as_the_first_time(database: Database) -> None:
     assert book.answered("/other", "editor", "r1") is None
 
 
+def test_a_set_whose_record_was_lost_marks_no_other(database: Database) -> None:
+    """Where the state file was begun anew meanwhile, its number belongs to nobody else's set."""
+    book = Journal(database)
+    lost = book.record(intent(UPDATE, request="r1"))
+    with database.transaction() as cursor:
+        for table in ("change_files", "changes", "sqlite_sequence"):
+            cursor.execute(f"DELETE FROM {table}")  # noqa: S608 - one of three words
+    other = book.record(intent(UPDATE, directory="/other"))
+    assert other.number == lost.number
+    book.applied(lost, 2.0)
+    assert [record.directory for record in book.pending()] == ["/other"]
+    answer = book.answered("/m", BY.client, "r1")
+    assert answer is not None
+    assert answer.outcome == Outcome(None, repeated=True)
+
+
 def test_effects_without_files_leave_no_change(database: Database) -> None:
     """A cursor may move, and a request be answered, although nothing had to be written."""
     book = Journal(database)
