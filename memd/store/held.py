@@ -93,7 +93,7 @@ class Held:
         found: list[Late] = []
         crowded = len(self._held) > _FILES
         for held in [held for held in self._held if held.directory == directory]:
-            body = _body(held.file)
+            body = _body(held)
             news = body is not None and sha256(body) not in (held.step.before, held.step.after)
             if news and body is not None:
                 found.append(Late(held.step.path, held.step.before or "", held.step.after, body))
@@ -123,12 +123,19 @@ def late_plan(late: Late) -> Plan:
     return plan
 
 
-def _body(file: int) -> bytes | None:
-    """Return what a held file says now, ``None`` when it still has a name or cannot be read."""
+def _body(held: _Held) -> bytes | None:
+    """Return what a held file says now, ``None`` when it is the live one or cannot be read."""
     try:
-        status = os.fstat(file)
-        if status.st_nlink or status.st_size > limits.READ_BYTES:
+        status = os.fstat(held.file)
+        if status.st_size > limits.READ_BYTES or _is_live(held, status):
             return None
-        return os.pread(file, limits.READ_BYTES, 0)
+        return os.pread(held.file, limits.READ_BYTES, 0)
     except OSError:
         return None
+
+
+def _is_live(held: _Held, status: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(status, os.lstat(f"{held.directory}/{held.step.path}"))
+    except OSError:
+        return False

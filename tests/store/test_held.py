@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from memd.core import limits
 from memd.core.values import Draft, FileEdit
 from memd.state.journal import Step
 from memd.store.held import Held, Holding, Late, late_plan
@@ -95,12 +96,22 @@ def test_files_are_held_for_a_moment_only(bench: Bench) -> None:
     assert last.late(20.0) == ([], False)
 
 
-def test_a_file_with_a_name_is_no_late_save(bench: Bench) -> None:
-    """What still lies in the directory under any name is not lost, whatever it says."""
+def test_what_is_the_file_again_is_no_late_save(bench: Bench) -> None:
+    """A replaced file that somebody has put back is live, whatever it says."""
     os.link(bench.path / "a.md", bench.path / "backup")
     writer = Writer(bench, held := Held())
+    os.replace(bench.path / "backup", bench.path / "a.md")
     writer.write()
     assert writer.late(10.0) == ([], True)
+    held.close()
+
+
+def test_a_file_that_cannot_be_read_is_no_late_save(bench: Bench) -> None:
+    """A replaced file that grew beyond what memd reads is let go."""
+    writer = Writer(bench, held := Held())
+    os.ftruncate(writer.editor, limits.READ_BYTES + 1)
+    assert writer.late(20.0) == ([], False)
+    os.close(writer.editor)
     held.close()
 
 
