@@ -12,6 +12,7 @@ Rules of this file (spec 1.6)
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import unquote
 
 from memd.core import limits
@@ -33,6 +34,8 @@ _LINK_TITLE = re.compile(r"""(?<!\s)\s++(?:"[^"]*"|'[^']*')\s*\Z""")
 _LEADS_OUT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|~")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _FENCE = re.compile(rb"[ ]{0,3}(`{3,}|~{3,})")
+_LINES_KEPT = 4096  # read lines that are remembered, about 4 MiB with the next bound
+_LONG_LINE = 1024  # bytes; a longer one is no line of memd's and is read anew
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 # What would end a link, be decoded, or be cut off by a reader of Markdown.
 _SPECIAL = re.compile(r"[\s%()<>\\\[\]#?:~\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -196,11 +199,17 @@ def _entry_lines(content: bytes) -> Iterator[_Line]:
     for number, raw in enumerate(lines):
         if number in code or b"](" not in raw:
             continue
-        match = _ENTRY.fullmatch(decode(raw.rstrip(b"\r\n")))
-        if match is not None:
-            paths = _paths(match["target"])
-            if paths:
-                yield _Line(number, match, paths)
+        found = _pointer(raw) if len(raw) <= _LONG_LINE else _pointer.__wrapped__(raw)
+        if found is not None:
+            yield _Line(number, *found)
+
+
+@lru_cache(_LINES_KEPT)
+def _pointer(raw: bytes) -> tuple[re.Match[str], tuple[str, ...]] | None:
+    """Read one line; from one commit to the next nearly all lines of an index are the same."""
+    match = _ENTRY.fullmatch(decode(raw.rstrip(b"\r\n")))
+    paths = () if match is None else _paths(match["target"])
+    return (match, paths) if match is not None and paths else None
 
 
 def _paths(target: str) -> tuple[str, ...]:
