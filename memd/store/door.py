@@ -94,18 +94,20 @@ class NameClashError(MemdError):
         super().__init__(f"{path} differs from {other} only in case", path=path, other=other)
 
 
-def check_edits(edits: Sequence[FileEdit]) -> None:
+def check_edits(edits: Sequence[FileEdit], *, restores: bool = False) -> None:
     """Refuse names, sizes and numbers that no change set may have.
 
-    The index may be named only by a writer that says which index it had read. Raises
-    NameRefusedError, TooLargeError, TooManyFilesError and NameClashError (one name twice).
+    The index may be named only by a writer that says which index it had read. What ``restores``
+    may be any memory of this disk, and as many as others have changed. Raises NameRefusedError,
+    TooLargeError, TooManyFilesError and NameClashError (one name twice).
     """
-    if len(edits) > limits.CHANGE_FILES:
+    if len(edits) > limits.CHANGE_FILES and not restores:
         raise TooManyFilesError(len(edits), limits.CHANGE_FILES)
     seen: set[str] = set()
     for edit in edits:
         if edit.path != INDEX or edit.base is None:
-            check_name(edit.path)
+            if not restores:
+                check_name(edit.path)
             if not in_catalogue(edit.path):
                 raise NameRefusedError(edit.path, _NOT_A_TOPIC)
         if edit.path in seen:

@@ -58,7 +58,7 @@ def prepare(draft: Draft, tree: LiveTree, blobs: Blobs) -> Prepared:
     an edit cannot be merged either), and what reading the tree raises.
     """
     own = draft if isinstance(draft, StoreDraft) else StoreDraft()
-    door.check_edits(draft.edits)
+    door.check_edits(draft.edits, restores=own.restores)
     bodies: dict[str, bytes] = {}
     steps: list[Step] = []
     wanted_index: FileEdit | None = None

@@ -11,7 +11,7 @@ from memd.core import limits
 from memd.core.text import sha256
 from memd.core.values import Header, MemoryFile
 from memd.store import catalogue, document
-from memd.store.names import INDEX, check_name
+from memd.store.names import INDEX, check_name, in_catalogue
 from memd.store.paths import Directory
 
 
@@ -47,8 +47,8 @@ class LiveTree:
         return self._headers
 
     def read(self, path: str) -> MemoryFile | None:
-        """One memory, or ``None``. Raises NameRefusedError for a name that no memory here has."""
-        if not any(header.path == path for header in self._headers or ()):
+        """One memory, or ``None``. Raises NameRefusedError for a name that no memory has."""
+        if not in_catalogue(path):
             check_name(path, index=True)
         found = self.look(path)
         return None if found is None else memory_file(path, found)

@@ -18,6 +18,7 @@ from memd.store import index
 from memd.store.drafts import Blobs, StoreDraft
 from memd.store.merge import merge_index, merge_topic
 from memd.store.names import INDEX
+from memd.store.paths import FileTooLargeError
 
 
 class ChangeNotFoundError(MemdError):
@@ -49,7 +50,11 @@ class UndoPlan:
         merged: list[str] = []
         modes: dict[str, int | None] = {}
         for step in self._steps:
-            found = tree.read(step.path)
+            try:
+                found = tree.read(step.path)
+            except FileTooLargeError:
+                conflicts.append(step.path)  # no memory any more, and too large to be compared
+                continue
             live = found.hash if found else None
             edit = self._restore(step, live)
             if edit is not None:

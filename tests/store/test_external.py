@@ -267,22 +267,40 @@ def test_every_way_to_save_is_noticed_and_undone(looking: Looking, case: str) ->
 
 
 def test_a_conflicted_copy_of_a_sync_is_a_memory_of_its_own(looking: Looking) -> None:
-    """A name that memd would not give is noticed like any other."""
+    """A name that memd would not give is noticed like any other, and comes back by an undo."""
     name = "a (Ann's conflicted copy 2026-11-20).md"
     looking.bench.save(name, B)
     assert looking.actions() == {name: "created"}
+    (looking.path / name).unlink()
+    change = looking.change()
+    assert change is not None
+    assert looking.bench.undo(change.id).conflicts == ()
+    assert looking.bench.topics() == {"a.md": A, "b.md": B, name: B}
 
 
 def test_a_file_too_large_to_keep_is_known_by_its_hash(looking: Looking) -> None:
     """50 MB in a memory's place: the change is there, the old text is kept, the new one is not."""
     body = b"x" * (50 << 20)
     (looking.path / "a.md").write_bytes(body)
+    (looking.path / "b.md").unlink()
     change = looking.change()
     assert change is not None
     assert (change.steps[0].before, change.steps[0].after) == (sha256(A), sha256(body))
     assert looking.bench.journal.blob(sha256(A)) == A
     assert looking.bench.journal.blob(sha256(body)) is None
+    assert looking.bench.undo(change.id).conflicts == ("a.md",)
+    assert (looking.path / "b.md").read_bytes() == B
     assert looking.change() is None
+
+
+def test_more_files_than_a_client_may_write_are_undone(looking: Looking) -> None:
+    """What others did to many files is one change, and its undo is one as well."""
+    for number in range(600):
+        looking.bench.save(f"n{number}.md", A)
+    change = looking.change()
+    assert change is not None
+    assert looking.bench.undo(change.id).conflicts == ()
+    assert looking.bench.topics() == {"a.md": A, "b.md": B}
 
 
 def test_a_checkout_of_many_files_is_one_change(looking: Looking) -> None:

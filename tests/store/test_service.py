@@ -10,14 +10,17 @@ import pytest
 from anyio import to_thread
 from blockbuster import blockbuster_ctx
 
+from memd.core.clock import Clock
 from memd.core.events import MEMORY_CHANGED, Event
 from memd.core.text import sha256
 from memd.core.values import Actor, CursorMove, Draft, FileEdit, Provenance, Snapshot, Tree
+from memd.daemon.clock import SystemClock
 from memd.state.cursors import Cursors
 from memd.state.database import Database, open_database
 from memd.store.configuration import Configuration
 from memd.store.door import SecretRefusedError
 from memd.store.exchange import Disk
+from memd.store.held import BY as BY_LATE
 from memd.store.names import INDEX, NameRefusedError
 from memd.store.service import MemoryNotFoundError, Store
 from memd.store.undo import ChangeNotFoundError
@@ -33,16 +36,32 @@ class Events:
 
     def __init__(self) -> None:
         self.got: list[Event] = []
+        self._more = anyio.Event()
 
     def publish(self, event: Event) -> None:
         """Keep an event."""
         self.got.append(event)
+        self._more.set()
+
+    async def wait(self, count: int) -> Event:
+        """Wait until there were so many events; return the last of them."""
+        with anyio.fail_after(10):
+            while len(self.got) < count:
+                self._more = anyio.Event()
+                await self._more.wait()
+        return self.got[count - 1]
 
 
 class Home:
     """A store on a throw-away home, its events, and a memory directory reached by a link."""
 
-    def __init__(self, root: Path, database: Database, disk: Disk | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        database: Database,
+        disk: Disk | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self.events = Events()
         self.clock = FakeClock()
         self.real = root / "real"
@@ -53,7 +72,7 @@ class Home:
         self.store = Store(
             database,
             Configuration(str(root / "memd.toml"), str(root / "policy.toml")),
-            self.clock,
+            clock or self.clock,
             self.events,
             home=str(root / "home"),
             environ={},
@@ -298,3 +317,83 @@ async def test_changed_directories_are_known(home: Home) -> None:
     assert await home.store.directories() == ()
     await home.write("a.md", topic("a"))
     assert await home.store.directories() == (str(home.real),)
+
+
+async def test_what_others_did_comes_before_a_commit(home: Home) -> None:
+    """A commit journals and tells first what it finds, so that the history is in order."""
+    await home.write("a.md", topic("a"))
+    (home.real / "b.md").write_bytes(topic("b"))
+    change = await home.write("c.md", topic("c"))
+    changes = await home.store.history(home.directory)
+    assert [found.by.actor for found in changes] == [Actor.CLIENT, Actor.EXTERNAL, Actor.CLIENT]
+    assert changes[0].id == change
+    event = home.events.got[1]
+    assert (event.directory, event.params["client"]) == (home.directory, "")
+    assert event.params["actor"] == "external"
+    assert event.params["files"] == [{"path": "b.md", "action": "created"}]
+
+
+async def test_a_look_can_be_asked_for(home: Home) -> None:
+    """A look returns the change that it journalled; half of a save waits for the next one."""
+    await home.write("a.md", topic("a"))
+    assert await home.store.look(home.directory) is None
+    (home.real / "a.md").write_bytes(b"")
+    assert await home.store.look(home.directory, patient=True) is None
+    change = await home.store.look(home.directory)
+    assert change is not None
+    outcome, conflicts = await home.store.undo(home.directory, change, BY)
+    assert ([file.path for file in outcome.files], conflicts) == (["a.md"], ())
+    assert (home.real / "a.md").read_bytes() == topic("a")
+
+
+async def test_hints_are_followed_while_it_runs(tmp_path: Path) -> None:
+    """What others do is journalled and told by itself, also in a directory that only was read."""
+    (tmp_path / "real").mkdir()
+    with state(tmp_path) as database:
+        home = Home(tmp_path, database, clock=SystemClock())
+        async with anyio.create_task_group() as group:
+            await group.start(home.store.run)
+            await home.store.snapshot(home.directory)
+            await home.write("a.md", topic("a"))
+            await home.events.wait(1)
+            (home.real / "b.md").write_bytes(topic("b"))
+            await home.store.snapshot(home.directory)
+            event = await home.events.wait(2)
+            assert event.params["files"] == [{"path": "b.md", "action": "created"}]
+            (home.real / "a.md").unlink()
+            event = await home.events.wait(3)
+            assert event.params["files"] == [{"path": "a.md", "action": "deleted"}]
+            assert home.store.watching() == ()
+            group.cancel_scope.cancel()
+        assert home.store.watching() == ()
+
+
+async def test_a_directory_that_cannot_be_looked_at_is_named(home: Home) -> None:
+    """What keeps memd out of a directory is a sentence for the doctor until it passes."""
+    await home.write("a.md", topic("a"))
+    moved = home.real.rename(home.real.parent / "moved")
+    home.real.write_bytes(b"no directory")
+    assert len(await home.store.history(home.directory)) == 1
+    (problem,) = home.store.watching()
+    assert str(home.real) in problem
+    home.real.unlink()
+    moved.rename(home.real)
+    await home.store.history(home.directory)
+    assert home.store.watching() == ()
+
+
+async def test_a_save_into_a_replaced_file_is_not_lost(home: Home) -> None:
+    """What an editor writes into a file that memd has just replaced becomes the file again."""
+    await home.write("a.md", topic("a", "old"))
+    for newer in (False, True):
+        file = await to_thread.run_sync(os.open, home.real / "a.md", os.O_WRONLY)
+        await home.write("a.md", topic("a", f"of memd {newer}"))
+        body = topic("a", f"of a person {newer:1}") + b" " * 99
+        await to_thread.run_sync(os.pwrite, file, body, 0)
+        os.close(file)
+        if newer:
+            (home.real / "a.md").write_bytes(topic("a", "newest"))
+        assert await home.store.look(home.directory) is not None
+        assert (home.real / "a.md").read_bytes() == (topic("a", "newest") if newer else body)
+        found = (await home.store.history(home.directory))[0]
+        assert (found.by.reason, found.files[0].after) == (BY_LATE.reason, sha256(body))

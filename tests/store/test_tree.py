@@ -46,16 +46,17 @@ def test_headers_and_files_are_listed_once(directory: Directory) -> None:
     assert tree.files() == {"a.md"}
 
 
-def test_odd_names_are_read_only_when_listed(directory: Directory) -> None:
-    """A person's own file may have any name; a name that nobody listed must be a good one."""
+def test_odd_names_are_read_and_no_others(directory: Directory) -> None:
+    """A person's own file may have any name that a memory can have; nothing else is read."""
     Path(directory.path, "ein Gedanke.md").write_bytes(topic("g"))
     tree = LiveTree(directory, {})
-    with pytest.raises(NameRefusedError):
-        tree.read("ein Gedanke.md")
-    assert len(tree.headers()) == 2
-    assert tree.read("ein Gedanke.md") is not None
-    with pytest.raises(NameRefusedError):
-        tree.read("../a.md")
+    found = tree.read("ein Gedanke.md")
+    assert found is not None
+    assert found.header in tree.headers()
+    assert tree.read("kein Gedanke.md") is None
+    for name in ("../a.md", "/a.md", ".hidden.md", "a.txt", "x/../a.md"):
+        with pytest.raises(NameRefusedError):
+            tree.read(name)
 
 
 def test_what_is_no_readable_file_is_refused(directory: Directory) -> None:
