@@ -263,3 +263,16 @@ def test_a_read_within_a_transaction_stays_in_it(filled: Database) -> None:
         os.unlink(filled.path)
         assert count(filled) == 2001
     assert count(filled) == 0
+
+
+def test_a_file_that_cannot_be_opened_just_now_is_not_put_aside(tmp_path: Path) -> None:
+    """What is in the way is told, and once it is gone the file is used as it was."""
+    database = open_database(str(tmp_path / "state.db"), [SCHEMA])
+    insert(database)
+    database.close()
+    (tmp_path / "state.db-wal").mkdir()
+    with pytest.raises(StateUnusableError):
+        insert(database)
+    (tmp_path / "state.db-wal").rmdir()
+    insert(database)
+    assert (count(database), database.repaired) == (2, None)
