@@ -103,7 +103,7 @@ def test_no_file_harms_the_daemon(step: int, record_property: Record) -> None:
     """No case and no bomb, wherever it lies, ends a call in anything but an answer."""
     every = heads(step)
     if step > 1:
-        every = every[:: len(every) // 12]
+        every = every[:: len(every) // 8]
     with throw_away_home() as home, daemon_process(home) as process, client(home) as connection:
         daemon = Daemon(connection, home.project())
         folder = Path(daemon.call("memory.list")["memory_dir"])

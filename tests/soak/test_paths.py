@@ -122,7 +122,7 @@ class Entries:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("step", [400, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("step", [1000, pytest.param(1, marks=pytest.mark.soak)])
 async def test_no_name_leads_out(step: int, record_property: Record) -> None:
     """No payload in any decoding reads, writes, lists or removes anything outside."""
     chosen = names(step)
