@@ -190,7 +190,18 @@ def test_what_cannot_be_asked_about_is_not_gone(looking: Looking) -> None:
     (looking.path / "a.md").symlink_to("b.md")
     (looking.path / "b.md").unlink()
     (looking.path / "b.md").mkdir()
-    assert looking.actions() == {"a.md": "deleted", "b.md": "deleted"}
+    (looking.path / INDEX).unlink()
+    (looking.path / INDEX).symlink_to("b.md")
+    assert looking.actions() == {"a.md": "deleted", "b.md": "deleted", INDEX: "deleted"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_that_memd_may_not_read_is_not_noticed(looking: Looking) -> None:
+    """Another user's file, new or in a memory's place, is neither a change nor a deletion."""
+    for name in ("a.md", "new.md"):
+        looking.bench.save(name, B)
+        os.chown(looking.path / name, 12345, -1)
+    assert looking.change() is None
 
 
 def _rename_save(path: Path) -> None:
