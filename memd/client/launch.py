@@ -24,7 +24,8 @@ from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
 from memd.core.places import CONFIG, SOCKET, STATE_DIR, Places, for_daemon
 
-SERVE = (sys.executable, "-m", "memd", "serve")
+# -P: a folder memd in the working directory must not be taken for the program.
+SERVE = (sys.executable, "-P", "-m", "memd", "serve")
 LAUNCHD_LABEL = "dev.memd.memd"
 _PAUSE_SECONDS = 0.01
 _SUPERVISOR_SECONDS = 5.0
