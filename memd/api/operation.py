@@ -10,6 +10,7 @@ from memd.api.method import Method, Params, Result
 from memd.api.services import Services
 from memd.core import events, places
 from memd.core.errors import MemdError
+from memd.jobs.service import Jobs
 from memd.rpc.connection import Call
 
 CAPABILITIES = (
@@ -182,7 +183,7 @@ async def doctor(services: Services, call: Call, params: DoctorParams) -> Diagno
             detail=f"{sys.version.split()[0]} at {sys.executable}",
             remedy="",
         ),
-        await _state_check(services),
+        await state_check(services.jobs, services.places.database),
         _socket_check(services),
     ]
     _, problems = await services.store.settings(None)
@@ -212,12 +213,13 @@ async def _subscription(
     return topics, project.memory_dir
 
 
-async def _state_check(services: Services) -> Check:
+async def state_check(jobs: Jobs, path: str) -> Check:
+    """Return whether the state file answers."""
     try:
-        await services.jobs.list("", 1)
+        await jobs.list("", 1)
     except MemdError as error:
         return Check(name="state", state="failed", detail=error.sentence, remedy=error.hint)
-    return Check(name="state", state="ok", detail=services.places.database, remedy="")
+    return Check(name="state", state="ok", detail=path, remedy="")
 
 
 def _socket_check(services: Services) -> Check:
@@ -278,7 +280,7 @@ def _rss() -> int:
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
+    except OSError:  # pragma: no cover - a system without /proc
         return 0
 
 

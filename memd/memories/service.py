@@ -61,9 +61,9 @@ class Memories:
         """
         plan = plan_write(writing, session=by.session, modified=iso_time(self._clock.now()))
         outcome = await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
-        for file in outcome.files:
-            if file.path == writing.path:
-                return Written(writing.path, file.after or "", outcome.change, file.action)
+        made = next((file for file in outcome.files if file.path == writing.path), None)
+        if made is not None:
+            return Written(made.path, made.after or "", outcome.change, made.action)
         live = await self._store.read(project.memory_dir, writing.path)
         return Written(writing.path, live.hash, outcome.change, "unchanged")
 

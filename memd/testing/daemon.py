@@ -85,7 +85,7 @@ def daemon_process(home: Home, deadline: float = 30.0) -> Iterator["subprocess.P
             process.send_signal(signal.SIGTERM)
         try:
             process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired:  # pragma: no cover - a daemon that hangs fails the test
             process.kill()
             process.wait()
             raise

@@ -113,3 +113,17 @@ async def test_an_unknown_job_is_not_found(caller: Caller) -> None:
         with pytest.raises(Exception, match="j404") as caught:
             await caller.plain(method, job="j404")
         assert getattr(caught.value, "code", 0) == 1001
+
+
+@pytest.mark.parametrize(("options", "kinds"), [("", {"dream"}), ("auto = false\n", set())])
+async def test_the_end_of_a_session_lets_a_due_dream_begin(
+    caller: Caller, options: str, kinds: set[str]
+) -> None:
+    """When the gates are open, session.end starts a dream, unless that is switched off."""
+    config = Path(caller.home.places.config)
+    config.parent.mkdir(parents=True)
+    config.write_text(f"[dream]\nmin_sessions = 0\n{options}")
+    config.chmod(0o600)
+    await caller.call("session.end", session_id="s")
+    jobs = (await caller.call("job.list"))["jobs"]
+    assert {job["kind"] for job in jobs} == kinds
