@@ -60,7 +60,6 @@ def home_environ(home: str) -> dict[str, str]:
             "XDG_RUNTIME_DIR": f"{home}/run",
             "XDG_STATE_HOME": f"{home}/.local/state",
             "XDG_CONFIG_HOME": f"{home}/.config",
-            "PYTHONDONTWRITEBYTECODE": "1",
         }
     )
 
