@@ -1,7 +1,7 @@
 """memory.history, diff and undo: what the journal tells and takes back."""
 
 from memd.api.memory import WRITE_ERRORS, project_of, writable
-from memd.api.method import Method, Params, Result
+from memd.api.method import Limit, Method, Params, Result, request_key
 from memd.api.services import Services
 from memd.core.text import iso_time
 from memd.core.values import Actor, Change, Outcome, Provenance
@@ -15,7 +15,7 @@ class HistoryParams(Params):
 
     cwd: str
     path: str | None = None
-    limit: int | None = None
+    limit: Limit | None = None
     before: str | None = None
 
 
@@ -106,7 +106,10 @@ async def memory_undo(services: Services, call: Call, params: UndoParams) -> Und
         actor=Actor.UNDO, client=call.connection.caller.client, reason=f"undo of {params.change}"
     )
     outcome, conflicts = await services.store.undo(
-        project.memory_dir, params.change, by, request_id=params.request_id or ""
+        project.memory_dir,
+        params.change,
+        by,
+        request_id=request_key("memory.undo", params, params.request_id),
     )
     return Undone(change=outcome.change, files=_touched(outcome), conflicts=list(conflicts))
 

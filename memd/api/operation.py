@@ -5,6 +5,8 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+from anyio import to_thread
+
 from memd import __version__
 from memd.api.method import Method, Params, Result
 from memd.api.services import Services
@@ -167,7 +169,7 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
         socket=services.places.socket,
         state_dir=services.places.state_dir,
         connections=services.connections(),
-        rss=_rss(),
+        rss=await to_thread.run_sync(_rss),
         jobs=jobs,
         projects=sorted(await services.store.directories()),
         notes=list(services.notes),
@@ -184,7 +186,7 @@ async def doctor(services: Services, call: Call, params: DoctorParams) -> Diagno
             remedy="",
         ),
         await state_check(services.jobs, services.places.database),
-        _socket_check(services),
+        await to_thread.run_sync(_socket_check, services.places.socket),
     ]
     _, problems = await services.store.settings(None)
     checks.append(_problems("settings", services.places.config, problems))
@@ -222,8 +224,7 @@ async def state_check(jobs: Jobs, path: str) -> Check:
     return Check(name="state", state="ok", detail=path, remedy="")
 
 
-def _socket_check(services: Services) -> Check:
-    path = services.places.socket
+def _socket_check(path: str) -> Check:
     try:
         mode = os.stat(path).st_mode & 0o777
         folder = os.stat(os.path.dirname(path)).st_mode & 0o777
@@ -255,9 +256,9 @@ def _problems(name: str, fine: str, problems: tuple[str, ...]) -> Check:
 async def _project_checks(services: Services, call: Call, cwd: str) -> list[Check]:
     try:
         project = await services.store.project(cwd, call.connection.caller.environment)
+        snapshot = await services.store.snapshot(project.memory_dir)
     except MemdError as error:
         return [Check(name="project", state="failed", detail=error.sentence, remedy=error.hint)]
-    snapshot = await services.store.snapshot(project.memory_dir)
     damaged = [header.path for header in snapshot.headers if header.damaged]
     detail = f"{len(snapshot.headers)} memories in {project.memory_dir} ({project.source})"
     return [

@@ -83,8 +83,11 @@ class Instance:
             _make_state_dir(self._places)
             self._descriptor = _take(path, self._patience)
             body = {"pid": os.getpid(), "version": self._version, "socket": self._places.socket}
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, json.dumps(body).encode(), 0)
+            with suppress(
+                OSError
+            ):  # a full disk keeps nobody from serving: the lock is what counts
+                os.ftruncate(self._descriptor, 0)
+                os.pwrite(self._descriptor, json.dumps(body).encode(), 0)
         except OSError as error:
             self._close()
             raise InstanceLockError(path, error.strerror or type(error).__name__) from error

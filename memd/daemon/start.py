@@ -31,9 +31,9 @@ def start(environ: Mapping[str, str]) -> int:
     status = 0
     try:
         places = find(environ, os.path.expanduser("~"))
-        with Instance(places):
+        with Instance(places) as instance:
             _limits()
-            _serve(places, environ)
+            _serve(places, environ, instance)
     except AlreadyRunningError as other:
         sys.stderr.write(f"memd: {other.sentence}\n")
     except MemdError as error:
@@ -42,16 +42,31 @@ def start(environ: Mapping[str, str]) -> int:
     return status
 
 
-def _serve(places: Places, environ: Mapping[str, str]) -> None:
+def _serve(places: Places, environ: Mapping[str, str], instance: Instance) -> None:
     settings, problems = Configuration(places.config).current()
     log = Log(level=settings.log.level)
     for problem in problems:
         log.warning("settings", detail=problem)
     with _listener(places, environ) as listener:
-        anyio.run(partial(run, Ports(places, environ, SystemClock(), log, listener)))
+        bound = _identity(places.socket)
+
+        def intact() -> bool:
+            return instance.holds() and _identity(places.socket) == bound
+
+        ports = Ports(places, environ, SystemClock(), log, listener, intact)
+        anyio.run(partial(run, ports))
     if not _inherited(environ):  # pragma: no cover - anyio.run loses the tracer; test_start sees it
         with suppress(FileNotFoundError):
-            Path(places.socket).unlink()
+            if _identity(places.socket) == bound:
+                Path(places.socket).unlink()
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _listener(places: Places, environ: Mapping[str, str]) -> socket:
