@@ -117,7 +117,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     if database.repaired:
         notes.append(
             f"the state file was damaged; it is kept as {database.repaired} and a new one was "
-            "begun: history before now is there, no memory is lost"
+            "begun: the history up to then is in that file, no memory is lost"
         )
     table = jobs.JobTable(database)
     extract = Extract(store, cursors.Cursors(database), clock)
