@@ -29,7 +29,7 @@ def _ask(path: str, *requests: dict[str, Any], headed: bool = False) -> list[dic
         with suppress(OSError):
             client.shutdown(socket.SHUT_WR)
         answers = []
-        with client.makefile("rb") as stream:
+        with client.makefile("rb") as stream, suppress(ConnectionResetError):
             while (frame := read_frame(stream)) is not None:
                 assert frame[1] == headed
                 answers.append(json.loads(frame[0]))
