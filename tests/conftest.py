@@ -1,6 +1,17 @@
-"""Fixtures for every test."""
+"""Fixtures for every test, and how property tests look for cases.
+
+The same cases each time, so that a green run stays green and a machine's speed decides nothing;
+``MEMD_HYPOTHESIS=explore`` looks for new ones.
+"""
+
+import os
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("steady", derandomize=True, database=None, deadline=None)
+settings.register_profile("explore", database=None, deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("MEMD_HYPOTHESIS", "steady"))
 
 
 @pytest.fixture

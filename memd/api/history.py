@@ -1,11 +1,9 @@
 """memory.history, diff, undo, why and restore: what the journal tells and takes back."""
 
-from typing import Annotated
-
-from msgspec import Meta, field
+from msgspec import field
 
 from memd.api.memory import WRITE_ERRORS, project_of, writable
-from memd.api.method import InvalidParamsError, Method, Params, Result
+from memd.api.method import InvalidParamsError, Limit, Method, Params, Result, request_key
 from memd.api.moments import Time, moment, seconds
 from memd.api.services import Services
 from memd.core.instants import NotATimeError
@@ -50,7 +48,7 @@ class HistoryParams(Params):
     since: Time | None = None
     until: Time | None = None
     all_projects: bool | None = None
-    limit: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    limit: Limit | None = None
     before: str | None = None
 
 
@@ -234,7 +232,7 @@ async def memory_undo(services: Services, call: Call, params: UndoParams) -> Und
         project.memory_dir,
         lambda past: past.undo(project.memory_dir, which),
         _by(call, f"undo of {words}"),
-        request_id=params.request_id or "",
+        request_id=request_key("memory.undo", params, params.request_id),
         dry_run=bool(params.dry_run),
     )
     return _undone(committed)
@@ -248,7 +246,7 @@ async def memory_restore(services: Services, call: Call, params: RestoreParams) 
         project.memory_dir,
         lambda past: past.restore(project.memory_dir, params.path, change),
         _by(call, f"{params.path} restored{f' from {change}' if change else ''}"),
-        request_id=params.request_id or "",
+        request_id=request_key("memory.restore", params, params.request_id),
         dry_run=bool(params.dry_run),
     )
     return _undone(committed)

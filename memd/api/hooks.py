@@ -11,6 +11,7 @@ event for us and is answered with nothing.
 """
 
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from memd.api.services import Services
 from memd.core import limits, places, tags
 from memd.core.errors import MemdError
 from memd.rpc.connection import Call
+from memd.store.transcripts import TranscriptRefusedError
 
 CLIENTS = ("claude-code",)
 _REMEMBERED_EVENTS = 1024
@@ -147,15 +149,13 @@ async def _user_prompt(services: Services, call: Call, payload: Payload) -> dict
 
 async def _after_turn(services: Services, call: Call, event: str, payload: Payload) -> None:
     if payload.transcript_path:
-        await work.extract(
-            services,
-            call,
-            work.Extract(
-                cwd=payload.cwd,
-                session_id=payload.session_id,
-                transcript_path=payload.transcript_path,
-            ),
+        wanted = work.Extract(
+            cwd=payload.cwd,
+            session_id=payload.session_id,
+            transcript_path=payload.transcript_path,
         )
+        with suppress(TranscriptRefusedError):  # a session that said nothing has none yet
+            await work.extract(services, call, wanted)
     session = prompting.Session(cwd=payload.cwd, session_id=payload.session_id)
     if event == "PreCompact":
         await prompting.session_reset(services, call, session)

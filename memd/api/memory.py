@@ -1,6 +1,8 @@
 """memory.*: direct use of memories."""
 
-from memd.api.method import Method, Params, Result
+from typing import Literal
+
+from memd.api.method import Limit, Method, Params, Result, SessionId, request_key
 from memd.api.moments import Time, moment
 from memd.api.prompting import IndexFacts
 from memd.api.services import Services
@@ -45,11 +47,23 @@ class ScopeRefusedError(MemdError):
         super().__init__(f"scope {scope} cannot be written this way", scope=scope)
 
 
+class TwoContentsError(MemdError):
+    """A write brings the whole file or its parts, not both."""
+
+    code = -32602
+    kind = "invalid_params"
+    hint = "content is the whole file; name, description, type and body are its parts"
+    exit_status = 2
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"the write of {path} has both content and body", path=path)
+
+
 class ListMemories(Params):
     """Parameters of ``memory.list``."""
 
     cwd: str
-    scope: str | None = None
+    scope: Literal["private", "team"] | None = None
 
 
 class ReadMemory(Params):
@@ -71,14 +85,14 @@ class WriteMemory(Params):
     content: str | None = None
     name: str | None = None
     description: str | None = None
-    type: str | None = None
+    type: Literal["user", "feedback", "project", "reference"] | None = None
     body: str | None = None
     title: str | None = None
     hook: str | None = None
     base_hash: str | None = None
     request_id: str | None = None
-    scope: str | None = None
-    session_id: str | None = None
+    scope: Literal["private", "team"] | None = None
+    session_id: SessionId | None = None
 
 
 class DeleteMemory(Params):
@@ -95,7 +109,7 @@ class SearchMemories(Params):
 
     cwd: str
     query: str
-    limit: int | None = None
+    limit: Limit | None = None
 
 
 class MemoryFacts(Result):
@@ -205,8 +219,10 @@ async def memory_read(services: Services, call: Call, params: ReadMemory) -> Mem
 
 async def memory_write(services: Services, call: Call, params: WriteMemory) -> MemoryWritten:
     """Answer ``memory.write``."""
-    if params.scope not in (None, "private"):
-        raise ScopeRefusedError(params.scope or "")
+    if params.scope == "team":
+        raise ScopeRefusedError(params.scope)
+    if params.content is not None and params.body is not None:
+        raise TwoContentsError(params.path)
     project = await writable(services, call, params.cwd)
     written = await services.memories.write(
         project,
@@ -222,7 +238,7 @@ async def memory_write(services: Services, call: Call, params: WriteMemory) -> M
             base_hash=params.base_hash,
         ),
         _by(call, "memory.write", params.session_id or ""),
-        request_id=params.request_id or "",
+        request_id=request_key("memory.write", params, params.request_id),
     )
     return MemoryWritten(
         path=written.path, hash=written.hash, change=written.change, status=written.status
@@ -237,7 +253,7 @@ async def memory_delete(services: Services, call: Call, params: DeleteMemory) ->
         params.path,
         _by(call, "memory.delete"),
         base_hash=params.base_hash,
-        request_id=params.request_id or "",
+        request_id=request_key("memory.delete", params, params.request_id),
     )
     return ChangeMade(change=outcome.change)
 
@@ -335,7 +351,7 @@ METHODS = (
         result=MemoryWritten,
         permission="write",
         handler=memory_write,
-        errors=(*WRITE_ERRORS, ScopeRefusedError),
+        errors=(*WRITE_ERRORS, ScopeRefusedError, TwoContentsError),
     ),
     Method(
         name="memory.delete",

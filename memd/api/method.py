@@ -6,15 +6,22 @@ returns a typed result. Parameters are checked here once, so no handler meets a 
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 
 from memd.api.services import Services
 from memd.core.errors import MemdError
+from memd.core.text import sha256
 from memd.rpc.connection import Call
 
 P = TypeVar("P", bound="Params")
+
+
+# How many results a caller may ask for; more is an error that names the bound.
+Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+# A client's own name for a session.
+SessionId = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
 class Params(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -23,6 +30,17 @@ class Params(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 class Result(msgspec.Struct, kw_only=True):
     """A result; later versions may add members."""
+
+
+def request_key(method: str, params: Params, request_id: str | None) -> str:
+    """Return what makes a request the same one again: its id, its method and its parameters.
+
+    An id that comes back with other parameters is another request; it must never be answered
+    with the outcome of the first. Without an id there is no key.
+    """
+    if not request_id:
+        return ""
+    return f"{request_id} {sha256(msgspec.json.encode((method, params)))[:16]}"
 
 
 class InvalidParamsError(MemdError):

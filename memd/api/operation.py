@@ -5,11 +5,14 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+from anyio import to_thread
+
 from memd import __version__
 from memd.api.method import Method, Params, Result
 from memd.api.services import Services
 from memd.core import events, places
 from memd.core.errors import MemdError
+from memd.jobs.service import Jobs
 from memd.rpc.connection import Call
 
 CAPABILITIES = (
@@ -166,7 +169,7 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
         socket=services.places.socket,
         state_dir=services.places.state_dir,
         connections=services.connections(),
-        rss=_rss(),
+        rss=await to_thread.run_sync(_rss),
         jobs=jobs,
         projects=sorted(await services.store.directories()),
         notes=list(services.notes),
@@ -182,8 +185,8 @@ async def doctor(services: Services, call: Call, params: DoctorParams) -> Diagno
             detail=f"{sys.version.split()[0]} at {sys.executable}",
             remedy="",
         ),
-        await _state_check(services),
-        _socket_check(services),
+        await state_check(services.jobs, services.places.database),
+        await to_thread.run_sync(_socket_check, services.places.socket),
     ]
     _, problems = await services.store.settings(None)
     checks.append(_problems("settings", services.places.config, problems))
@@ -214,16 +217,16 @@ async def _subscription(
     return topics, project.memory_dir
 
 
-async def _state_check(services: Services) -> Check:
+async def state_check(jobs: Jobs, path: str) -> Check:
+    """Return whether the state file answers."""
     try:
-        await services.jobs.list("", 1)
+        await jobs.list("", 1)
     except MemdError as error:
         return Check(name="state", state="failed", detail=error.sentence, remedy=error.hint)
-    return Check(name="state", state="ok", detail=services.places.database, remedy="")
+    return Check(name="state", state="ok", detail=path, remedy="")
 
 
-def _socket_check(services: Services) -> Check:
-    path = services.places.socket
+def _socket_check(path: str) -> Check:
     try:
         mode = os.stat(path).st_mode & 0o777
         folder = os.stat(os.path.dirname(path)).st_mode & 0o777
@@ -255,9 +258,9 @@ def _problems(name: str, fine: str, problems: tuple[str, ...]) -> Check:
 async def _project_checks(services: Services, call: Call, cwd: str) -> list[Check]:
     try:
         project = await services.store.project(cwd, call.connection.caller.environment)
+        snapshot = await services.store.snapshot(project.memory_dir)
     except MemdError as error:
         return [Check(name="project", state="failed", detail=error.sentence, remedy=error.hint)]
-    snapshot = await services.store.snapshot(project.memory_dir)
     damaged = [header.path for header in snapshot.headers if header.damaged]
     detail = f"{len(snapshot.headers)} memories in {project.memory_dir} ({project.source})"
     return [
@@ -280,7 +283,7 @@ def _rss() -> int:
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
+    except OSError:  # pragma: no cover - a system without /proc
         return 0
 
 

@@ -1,6 +1,8 @@
 """load_prompt, prefetch and the session's life: what a client calls around a prompt."""
 
-from memd.api.method import Method, Params, Result
+from typing import Literal
+
+from memd.api.method import Limit, Method, Params, Result, SessionId
 from memd.api.services import Services
 from memd.api.work import dream_if_due
 from memd.rpc.connection import Call
@@ -11,10 +13,10 @@ class LoadPrompt(Params):
     """Parameters of ``load_prompt``."""
 
     cwd: str
-    session_id: str | None = None
-    mode: str | None = None
+    session_id: SessionId | None = None
+    mode: Literal["auto", "agent", "daily_log"] | None = None
     agent: str | None = None
-    scope: str | None = None
+    scope: Literal["user", "project", "local"] | None = None
     skip_index: bool | None = None
     extra_guidelines: str | None = None
 
@@ -43,12 +45,12 @@ class Prefetch(Params):
     """Parameters of ``prefetch``."""
 
     cwd: str
-    session_id: str
+    session_id: SessionId
     query: str
     recent_tools: list[str] | None = None
     read_paths: list[str] | None = None
-    limit: int | None = None
-    strategy: str | None = None
+    limit: Limit | None = None
+    strategy: Literal["auto", "model", "local"] | None = None
 
 
 class Surfaced(Result):
@@ -81,7 +83,7 @@ class Session(Params):
     """Parameters of ``session.*``."""
 
     cwd: str
-    session_id: str
+    session_id: SessionId
 
 
 class Done(Result):

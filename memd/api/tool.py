@@ -3,7 +3,7 @@
 from typing import Any
 
 from memd.api.memory import MemoryOffError, project_of, writable
-from memd.api.method import Method, Params, Result
+from memd.api.method import Method, Params, Result, request_key
 from memd.api.services import Services
 from memd.core.values import Actor, Provenance
 from memd.rpc.connection import Call
@@ -43,7 +43,10 @@ async def memory_tool(services: Services, call: Call, params: UseTool) -> ToolUs
         origin="assistant",
     )
     answer = await services.memories.tool(
-        project, params.command, by, request_id=params.request_id or ""
+        project,
+        params.command,
+        by,
+        request_id=request_key("memory.tool", params, params.request_id),
     )
     return ToolUsed(text=answer.text, is_error=answer.is_error, change=answer.change)
 

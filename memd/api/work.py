@@ -1,17 +1,21 @@
 """extract, dream and the jobs that they run as."""
 
+import os
 from typing import Any, TypeVar
 
 import msgspec
+from anyio import to_thread
 
-from memd.api.method import Method, Params, Result
+from memd.api.method import Limit, Method, Params, Result, SessionId
 from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.core.values import Project
 from memd.extract.service import InvalidMessagesError
 from memd.rpc.connection import Call
 from memd.state.jobs import Job, JobNotFoundError
+from memd.store import transcripts
 from memd.store.project import NoProjectError
+from memd.store.transcripts import TranscriptRefusedError
 
 R = TypeVar("R", bound=Result)
 
@@ -32,7 +36,7 @@ class Extract(Params):
     """Parameters of ``extract``."""
 
     cwd: str
-    session_id: str
+    session_id: SessionId
     transcript_path: str | None = None
     messages: list[Any] | None = None
     cache: dict[str, Any] | None = None
@@ -100,7 +104,7 @@ class JobList(Params):
     """Parameters of ``job.list``; without ``cwd`` the jobs of all projects."""
 
     cwd: str | None = None
-    limit: int | None = None
+    limit: Limit | None = None
 
 
 class JobFacts(Result):
@@ -139,15 +143,20 @@ async def extract(services: Services, call: Call, params: Extract) -> Extracted:
     project = await services.store.project(params.cwd, call.connection.caller.environment)
     settings, _ = await services.store.settings(project)
     reason = services.extract.gate(settings, project)
+    if not reason and not settings.extract.allow_remote and _is_remote(call):
+        reason = "remote"
     if reason:
         return Extracted(status="skipped", reason=reason)
+    if params.transcript_path is not None:
+        await to_thread.run_sync(transcripts.check, params.transcript_path)
     request = _request(call, params.cwd) | {
         "session": params.session_id,
         "transcript_path": params.transcript_path,
         "messages": params.messages,
     }
+    lane = await to_thread.run_sync(os.path.realpath, project.memory_dir)
     submitted = await services.jobs.submit(
-        "extract", project.memory_dir, params.session_id, request
+        "extract", lane, params.session_id, request, lane_directory=project.memory_dir
     )
     if not params.wait:
         return Extracted(status=submitted.status, job=submitted.job)
@@ -220,6 +229,12 @@ def job_facts(job: Job) -> JobFacts:
     )
 
 
+def _is_remote(call: Call) -> bool:
+    """Return whether the client says that nobody sits in front of it (spec 4.2)."""
+    said = call.connection.caller.environment.get("CLAUDE_CODE_REMOTE", "")
+    return said.strip().lower() not in {"", "0", "false", "no", "off"}
+
+
 def _request(call: Call, cwd: str) -> dict[str, Any]:
     caller = call.connection.caller
     return {"cwd": cwd, "client": caller.client, "environment": dict(caller.environment)}
@@ -227,7 +242,10 @@ def _request(call: Call, cwd: str) -> dict[str, Any]:
 
 async def _start_dream(services: Services, call: Call, project: Project, session: str) -> str:
     request = _request(call, project.cwd) | {"session": session}
-    submitted = await services.jobs.submit("dream", project.memory_dir, "", request)
+    lane = await to_thread.run_sync(os.path.realpath, project.memory_dir)
+    submitted = await services.jobs.submit(
+        "dream", lane, "", request, lane_directory=project.memory_dir
+    )
     return submitted.job
 
 
@@ -248,7 +266,7 @@ METHODS = (
         result=Extracted,
         permission="write",
         handler=extract,
-        errors=(NoProjectError, NothingToReadError, InvalidMessagesError),
+        errors=(NoProjectError, NothingToReadError, InvalidMessagesError, TranscriptRefusedError),
     ),
     Method(
         name="dream",

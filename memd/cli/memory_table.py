@@ -117,7 +117,6 @@ COMMANDS = (
             Option("--file", "a whole file with frontmatter; - is standard input", "FILE"),
             Option("--title", "the title of its line in the index", "TEXT"),
             Option("--hook", "the rest of that line", "TEXT"),
-            Option("--scope", "who shares it", choices=("private", "team")),
             Option("--session", "the session it comes from", "ID"),
             Option("--update", "change the memory that is there"),
             _BASE,

@@ -159,7 +159,7 @@ COMMANDS = (
         ),
         examples=(
             ("memctl setup claude-code --dry-run", "see the change first"),
-            ("memctl setup claude-code --remove", "as it was before"),
+            ("memctl setup claude-code --remove", "take out what memd put in"),
         ),
     ),
     Command(

@@ -11,6 +11,7 @@ Rules of this file
 
 import copy
 import json
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -95,7 +96,9 @@ def parse(content: bytes | None, path: str) -> Settings:
     if content is None or not content.removeprefix(_BOM).strip():
         return {}
     try:
-        found = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_object)
+        found = json.loads(
+            content.decode("utf-8-sig"), object_pairs_hook=_object, parse_float=_number
+        )
     except (ValueError, RecursionError) as error:
         raise SettingsUnreadableError(path, str(error)) from error
     if not isinstance(found, dict):
@@ -154,6 +157,14 @@ def remove(settings: Settings, keep: "list[str] | tuple[str, ...]" = ()) -> Sett
     if not hooks and settings.get("hooks"):
         del new["hooks"]
     return new
+
+
+def _number(text: str) -> float:
+    """Return a number that can be written back. Raises ValueError for one beyond all bounds."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
 
 
 def dump(settings: Settings, like: bytes | None) -> bytes:

@@ -10,6 +10,7 @@ Rules of this file
 """
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -24,9 +25,11 @@ from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
 from memd.core.places import CONFIG, SOCKET, STATE_DIR, Places, for_daemon
 
-SERVE = (sys.executable, "-m", "memd", "serve")
+# -P: a folder memd in the working directory must not be taken for the program.
+SERVE = (sys.executable, "-P", "-m", "memd", "serve")
 LAUNCHD_LABEL = "dev.memd.memd"
 _PAUSE_SECONDS = 0.01
+_LOCK_BYTES = 4096
 _SUPERVISOR_SECONDS = 5.0
 # A daemon outlives the client that started it; a client that lives long collects the ended ones.
 _started: set[int] = set()
@@ -54,7 +57,7 @@ def connect(
     with starter:
         while True:
             try:
-                return Client(places.socket, name=name, version=version, environment=environ)
+                return _knock(places, name, version, environ)
             except DaemonUnavailableError as error:
                 if not start:
                     raise DaemonUnavailableError(places.socket, _NOT_STARTED) from error
@@ -63,6 +66,38 @@ def connect(
                     cause = failure or f"{starter.tried}, no answer in {deadline:g} s"
                     raise DaemonUnavailableError(places.socket, cause, places.log) from error
             time.sleep(_PAUSE_SECONDS)
+
+
+def _knock(places: Places, name: str, version: str, environ: Mapping[str, str]) -> Client:
+    """Connect to the daemon, or to the one that serves this state directory elsewhere.
+
+    A daemon that was started with another XDG_RUNTIME_DIR (from cron, su or ssh) listens at
+    another path; its lock says where. Raises DaemonUnavailableError.
+    """
+    try:
+        return Client(places.socket, name=name, version=version, environment=environ)
+    except DaemonUnavailableError:
+        elsewhere = serving_socket(places)
+        if elsewhere in {"", places.socket}:
+            raise
+        return Client(elsewhere, name=name, version=version, environment=environ)
+
+
+def serving_socket(places: Places) -> str:
+    """Return where the holder of the instance lock says that it listens; "" when it does not."""
+    try:
+        descriptor = os.open(
+            places.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        )
+    except OSError:
+        return ""
+    with open(descriptor, "rb") as file:
+        try:
+            said = json.loads(file.read(_LOCK_BYTES) or b"{}")
+        except (OSError, ValueError, RecursionError):
+            return ""
+    found = said.get("socket") if isinstance(said, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def wait_until_up(places: Places, deadline: float = 10.0) -> None:

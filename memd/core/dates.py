@@ -2,13 +2,15 @@
 
 The words stay; the date they mean goes behind them: ``Thursday (2026-03-05)``. A date that already
 has one is left alone, so resolving twice is resolving once. A bare weekday is the next one, today
-included; ``every Thursday`` and ``Thursdays`` are no date.
+included; ``every Thursday``, ``Thursdays`` and the day of a habit (``core/habits.py``) are no date.
 """
 
 import re
 from calendar import monthrange
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+
+from memd.core.habits import Habits
 
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SHIFTS = {"last": -1, "past": -1, "this": 0, "coming": 0, "the": 0, "next": 1, "": 0}
@@ -48,7 +50,15 @@ def resolve(text: str, at: float, offset: float = 0.0) -> str:
         day = (datetime.fromtimestamp(at, UTC) + timedelta(seconds=offset)).date()
     except (OverflowError, ValueError, OSError):
         return text
-    return _ANY.sub(lambda match: _dated(match.group(), day), text)
+    habits = Habits(text)
+
+    def dated(match: re.Match[str]) -> str:
+        words = match.group()
+        if _BARE_WEEKDAY.fullmatch(words) and habits.habitual(*match.span()):
+            return words
+        return _dated(words, day)
+
+    return _ANY.sub(dated, text)
 
 
 def _dated(words: str, day: date) -> str:
@@ -162,6 +172,9 @@ def _month(day: date, shift: int) -> date:
 
 _Meaning = Callable[[re.Match[str], date], str]
 _WEEKDAY_NAMES = "|".join(_WEEKDAYS)
+_BARE_WEEKDAY = re.compile(
+    rf"(?:{_WEEKDAY_NAMES})|(?:周|星期|礼拜)[一二三四五六日天]", re.IGNORECASE
+)
 # The longer phrase stands before the shorter one that it holds.
 _PHRASES: tuple[tuple[str, _Meaning], ...] = (
     (rf"in {_COUNT} (day|week|month)s?", _ahead),

@@ -64,13 +64,6 @@ class TeamSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class HookSettings:
-    """``[hooks]``: what a client's hook may cost."""
-
-    deadline_ms: int = option(200, "milliseconds a prompt hook waits for its answer", 10, 10_000)
-
-
-@dataclass(frozen=True, slots=True)
 class JournalSettings:
     """``[journal]``: how long history is kept."""
 
@@ -82,7 +75,7 @@ class JournalSettings:
 class LogSettings:
     """``[log]``: the daemon's log."""
 
-    level: str = option("info", "debug, info, warning or error")
+    level: str = option("info", "debug, info, warning or error; read when the daemon starts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +91,6 @@ class Settings:
     dream: DreamSettings = field(default_factory=DreamSettings)
     prompt: PromptSettings = field(default_factory=PromptSettings)
     team: TeamSettings = field(default_factory=TeamSettings)
-    hooks: HookSettings = field(default_factory=HookSettings)
     journal: JournalSettings = field(default_factory=JournalSettings)
     log: LogSettings = field(default_factory=LogSettings)
 

@@ -8,7 +8,7 @@ up to 60 s, the rest waits in the state file for the next start.
 
 import os
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -42,16 +42,23 @@ from memd.store.service import Store
 
 SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA, ledger.SCHEMA)
 
+_LOOK_SECONDS = 5.0  # what a removed socket costs its users at most
+
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """What a daemon is given from outside; the caller holds the instance lock."""
+    """What a daemon is given from outside; the caller holds the instance lock.
+
+    ``intact`` says whether clients can still find this daemon: its lock and its socket are those
+    at their paths. Blocks for two ``stat``.
+    """
 
     places: Places
     environ: Mapping[str, str]
     clock: Clock
     log: Log
     listener: socket
+    intact: Callable[[], bool] = lambda: True
 
 
 @asynccontextmanager
@@ -91,6 +98,7 @@ async def run(ports: Ports) -> None:
         await group.start(_signals, ports.log, stop)
         async with daemon(ports, stop):
             group.start_soon(_watchdog, ports.environ, ports.clock)
+            group.start_soon(_look_after_itself, ports, stop)
             notify.notify(ports.environ, notify.READY)
             socket_path = ports.places.socket
             ports.log.note("ready", socket=socket_path, version=__version__, pid=os.getpid())
@@ -182,3 +190,11 @@ async def _watchdog(environ: Mapping[str, str], clock: Clock) -> None:
     while seconds:
         notify.notify(environ, notify.WATCHDOG)
         await clock.sleep(seconds)
+
+
+async def _look_after_itself(ports: Ports, stop: anyio.Event) -> None:
+    """End the daemon when nobody can find it any more, so that the next client starts another."""
+    while await anyio.to_thread.run_sync(ports.intact):
+        await ports.clock.sleep(_LOOK_SECONDS)
+    ports.log.warning("unreachable", detail="the socket or the lock file was removed; ending")
+    stop.set()

@@ -1,6 +1,9 @@
 """What a job does: the glue between durable requests and the rooms that work on them."""
 
+import os
 from typing import Any
+
+from anyio import to_thread
 
 from memd.core.events import MEMORY_SAVED, Event, EventSink
 from memd.core.values import Project
@@ -69,4 +72,5 @@ class Runners:
         if await self._dreams.gate(project, settings, force=False, session=session):
             return
         wanted = {key: request[key] for key in ("cwd", "client", "environment", "session")}
-        await self.jobs.submit("dream", project.memory_dir, "", wanted)
+        lane = await to_thread.run_sync(os.path.realpath, project.memory_dir)
+        await self.jobs.submit("dream", lane, "", wanted, lane_directory=project.memory_dir)

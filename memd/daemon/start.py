@@ -28,27 +28,45 @@ def start(environ: Mapping[str, str]) -> int:
     """Serve until the end and return the exit status; 0 also when another memd serves already."""
     os.umask(0o077)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # harmless at any time: settings are read at use
+    status = 0
     try:
         places = find(environ, os.path.expanduser("~"))
-        with Instance(places):
+        with Instance(places) as instance:
             _limits()
-            settings, problems = Configuration(places.config).current()
-            log = Log(level=settings.log.level)
-            for problem in problems:
-                log.warning("settings", detail=problem)
-            with _listener(places, environ) as listener:
-                ports = Ports(places, environ, SystemClock(), log, listener)
-                anyio.run(partial(run, ports))
-            with suppress(FileNotFoundError):
-                if not _inherited(environ):
-                    Path(places.socket).unlink()
+            _serve(places, environ, instance)
     except AlreadyRunningError as other:
         sys.stderr.write(f"memd: {other.sentence}\n")
-        return 0
     except MemdError as error:
         sys.stderr.write(f"memd: {error.sentence}\n")
-        return error.exit_status
-    return 0
+        status = error.exit_status
+    return status
+
+
+def _serve(places: Places, environ: Mapping[str, str], instance: Instance) -> None:
+    settings, problems = Configuration(places.config).current()
+    log = Log(level=settings.log.level)
+    for problem in problems:
+        log.warning("settings", detail=problem)
+    with _listener(places, environ) as listener:
+        bound = _identity(places.socket)
+
+        def intact() -> bool:
+            return instance.holds() and _identity(places.socket) == bound
+
+        ports = Ports(places, environ, SystemClock(), log, listener, intact)
+        anyio.run(partial(run, ports))
+    if not _inherited(environ):  # pragma: no cover - anyio.run loses the tracer; test_start sees it
+        with suppress(FileNotFoundError):
+            if _identity(places.socket) == bound:
+                Path(places.socket).unlink()
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _listener(places: Places, environ: Mapping[str, str]) -> socket:

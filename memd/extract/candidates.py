@@ -20,17 +20,18 @@ from memd.core.values import MemoryType, Message
 from memd.extract import cues
 from memd.extract.conditions import has_address, meets
 from memd.extract.cues import Cue, Language
-from memd.extract.exclusions import worth_keeping
+from memd.extract.exclusions import objection
+from memd.extract.sameness import NOT_MARKED, marked
 from memd.extract.sentences import Sentence, sentences
 from memd.store import secrets
 
 _ME = re.compile(r"^(?:i|i'm|i've|my|im)\b|^我(?!们)", re.IGNORECASE)
 _FORBIDDEN = {
     "explicit": ("momentary",),
-    "feedback": ("momentary",),
+    "feedback": ("momentary", "now"),
     "user": ("mood",),
-    "project": ("momentary", "task"),
-    "reference": ("momentary", "task"),
+    "project": ("momentary", "now", "task"),
+    "reference": ("momentary", "now", "task"),
 }
 _ANAPHORA = re.compile(
     r"^(?:keep|continue) (?:on )?doing "
@@ -44,7 +45,8 @@ _ANAPHORA = re.compile(
 class Candidate:
     """Something worth keeping, in the person's words with absolute dates.
 
-    ``why`` and ``when`` are "" where the person gave none; ``at`` is seconds since 1970.
+    ``why`` and ``when`` are "" where the person gave none; ``at`` is seconds since 1970;
+    ``change`` is how clearly the sentence says that something is not as it was (``sameness``).
     """
 
     type: MemoryType
@@ -53,30 +55,45 @@ class Candidate:
     when: str
     language: str
     at: float
+    change: int = NOT_MARKED
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """All candidates of some messages, and the rule of each one refused for a credential."""
+    """All candidates of some messages, and the rule of each one refused for a credential.
+
+    ``passed_over`` has the reason for each request to remember that gave no candidate.
+    """
 
     candidates: tuple[Candidate, ...]
     refused: tuple[str, ...] = ()
+    passed_over: tuple[str, ...] = ()
 
 
 def find(messages: Iterable[Message], now: float) -> Found:
     """Return the candidates in a conversation; ``now`` stands in for a missing time."""
     found: list[Candidate] = []
     refused: list[str] = []
+    passed_over: list[str] = []
     for message in messages:
         if message.origin == "user" and message.role == "user":
             at = now if message.at is None else message.at
             own = sentences(message.text)
-            if not any(cues.of(s.text).forbid["joke"].search(s.masked) for s in own):
-                for candidate in _in_message(own, at):
+            joke = any(cues.of(s.text).forbid["joke"].search(s.masked) for s in own)
+            for sentence, candidate in _in_message(own, at):
+                if isinstance(candidate, Candidate) and not joke:
                     rules = secrets.find(_evidence(candidate, own))
                     refused += [rules[0].rule] if rules else []
                     found += [] if rules else [candidate]
-    return Found(tuple(found), tuple(refused))
+                elif _asked(sentence):
+                    passed_over.append("joke" if joke else str(candidate))
+    return Found(tuple(found), tuple(refused), tuple(passed_over))
+
+
+def _asked(sentence: Sentence) -> bool:
+    """Return whether a sentence asks to remember something, whatever became of it."""
+    language = cues.of(sentence.text)
+    return bool(language.asked.match(_without_openings(sentence, language).masked))
 
 
 def _evidence(candidate: Candidate, own: Sequence[Sentence]) -> str:
@@ -88,24 +105,24 @@ def _evidence(candidate: Candidate, own: Sequence[Sentence]) -> str:
     return "\n".join(parts)
 
 
-def _in_message(own: Sequence[Sentence], at: float) -> Iterator[Candidate]:
+def _in_message(own: Sequence[Sentence], at: float) -> Iterator[tuple[Sentence, "Candidate | str"]]:
+    """Yield each sentence with its candidate, or the reason that there is none."""
     for number, sentence in enumerate(own):
         before = own[number - 1] if number else None
         after = own[number + 1] if number + 1 < len(own) else None
-        candidate = _candidate(sentence, before, after, at)
-        if candidate is not None:
-            yield candidate
+        yield sentence, _candidate(sentence, before, after, at)
 
 
 def _candidate(
     sentence: Sentence, before: Sentence | None, after: Sentence | None, at: float
-) -> Candidate | None:
+) -> Candidate | str:
     language = cues.of(sentence.text)
+    change = marked(sentence.masked)
     sentence = _without_openings(sentence, language)
     follows = _reason_of(after, language) if after else ""
     taken = _first_cue(sentence, follows, language)
-    if taken is None:
-        return None
+    if isinstance(taken, str):
+        return taken
     kind, statement = taken
     # "I'm new to React, explain hooks": the request is no part of who somebody is.
     task = language.forbid["task"].search(statement.masked) if kind == "user" else None
@@ -113,11 +130,12 @@ def _candidate(
     if _ANAPHORA.match(content.text):
         # "Exactly, keep doing that": what is meant stands in the sentence before, if anywhere.
         if before is None or language.forbid["question"].search(before.masked):
-            return None
+            return "vague"
         content = before
     why = why or follows
-    if not worth_keeping(content, kind, language):
-        return None
+    reason = objection(content, kind, language)
+    if reason:
+        return reason
     condition = language.condition.search(content.masked)
     return Candidate(
         type=MemoryType(kind),
@@ -126,6 +144,7 @@ def _candidate(
         when=content.text[slice(*condition.span("when"))] if condition else "",
         language=language.name,
         at=at,
+        change=change,
     )
 
 
@@ -139,32 +158,40 @@ def _without_openings(sentence: Sentence, language: Language) -> Sentence:
     return sentence
 
 
-def _first_cue(sentence: Sentence, follows: str, language: Language) -> tuple[str, Sentence] | None:
+def _first_cue(sentence: Sentence, follows: str, language: Language) -> tuple[str, Sentence] | str:
     """Return the kind and the kept stretch of the first cue that holds for a sentence.
 
-    ``follows`` is the reason that the next sentence gives.
+    Where none holds: what forbids the first that would, or "unclear". ``follows`` is the reason
+    that the next sentence gives.
     """
+    forbidden = ""
     because = language.wording["because"] + follows if follows else ""
     heard = Sentence(sentence.text + because, sentence.masked + because)
     for cue in language.cues:
         match = cue.pattern.match(sentence.masked)
-        if match is None or not _allowed(sentence, cue, language):
+        if match is None:
+            continue
+        reason = _forbidden(sentence, cue, language)
+        if reason:
+            forbidden = forbidden or reason
             continue
         content = sentence.part(*match.span("content"))
         if cue.kind == "explicit":
             return _classified(content, language)
         if meets(cue.needs, heard, content, language):
             return cue.kind, content
-    return None
+    return forbidden or "unclear"
 
 
-def _allowed(sentence: Sentence, cue: Cue, language: Language) -> bool:
+def _forbidden(sentence: Sentence, cue: Cue, language: Language) -> str:
+    """Return the name of the first pattern that forbids a sentence as this cue's, or ""."""
     forbidden = ["hypothetical", "reported", "judgement", *_FORBIDDEN[cue.kind]]
     if not cue.question:
         forbidden.append("question")
     if cue.needs == "place":
         forbidden.remove("task")  # "for …, ask in …" is such a cue's own form
-    return not any(language.forbid[name].search(sentence.masked) for name in forbidden)
+    found = (name for name in forbidden if language.forbid[name].search(sentence.masked))
+    return next(found, "")
 
 
 def _classified(content: Sentence, language: Language) -> tuple[str, Sentence]:

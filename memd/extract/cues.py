@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Any
 
 _CJK = re.compile(r"[\u4e00-\u9fff]")
-_LISTS = ("verbs", "momentary", "roles", "systems", "places", "stop")
+_LISTS = ("verbs", "momentary", "roles", "systems", "places", "stop", "light", "telling", "loose")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,12 @@ class Cue:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One language's cues. ``forbid`` maps a reason to the pattern that forbids a sentence."""
+    """One language's cues. ``forbid`` maps a reason to the pattern that forbids a sentence.
+
+    ``light`` and ``telling`` add to ``stop`` and take from it where statements are compared;
+    A phrase begins behind ``lead`` and does not end with a ``loose`` word.
+    ``change`` says that something is not as it was, ``asked`` begins a request to remember.
+    """
 
     name: str
     cues: tuple[Cue, ...]
@@ -42,6 +47,12 @@ class Language:
     negations: re.Pattern[str]
     momentary: re.Pattern[str]
     stop: frozenset[str]
+    light: frozenset[str]
+    telling: frozenset[str]
+    loose: frozenset[str]
+    lead: re.Pattern[str]
+    change: re.Pattern[str]
+    asked: re.Pattern[str]
     wording: Mapping[str, str]
     person: tuple[tuple[re.Pattern[str], str], ...]
 
@@ -85,6 +96,12 @@ def language(name: str) -> Language:
         negations=_words(table["negations"], whole=whole),
         momentary=_words(lists["momentary"], whole=whole),
         stop=frozenset(lists["stop"]),
+        light=frozenset(lists["light"]),
+        telling=frozenset(lists["telling"]),
+        loose=frozenset(lists["loose"]),
+        lead=compiled(table["lead"]),
+        change=compiled(table["change"]["marker"]),
+        asked=compiled(table["request"]["asked"]),
         wording={k: v for k, v in table["wording"].items() if isinstance(v, str)},
         person=tuple((compiled(old), new) for old, new in table["wording"]["person"]),
     )

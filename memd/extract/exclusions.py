@@ -24,22 +24,25 @@ _CALL = re.compile(r"\b[A-Za-z_]\w*\([^)]*\)|\b\w+::\w+")
 _LEAST = {"en": 8, "zh": 4}  # characters of a sentence that says something
 
 
-def worth_keeping(content: Sentence, kind: str, language: Language) -> bool:
-    """Return whether a candidate's words may be saved as a memory of this kind.
+def objection(content: Sentence, kind: str, language: Language) -> str:
+    """Return why a candidate's words may not be saved as a memory of this kind, "" if they may.
 
     A rule may name a file or a function; every other memory may not.
     """
     text = content.masked
-    said = text.replace(BLANK, "").strip(" .!\u3002")
-    if len(said) < _LEAST[language.name] or language.forbid["vague"].match(text):
-        return False
     plain = without_addresses(content.text)
+    if language.forbid["vague"].match(text):
+        return "vague"
+    if len(text.replace(BLANK, "").strip(" .!\u3002")) < _LEAST[language.name]:
+        return "short"
     if _PATH.search(plain) or language.forbid["structure"].search(text):
-        return False
+        return "structure"
     if language.forbid["recipe"].search(text):
-        return False
-    if kind == "feedback":
-        return True
+        return "recipe"
+    return "" if kind == "feedback" else _no_fact(plain, text, language)
+
+
+def _no_fact(plain: str, text: str, language: Language) -> str:
     if language.forbid["ephemeral"].search(without_addresses(text)):
-        return False
-    return not (_FILE.search(plain) or _CALL.search(plain))
+        return "ephemeral"
+    return "code" if _FILE.search(plain) or _CALL.search(plain) else ""

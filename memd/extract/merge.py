@@ -1,39 +1,38 @@
 """What becomes of candidates beside the memories that are there: the plan of a change set. Pure.
 
 Rules of this file (spec 4.6)
-- A candidate that says what a memory of its type already says is nothing new.
-- One about the same thing that says more, or the opposite, updates that memory: a short one is
-  written anew, one that somebody worked on gets a dated paragraph and keeps every line.
+- What a memory of its type already says is nothing new; ``sameness`` is the judge.
+- A restatement that says more and a correction update that memory: one in the form that memd
+  writes is written anew, one that somebody worked on gets a dated paragraph and keeps every line.
+- Everything else is a memory of its own.
 - A damaged memory is never touched.
+- The same candidates again change nothing: a slice that a crash made run twice is harmless.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from memd.core import text
-from memd.core.values import Draft, FileEdit, MemoryFile, MemoryType, Pointer, Tree
+from memd.core.values import Draft, FileEdit, MemoryType, Pointer, Tree
 from memd.extract import cues
 from memd.extract.candidates import Candidate
-from memd.extract.wording import Worded, compose, update_note, word
-from memd.state.words import words
+from memd.extract.sameness import Said, Verdict, compare, said
+from memd.extract.shelf import Shelf
+from memd.extract.wording import Worded, compose, state, update_note, word
 from memd.store import document
 from memd.store.document import FrontmatterNotEditableError
 from memd.store.index import entries, with_pointer
 from memd.store.names import INDEX
 
-_NEAR = 0.5  # shared words of all words of two statements: the same thing said otherwise
-_WITHIN = 0.75  # of the shorter one's words, when at least _SHARED are shared
-_SHARED = 3
-_KNOWN = 0.85  # of a candidate's words found in a memory: nothing new
-_MAYBE = 0.25  # by the description alone: worth reading
-_ELABORATE_CHARACTERS = 1200
+_OWN_CHARACTERS = 1200  # a longer body is not rewritten
 _MOST_BYTES = 32 * 1024  # a memory above is not made longer
 _ELABORATE = re.compile(r"^\s*(?:#|[-*+] |\d+\. |```)|^\*\*Update ", re.MULTILINE)
+_OWN_PARAGRAPH = re.compile(
+    r"\*\*(?:Why|How to apply):\*\* |Said by the user on \d|\u7528\u6237\u4e8e \d"
+)
+_UPDATE = re.compile(r"^\*\*Update \d{4}-\d\d-\d\d:\*\* (.+)$", re.MULTILINE)
 _WHY = re.compile(r"^\*\*Why:\*\*\s*(.+)$", re.MULTILINE)
-_DATES = re.compile(r"\d{4}-\d\d(?:-\d\d)?|\d{4}-Q\d")
-_DATED = re.compile(r"\((?:week of )?\d{4}-[^)]*\)")
-_PIECE = re.compile(r"[^\s,.;:!?()]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +46,17 @@ class Merged:
 
 @dataclass(slots=True)
 class _Known:
-    """One memory as the plan goes on: ``base`` is its hash on disk, "" when it is new."""
+    """One memory as the plan goes on: ``base`` is its hash on disk, "" when it is new.
+
+    One on disk has no ``content`` until it is met.
+    """
 
     path: str
     type: MemoryType
     description: str
-    content: bytes
-    body: str
-    base: str
+    content: bytes = b""
+    body: str = ""
+    base: str = ""
     changed: bool = False
 
 
@@ -65,7 +67,11 @@ class _Work:
     tree: Tree
     session: str
     modified: str
+    taken: set[str] = field(default_factory=set)
     known: dict[str, _Known] = field(default_factory=dict)
+    shelves: dict[MemoryType, Shelf[str]] = field(
+        default_factory=lambda: {kind: Shelf() for kind in MemoryType}
+    )
     pointers: dict[str, Pointer] = field(default_factory=dict)
     hooks: dict[str, tuple[str, Worded]] = field(default_factory=dict)
 
@@ -82,6 +88,12 @@ def merge(
     Raises what reading the tree raises.
     """
     work = _Work(tree, session, text.iso_time(at))
+    for header in tree.headers():
+        work.taken.add(header.path.casefold())
+        if header.type is not None and not header.damaged:
+            known = _Known(header.path, header.type, header.description)
+            work.known[header.path] = known
+            work.shelves[header.type].put(said(header.description), header.path)
     for candidate in candidates:
         _take(candidate, work)
     changed = [item for item in work.known.values() if item.changed]
@@ -94,14 +106,73 @@ def merge(
     )
 
 
+def settle(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Return candidates without those that a later one of the same run corrects or says again.
+
+    So none of them, written in slices, ever meets the one that goes before it.
+    """
+    shelves: dict[MemoryType, Shelf[int]] = {kind: Shelf() for kind in MemoryType}
+    kept: dict[int, Candidate] = {}
+    for number, candidate in enumerate(candidates):
+        new, shelf = said(state(candidate)), shelves[candidate.type]
+        verdicts = {
+            other: compare(new, said(state(kept[other])), candidate.change)
+            for other in shelf.plausible(new)
+            if other in kept
+        }
+        known = next((o for o, found in verdicts.items() if found is Verdict.NOTHING), None)
+        if known is not None:
+            if candidate.why and not kept[known].why:
+                kept[known] = replace(kept[known], why=candidate.why)
+            continue
+        for other, found in verdicts.items():
+            if found is Verdict.UPDATE:
+                older = kept.pop(other)
+                if not candidate.why and _same_side(new, said(state(older))):
+                    candidate = replace(candidate, why=older.why)  # noqa: PLW2901 - it grows
+        kept[number] = candidate
+        shelf.put(new, number)
+    return tuple(kept[number] for number in sorted(kept))
+
+
 def _take(candidate: Candidate, work: _Work) -> None:
-    paths = [header.path for header in work.tree.headers()]
-    worded = word(candidate, (*paths, *work.known))
-    near = _nearest(worded, candidate, work)
+    new = said(state(candidate))
+    near: _Known | None = None
+    for path in work.shelves[candidate.type].plausible(new):
+        item = _loaded(work.known[path], work)
+        verdict = _verdict(new, candidate, item) if item else Verdict.ADD
+        if verdict is Verdict.NOTHING:
+            return
+        if verdict is Verdict.UPDATE and near is None:
+            near = item
+    worded = word(candidate, work.taken)
     if near is None:
         _add(worded, work)
-    elif not _says_already(worded, candidate, near):
+    else:
         _update(worded, candidate, near, work)
+        work.shelves[near.type].put(new, near.path)
+
+
+def _verdict(new: Said, candidate: Candidate, item: _Known) -> Verdict:
+    """Return what becomes of a candidate; only what the body says may be replaced."""
+    current = said(_current(item.body))
+    verdict = compare(new, current, candidate.change)
+    described = compare(new, said(item.description), candidate.change)
+    if verdict is not Verdict.UPDATE and described is Verdict.NOTHING:
+        verdict = Verdict.NOTHING
+    if verdict is Verdict.NOTHING and candidate.why and new.words == current.words:
+        reasoned = said(candidate.why).words <= said(item.body).words
+        return Verdict.NOTHING if reasoned or not _own(item.body) else Verdict.UPDATE
+    return verdict
+
+
+def _loaded(item: _Known, work: _Work) -> _Known | None:
+    if not item.content:
+        file = work.tree.read(item.path)
+        if file is None or not file.content:
+            return None
+        item.content, item.body, item.base = file.content, file.body, file.hash
+    return item
 
 
 def _add(worded: Worded, work: _Work) -> None:
@@ -113,9 +184,11 @@ def _add(worded: Worded, work: _Work) -> None:
         session=work.session,
         modified=work.modified,
     )
+    work.taken.add(worded.path.casefold())
     work.known[worded.path] = _Known(
-        worded.path, worded.type, worded.description, content, worded.body, "", changed=True
+        worded.path, worded.type, worded.description, content, worded.body, changed=True
     )
+    work.shelves[worded.type].put(said(worded.statement), worded.path)
     work.pointers[worded.path] = worded.pointer
 
 
@@ -134,16 +207,27 @@ def _update(worded: Worded, candidate: Candidate, near: _Known, work: _Work) -> 
         work.pointers[near.path] = replace(worded.pointer, title=work.pointers[near.path].title)
     near.content = fresh + body.encode("utf-8", "replace")
     near.body, near.description, near.changed = body, worded.description, True
-    work.known[near.path] = near
 
 
 def _updated_body(worded: Worded, candidate: Candidate, near: _Known) -> str:
-    elaborate = len(near.body) > _ELABORATE_CHARACTERS or _ELABORATE.search(near.body)
-    if elaborate:
+    if not _own(near.body):
         return f"{near.body.rstrip()}\n\n{update_note(candidate, worded.statement)}\n"
     older = _WHY.search(near.body)
-    same_side = _denies(worded.statement, candidate) == _denies(_first(near.body), candidate)
+    same_side = _same_side(said(worded.statement), said(_current(near.body)))
     return compose(candidate, worded.statement, older.group(1) if older and same_side else "")
+
+
+def _own(body: str) -> bool:
+    """Return whether a body has the form that memd writes, so that nobody's work is in it."""
+    if len(body) > _OWN_CHARACTERS or _ELABORATE.search(body):
+        return False
+    paragraphs = body.strip().split("\n\n")
+    return len(paragraphs) == 1 or bool(_OWN_PARAGRAPH.match(paragraphs[-1]))
+
+
+def _same_side(new: Said, old: Said) -> bool:
+    """Return whether an older reason still speaks for a newer statement."""
+    return new.denied & old.words == old.denied & new.words and old.words <= new.words
 
 
 def _head(near: _Known) -> bytes | None:
@@ -154,72 +238,17 @@ def _head(near: _Known) -> bytes | None:
     return near.content[: len(near.content) - len(body)]
 
 
-def _nearest(worded: Worded, candidate: Candidate, work: _Work) -> _Known | None:
-    terms = _terms(worded.statement, candidate)
-    best, score = None, 0.0
-    for item in (*work.known.values(), *_on_disk(worded, terms, candidate, work)):
-        if item.type is worded.type:
-            likeness = max(
-                _likeness(terms, _terms(item.description, candidate)),
-                _likeness(terms, _terms(_first(item.body), candidate)),
-            )
-            if likeness > score:
-                best, score = item, likeness
-    return best if score >= _NEAR else None
+def _current(body: str) -> str:
+    """Return what a body says now: its latest dated paragraph, else its first one."""
+    updates = _UPDATE.findall(body)
+    if not updates:
+        return body.strip().split("\n\n", 1)[0]
+    latest = str(updates[-1])
+    return latest.removesuffix(_note_end(latest))
 
 
-def _on_disk(
-    worded: Worded, terms: frozenset[str], candidate: Candidate, work: _Work
-) -> Iterable[_Known]:
-    for header in work.tree.headers():
-        if header.type is not worded.type or header.damaged or header.path in work.known:
-            continue
-        if _likeness(terms, _terms(f"{header.description} {header.name}", candidate)) < _MAYBE:
-            continue
-        file = work.tree.read(header.path)
-        if file is not None and file.content:
-            yield _known(file, header.type)
-
-
-def _known(file: MemoryFile, kind: MemoryType) -> _Known:
-    header = file.header
-    return _Known(header.path, kind, header.description, file.content, file.body, file.hash)
-
-
-def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return how much two statements are about the same thing, 0 to 1."""
-    shared = len(one & other)
-    if not shared:
-        return 0.0
-    if shared >= _SHARED and shared >= _WITHIN * min(len(one), len(other)):
-        return max(_NEAR, shared / len(one | other))
-    return shared / len(one | other)
-
-
-def _says_already(worded: Worded, candidate: Candidate, near: _Known) -> bool:
-    new = _terms(f"{worded.statement} {candidate.why}", candidate)
-    old = _terms(f"{near.description} {near.body}", candidate)
-    if len(new & old) < _KNOWN * len(new):
-        return False
-    said = f"{worded.statement} {candidate.why}"
-    if not set(_DATES.findall(said)) <= set(_DATES.findall(near.body)):
-        return False
-    return _denies(worded.statement, candidate) == _denies(_first(near.body), candidate)
-
-
-def _terms(said: str, candidate: Candidate) -> frozenset[str]:
-    stop = cues.language(candidate.language).stop
-    plain = _DATED.sub(" ", said)
-    pieces = _PIECE.findall(plain)
-    return frozenset(words(" ".join(piece for piece in pieces if piece.lower() not in stop)))
-
-
-def _denies(said: str, candidate: Candidate) -> bool:
-    return bool(cues.language(candidate.language).negations.search(said))
-
-
-def _first(body: str) -> str:
-    return body.strip().split("\n\n", 1)[0]
+def _note_end(note: str) -> str:
+    return cues.of(note).wording["update"].split("{content}")[1]
 
 
 def _index_edit(work: _Work) -> FileEdit | None:

@@ -1,5 +1,6 @@
 """What an extraction is asked, what it answers, and where a conversation goes on. Pure."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,7 +39,8 @@ class Extracted:
 
     ``status`` is completed or skipped (with a ``reason``); ``refused`` names the rule of each
     candidate that held a credential. ``problem`` is a sentence about a transcript that could not
-    be understood.
+    be understood. ``passed_over`` is the reason for each request to remember that was not taken.
+    Many memories come in several changes: ``earlier_changes`` are those before ``change``.
     """
 
     status: str
@@ -47,7 +49,9 @@ class Extracted:
     updated: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    passed_over: tuple[str, ...] = ()
     change: str | None = None
+    earlier_changes: tuple[str, ...] = ()
     problem: str = ""
     engine: str = ENGINE
     usage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_USAGE, 0))
@@ -61,10 +65,16 @@ class Extracted:
             "removed": list(self.removed),
             "refused": len(self.refused),
             "refused_rules": sorted(set(self.refused)),
+            "passed_over": dict(sorted(Counter(self.passed_over).items())),
             "engine": self.engine,
             "usage": dict(self.usage),
         }
-        optional = {"reason": self.reason, "problem": self.problem, "change": self.change}
+        optional = {
+            "reason": self.reason,
+            "problem": self.problem,
+            "change": self.change,
+            "earlier_changes": list(self.earlier_changes),
+        }
         return facts | {key: value for key, value in optional.items() if value}
 
 

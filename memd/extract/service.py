@@ -1,7 +1,8 @@
 """Extraction as the daemon runs it: what is new in a conversation becomes memories.
 
-Reads, asks the pure files beside it, and commits one change set in which the cursor and the job's
-end move together with the memories: a crash neither loses nor repeats a stretch of conversation.
+Reads, asks the pure files beside it, and commits change sets of at most 50 candidates, so that
+nobody waits long for the directory and no set is too large. The cursor and the job's end move with
+the last one: after a crash the stretch is read again, and what is already written changes nothing.
 """
 
 import json
@@ -26,7 +27,7 @@ from memd.core.values import (
 )
 from memd.extract import candidates, requests
 from memd.extract.candidates import Candidate
-from memd.extract.merge import Merged, merge
+from memd.extract.merge import Merged, merge, settle
 from memd.extract.requests import Extracted, ExtractRequest, Unread
 from memd.state.cursors import Cursors
 from memd.store import transcripts
@@ -40,6 +41,9 @@ __all__ = [
     "InvalidMessagesError",
     "TranscriptRefusedError",
 ]
+
+
+_SLICE = 50  # candidates in one change set; a set may have 500 files
 
 
 class Extract:
@@ -79,6 +83,8 @@ class Extract:
             run.skip(requests.ALREADY_WRITTEN)
         elif not turns:
             run.skip(requests.NOTHING_NEW)
+        else:
+            await to_thread.run_sync(run.find)
         by = Provenance(
             Actor.EXTRACT,
             client=client,
@@ -86,8 +92,11 @@ class Extract:
             reason=f"extracted by the {requests.ENGINE} extractor",
             origin="user",
         )
-        outcome = await self._store.commit(project.memory_dir, run.plan, by)
-        return replace(run.extracted, change=outcome.change)
+        # Between two slices others get the directory, and a cancellation gets through.
+        while not run.done:
+            outcome = await self._store.commit(project.memory_dir, run.plan, by)
+            run.committed(outcome.change)
+        return run.extracted
 
     def _unread(self, project: Project, request: ExtractRequest) -> Unread:
         """Read from the cursor on. Blocks: runs in a worker thread."""
@@ -99,38 +108,67 @@ class Extract:
 
 
 class _Run:
-    """One extraction's plan: may be run again on a directory that changed meanwhile."""
+    """One extraction, slice by slice: each plan may run again on a changed directory."""
 
     def __init__(self, unread: Unread, now: float, job: str) -> None:
         self._now = now
         self._job = job
         self._cursor = unread.cursor
         self._messages: Sequence[Message] = unread.messages
-        self._candidates: Sequence[Candidate] | None = None
+        self._left: Sequence[Candidate] = ()
+        self._planned = Merged(Draft())
+        self.done = False
         self.extracted = Extracted(requests.COMPLETED, problem=unread.problem)
 
     def skip(self, reason: str) -> None:
         """Keep nothing of this stretch; the cursor moves all the same."""
-        self._candidates = ()
         self.extracted = replace(self.extracted, status=requests.SKIPPED, reason=reason)
 
-    def plan(self, tree: Tree) -> Draft:
-        """Return the change set for the directory as it is now. Runs in the store's thread."""
-        if self._candidates is None:
-            found = candidates.find(self._messages, self._now)
-            self._candidates = found.candidates
-            self.extracted = replace(self.extracted, refused=found.refused)
-        session = self._cursor.session
-        merged = (
-            merge(self._candidates, tree, session=session, at=self._now)
-            if self._candidates
-            else Merged(Draft())
+    def find(self) -> None:
+        """Look for candidates. Takes a while on a long conversation: runs in a worker thread."""
+        found = candidates.find(self._messages, self._now)
+        self._left = settle(found.candidates)
+        self.extracted = replace(
+            self.extracted, refused=found.refused, passed_over=found.passed_over
         )
-        self.extracted = replace(self.extracted, saved=merged.saved, updated=merged.updated)
-        result = json.dumps(self.extracted.facts())
-        end = JobEnd(self._job, requests.COMPLETED, result)
-        effects: tuple[Effect, ...] = (self._cursor, end) if self._job else (self._cursor,)
-        return replace(merged.draft, effects=effects)
+
+    def plan(self, tree: Tree) -> Draft:
+        """Return the next slice's change set for the directory as it is now.
+
+        Runs in the store's thread. The last slice brings the cursor and the job's end.
+        """
+        mine = self._left[:_SLICE]
+        session = self._cursor.session
+        # Without candidates the directory, which may be long, need not be looked at.
+        self._planned = (
+            merge(mine, tree, session=session, at=self._now) if mine else Merged(Draft())
+        )
+        effects: tuple[Effect, ...] = ()
+        if len(self._left) <= _SLICE:
+            result = json.dumps(self._so_far().facts())
+            end = JobEnd(self._job, requests.COMPLETED, result)
+            effects = (self._cursor, end) if self._job else (self._cursor,)
+        return replace(self._planned.draft, effects=effects)
+
+    def committed(self, change: str | None) -> None:
+        """Count the planned slice as written; ``change`` is its id."""
+        self.extracted = self._so_far()
+        self.done = len(self._left) <= _SLICE
+        self._left = self._left[_SLICE:]
+        if self.done:
+            self.extracted = replace(self.extracted, change=change)
+        elif change:
+            earlier = (*self.extracted.earlier_changes, change)
+            self.extracted = replace(self.extracted, earlier_changes=earlier)
+
+    def _so_far(self) -> Extracted:
+        saved, updated = self.extracted.saved, self.extracted.updated
+        fresh = [path for path in self._planned.updated if path not in {*saved, *updated}]
+        return replace(
+            self.extracted,
+            saved=(*saved, *self._planned.saved),
+            updated=(*updated, *fresh),
+        )
 
 
 def _transcript(path: str, session: str, cursor: CursorMove | None) -> Unread:

@@ -1,7 +1,7 @@
 """How a candidate becomes a memory's text: name, description, body, index line. Pure."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Container
 from dataclasses import dataclass
 
 from memd.core import limits, text
@@ -12,11 +12,14 @@ from memd.extract.cues import Language
 from memd.extract.sentences import BLANK, mask
 from memd.store.index import pointer_line
 
-_TOKEN = re.compile(r"[A-Za-z][A-Za-z0-9]*|[0-9]+[A-Za-z]+")
+_WORD = re.compile(r"[A-Za-z0-9]+")
+_CLAUSE = re.compile(r"[,;:()\u2013\u2014\uff0c\uff1b\uff1a]|\s-+\s|[.!?](?:\s|$)")
+_ARTICLE = re.compile(r"\b(?:an?|the)\s+(?!user\b)", re.IGNORECASE)
 _DATED = re.compile(r" ?\((?:week of )?\d{4}-[^)]*\)")
 _URL = re.compile(r"https?://\S+")
 _DATE = re.compile(r"\d{4}-\d\d")
-_SLUG_WORDS = 5
+_SLUG_WORDS = 6  # articles not counted
+_TITLE_WORDS = 8
 _SLUG_CHARACTERS = 48
 _TITLE_CHARACTERS = 50
 _CJK_TITLE_CHARACTERS = 20
@@ -38,13 +41,13 @@ class Worded:
     has_why: bool
 
 
-def word(candidate: Candidate, taken: Collection[str] = ()) -> Worded:
-    """Return the memory of a candidate; no path of ``taken`` is used again."""
+def word(candidate: Candidate, taken: Container[str] = ()) -> Worded:
+    """Return the memory of a candidate; no path of ``taken``, in folded case, is used again."""
     language = cues.language(candidate.language)
-    statement = _sentence(in_third_person(candidate.content, language), language)
-    name = _name(candidate.type, statement, language)
+    statement = state(candidate)
+    name = _name(statement, language)
     path = f"{candidate.type.value}_{name}.md"
-    if path.casefold() in {other.casefold() for other in taken}:
+    if path.casefold() in taken:
         name = f"{name}-{text.sha256(statement.encode())[:_HASH_CHARACTERS]}"
         path = f"{candidate.type.value}_{name}.md"
     description = text.one_line(statement.rstrip(".。"), limits.INDEX_LINE_CHARACTERS)
@@ -55,9 +58,15 @@ def word(candidate: Candidate, taken: Collection[str] = ()) -> Worded:
         statement=statement,
         description=description,
         body=compose(candidate, statement),
-        pointer=_pointer(path, name, description, language),
+        pointer=_pointer(path, description, language),
         has_why=bool(candidate.why),
     )
+
+
+def state(candidate: Candidate) -> str:
+    """Return what a candidate says as one sentence about the person."""
+    language = cues.language(candidate.language)
+    return _sentence(in_third_person(candidate.content, language), language)
 
 
 def compose(candidate: Candidate, statement: str, why: str = "") -> str:
@@ -117,14 +126,11 @@ def _apply(candidate: Candidate, language: Language) -> str:
     return words["apply_when"].format(when=when.rstrip(" .。"))
 
 
-def _name(type: MemoryType, statement: str, language: Language) -> str:  # noqa: A002 - its field
-    plain = _DATED.sub("", _URL.sub("", statement))
-    stop = {piece.replace("'", "") for piece in language.stop} | {"user", type.value}
-    found = [token.lower() for token in _TOKEN.findall(plain.replace("'", ""))]
-    kept = [token for token in dict.fromkeys(found) if token not in stop]
+def _name(statement: str, language: Language) -> str:
     slug = ""
-    for token in kept[:_SLUG_WORDS]:
-        longer = f"{slug}-{token}" if slug else token
+    plain = _ARTICLE.sub("", statement)
+    for token in _WORD.findall(" ".join(_phrase(plain, _SLUG_WORDS, language)).replace("'", "")):
+        longer = f"{slug}-{token.lower()}" if slug else token.lower()
         if len(longer) > _SLUG_CHARACTERS:
             break
         slug = longer
@@ -134,10 +140,26 @@ def _name(type: MemoryType, statement: str, language: Language) -> str:  # noqa:
     return slug
 
 
-def _pointer(path: str, name: str, description: str, language: Language) -> Pointer:
-    if language.name == "en":
-        title = text.one_line(name.replace("-", " ").capitalize(), _TITLE_CHARACTERS)
-    else:
-        title = text.one_line(description, _CJK_TITLE_CHARACTERS)
+def _phrase(statement: str, most: int, language: Language) -> list[str]:
+    """Return the first words that say something, in their order, without a loose end."""
+    plain = _DATED.sub("", _URL.sub(";", statement.replace("\u2019", "'")))
+    lead = language.lead.match(plain)
+    plain = plain[lead.end() :] if lead else plain
+    found: list[str] = []
+    for clause in _CLAUSE.split(plain):
+        found += [piece for piece in clause.split() if _WORD.search(piece)]
+        if len(found) >= _LEAST_WORDS:
+            break
+    found = found[:most]
+    while len(found) > _LEAST_WORDS and found[-1].lower() in language.loose:
+        found.pop()
+    return found
+
+
+def _pointer(path: str, description: str, language: Language) -> Pointer:
+    phrase = " ".join(_phrase(description, _TITLE_WORDS, language)) if language.name == "en" else ""
+    limit = _TITLE_CHARACTERS if phrase else _CJK_TITLE_CHARACTERS
+    title = text.one_line(phrase or description, limit)
+    title = title[:1].upper() + title[1:]
     room = limits.INDEX_LINE_CHARACTERS - len(pointer_line(path, Pointer(title, "")))
     return Pointer(title, text.one_line(description, max(room, _TITLE_CHARACTERS)))

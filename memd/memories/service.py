@@ -103,10 +103,10 @@ class Memories:
         """
         plan = plan_write(writing, session=by.session, modified=iso_time(self._clock.now()))
         outcome = await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
-        for file in outcome.files:
-            if file.path == writing.path:
-                status = "merged" if file.path in outcome.merged else file.action
-                return Written(writing.path, file.after or "", outcome.change, status)
+        made = next((file for file in outcome.files if file.path == writing.path), None)
+        if made is not None:
+            status = "merged" if made.path in outcome.merged else made.action
+            return Written(made.path, made.after or "", outcome.change, status)
         live = await self._store.read(project.memory_dir, writing.path)
         status = "unchanged"
         if writing.path == INDEX and outcome.change:

@@ -16,6 +16,9 @@ from memd.store.names import INDEX, NameRefusedError, check_name, in_catalogue
 
 _TITLE_CHARACTERS = 80
 _HOOK_CHARACTERS = 120
+_DESCRIPTION_CHARACTERS = 1000
+_TEAM = "team/"
+_TEAMS = "team memories come from the team, not by this way"
 _NO_PLACE = "logs and indexes are not memories"
 
 
@@ -44,6 +47,23 @@ class UnknownTypeError(MemdError):
         known = ", ".join(kind.value for kind in MemoryType)
         super().__init__(
             f"{path} cannot be written: its type must be one of {known}", path=path, type=wanted
+        )
+
+
+class LongDescriptionError(MemdError):
+    """A description is one specific line, since it decides what the memory is found for."""
+
+    code = 1011
+    kind = "invalid_memory"
+    hint = "say it in one line and put the rest into the body"
+    exit_status = 2
+
+    def __init__(self, path: str, characters: int) -> None:
+        limit = _DESCRIPTION_CHARACTERS
+        super().__init__(
+            f"{path} cannot be written: its description has {characters} characters of {limit}",
+            path=path,
+            characters=characters,
         )
 
 
@@ -79,6 +99,8 @@ def plan_write(writing: Writing, *, session: str, modified: str) -> Plan:
         if writing.path == INDEX and writing.base_hash is not None:
             return Draft(edits=(_index_edit(writing),))
         _check_place(writing.path)
+        if len(writing.description or "") > _DESCRIPTION_CHARACTERS:
+            raise LongDescriptionError(writing.path, len(writing.description or ""))
         old = tree.read(writing.path)
         content = _content(writing, old, session=session, modified=modified)
         read = document.validate(content, writing.path)
@@ -118,8 +140,8 @@ def _index_edit(writing: Writing) -> FileEdit:
 
 def _check_place(path: str) -> None:
     check_name(path)
-    if not in_catalogue(path):
-        raise NameRefusedError(path, _NO_PLACE)
+    if not in_catalogue(path) or path.startswith(_TEAM):
+        raise NameRefusedError(path, _TEAMS if path.startswith(_TEAM) else _NO_PLACE)
 
 
 def _base(wanted: str | None, old: MemoryFile | None) -> str:

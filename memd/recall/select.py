@@ -87,19 +87,22 @@ def candidates(
     surfaced: Mapping[str, str],
     read_paths: Collection[str],
     recent_tools: Sequence[str],
+    *,
+    team: bool = True,
 ) -> tuple[Header, ...]:
     """Return the memories that may be brought (spec 3.2).
 
     Left out is what this session was given in this very version (``surfaced``: absolute path to
     fingerprint), what the client has read (``read_paths``, relative to the directory), a plain
-    usage reference for a tool that the conversation has just used, and a file whose name is no
-    text and so cannot be told to anybody.
+    usage reference for a tool that the conversation has just used, a file whose name is no text
+    and so cannot be told to anybody, and the team's memories where ``team`` is false.
     """
     tools = [_tool_words(tool) for tool in recent_tools]
     return tuple(
         header
         for header in headers
         if header.path not in read_paths
+        and (team or not header.path.startswith(_TEAM))
         and surfaced.get(absolute(directory, header.path)) != mark_of(header)
         and not _explains_a_tool(header, tools)
         and _is_text(header.path)

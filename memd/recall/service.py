@@ -86,6 +86,7 @@ class _Request:
     query: str
     recent_tools: Sequence[str]
     read_paths: Sequence[str]
+    team: bool
 
 
 _Picked = tuple[Scored, ...] | None  # None: there was nothing to choose from
@@ -135,7 +136,8 @@ class Recall:
                 reason = select.SESSION_BUDGET
             if reason:
                 return Prefetched((), reason, LOCAL, before.bytes, "", note)
-            request = _Request(project.memory_dir, query, recent_tools, read_paths)
+            team = settings.team.enabled
+            request = _Request(project.memory_dir, query, recent_tools, read_paths, team=team)
             most = select.wanted(limit, settings)
             files = await self._choose(project.memory_dir, most, _picker(request, before, most))
             if files is None:
@@ -252,7 +254,7 @@ def _picker(
         roots = (directory, os.path.realpath(directory)) if request.read_paths else ()
         read = select.relative(request.read_paths, roots)
         candidates = select.candidates(
-            directory, headers, surfaced.paths, read, request.recent_tools
+            directory, headers, surfaced.paths, read, request.recent_tools, team=request.team
         )
         if not candidates:
             return None

@@ -111,17 +111,17 @@ def launchd_listener(name: str) -> socket.socket | None:
     ``None`` off macOS and where launchd did not start us. Written from launch(3); untested here,
     since it needs a Mac. Raises SocketRefusedError as ``inherited_listener`` does.
     """
-    if not _MACOS:
+    if not _MACOS:  # pragma: no branch - tested on Linux alone
         return None
-    system = ctypes.CDLL(None)
-    descriptors = ctypes.POINTER(ctypes.c_int)()
-    count = ctypes.c_size_t()
-    failed = system.launch_activate_socket(
+    system = ctypes.CDLL(None)  # pragma: no cover - macOS alone, from here on
+    descriptors = ctypes.POINTER(ctypes.c_int)()  # pragma: no cover
+    count = ctypes.c_size_t()  # pragma: no cover
+    failed = system.launch_activate_socket(  # pragma: no cover
         name.encode(), ctypes.byref(descriptors), ctypes.byref(count)
     )
-    if failed or not count.value:
+    if failed or not count.value:  # pragma: no cover
         return None
-    return _adopt(int(descriptors[0]))
+    return _adopt(int(descriptors[0]))  # pragma: no cover
 
 
 def _adopt(descriptor: int) -> socket.socket:

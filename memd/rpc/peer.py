@@ -21,7 +21,7 @@ class Peer:
 
 def peer_of(connected: socket.socket) -> Peer:
     """Return who connected. Raises OSError where the kernel does not tell."""
-    if sys.platform == "darwin":
+    if sys.platform == "darwin":  # pragma: no cover - macOS alone
         return _darwin_peer(connected)
     raw = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
     pid, uid, _ = _UCRED.unpack(raw)
@@ -41,7 +41,7 @@ def is_gone(connected: socket.socket) -> bool:
     return any(events & select.POLLHUP for _, events in poll.poll(0))
 
 
-def _darwin_peer(connected: socket.socket) -> Peer:
+def _darwin_peer(connected: socket.socket) -> Peer:  # pragma: no cover - macOS alone
     """Ask macOS (written from its headers; not run on one yet)."""
     raw = connected.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED.size)
     uid = _XUCRED.unpack(raw.ljust(_XUCRED.size, b"\0"))[1]

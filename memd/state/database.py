@@ -74,6 +74,9 @@ class StateReadOnlyError(StateUnusableError):
     kind = "read_only"
 
 
+_ENDED = "it was closed"
+
+
 class StateFile:
     """The open file. Opens itself anew after a loss; whoever uses it holds ``lock``.
 
@@ -91,12 +94,15 @@ class StateFile:
         self._connection: sqlite3.Connection | None = None
         self._identity: _Identity = (None, None)
         self._damages = 0
+        self._ended = False
 
     def connection(self) -> sqlite3.Connection:
         """Return a connection to the file that is there now.
 
         Raises StateUnusableError and StateTooNewError.
         """
+        if self._ended:
+            raise StateUnusableError(self.path, _ENDED)
         try:
             found = self._connection
             if found is not None and not found.in_transaction:
@@ -115,6 +121,11 @@ class StateFile:
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
+
+    def end(self) -> None:
+        """Close the file for good."""
+        self._ended = True
+        self.close()
 
     def worked(self) -> None:
         """Note that a transaction went through."""
@@ -189,9 +200,9 @@ class Database:
         self.file.on_note = note
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; the object is of no use afterwards."""
         with self.file.lock:
-            self.file.close()
+            self.file.end()
 
     @contextmanager
     def transaction(self) -> Iterator[Cursor]:

@@ -100,7 +100,7 @@ class JobNotFoundError(MemdError):
 
     code = 1001
     kind = "job_not_found"
-    hint = "job.list names the jobs that are known"
+    hint = "list the jobs to see those that are known"
 
     def __init__(self, job: str) -> None:
         super().__init__(f"there is no job {job}", job=job)

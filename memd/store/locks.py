@@ -257,7 +257,7 @@ def _guard(folder: int, directory: str) -> int:
             return -1
         if _same(folder, guard):
             return guard
-        os.close(guard)
+        os.close(guard)  # pragma: no cover - replaced between open and lock
     return -1
 
 

@@ -43,7 +43,7 @@ class NameRefusedError(MemdError):
 
     code = 1006
     kind = "name_refused"
-    hint = "use letters, digits, '.', '_' and '-', at most four parts, ending in .md"
+    hint = "names have letters, digits, '.', '_' and '-', at most four parts, and end in .md"
     exit_status = 65
 
     def __init__(self, name: str, rule: str) -> None:

@@ -71,6 +71,7 @@ class DirectoryUnusableError(MemdError):
     code = 1012
     kind = "directory_unusable"
     retryable = True
+    hint = "mend the permissions or what stands at that path; no restart is needed"
     exit_status = 73
 
     def __init__(self, path: str, cause: str) -> None:

@@ -86,6 +86,17 @@ def read(path: str, offset: int = 0, marker: str = "", *, most: int = PART_BYTES
         raise TranscriptRefusedError(path, error.strerror or type(error).__name__) from error
 
 
+def check(path: str) -> None:
+    """Refuse a path that is no transcript, before anybody waits for it.
+
+    Raises TranscriptRefusedError. Blocks.
+    """
+    try:
+        _open(path).close()
+    except OSError as error:
+        raise TranscriptRefusedError(path, error.strerror or type(error).__name__) from error
+
+
 def _open(path: str) -> BinaryIO:
     if not path.startswith("/") or not path.endswith(".jsonl") or "\0" in path:
         raise TranscriptRefusedError(path, _NO_NAME)

@@ -60,7 +60,6 @@ def home_environ(home: str) -> dict[str, str]:
             "XDG_RUNTIME_DIR": f"{home}/run",
             "XDG_STATE_HOME": f"{home}/.local/state",
             "XDG_CONFIG_HOME": f"{home}/.config",
-            "PYTHONDONTWRITEBYTECODE": "1",
         }
     )
 
@@ -85,7 +84,7 @@ def daemon_process(home: Home, deadline: float = 30.0) -> Iterator["subprocess.P
             process.send_signal(signal.SIGTERM)
         try:
             process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired:  # pragma: no cover - a daemon that hangs fails the test
             process.kill()
             process.wait()
             raise

@@ -59,10 +59,7 @@ def main() -> int:
             step(demo)
         failed = [sentence for sentence, holds in demo.checks if not holds]
     print(f"\n{len(demo.checks)} checks, {len(failed)} failed.")
-    for sentence in failed:
-        print(f"   failed: {sentence}")
-    if not failed:
-        print(_SUMMARY)
+    print("\n".join(f"   failed: {sentence}" for sentence in failed) or _SUMMARY)
     return 1 if failed else 0
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from memd.client.errors import RemoteError
 from memd.core import limits
 from tests.api import transcripts
 from tests.api.caller import Caller
@@ -97,8 +98,9 @@ async def test_strange_payloads_are_answered_with_nothing(caller: Caller) -> Non
         answer = await caller.plain("hook", client="claude-code", event="Stop", payload=payload)
         assert answer is None
     assert await hook(caller, "SomethingNew") is None
-    error = await caller.refused("hook", client="x", event="Stop")
-    assert error.code == -32602
+    with pytest.raises(RemoteError, match="memd knows no client x") as caught:
+        await caller.plain("hook", client="x", event="Stop")
+    assert caught.value.code == -32602
 
 
 async def test_only_the_last_events_are_remembered(caller: Caller) -> None:

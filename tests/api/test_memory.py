@@ -43,6 +43,23 @@ async def test_a_request_id_makes_a_retry_harmless(caller: Caller) -> None:
     assert len((await caller.call("memory.history"))["changes"]) == 1
 
 
+async def test_an_id_with_other_parameters_is_another_request(caller: Caller) -> None:
+    """A reused id never answers one request with the outcome of another."""
+    await caller.write("a.md", request_id="1")
+    other = await caller.write("b.md", request_id="1")
+    assert (other["status"], other["path"]) == ("created", "b.md")
+    changed = await caller.write("a.md", request_id="1", body="newer")
+    assert changed["status"] == "updated"
+    await caller.call("memory.delete", path="a.md", request_id="1")
+    assert (await caller.refused("memory.read", path="a.md")).code == 1001
+
+
+async def test_content_and_parts_are_not_mixed(caller: Caller) -> None:
+    """A write with both is refused instead of dropping one."""
+    error = await caller.refused("memory.write", path="a.md", content="x", body="y")
+    assert error.code == -32602
+
+
 async def test_a_stale_base_is_a_conflict(caller: Caller) -> None:
     """Who writes against a hash that is no longer there hears it, and nothing changes."""
     written = await caller.write()
@@ -74,7 +91,7 @@ async def test_what_may_not_be_written_is_refused_in_words(caller: Caller) -> No
         "name": 1006,
         "index": 1006,
         "log": 1006,
-        "type": 1011,
+        "type": -32602,
         "secret": 1003,
         "scope": 1013,
         "size": 1011,

@@ -6,7 +6,14 @@ from pathlib import Path
 import anyio
 import pytest
 
+from memd.api.operation import state_check
 from memd.client.aio import AsyncClient
+from memd.daemon.app import SCHEMAS
+from memd.jobs.service import Jobs
+from memd.rpc.hub import Hub
+from memd.state.database import open_database
+from memd.state.jobs import JobTable
+from memd.testing.clock import FakeClock
 from tests.api.caller import Caller
 
 pytestmark = pytest.mark.anyio
@@ -111,3 +118,18 @@ async def test_the_table_discovers_itself(caller: Caller) -> None:
 async def test_shutdown_answers_first(caller: Caller) -> None:
     """A client that ends the daemon gets its answer."""
     assert await caller.plain("shutdown") == {"stopping": True}
+
+
+async def test_doctor_without_a_project_looks_at_the_daemon_alone(caller: Caller) -> None:
+    """Asked without a directory, doctor has no project checks."""
+    names = [check["name"] for check in (await caller.plain("doctor"))["checks"]]
+    assert names == ["python", "state", "socket", "settings", "recovery", "watching"]
+
+
+async def test_doctor_sees_a_state_file_that_cannot_be_used(tmp_path: Path) -> None:
+    """A state file that does not answer is a failed check with its remedy."""
+    database = open_database(str(tmp_path / "state.db"), SCHEMAS)
+    database.close()
+    jobs = Jobs(JobTable(database), FakeClock(), Hub(), {}, on_unexpected=str)
+    check = await state_check(jobs, "state.db")
+    assert (check.state, "no restart is needed" in check.remedy) == ("failed", True)

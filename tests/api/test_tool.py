@@ -24,7 +24,7 @@ async def test_a_command_answers_with_text_and_change(caller: Caller) -> None:
         "assistant",
         "s",
     )
-    again = await caller.call("memory.tool", command=create, request_id="1")
+    again = await caller.call("memory.tool", command=create, request_id="1", session_id="s")
     assert again == made
     refused = await caller.call("memory.tool", command=create)
     assert refused == {

@@ -71,11 +71,22 @@ async def test_an_extraction_needs_one_source(caller: Caller) -> None:
     assert both.code == -32602
 
 
-async def test_a_transcript_that_cannot_be_read_fails_the_job(caller: Caller) -> None:
-    """A path that is no transcript ends the job with a reason, not the daemon."""
-    done = await caller.call("extract", session_id="s", transcript_path="/etc/passwd", wait=True)
-    assert done["status"] == "failed"
-    assert done["reason"]
+async def test_a_path_that_is_no_transcript_is_not_accepted(caller: Caller) -> None:
+    """What cannot be read is refused at once, before a job is made of it."""
+    for path in ("/etc/passwd", "notes.jsonl", f"{caller.home.path}/missing.jsonl"):
+        error = await caller.refused("extract", session_id="s", transcript_path=path)
+        assert error.code == 1006
+    assert (await caller.call("job.list"))["jobs"] == []
+
+
+async def test_a_remote_client_is_not_read_unless_allowed(caller: Caller) -> None:
+    """Where nobody sits in front of the client, extraction is skipped by name."""
+    await caller.plain(
+        "hello",
+        environment={"CLAUDE_CODE_REMOTE": "1", "CLAUDE_CODE_REMOTE_MEMORY_DIR": "/tmp/x/remote"},
+    )
+    done = await caller.call("extract", session_id="s", messages=[])
+    assert (done["status"], done["reason"]) == ("skipped", "remote")
 
 
 async def test_switched_off_extraction_is_skipped(caller: Caller) -> None:
@@ -113,3 +124,17 @@ async def test_an_unknown_job_is_not_found(caller: Caller) -> None:
         with pytest.raises(Exception, match="j404") as caught:
             await caller.plain(method, job="j404")
         assert getattr(caught.value, "code", 0) == 1001
+
+
+@pytest.mark.parametrize(("options", "kinds"), [("", {"dream"}), ("auto = false\n", set())])
+async def test_the_end_of_a_session_lets_a_due_dream_begin(
+    caller: Caller, options: str, kinds: set[str]
+) -> None:
+    """When the gates are open, session.end starts a dream, unless that is switched off."""
+    config = Path(caller.home.places.config)
+    config.parent.mkdir(parents=True)
+    config.write_text(f"[dream]\nmin_sessions = 0\n{options}")
+    config.chmod(0o600)
+    await caller.call("session.end", session_id="s")
+    jobs = (await caller.call("job.list"))["jobs"]
+    assert {job["kind"] for job in jobs} == kinds

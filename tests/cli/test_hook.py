@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from memd.cli import hook
 from memd.core import limits
 from memd.core import places as core_places
-from memd.core import settings as core_settings
 from memd.testing.scripted_daemon import HangUp, Refusal, ScriptedDaemon, Silence
 from tests.cli.home import Home
 
@@ -232,12 +231,9 @@ def test_the_home_directory_is_pythons(home: str | None, monkeypatch: pytest.Mon
 
 
 def test_what_is_known_here_twice_is_the_same() -> None:
-    """The variables, the limits and the bounds are those of memd.core."""
+    """The variables and the limits are those of memd.core."""
     assert tuple(name.decode() for name in hook.FORWARDED) == core_places.FORWARDED
     assert (hook.FRAME_BYTES, hook.HEADER_BYTES) == (limits.FRAME_BYTES, limits.HEADER_BYTES)
-    bounds = core_settings.HookSettings.__dataclass_fields__["deadline_ms"]
-    assert bounds.default == hook.PROMPT_MS
-    assert (bounds.metadata["low"], bounds.metadata["high"]) == (hook.MIN_MS, hook.MAX_MS)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,8 @@ AT = datetime(2026, 3, 3, 15, 30, tzinfo=UTC).timestamp()
         ("every Thursday", "every Thursday"),
         ("on Thursdays", "on Thursdays"),
         ("每周四", "每周四"),
+        ("deploys to Europe go out on Tuesday", "deploys to Europe go out on Tuesday"),
+        ("We're freezing after Thursday.", "We're freezing after Thursday (2026-03-05)."),
         ("Thursday (2026-03-05)", "Thursday (2026-03-05)"),
         ("the today-view component", "the today-view component"),
         ("no date here", "no date here"),

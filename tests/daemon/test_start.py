@@ -4,11 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from memd.client.blocking import Client
+from memd.client.launch import connect
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 
 MEMD = [sys.executable, "-m", "memd"]
@@ -65,6 +67,24 @@ def test_a_stale_socket_is_replaced() -> None:
         assert Path(home.places.socket).exists()
         with daemon_process(home), client(home) as connection:
             assert connection.call("hello", {})["name"] == "memd"
+
+
+def test_a_daemon_whose_socket_was_removed_makes_room() -> None:
+    """A daemon that nobody can find ends by itself, and the next start serves."""
+    with throw_away_home() as home:
+        with daemon_process(home) as process:
+            Path(home.places.socket).unlink()
+            assert process.wait(60) == 0
+        with daemon_process(home), client(home) as connection:
+            assert connection.call("hello", {})["name"] == "memd"
+
+
+def test_a_client_finds_the_daemon_at_another_path() -> None:
+    """A client with another socket path is led to the daemon of its state directory."""
+    with throw_away_home() as home, daemon_process(home) as process:
+        places = replace(home.places, socket=f"{home.path}/other.sock")
+        with connect(places, home.environ, name="cron", start=False) as connection:
+            assert connection.call("hello", {})["pid"] == process.pid
 
 
 def test_what_keeps_it_from_starting_is_a_sentence() -> None:

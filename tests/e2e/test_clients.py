@@ -80,9 +80,8 @@ def test_vscode_jsonrpc_works_unchanged(home: Home) -> None:
 def test_neovims_client_works_unchanged(home: Home) -> None:
     """vim.lsp.rpc.connect gets an answer and an error over the socket."""
     command = [*unpacked("nvim"), "--headless", "-u", "NONE", "-l", str(HERE / "neovim.lua")]
-    environ = os.environ | {
+    environ = dict(home.environ) | {
         "VIMRUNTIME": str(INSTALLED / "unpacked" / "usr" / "share" / "nvim" / "runtime"),
-        "HOME": home.path,
         "E2E_SOCKET": home.places.socket,
         "E2E_CWD": home.project(),
     }

@@ -3,13 +3,13 @@
 import pytest
 
 from memd.extract import cues
-from memd.extract.exclusions import worth_keeping
+from memd.extract.exclusions import objection
 from memd.extract.sentences import Sentence, mask
 
 
 def worth(text: str, kind: str = "project") -> bool:
     """Ask about a text."""
-    return worth_keeping(Sentence(text, mask(text)), kind, cues.of(text))
+    return not objection(Sentence(text, mask(text)), kind, cues.of(text))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from memd.core.text import sha256
 from memd.core.values import FileEdit, Header, MemoryFile, MemoryType
 from memd.extract.candidates import Candidate
 from memd.extract.merge import Merged, merge
+from memd.extract.sameness import marked
 from memd.extract.wording import word
 from memd.store import document
 from memd.store.index import pointer_line
@@ -63,7 +64,7 @@ def said(
     content: str, kind: MemoryType = MemoryType.FEEDBACK, why: str = "", language: str = "en"
 ) -> Candidate:
     """Return a candidate."""
-    return Candidate(kind, content, why, "", language, AT)
+    return Candidate(kind, content, why, "", language, AT, marked(content))
 
 
 def run(shelf: Shelf, *candidates: Candidate) -> Merged:
@@ -90,7 +91,7 @@ def shelf() -> Shelf:
     return shelf
 
 
-PATH = "feedback_integration-tests-hit-real-database.md"
+PATH = "feedback_integration-tests-must-hit-real-database.md"
 
 
 def test_something_new_is_added() -> None:
@@ -128,24 +129,27 @@ def test_the_opposite_replaces_rule_and_reason(shelf: Shelf) -> None:
     assert "mocked tests passed" not in body_of(shelf, PATH)
 
 
-def test_a_new_date_updates() -> None:
-    """The same freeze on another day is an update, not a second freeze."""
+def test_a_new_date_is_a_correction_when_it_says_so() -> None:
+    """Another freeze is another memory; one that was moved is the same on another day."""
     shelf = Shelf()
     freeze = "we're freezing merges after {}"
     run(shelf, said(freeze.format("Thursday (2026-03-05)"), MemoryType.PROJECT))
-    merged = run(shelf, said(freeze.format("Friday (2026-03-06)"), MemoryType.PROJECT))
-    assert len(merged.updated) == 1
+    other = run(shelf, said(freeze.format("Monday (2026-03-09)"), MemoryType.PROJECT))
+    assert (len(other.saved), other.updated) == (1, ())
+    moved = said(f"actually {freeze.format('Friday (2026-03-06)')}", MemoryType.PROJECT)
+    merged = run(shelf, moved)
+    assert (merged.saved, len(merged.updated)) == ((), 1)
     assert "2026-03-06" in body_of(shelf, merged.updated[0])
-    assert not run(shelf, said(freeze.format("Friday (2026-03-06)"), MemoryType.PROJECT)).updated
+    assert not run(shelf, moved).draft.edits
 
 
-def test_the_same_words_of_another_week_update() -> None:
-    """Only the date behind the words differs: still an update."""
+def test_the_same_words_of_another_week_are_another_memory() -> None:
+    """Only the date behind the words differs: two freezes."""
     shelf = Shelf()
     freeze = "we're freezing all merges next week (week of {})"
     run(shelf, said(freeze.format("2026-03-09"), MemoryType.PROJECT))
     merged = run(shelf, said(freeze.format("2026-03-16"), MemoryType.PROJECT))
-    assert len(merged.updated) == 1
+    assert (len(merged.saved), merged.updated) == (1, ())
 
 
 def test_an_elaborate_memory_keeps_every_line(shelf: Shelf) -> None:

@@ -95,7 +95,7 @@ async def test_memories_cursor_and_job_move_together(bench: Bench) -> None:
     job = bench.table.add(NewJob("extract", lane, lane, "s", {}), NOW)
     bench.table.start(job, NOW)
     done = await bench.run(job, messages=[{"role": "user", "content": RULE}])
-    assert (done.status, done.saved) == ("completed", ("feedback_force-push-main.md",))
+    assert (done.status, done.saved) == ("completed", ("feedback_never-force-push-to-main.md",))
     assert done.change
     assert "lost a release once" in (bench.memory / done.saved[0]).read_text()
     assert done.saved[0] in (bench.memory / "MEMORY.md").read_text()
@@ -110,11 +110,11 @@ async def test_memories_cursor_and_job_move_together(bench: Bench) -> None:
 async def test_nothing_is_read_twice(bench: Bench) -> None:
     """A second run finds nothing new, also when the memory was deleted meanwhile."""
     await bench.hear(RULE)
-    (bench.memory / "feedback_force-push-main.md").unlink()
+    (bench.memory / "feedback_never-force-push-to-main.md").unlink()
     again = await bench.hear(RULE)
     assert (again.status, again.reason, again.saved) == ("skipped", "nothing_new", ())
     more = await bench.hear(RULE, "Always sign commits with your key.")
-    assert more.saved == ("feedback_sign-commits-key.md",)
+    assert more.saved == ("feedback_always-sign-commits-with-your-key.md",)
 
 
 async def test_the_sample_conversations(bench: Bench) -> None:
@@ -134,7 +134,7 @@ async def test_the_sample_conversations(bench: Bench) -> None:
     samples.write("second-day", str(bench.folder / "u.jsonl"), cwd="/p", session="t")
     second = await bench.run(session="t", transcript_path=str(bench.folder / "u.jsonl"))
     assert sorted(path.split("_")[0] for path in second.saved) == ["feedback", "reference"]
-    assert second.updated == ("feedback_integration-tests-hit-real-database.md",)
+    assert second.updated == ("feedback_integration-tests-must-hit-real-database.md",)
     assert second.refused == ("stripe-key",)
     everything = "".join(path.read_text() for path in bench.memory.glob("*.md"))
     assert "2026-03-05" in everything
@@ -155,7 +155,7 @@ async def test_a_transcript_goes_on_where_it_ended(bench: Bench) -> None:
     assert len((await bench.run(transcript_path=str(path))).saved) == 1
     say("Always sign commits with your key.")
     more = await bench.run(transcript_path=str(path))
-    assert more.saved == ("feedback_sign-commits-key.md",)
+    assert more.saved == ("feedback_always-sign-commits-with-your-key.md",)
     assert (await bench.run(transcript_path=str(path))).reason == "nothing_new"
 
 

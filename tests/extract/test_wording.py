@@ -38,7 +38,7 @@ def test_a_rule_has_its_reason_and_its_application() -> None:
         "Always lint before committing.\n\n**Why:** CI is slow.\n\n"
         "**How to apply:** Before a push.\n"
     )
-    assert worded.path == "feedback_lint-committing.md"
+    assert worded.path == "feedback_always-lint-before-committing.md"
     assert worded.description == "Always lint before committing"
 
 
@@ -97,23 +97,65 @@ def test_a_chinese_memory_has_a_proper_name() -> None:
 
 
 def test_a_taken_path_is_not_used_again() -> None:
-    """Another memory of the same name gets a name of its own, also where case is ignored."""
+    """Another memory of the same name gets a name of its own."""
     first = word(candidate("never force-push main"))
-    other = word(candidate("never force-push main"), (first.path.upper(),))
+    other = word(candidate("never force-push main"), {first.path.casefold()})
     assert other.path != first.path
     assert other.path.startswith(first.path.removesuffix(".md"))
 
 
 def test_one_word_is_no_name() -> None:
     """A name of a single word gets a hash, so that it stays the only one."""
-    assert word(candidate("we use Postgres")).name.startswith("postgres-")
+    assert word(candidate("our Postgres")).name.startswith("postgres-")
 
 
 def test_an_address_in_front_keeps_its_letters() -> None:
     """A URL at the start is not capitalised; an endless word ends a name."""
     url = word(candidate("https://a.b/c is our wiki", MemoryType.REFERENCE))
     assert url.statement.startswith("https://")
-    assert word(candidate(f"always deploy {'x' * 60} now")).name.startswith("deploy-")
+    assert word(candidate(f"always deploy {'x' * 60} now")).name == "always-deploy"
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "path", "title"),
+    [
+        (
+            "our on-call latency dashboard is https://g.test/d/x, that's what pages people",
+            "reference",
+            "reference_on-call-latency-dashboard.md",
+            "On-call latency dashboard",
+        ),
+        (
+            "small PRs that change one thing get reviewed the same day",
+            "feedback",
+            "feedback_small-prs-that-change-one-thing.md",
+            "Small PRs that change one thing get reviewed",
+        ),
+        (
+            "we're freezing all merges after Thursday (2026-03-05)",
+            "project",
+            "project_freezing-all-merges-after-thursday.md",
+            "Freezing all merges after Thursday",
+        ),
+        (
+            "I'm a backend engineer, I've written Go for ten years",
+            "user",
+            "user_backend-engineer.md",
+            "Backend engineer",
+        ),
+        (
+            "the staging database is on port 5432",
+            "project",
+            "project_staging-database-is-on-port-5432.md",
+            "Staging database is on port 5432",
+        ),
+        ("always ask before the", "feedback", "feedback_always-ask.md", "Always ask"),
+    ],
+)
+def test_names_and_titles_are_phrases(said: str, kind: str, path: str, title: str) -> None:
+    """Both begin where something is said, keep the words' order and end with one that counts."""
+    worded = word(candidate(said, MemoryType(kind)))
+    assert (worded.path, worded.pointer.title) == (path, title)
 
 
 def test_an_older_reason_stands_in() -> None:

@@ -6,6 +6,7 @@ from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Header, MemoryFile, MemoryType, Tree
 from memd.memories.writing import (
     IncompleteMemoryError,
+    LongDescriptionError,
     NothingThereError,
     UnknownTypeError,
     Writing,
@@ -161,3 +162,18 @@ def test_what_is_not_there_cannot_be_deleted() -> None:
     """Deleting a memory that does not exist says so."""
     with pytest.raises(NothingThereError):
         plan_delete("a.md", None)(FakeTree({}))
+
+
+@pytest.mark.parametrize("path", ["team/a.md", "logs/2026/11/x.md", "MEMORY.md"])
+def test_only_places_of_memories_are_written(path: str) -> None:
+    """Team memories, logs and the index have other ways in."""
+    with pytest.raises(NameRefusedError):
+        write(FakeTree({}), Writing(path, **PARTS))
+    with pytest.raises(NameRefusedError):
+        plan_delete(path, None)(FakeTree({}))
+
+
+def test_a_description_is_one_line() -> None:
+    """A description of a thousand and more characters is refused by its length."""
+    with pytest.raises(LongDescriptionError, match="1001 characters"):
+        write(FakeTree({}), Writing("a.md", **(PARTS | {"description": "x" * 1001})))

@@ -9,7 +9,7 @@ import pytest
 
 from memd.core.errors import MemdError
 from memd.core.events import Event
-from memd.core.settings import RecallSettings, Settings
+from memd.core.settings import RecallSettings, Settings, TeamSettings
 from memd.core.values import Header, MemoryFile, MemoryType, Project, Snapshot
 from memd.recall import service
 from memd.recall.service import Recall
@@ -339,9 +339,12 @@ async def test_through_the_real_store(tmp_path: Path) -> None:
     recall = Recall(store, Ledger(database), clock)
     project = replace(PROJECT, memory_dir=str(memories))
     before = {path: path.read_bytes() for path in memories.rglob("*.md")}
+    alone = await recall.prefetch(project, Settings(), session="t", query="how many make a quorum?")
+    assert alone.memories == ()  # team memory is off
+    team = replace(Settings(), team=TeamSettings(enabled=True))
     surfaced = {}
     for query in (FREEZE, "how many make a quorum?", "what does the lease renewal take?"):
-        found = await recall.prefetch(project, Settings(), session="s", query=query)
+        found = await recall.prefetch(project, team, session="s", query=query)
         (memory,) = found.memories
         surfaced[memory.path] = (memory.type, memory.scope, memory.content)
     assert surfaced == {

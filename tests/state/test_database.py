@@ -269,7 +269,7 @@ def test_a_file_that_cannot_be_opened_just_now_is_not_put_aside(tmp_path: Path) 
     """What is in the way is told, and once it is gone the file is used as it was."""
     database = open_database(str(tmp_path / "state.db"), [SCHEMA])
     insert(database)
-    database.close()
+    database.file.close()
     (tmp_path / "state.db-wal").mkdir()
     with pytest.raises(StateUnusableError):
         insert(database)

@@ -34,6 +34,7 @@ LINES = st.one_of(
     ),
     st.binary(max_size=12),
 )
+BOM = b"\xef\xbb\xbf"
 INDEXES = st.one_of(
     st.none(),
     st.builds(

@@ -99,7 +99,6 @@ def add(invocation: Invocation) -> None:
             path=path,
             title=options.title,
             hook=options.hook,
-            scope=options.scope,
             session_id=options.session,
             base_hash=base_hash,
             request_id=os.urandom(16).hex(),

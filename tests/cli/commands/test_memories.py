@@ -82,7 +82,7 @@ def test_a_memory_is_added_from_its_parts(home: Home) -> None:
     with ScriptedDaemon(home.places.socket, {"memory.write": WRITTEN}) as daemon:
         ran = memctl(
             home, "add", "--name", "a", "--description", "d", "--type", "user", "--body", "b",
-            "--title", "t", "--hook", "h", "--scope", "private", "--session", "s",
+            "--title", "t", "--hook", "h", "--session", "s",
         )  # fmt: skip
     assert (ran.status, ran.out) == (0, "created a.md; undo with: memctl undo c1\n")
     params = daemon.params("memory.write")
@@ -96,7 +96,6 @@ def test_a_memory_is_added_from_its_parts(home: Home) -> None:
         "body": "b",
         "title": "t",
         "hook": "h",
-        "scope": "private",
         "session_id": "s",
         "base_hash": "",
     }

@@ -1,0 +1,82 @@
+"""Whether a weekday in a sentence names one day or a habit. Pure.
+
+Rules of this file
+- ``Deploys go out on Tuesday`` is true every week: the weekday is no date.
+- A word of one time (``after Thursday``, ``we're freezing``, ``will``, ``deadline``) makes it one
+  day, and so does a stretch of words with nothing but the weekday.
+- ``always``, ``usually`` and their like make a habit of anything but a bound (``until Friday``).
+In doubt there is no date: a wrong one costs more than a missing one (spec 4.6).
+"""
+
+import re
+from bisect import bisect_right
+from functools import cached_property
+
+_END = re.compile(r"[.!?]\s+|[\u3002\uff01\uff1f]|\n\s*\n|\n\s*(?=[-*+#|>])")
+# The date that stands behind a resolved phrase says nothing about the sentence.
+_RESOLVED = re.compile(
+    r"\s?\((?:week of )?\d{4}-(?:Q\d|\d\d)(?:-\d\d)?(?: to \d{4}-\d\d)?\)|\s?\(\d{4}-Q\d\)"
+)
+_BEFORE = re.compile(
+    r"(?:\b(?:after|before|by|until|till|from|since|due|effective|as of"
+    r"|(?:start|begin|end)(?:s|ing)?|through)(?:\s+on)?(?:\s+the)?\s+|从|自|(?<![一二三四五六日天])[至到])$",
+    re.IGNORECASE,
+)
+_BEHIND = re.compile(r"\s*(?:之?前|之?后|以前|以后|起|开始|截止|为止|到期)")
+_BEHIND_RANGE = re.compile(
+    r"\s*(?:to|through|-|\u2013)\s*\w+day\b|\s*[到至](?:周|星期|礼拜)", re.IGNORECASE
+)
+_LOOK_BACK = 24  # characters: more than the longest bound
+_ONCE = re.compile(
+    r"\b(?:will|won't|shall|going to|let's|(?:this|next) (?:week|month|quarter)|today|tomorrow"
+    r"|tonight|due|deadline|freez\w*|frozen|froze|demo|launch|cutover|go-live|rollout|kick-?off"
+    r"|offsite|interview|migration|maintenance window|holiday|vacation|on leave|scheduled"
+    r"|planned|plans? to|decided|postponed|moved to|delayed|it is(?=[.!]?$)"
+    r"|(?:am|is|are|be|we're|i'm|they're|you're|he's|she's|it's|team's)\s+"
+    r"(?:(?:not|all|now|only|\w+ly)\s+)*\w{2,}ing"
+    r"|(?:a|the|our|next|this) release)\b|\w'll\b"
+    "|冻结|封版|截止|上线|下线|停服|即将|计划|准备|切换|迁移|验收|演示|休假|安排|推迟|改到|定在|决定"
+    "|将|会(?!议)|明天|今天",
+    re.IGNORECASE,
+)
+_ALWAYS = re.compile(
+    r"\b(?:always|usually|normally|typically|generally|regularly|weekly|never|every|each)\b"
+    "|每|总是|一般|通常|固定|例行|定期",
+    re.IGNORECASE,
+)
+_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_ONLY_DAYS = re.compile(
+    rf"(?:{_WEEKDAY}|\b(?:on|the|and|or|of)\b|(?:周|星期|礼拜)[一二三四五六日天]|[\W\d_])*",
+    re.IGNORECASE,
+)
+
+
+class Habits:
+    """The sentences of a text, each looked at once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._judged: dict[int, bool] = {}
+
+    def habitual(self, start: int, end: int) -> bool:
+        """Return whether the bare weekday at ``start`` to ``end`` stands for every such day."""
+        before = self._text[max(0, start - _LOOK_BACK) : start]
+        if _BEHIND.match(self._text, end):
+            return False
+        if _BEFORE.search(before) and not _BEHIND_RANGE.match(self._text, end):
+            return False
+        number = bisect_right(self._starts, start) - 1
+        if number not in self._judged:
+            self._judged[number] = self._habit(number)
+        return self._judged[number]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *(match.end() for match in _END.finditer(self._text))]
+
+    def _habit(self, number: int) -> bool:
+        stop = self._starts[number + 1] if number + 1 < len(self._starts) else len(self._text)
+        sentence = _RESOLVED.sub("", self._text[self._starts[number] : stop]).strip()
+        if _ALWAYS.search(sentence):
+            return True
+        return not (_ONCE.search(sentence) or _ONLY_DAYS.fullmatch(sentence))

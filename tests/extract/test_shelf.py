@@ -1,0 +1,35 @@
+"""Statements found by their words."""
+
+from memd.extract.sameness import said
+from memd.extract.shelf import Shelf
+
+
+def test_the_likeliest_come_first() -> None:
+    """What shares more words stands before what shares fewer; the rest is not met."""
+    shelf: Shelf[str] = Shelf()
+    shelf.put(said("linters check formatting"), "one")
+    shelf.put(said("linters check formatting and imports"), "two")
+    shelf.put(said("the release is monthly"), "three")
+    assert shelf.plausible(said("linters check imports")) == ("two", "one")
+    assert shelf.plausible(said("nothing like it")) == ()
+
+
+def test_the_same_words_are_always_met() -> None:
+    """However many share every word but one, what was said before is found again."""
+    shelf: Shelf[int] = Shelf()
+    for number in range(2000):
+        shelf.put(said(f"pipeline task {number} reads common tables"), number)
+    shelf.put(said("pipeline task reads common tables"), -1)
+    for number in range(2000, 4000):
+        shelf.put(said(f"pipeline task {number} reads common tables"), number)
+    assert shelf.plausible(said("common tables: pipeline task reads"))[0] == -1
+    assert shelf.plausible(said("pipeline task 77 reads common tables"))[0] == 77
+
+
+def test_many_known_statements_cost_no_more_than_few() -> None:
+    """What is handed out to compare stays bounded for each statement."""
+    shelf: Shelf[int] = Shelf()
+    for number in range(1000):
+        assert len(shelf.plausible(said(f"common words {number}"))) <= 8
+        shelf.put(said(f"common words {number}"), number)
+    assert shelf.compared <= 8 * 1000
