@@ -17,7 +17,7 @@ from memd.core import text
 from memd.core.values import Draft, FileEdit, MemoryType, Pointer, Tree
 from memd.extract import cues
 from memd.extract.candidates import Candidate
-from memd.extract.sameness import Said, Verdict, compare, said
+from memd.extract.sameness import NOT_MARKED, Said, Verdict, compare, said
 from memd.extract.shelf import Shelf
 from memd.extract.wording import Worded, compose, state, update_note, word
 from memd.store import document
@@ -26,6 +26,9 @@ from memd.store.index import entries, with_pointer
 from memd.store.names import INDEX
 
 _OWN_CHARACTERS = 1200  # a longer body is not rewritten
+# Of the words of a description or a statement, whichever has fewer: what a restatement and what a
+# marked correction share at least.
+_WORTH_READING = (0.75, 0.5)
 _MOST_BYTES = 32 * 1024  # a memory above is not made longer
 _ELABORATE = re.compile(r"^\s*(?:#|[-*+] |\d+\. |```)|^\*\*Update ", re.MULTILINE)
 _OWN_PARAGRAPH = re.compile(
@@ -139,7 +142,7 @@ def _take(candidate: Candidate, work: _Work) -> None:
     new = said(state(candidate))
     near: _Known | None = None
     for path in work.shelves[candidate.type].plausible(new):
-        item = _loaded(work.known[path], work)
+        item = _loaded(work.known[path], new, candidate, work)
         verdict = _verdict(new, candidate, item) if item else Verdict.ADD
         if verdict is Verdict.NOTHING:
             return
@@ -166,8 +169,13 @@ def _verdict(new: Said, candidate: Candidate, item: _Known) -> Verdict:
     return verdict
 
 
-def _loaded(item: _Known, work: _Work) -> _Known | None:
+def _loaded(item: _Known, new: Said, candidate: Candidate, work: _Work) -> _Known | None:
+    """Return a memory with its text, ``None`` when it is gone or speaks of something else."""
     if not item.content:
+        described = said(item.description).words
+        least = _WORTH_READING[candidate.change > NOT_MARKED]
+        if len(described & new.words) < least * min(len(described), len(new.words)):
+            return None
         file = work.tree.read(item.path)
         if file is None or not file.content:
             return None

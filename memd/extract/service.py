@@ -96,6 +96,9 @@ class Extract:
         while not run.done:
             outcome = await self._store.commit(project.memory_dir, run.plan, by)
             run.committed(outcome.change)
+            if not run.done:
+                # What the store has seen it need not parse again for the next slice.
+                await self._store.snapshot(project.memory_dir)
         return run.extracted
 
     def _unread(self, project: Project, request: ExtractRequest) -> Unread:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memd.core.events import Event
-from memd.core.values import CursorMove, Project
+from memd.core.values import CursorMove, Project, Snapshot
 from memd.extract.service import (
     Extract,
     Extracted,
@@ -47,17 +47,22 @@ class Bench:
         self.config = folder / "memd.toml"
         self.table = JobTable(database)
         self.cursors = Cursors(database)
-        self.store = Store(
-            database,
-            Configuration(str(self.config), str(folder / "policy.toml")),
-            FakeClock(NOW),
-            Silence(),
-            home=str(folder),
-            environ={},
-        )
+        self.database = database
+        self.store = self.make(Store)
         self.extract = Extract(self.store, self.cursors, FakeClock(NOW))
         root = str(folder / "repo")
         self.project = Project(root, root, str(self.memory), "test", str(folder), enabled=True)
+
+    def make(self, kind: type[Store]) -> Store:
+        """Return a store over this folder."""
+        return kind(
+            self.database,
+            Configuration(str(self.config), str(self.folder / "policy.toml")),
+            FakeClock(NOW),
+            Silence(),
+            home=str(self.folder),
+            environ={},
+        )
 
     async def run(self, job: str = "", **request: Any) -> Extracted:
         """Run one extraction of session s."""
@@ -224,3 +229,76 @@ async def test_a_format_that_is_not_known_is_told(bench: Bench) -> None:
     path.write_text('{"kind":"turn"}\n')
     done = await bench.run(transcript_path=str(path))
     assert "none of 1 lines" in done.facts()["problem"]
+
+
+def many(count: int) -> list[str]:
+    """Return requests to remember as many different things."""
+    return [f"Remember that service s{n} is owned by team{n % 7} since v{n}." for n in range(count)]
+
+
+async def test_more_than_one_change_set_can_hold_is_kept(bench: Bench) -> None:
+    """600 memories end completed: the cursor and the job's end come with the last slice."""
+    lane = str(bench.memory)
+    job = bench.table.add(NewJob("extract", lane, lane, "s", {}), NOW)
+    bench.table.start(job, NOW)
+    said = [{"role": "user", "content": text} for text in many(600)]
+    done = await bench.run(job, messages=said)
+    assert (done.status, len(done.saved), len(done.earlier_changes)) == ("completed", 600, 11)
+    assert len(bench.names()) == 601
+    assert bench.table.get(job).result == {**done.facts(), "change": done.change}
+    assert (await bench.run(messages=said)).reason == "nothing_new"
+
+
+async def test_a_run_that_ended_between_slices_is_repeated_harmlessly(bench: Bench) -> None:
+    """What was cut off goes on where it was: no memory twice, none lost, corrections stand."""
+    corrected = "Actually service s3 is owned by team3 since v300."
+    texts = [*many(60), corrected]
+
+    class CancelledError(Exception):
+        """The run ends here."""
+
+    class Between(Store):
+        async def snapshot(self, directory: str) -> Snapshot:
+            raise CancelledError(directory)
+
+    whole = bench.extract
+    bench.extract = Extract(bench.make(Between), bench.cursors, FakeClock(NOW))
+    with pytest.raises(CancelledError):
+        await bench.hear(*texts)
+    assert len(bench.names()) == 51
+    assert bench.cursor() is None
+    bench.extract = whole
+    done = await bench.hear(*texts)
+    assert (len(done.saved), done.updated) == (10, ())
+    assert len(bench.names()) == 61
+    other = await bench.run(
+        session="other", messages=[{"role": "user", "content": text} for text in texts[:3]]
+    )
+    assert (other.saved, other.updated, other.change) == ((), (), None)
+
+
+async def test_an_unrelated_memory_is_never_replaced(bench: Bench) -> None:
+    """Alike sentences about other things are memories of their own."""
+    for text in (
+        "Always use tabs for indentation in Go files.",
+        "Never use tabs for indentation in YAML files.",
+        "Remember that Alice owns the billing service.",
+        "Remember that Alice owns the search service.",
+        "Always run the linter before committing Go code.",
+        "Always run the formatter before committing Rust code.",
+    ):
+        done = await bench.run(session=text, messages=[{"role": "user", "content": text}])
+        assert (len(done.saved), done.updated) == (1, ())
+
+
+async def test_what_was_asked_for_and_not_taken_is_told(bench: Bench) -> None:
+    """Stable facts are taken; a request that is passed over is counted by its reason."""
+    done = await bench.hear(
+        "Remember that the staging database is on port 5432.",
+        "Remember our folder structure: src/handlers has the HTTP handlers.",
+        f"Remember my API key: {samples.secret()}",
+    )
+    assert done.saved == ("project_staging-database-is-on-port-5432.md",)
+    facts = done.facts()
+    assert facts["passed_over"] == {"structure": 1}
+    assert facts["refused"] == 1
