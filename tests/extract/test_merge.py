@@ -7,7 +7,7 @@ import pytest
 from memd.core.text import sha256
 from memd.core.values import FileEdit, Header, MemoryFile, MemoryType
 from memd.extract.candidates import Candidate
-from memd.extract.merge import Merged, merge
+from memd.extract.merge import Merged, merge, settle
 from memd.extract.sameness import marked
 from memd.extract.wording import word
 from memd.store import document
@@ -249,3 +249,75 @@ def test_chinese_memories_are_compared_too() -> None:
     assert not run(shelf, said("集成测试必须连接真实数据库", language="zh")).draft.edits
     merged = run(shelf, said("集成测试不要连接真实数据库", language="zh"))
     assert len(merged.updated) == 1
+
+
+def test_a_reason_is_learnt_later(shelf: Shelf) -> None:
+    """The same words with a reason that the memory lacks bring it the reason, once."""
+    rule = "always sign commits with a key"
+    run(shelf, said(rule))
+    merged = run(shelf, said(rule, why="the auditors ask for it"))
+    (path,) = merged.updated
+    assert "**Why:** the auditors ask for it." in body_of(shelf, path)
+    assert not run(shelf, said(rule, why="the auditors ask for it")).draft.edits
+
+
+def test_a_body_of_somebodys_own_is_never_rewritten(shelf: Shelf) -> None:
+    """A second paragraph that memd did not write stays; the same correction again is nothing."""
+    words = b"Integration tests must hit a real database.\n\nKim knows which one.\n"
+    head = shelf.files[PATH].content.split(b"\n\n", 1)[0]
+    shelf.put(PATH, head + b"\n\n" + words)
+    opposite = said("integration tests must never hit a real database", why="it is slow")
+    run(shelf, opposite)
+    assert "Kim knows which one." in body_of(shelf, PATH)
+    assert "**Update 2026-03-04:** Integration tests must never" in body_of(shelf, PATH)
+    assert not run(shelf, opposite).draft.edits
+    back = run(shelf, said(POLICY))
+    assert back.updated == (PATH,)
+    assert body_of(shelf, PATH).count("**Update") == 2
+    assert not run(shelf, said(POLICY)).draft.edits
+
+
+def test_what_speaks_of_something_else_is_not_read(shelf: Shelf) -> None:
+    """Of many memories only those that may be restated are opened."""
+    opened: list[str] = []
+
+    class Watched(Shelf):
+        def read(self, path: str) -> MemoryFile | None:
+            opened.append(path)
+            return super().read(path)
+
+    watched = Watched()
+    watched.files = shelf.files
+    run(watched, said("unit tests must hit the cache"), said("always sign commits"))
+    assert opened == []
+    assert run(watched, said(POLICY)).saved == ()
+    assert opened == [PATH]
+
+
+def test_of_one_run_the_last_word_is_left() -> None:
+    """What a later candidate corrects or repeats is gone before anything is written."""
+    tabs, spaces = said("use tabs for indentation"), said("use spaces for indentation instead")
+    assert settle((tabs, spaces, said(POLICY))) == (spaces, said(POLICY))
+    assert settle((said(POLICY), said(POLICY, why="it broke"))) == (said(POLICY, why="it broke"),)
+    assert settle((said(POLICY, why="old"), said(POLICY, why="new")))[0].why == "old"
+    more = said(f"{POLICY} on the CI server")
+    assert settle((said(POLICY, why="it broke"), more))[0].why == "it broke"
+    assert settle((said(POLICY, why="old"), said(f"{POLICY} on the CI server", why="new")))[
+        0
+    ] == said(f"{POLICY} on the CI server", why="new")
+
+
+def test_the_same_candidates_again_change_nothing() -> None:
+    """A plan that ran before a crash leaves nothing to do for the one after it."""
+    shelf = Shelf()
+    candidates = settle(
+        (
+            said(POLICY, why="mocks lied"),
+            said("we deploy to Europe on Tuesday", MemoryType.PROJECT),
+            said("actually we deploy to Europe on Friday", MemoryType.PROJECT),
+            said("集成测试必须连接真实数据库", language="zh"),
+            said("集成测试不要连接真实数据库", language="zh"),
+        )
+    )
+    assert len(run(shelf, *candidates).saved) == 3
+    assert not run(shelf, *candidates).draft.edits
