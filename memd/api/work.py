@@ -61,7 +61,10 @@ class Extracted(Result):
     updated: list[str] | None = None
     removed: list[str] | None = None
     refused: int | None = None
+    passed_over: dict[str, int] | None = None
     change: str | None = None
+    earlier_changes: list[str] | None = None
+    problem: str | None = None
     usage: dict[str, int] | None = None
     engine: str | None = None
 

@@ -43,7 +43,7 @@ class Runners:
             client=request["client"],
         )
         facts = extracted.facts()
-        if extracted.change:
+        if extracted.change or extracted.earlier_changes:
             saved = facts | {"session": request["session"], "job": running.job.id}
             self._events.publish(Event(MEMORY_SAVED, project.memory_dir, saved))
             await self._dream_if_due(project, request)

@@ -34,19 +34,19 @@ class Finding:
 class _Rule:
     id: str
     words: tuple[str, ...]
-    pattern: Any  # a compiled google-re2 pattern; the library has no types
+    pattern: str
     entropy: float
     mixed: bool
     strict: bool
-    needs: Any
+    needs: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
     rules: tuple[_Rule, ...]
-    placeholder: Any
-    ordinary: Any
-    names: Any
+    placeholder: str
+    ordinary: str
+    names: str
     published: frozenset[str]
 
 
@@ -134,9 +134,9 @@ def _hits(text: str) -> Iterator[_Hit]:
     for rule in table.rules:
         if not any(word in lowered for word in rule.words):
             continue
-        if rule.needs is not None and rule.needs.search(text) is None:
+        if rule.needs and _regex(rule.needs).search(text) is None:
             continue
-        for match in rule.pattern.finditer(text):
+        for match in _regex(rule.pattern).finditer(text):
             group = match.lastindex or 0
             name = text[match.start() : match.start(group)]
             if _credible(match.group(group), name, rule, table):
@@ -147,11 +147,11 @@ def _credible(value: str, name: str, rule: _Rule, table: _Table) -> bool:
     run = _RUN.search(value)
     if len(set(value.lower())) < _VARIETY or (run and 3 * len(run.group()) > len(value)):
         return False
-    if table.placeholder.search(value):
+    if _regex(table.placeholder).search(value):
         return False
     if rule.mixed and _MIXED.search(value) is None:
         return False
-    if rule.strict and (table.ordinary.search(value) or table.names.search(name)):
+    if rule.strict and _strange(value, name, table):
         return False
     return _entropy(value) >= rule.entropy and _fingerprint(value) not in table.published
 
@@ -165,29 +165,43 @@ def _entropy(value: str) -> float:
     return -sum(count / len(value) * math.log2(count / len(value)) for count in counts)
 
 
+def _strange(value: str, name: str, table: _Table) -> bool:
+    return bool(_regex(table.ordinary).search(value) or _regex(table.names).search(name))
+
+
+@cache
+def _regex(pattern: str) -> Any:
+    """Return a compiled google-re2 pattern (the library has no types).
+
+    Each is compiled when a text first has its words: the library and all patterns together are
+    5 MB that a log line or a plain memory does not need.
+    """
+    import re2  # noqa: PLC0415 - see above
+
+    return re2.compile(pattern)
+
+
 @cache
 def _table() -> _Table:
-    import re2  # noqa: PLC0415 - 2.5 MB and start-up time that reading a memory does not need
-
     source = resources.files("memd.store").joinpath("secret_rules.toml").read_bytes()
     tables = tomllib.loads(source.decode("utf-8"))
     rules = tuple(
         _Rule(
             id=item["id"],
             words=tuple(item["words"]),
-            pattern=re2.compile(item["pattern"]),
+            pattern=item["pattern"],
             entropy=item.get("entropy", 0.0),
             mixed=item.get("mixed", False),
             strict=item.get("strict", False),
-            needs=re2.compile(item["needs"]) if "needs" in item else None,
+            needs=item.get("needs", ""),
         )
         for item in tables["rule"]
     )
     values = tables["values"]
     return _Table(
         rules=rules,
-        placeholder=re2.compile(values["placeholder"]),
-        ordinary=re2.compile(values["ordinary"]),
-        names=re2.compile(values["names"]),
+        placeholder=values["placeholder"],
+        ordinary=values["ordinary"],
+        names=values["names"],
         published=frozenset(values["published"]),
     )

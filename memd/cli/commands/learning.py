@@ -85,6 +85,8 @@ def _report(done: dict[str, Any]) -> str:
         lines.append(f"  removed {words}")
     if done.get("refused"):
         lines.append(f"  refused {done['refused']}: they looked like secrets or broke a rule")
+    over = done.get("passed_over") or {}
+    lines += [f"  passed over {count}: {reason}" for reason, count in sorted(over.items())]
     if done.get("change"):
         lines.append(f"undo with: memctl undo {done['change']}")
     return "\n".join(lines)

@@ -16,6 +16,7 @@ SAVED = {
     "updated": ["b.md"],
     "removed": ["c.md"],
     "refused": 2,
+    "passed_over": {"structure": 1},
     "change": "c7",
 }
 
@@ -55,6 +56,7 @@ def test_waiting_prints_what_was_learnt(home: Home) -> None:
         "  updated b.md",
         "  removed c.md",
         "  refused 2: they looked like secrets or broke a rule",
+        "  passed over 1: structure",
         "undo with: memctl undo c7",
     ]
 
