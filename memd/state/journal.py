@@ -22,7 +22,7 @@ from dataclasses import replace
 from memd.core import limits
 from memd.core.text import sha256
 from memd.core.values import Change, Outcome
-from memd.state import effects, shadow
+from memd.state import effects, roots, shadow
 from memd.state.database import Cursor, Database, Row
 from memd.state.records import (
     ABANDONED,
@@ -106,7 +106,8 @@ CREATE TABLE IF NOT EXISTS requests (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS requests_by_age ON requests (at);
 """
-SCHEMA = f"{_TABLES}{shadow.SCHEMA}"  # the bodies of the shadow are the journal's
+# The bodies of the shadow are the journal's, and it knows whose each directory is.
+SCHEMA = f"{_TABLES}{shadow.SCHEMA}{roots.SCHEMA}"
 
 _ID = re.compile(r"c([0-9]{1,18})")
 

@@ -34,6 +34,7 @@ from memd.core.values import (
 from memd.state.database import Database
 from memd.state.history import Filter
 from memd.state.journal import Journal
+from memd.state.roots import Roots
 from memd.state.shadow import Shadow
 from memd.store import claude_code
 from memd.store.changes import Changes, Committed, Request
@@ -45,7 +46,7 @@ from memd.store.held import BY as LATE
 from memd.store.held import Held, Holding, Late, late_plan
 from memd.store.history import Past
 from memd.store.paths import Directory
-from memd.store.project import find_project, find_root
+from memd.store.projects import Projects
 from memd.store.reading import Reading
 from memd.store.watch import Watch
 
@@ -86,7 +87,7 @@ class Store:
         self._clock = clock
         self._events = events
         self._home = home
-        self._environ = dict(environ)
+        self._projects = Projects(configuration, Roots(database), dict(environ), home)
         self._locks: dict[str, anyio.Lock] = {}
         self._shadow = Shadow(database)
         self._external = External(self._journal, self._shadow)
@@ -103,12 +104,7 @@ class Store:
 
         ``environ`` is what the client forwarded. Raises NoProjectError (1009).
         """
-
-        def find() -> Project:
-            settings, _ = self._configuration.current(find_root(cwd))
-            return find_project(cwd, settings, self._environ, environ, self._home)
-
-        return await to_thread.run_sync(find)
+        return await to_thread.run_sync(self._projects.find, cwd, environ)
 
     async def settings(self, project: Project | None = None) -> tuple[Settings, tuple[str, ...]]:
         """Return the settings in force and a sentence per problem in their files."""

@@ -77,3 +77,13 @@ async def test_small_talk_brings_nothing(caller: Caller) -> None:
     await caller.write()
     assert (await caller.call("prefetch", session_id="s", query="ok"))["skipped"] == "single_word"
     assert not (await caller.call("prefetch", session_id="s", query="thanks, looks good"))["block"]
+
+
+async def test_two_roots_that_meet_in_one_directory_are_told(caller: Caller) -> None:
+    """Names that differ only in what a slug cannot keep share a directory, and doctor says so."""
+    first, second = caller.home.project("中文"), caller.home.project("日本")
+    await caller.call("load_prompt", cwd=first)
+    loaded = await caller.call("load_prompt", cwd=second)
+    assert first in loaded["problems"][0]
+    checks = (await caller.call("doctor", cwd=second))["checks"]
+    assert next(check for check in checks if check["name"] == "paths")["state"] == "warning"
