@@ -35,6 +35,9 @@ PURE_FILES = (
     "memd/store/names.py",
     "memd/store/index.py",
     "memd/store/document.py",
+    "memd/store/diff3.py",
+    "memd/store/merge.py",
+    "memd/store/merge_head.py",
     "memd/jobs/lanes.py",
 )
 # JSON-RPC's own codes, and the one for a cancelled request that LSP clients know.
