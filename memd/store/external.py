@@ -35,7 +35,11 @@ from memd.store.names import INDEX
 from memd.store.paths import Directory, DirectoryMissingError, PathRefusedError
 
 BY = Provenance(Actor.EXTERNAL, reason="edited outside memd")
-_YOUNG_SECONDS = 2.0  # the coarsest clock of a file system: two saves within it may look alike
+# Two saves within one tick of a file system's clock may look alike. A kernel's tick is 10 ms at
+# most; a file system that keeps whole seconds only may have one of 2 s.
+_FINE_SECONDS = 0.1
+_COARSE_SECONDS = 2.0
+_SECOND_NS = 1_000_000_000
 _CHUNK_FILES = 200  # of a first sight, per transaction
 _QUIET_FILES = 64  # statuses that are remembered before they are worth a durable transaction
 
@@ -192,7 +196,8 @@ class External:
 
 def fingerprint(status: os.stat_result, at: float) -> str:
     """Return what changes whenever a file does, "" when it is too young to be sure of that."""
-    if status.st_ctime >= at - _YOUNG_SECONDS:
+    fine = status.st_ctime_ns % _SECOND_NS or status.st_mtime_ns % _SECOND_NS
+    if status.st_ctime >= at - (_FINE_SECONDS if fine else _COARSE_SECONDS):
         return ""
     return f"{status.st_ino}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_size}"
 

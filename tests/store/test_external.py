@@ -339,3 +339,16 @@ def test_the_shadow_outlives_the_process(tmp_path: Path) -> None:
     bench.save("a.md", B)
     with open_bench(tmp_path) as again:
         assert Looking(again).actions() == {"a.md": "updated"}
+
+
+def test_a_status_is_trusted_sooner_where_the_clock_is_fine(tmp_path: Path) -> None:
+    """Where times have fractions of a second a tenth is enough, with whole seconds it takes two."""
+    file = tmp_path / "a.md"
+    file.write_text("x")
+    os.utime(file, ns=(1_000_000_000, 1_000_000_001))
+    status = file.stat()
+    assert fingerprint(status, status.st_ctime + 0.05) == ""
+    assert fingerprint(status, status.st_ctime + 0.2) != ""
+    whole = os.stat_result((*status[:10], *(1.0, 1.0, 1.0), *(10**9, 10**9, 10**9)))
+    assert fingerprint(whole, 2.5) == ""
+    assert fingerprint(whole, 3.5) != ""
