@@ -14,6 +14,7 @@ from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.core.text import sha256
 from memd.rpc.connection import Call
+from memd.store.secrets import scrub_error
 
 P = TypeVar("P", bound="Params")
 
@@ -72,9 +73,19 @@ class Method(Generic[P]):
     errors: tuple[type[MemdError], ...] = ()
 
     async def answer(self, services: Services, call: Call, raw: dict[str, Any]) -> Any:
-        """Check the parameters and answer; raises InvalidParamsError or what the handler does."""
+        """Check the parameters and answer.
+
+        Raises InvalidParamsError or what the handler raises, without any credential that the
+        caller's own words may have brought into it.
+        """
         try:
-            params = msgspec.convert(raw, type=self.params, strict=True)
+            return await self.handler(services, call, self._params(raw))
+        except MemdError as error:
+            scrub_error(error)
+            raise
+
+    def _params(self, raw: dict[str, Any]) -> P:
+        try:
+            return msgspec.convert(raw, type=self.params, strict=True)
         except msgspec.ValidationError as error:
             raise InvalidParamsError(self.name, str(error)) from error
-        return await self.handler(services, call, params)

@@ -25,6 +25,7 @@ from memd.core.events import JOB_DONE, JOB_PROGRESS, Event, EventSink
 from memd.jobs.lanes import Lanes, Ticket
 from memd.state.database import StateUnusableError
 from memd.state.jobs import ATTEMPTS, Job, JobState, JobTable, NewJob
+from memd.store.secrets import scrub_error
 
 ACCEPTED = "accepted"
 COALESCED = "coalesced"
@@ -226,6 +227,7 @@ class Jobs:
                 )
             raise
         except MemdError as failure:
+            scrub_error(failure)
             error = {"kind": failure.kind, "message": failure.sentence, **failure.facts}
             again = failure.retryable and attempts < ATTEMPTS and not scope.cancel_called
             if again and await self._put_back(ticket.job, error):

@@ -21,6 +21,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from memd.core.errors import MemdError
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -89,6 +91,14 @@ def scrub(text: str) -> str:
     for form in _forms(text):
         text = _replace(form, tuple(_hits(form))) if any(_hits(form)) else text
     return text
+
+
+def scrub_error(error: MemdError) -> None:
+    """Take credentials out of a failure's sentence and facts before anybody is told of it."""
+    error.sentence = scrub(error.sentence)
+    error.args = (error.sentence,)
+    facts = error.facts.items()
+    error.facts = {key: scrub(v) if isinstance(v, str) else v for key, v in facts}
 
 
 def _replace(text: str, hits: tuple[_Hit, ...]) -> str:

@@ -18,6 +18,15 @@ async def test_wrong_parameters_are_named(caller: Caller) -> None:
     assert "$.path" in str(wrong)
 
 
+async def test_an_error_never_repeats_a_credential(caller: Caller) -> None:
+    """What looks like a credential in a caller's own words does not come back in the error."""
+    token = "ghp_" + "16C7e42F292c6912" + "E7710c838347Ae178B4a"
+    error = await caller.refused("memory.read", path=f"{token}.md")
+    assert error.code == 1001
+    assert token not in f"{error} {error.data}"
+    assert "[secret:" in str(error)
+
+
 async def test_optional_members_may_be_null(caller: Caller) -> None:
     """Null stands for a member that was left out, in every method about a project."""
     for row in methods():
