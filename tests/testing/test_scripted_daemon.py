@@ -87,6 +87,7 @@ def test_it_can_stay_silent_or_hang_up(tmp_path: Path) -> None:
         assert [answer["result"] for answer in last] == [1]
         waiting = socket.socket(socket.AF_UNIX)
         waiting.connect(daemon.path)
-    assert waiting.recv(1) == b""
+    with suppress(ConnectionResetError):  # an end either way
+        assert waiting.recv(1) == b""
     waiting.close()
     assert not (tmp_path / "s").exists()
