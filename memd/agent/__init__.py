@@ -1,0 +1,1 @@
+"""The forked agent: a pure step, a loop over the model port, and the workspace it works in."""
