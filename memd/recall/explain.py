@@ -1,0 +1,70 @@
+"""Why a memory was brought or left out: what ``memctl prefetch --explain`` shows. Pure.
+
+An explanation is made dry: nothing is marked, so asking twice gives the same answer twice.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+# Why a memory was left out. The words that a person reads stand in the command line; a program
+# reads these. Before the ranking:
+ALREADY_SURFACED = "already_surfaced"
+ALREADY_READ = "already_read"
+RECENT_TOOL = "recent_tool"
+TEAM_OFF = "team_off"
+NOT_TEXT = "name_not_text"
+# By the ranking:
+BELOW_FLOOR = "below_floor"
+FAR_BELOW_BEST = "far_below_best"
+BEYOND_LIMIT = "beyond_limit"
+NOT_SELECTED = "not_selected"  # the model saw it and chose others
+# After it:
+UNREADABLE = "unreadable"
+SESSION_BUDGET = "session_budget"
+NO_ROOM = "no_room"
+
+MOST_ROWS = 100  # as many as an engine proposes; a person reads the first ten
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One memory that was looked at; ``path`` is relative to the memory directory.
+
+    ``score`` is the sum of ``parts``; ``terms`` are the words of the query that it holds.
+    ``reason`` is one of this module's, "" for a memory that is ``kept``. ``last_surfaced`` is in
+    seconds since 1970, ``None`` when the ledger knows of no time.
+    """
+
+    path: str
+    name: str
+    score: float = 0.0
+    parts: Mapping[str, float] = field(default_factory=dict)
+    terms: tuple[str, ...] = ()
+    kept: bool = False
+    reason: str = ""
+    last_surfaced: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How an answer of prefetch came about.
+
+    ``candidates`` counts the memories that could have been brought, whether they match or not.
+    ``surfaced_bytes`` is what the session has been given before this call, ``cap`` what it may be
+    given in all; both in bytes.
+    """
+
+    strategy: str
+    note: str = ""
+    candidates: int = 0
+    surfaced_bytes: int = 0
+    cap: int = 0
+    rows: tuple[Row, ...] = ()
+
+
+def ordered(rows: Iterable[Row], most: int = MOST_ROWS) -> tuple[Row, ...]:
+    """Return rows as they are shown: what is kept in its own order, then the best of the rest."""
+    rows = tuple(rows)
+    kept = [row for row in rows if row.kept]
+    cut = sorted((row for row in rows if not row.kept), key=lambda row: (-row.score, row.path))
+    return tuple((kept + cut)[:most])
