@@ -6,22 +6,18 @@ An explanation is made dry: nothing is marked, so asking twice gives the same an
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-# Why a memory was left out. The words that a person reads stand in the command line; a program
-# reads these. Before the ranking:
-ALREADY_SURFACED = "already_surfaced"
-ALREADY_READ = "already_read"
-RECENT_TOOL = "recent_tool"
-TEAM_OFF = "team_off"
-NOT_TEXT = "name_not_text"
-# By the ranking:
-BELOW_FLOOR = "below_floor"
-FAR_BELOW_BEST = "far_below_best"
-BEYOND_LIMIT = "beyond_limit"
-NOT_SELECTED = "not_selected"  # the model saw it and chose others
+# Why a memory was left out, beside what ``state/scoring.py`` says of those that it weighed.
+# Before the ranking:
+ALREADY_SURFACED = "already surfaced in this session"
+ALREADY_READ = "already read"
+RECENT_TOOL = "explains a tool that was just used"
+TEAM_OFF = "team memories are off"
+NOT_TEXT = "its name is no text"
 # After it:
-UNREADABLE = "unreadable"
-SESSION_BUDGET = "session_budget"
-NO_ROOM = "no_room"
+NOT_SELECTED = "not chosen by the model"
+UNREADABLE = "cannot be read"
+SESSION_BUDGET = "does not fit the session's budget"
+NO_ROOM = "no room in the block"
 
 MOST_ROWS = 100  # as many as an engine proposes; a person reads the first ten
 
@@ -31,7 +27,7 @@ class Row:
     """One memory that was looked at; ``path`` is relative to the memory directory.
 
     ``score`` is the sum of ``parts``; ``terms`` are the words of the query that it holds.
-    ``reason`` is one of this module's, "" for a memory that is ``kept``. ``last_surfaced`` is in
+    ``reason`` says why it was cut, "" for a memory that is ``kept``. ``last_surfaced`` is in
     seconds since 1970, ``None`` when the ledger knows of no time.
     """
 

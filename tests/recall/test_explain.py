@@ -19,8 +19,8 @@ def test_what_is_kept_comes_first_and_in_its_own_order() -> None:
     """A model may order as it likes; the rest follows by score, equal scores by path."""
     rows = (
         Row("low.md", "low", 1.0, kept=True),
-        Row("b.md", "b", 2.0, reason=explain.BEYOND_LIMIT),
-        Row("a.md", "a", 2.0, reason=explain.BEYOND_LIMIT),
+        Row("b.md", "b", 2.0, reason=explain.NO_ROOM),
+        Row("a.md", "a", 2.0, reason=explain.NO_ROOM),
         Row("high.md", "high", 9.0, kept=True),
         Row("far.md", "far", 3.0, reason=explain.ALREADY_READ),
     )
