@@ -1,0 +1,329 @@
+"""A run of the agent as a value: a conversation and a reply go in, what to do next comes out. Pure.
+
+Rules of this file
+- Messages keep the API's shapes. What the model said goes back untouched, and all results of one
+  reply go back in one message, in the order of the calls.
+- The messages that a run began with are never changed: they are a prefix that a cache knows.
+- The tool list is part of that prefix too. A tool that is not ours is refused when it is called,
+  with a reason, and never taken out of the list.
+- A budget is looked at before more is spent, so a run ends below it or with the reply that it paid
+  for. A model that goes round in circles, or calls tools with junk, ends its run itself.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from memd.model.port import Block, Reply, ToolCall, Usage
+
+_MILLION = 1_000_000
+_CUT = "[this result was cut away to make room]"
+
+
+class Reason(StrEnum):
+    """Why a run ended before the model said that it was done."""
+
+    TURNS = "turns"
+    OUTPUT = "output_tokens"
+    TOKENS = "total_tokens"
+    MONEY = "money"
+    TIME = "time"
+    CALLS = "tool_calls"
+    LOOP = "loop"
+    MALFORMED = "malformed_calls"
+    CUT_OFF = "reply_cut_off"
+    REFUSED = "model_refused"
+    JUNK = "reply_without_sense"
+    TOO_LONG = "prompt_too_long"
+    MODEL = "model_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a million tokens cost, in the unit of ``Budget.money``."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cache_read: float = 0.0
+    cache_created: float = 0.0
+
+    def of(self, usage: Usage) -> float:
+        """Return what some usage cost."""
+        spent = (
+            usage.input * self.input
+            + usage.output * self.output
+            + usage.cache_read * self.cache_read
+            + usage.cache_created * self.cache_created
+        )
+        return spent / _MILLION
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a run may use.
+
+    ``reply_tokens`` bounds one reply, ``output_tokens`` all of them, ``total_tokens`` everything
+    that is read or written, cached or not. ``money`` is what is left to spend, ``None`` for no
+    bound. ``calls_per_turn`` and ``calls`` bound tool calls; ``same_call`` is how often one call
+    may be made with the same input. ``repeats`` and ``malformed`` are how many calls may be
+    refused for repeating themselves or for their input before the run ends.
+    """
+
+    turns: int = 5
+    reply_tokens: int = 8_000
+    output_tokens: int = 24_000
+    total_tokens: int = 1_000_000
+    calls_per_turn: int = 32
+    calls: int = 200
+    same_call: int = 2
+    repeats: int = 6
+    malformed: int = 6
+    money: float | None = None
+    prices: Prices = field(default_factory=Prices)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one tool call is answered with: text, and what became of it.
+
+    ``fault`` is "" for an answer, ``failed`` for an honest error (no such file), ``denied`` for
+    what is not allowed and ``malformed`` for an input that makes no sense.
+    """
+
+    text: str
+    fault: str = ""
+
+
+FAILED, DENIED, MALFORMED = "failed", "denied", "malformed"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A tool call and its answer, where that is known without running it."""
+
+    call: ToolCall
+    answer: Result | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """Ask the model with the run's messages for at most so many tokens."""
+
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallTools:
+    """Run the calls that have no answer yet, then ``answer`` with one result for each."""
+
+    calls: tuple[Planned, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The model is done; its last words."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The run ends without being done."""
+
+    reason: Reason
+
+
+Action = AskModel | CallTools | Finish | Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run between two actions. ``kept`` is how many messages it began with.
+
+    ``denied`` counts calls that were not allowed, ``malformed`` those without sense and
+    ``repeated`` those that only repeated another.
+    """
+
+    budget: Budget
+    tools: frozenset[str]
+    messages: tuple[Block, ...]
+    kept: int
+    turn: int = 0
+    usage: Usage = field(default_factory=Usage)
+    last: Usage = field(default_factory=Usage)
+    calls: int = 0
+    denied: int = 0
+    malformed: int = 0
+    repeated: int = 0
+    trimmed: bool = False
+    seen: Mapping[str, int] = field(default_factory=dict)
+
+
+def begin(
+    messages: Sequence[Block], budget: Budget, tools: frozenset[str]
+) -> tuple[Run, AskModel | Stop]:
+    """Return a new run and its first action. ``tools`` are the names that may be run."""
+    run = Run(budget, tools, tuple(messages), len(messages))
+    return run, _ask(run)
+
+
+def step(run: Run, reply: Reply) -> tuple[Run, Action]:
+    """Take in a reply: count what it cost and say what follows from it."""
+    run = replace(run, turn=run.turn + 1, usage=run.usage + reply.usage, last=reply.usage)
+    stopped = _STOPS.get(reply.stop)
+    if stopped is not None:
+        return run, Stop(stopped)
+    if reply.calls:
+        reason = _unanswerable(run, reply)
+        return (run, Stop(reason)) if reason else _call(run, reply)
+    if reply.stop == "pause_turn":
+        run = replace(run, messages=(*run.messages, _said(reply)))
+        return run, _ask(run)
+    return run, Stop(Reason.JUNK) if reply.stop == "tool_use" else Finish(reply.text)
+
+
+def answer(run: Run, results: Sequence[tuple[ToolCall, Result]]) -> tuple[Run, AskModel | Stop]:
+    """Put the results of the last reply's calls, in their order, into the conversation."""
+    faults = [result.fault for _, result in results]
+    run = replace(
+        run,
+        denied=run.denied + faults.count(DENIED),
+        malformed=run.malformed + faults.count(MALFORMED),
+        messages=(*run.messages, {"role": "user", "content": [_block(*pair) for pair in results]}),
+    )
+    if run.malformed > run.budget.malformed:
+        return run, Stop(Reason.MALFORMED)
+    if run.repeated > run.budget.repeats:
+        return run, Stop(Reason.LOOP)
+    return run, _ask(run)
+
+
+def too_long(run: Run) -> tuple[Run, AskModel | Stop]:
+    """Make room after a prompt that the model found too long: cut the oldest results, once.
+
+    The results of the last message stay, for nothing else says what came of the last calls.
+    """
+    last = len(run.messages) - 1
+    cut = tuple(
+        _without_results(message) if run.kept <= place < last else message
+        for place, message in enumerate(run.messages)
+    )
+    if run.trimmed or cut == run.messages:
+        return run, Stop(Reason.TOO_LONG)
+    run = replace(run, messages=cut, trimmed=True)
+    return run, _ask(run)
+
+
+def total(usage: Usage) -> int:
+    """Return all tokens of some usage, cached ones included."""
+    return usage.input + usage.output + usage.cache_read + usage.cache_created
+
+
+_STOPS = {
+    "max_tokens": Reason.CUT_OFF,
+    "refusal": Reason.REFUSED,
+    "model_context_window_exceeded": Reason.TOO_LONG,
+}
+
+
+def _ask(run: Run) -> AskModel | Stop:
+    """Ask, if everything that the next reply must cost is still there."""
+    budget = run.budget
+    if run.turn >= budget.turns:
+        return Stop(Reason.TURNS)
+    output = budget.output_tokens - run.usage.output
+    # The next prompt is at least the last one with its reply.
+    whole = budget.total_tokens - total(run.usage) - total(run.last)
+    if output <= 0:
+        return Stop(Reason.OUTPUT)
+    if whole <= 0:
+        return Stop(Reason.TOKENS)
+    tokens = min(budget.reply_tokens, output, whole)
+    if budget.money is not None:
+        left = budget.money - budget.prices.of(run.usage)
+        if left <= 0:
+            return Stop(Reason.MONEY)
+        if budget.prices.output > 0:
+            tokens = min(tokens, int(left * _MILLION / budget.prices.output))
+        if tokens <= 0:
+            return Stop(Reason.MONEY)
+    return AskModel(tokens)
+
+
+def _unanswerable(run: Run, reply: Reply) -> Reason | None:
+    """Return why the calls of a reply are not run at all."""
+    if len({call.id for call in reply.calls}) < len(reply.calls):
+        return Reason.JUNK  # two calls with one id cannot both be answered
+    if run.calls + min(len(reply.calls), run.budget.calls_per_turn) > run.budget.calls:
+        return Reason.CALLS
+    ahead = _ask(run)
+    return ahead.reason if isinstance(ahead, Stop) else None  # nobody would read the results
+
+
+def _call(run: Run, reply: Reply) -> tuple[Run, CallTools]:
+    """Say which calls are run and which are answered at once."""
+    seen = dict(run.seen)
+    planned: list[Planned] = []
+    repeated = 0
+    for place, call in enumerate(reply.calls):
+        key = _key(call)
+        seen[key] = seen.get(key, 0) + 1
+        result = None
+        if place >= run.budget.calls_per_turn:
+            result = _too_many(run.budget.calls_per_turn)
+        elif call.name not in run.tools:
+            result = _not_ours(call.name, run.tools)
+        elif not isinstance(call.input, Mapping):
+            result = Result("The input of a tool is an object with named members.", MALFORMED)
+        elif seen[key] > run.budget.same_call:
+            repeated += 1
+            result = Result(
+                "This exact call was made before and was answered. Use that answer.", DENIED
+            )
+        planned.append(Planned(call, result))
+    run = replace(
+        run,
+        messages=(*run.messages, _said(reply)),
+        calls=run.calls + min(len(reply.calls), run.budget.calls_per_turn),
+        repeated=run.repeated + repeated,
+        seen=seen,
+    )
+    return run, CallTools(tuple(planned))
+
+
+def _too_many(limit: int) -> Result:
+    return Result(f"Not run: one reply may make {limit} tool calls.", DENIED)
+
+
+def _not_ours(name: str, tools: frozenset[str]) -> Result:
+    shown = name[:60] if name.isprintable() else "of that name"
+    offered = ", ".join(sorted(tools))
+    return Result(f"The tool {shown} cannot be used here. These can: {offered}.", DENIED)
+
+
+def _key(call: ToolCall) -> str:
+    return f"{call.name}\0{json.dumps(call.input, sort_keys=True, default=str)}"
+
+
+def _said(reply: Reply) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(reply.content)}
+
+
+def _block(call: ToolCall, result: Result) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": call.id, "content": result.text}
+    return block | {"is_error": True} if result.fault else block
+
+
+def _without_results(message: Block) -> Block:
+    content = message["content"]
+    if message["role"] != "user" or isinstance(content, str):
+        return message
+    return {**message, "content": [_shortened(block) for block in content]}
+
+
+def _shortened(block: Block) -> Block:
+    if block.get("type") != "tool_result" or len(block["content"]) <= len(_CUT):
+        return block
+    return {**block, "content": _CUT}

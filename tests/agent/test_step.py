@@ -1,0 +1,244 @@
+"""A run as a value: actions, budgets, and the shapes of its messages."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.agent import step
+from memd.agent.step import (
+    DENIED,
+    MALFORMED,
+    AskModel,
+    Budget,
+    CallTools,
+    Finish,
+    Prices,
+    Reason,
+    Result,
+    Run,
+    Stop,
+)
+from memd.model.port import Reply, ToolCall, Usage
+
+TOOLS = frozenset({"Read", "Write"})
+FIRST = {"role": "user", "content": "look"}
+
+
+def said(*calls: ToolCall, stop: str = "", text: str = "", usage: Usage | None = None) -> Reply:
+    """Return a reply with some tool calls."""
+    content: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
+    content += [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": call.input}
+        for call in calls
+    ]
+    stop = stop or ("tool_use" if calls else "end_turn")
+    return Reply(text, calls, stop, tuple(content), usage or Usage(10, 5), "m")
+
+
+def read(number: int, path: str | None = None) -> ToolCall:
+    """Return a call that reads a file."""
+    return ToolCall(f"t{number}", "Read", {"file_path": path or f"{number}.md"})
+
+
+def begun(**budget: Any) -> Run:
+    """Return a run that has asked once."""
+    return step.begin([FIRST], Budget(**budget), TOOLS)[0]
+
+
+def done(action: object) -> Sequence[tuple[ToolCall, Result]]:
+    """Return an answer to every call."""
+    assert isinstance(action, CallTools)
+    return [(item.call, item.answer or Result("ok")) for item in action.calls]
+
+
+def test_a_run_asks_calls_answers_and_finishes() -> None:
+    """Reads come back in one message in their order, and a reply without calls is the end."""
+    run, action = step.begin([FIRST], Budget(), TOOLS)
+    assert action == AskModel(Budget().reply_tokens)
+    reply = said(read(1), read(2), text="I look.")
+    run, called = step.step(run, reply)
+    run, again = step.answer(run, done(called))
+    assert isinstance(again, AskModel)
+    assert run.messages[0] is FIRST
+    assert run.messages[1] == {"role": "assistant", "content": list(reply.content)}
+    assert run.messages[2] == {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": "t1", "content": "ok"},
+            {"type": "tool_result", "tool_use_id": "t2", "content": "ok"},
+        ],
+    }
+    run, end = step.step(run, said(text="Saved."))
+    assert end == Finish("Saved.")
+    assert (run.turn, run.calls, run.usage) == (2, 2, Usage(20, 10))
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"),
+    [
+        ("max_tokens", Reason.CUT_OFF),
+        ("refusal", Reason.REFUSED),
+        ("model_context_window_exceeded", Reason.TOO_LONG),
+        ("tool_use", Reason.JUNK),
+    ],
+)
+def test_a_reply_that_is_no_end_stops_the_run(stop: str, reason: Reason) -> None:
+    """A reply that was cut off or refused, or that calls nothing, ends the run with its reason."""
+    assert step.step(begun(), said(stop=stop))[1] == Stop(reason)
+
+
+def test_a_cut_off_reply_calls_nothing() -> None:
+    """A reply that ran into its bound may hold half of a call, so none of its calls is run."""
+    assert step.step(begun(), said(read(1), stop="max_tokens"))[1] == Stop(Reason.CUT_OFF)
+
+
+def test_a_pause_goes_on() -> None:
+    """A paused turn is sent back as it came and asked again."""
+    run, action = step.step(begun(), said(text="wait", stop="pause_turn"))
+    assert isinstance(action, AskModel)
+    assert run.messages[-1]["role"] == "assistant"
+
+
+def test_two_calls_with_one_id_are_junk() -> None:
+    """Calls that cannot be told apart are not run."""
+    assert step.step(begun(), said(read(1), read(1)))[1] == Stop(Reason.JUNK)
+
+
+def test_tools_that_are_not_ours_are_refused_in_words() -> None:
+    """A tool of a shared list is answered with an error that names the tools there are."""
+    run, action = step.step(begun(), said(ToolCall("a", "WebFetch", {}), ToolCall("b", "\x1b", {})))
+    assert isinstance(action, CallTools)
+    first, second = (item.answer for item in action.calls)
+    assert first == Result("The tool WebFetch cannot be used here. These can: Read, Write.", DENIED)
+    assert second is not None
+    assert "\x1b" not in second.text
+    run, _ = step.answer(run, done(action))
+    assert run.denied == 2
+    assert run.messages[-1]["content"][0]["is_error"] is True
+
+
+def test_an_input_that_is_no_object_is_answered() -> None:
+    """A call whose input is a list or a string is an error for the model, not for us."""
+    run, action = step.step(begun(), said(ToolCall("a", "Read", ["x"])))
+    run, _ = step.answer(run, done(action))
+    assert (run.malformed, run.denied) == (1, 0)
+
+
+def test_too_many_calls_in_one_turn_are_answered_but_not_run() -> None:
+    """Every call has a result, but only so many are run."""
+    _, action = step.step(begun(calls_per_turn=2), said(*(read(n) for n in range(5))))
+    assert isinstance(action, CallTools)
+    assert [item.answer is None for item in action.calls] == [True, True, False, False, False]
+
+
+def test_too_many_calls_in_all_end_the_run() -> None:
+    """A run has a number of calls and ends before it makes more."""
+    run, action = step.step(begun(calls=3), said(read(1), read(2)))
+    run, _ = step.answer(run, done(action))
+    assert step.step(run, said(read(3), read(4)))[1] == Stop(Reason.CALLS)
+
+
+def test_a_model_that_repeats_itself_is_told_and_then_stopped() -> None:
+    """The same call is refused from the third time on, and a few refusals later the run ends."""
+    run = begun(turns=99, repeats=2)
+    action: object = None
+    for number in range(99):
+        run, action = step.step(run, said(ToolCall(f"t{number}", "Read", {"file_path": "a.md"})))
+        run, action = step.answer(run, done(action))
+        if isinstance(action, Stop):
+            break
+    assert action == Stop(Reason.LOOP)
+    assert (run.turn, run.repeated) == (5, 3)
+
+
+def test_a_model_that_babbles_junk_is_stopped() -> None:
+    """Malformed calls are counted, and a few of them end the run."""
+    run, action = step.step(begun(malformed=1), said(read(1), read(2)))
+    assert isinstance(action, CallTools)
+    results = [(item.call, Result("no", MALFORMED)) for item in action.calls]
+    assert step.answer(run, results)[1] == Stop(Reason.MALFORMED)
+
+
+def test_calls_of_the_last_turn_are_not_run() -> None:
+    """When nobody would read the results, the run ends where it is."""
+    assert step.step(begun(turns=1), said(read(1)))[1] == Stop(Reason.TURNS)
+    assert step.step(begun(turns=1), said(text="done"))[1] == Finish("done")
+
+
+def test_budgets_of_tokens_end_a_run() -> None:
+    """Output and total tokens are looked at before the next request."""
+    big = Usage(input=100, output=50, cache_read=30, cache_created=20)
+    assert step.step(begun(output_tokens=50), said(read(1), usage=big))[1] == Stop(Reason.OUTPUT)
+    assert step.step(begun(total_tokens=400), said(read(1), usage=big))[1] == Stop(Reason.TOKENS)
+    run, action = step.step(begun(output_tokens=60), said(read(1), usage=big))
+    assert step.answer(run, done(action))[1] == AskModel(10)
+
+
+def test_money_ends_a_run() -> None:
+    """What is left of the money bounds the next reply, and none left ends the run."""
+    prices = Prices(input=1.0, output=10.0, cache_read=0.1, cache_created=1.25)
+    budget: dict[str, Any] = {"money": 0.001, "prices": prices}
+    assert prices.of(Usage(100, 10, 1000, 80)) == pytest.approx(0.0004)
+    assert step.begin([FIRST], Budget(**budget), TOOLS)[1] == AskModel(100)
+    run, action = step.step(begun(**budget), said(read(1), usage=Usage(500, 10)))
+    assert step.answer(run, done(action))[1] == AskModel(40)
+    spent = said(read(1), usage=Usage(900, 10))
+    assert step.step(begun(**budget), spent)[1] == Stop(Reason.MONEY)
+    nearly = said(read(1), usage=Usage(995, 0))
+    assert step.step(begun(**budget), nearly)[1] == Stop(Reason.MONEY)
+    free = step.begin([FIRST], Budget(money=1.0), TOOLS)[1]
+    assert free == AskModel(Budget().reply_tokens)
+
+
+def test_a_prompt_that_is_too_long_loses_its_oldest_results_once() -> None:
+    """Only results of the run itself are cut, never the prefix and never the last ones."""
+    old = {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "x", "content": "o" * 999}],
+    }
+    run, _ = step.begin([FIRST, old], Budget(), TOOLS)
+    for number in range(2):
+        run, action = step.step(run, said(read(number), text="hm"))
+        assert isinstance(action, CallTools)
+        run, _ = step.answer(run, [(action.calls[0].call, Result("r" * 999))])
+    cut, action = step.too_long(run)
+    assert isinstance(action, AskModel)
+    assert cut.messages[:2] == run.messages[:2]
+    assert cut.messages[3]["content"][0]["content"].startswith("[this result")
+    assert cut.messages[5] == run.messages[5]
+    assert step.too_long(cut)[1] == Stop(Reason.TOO_LONG)
+
+
+def test_a_prompt_with_nothing_to_cut_stops_the_run() -> None:
+    """Where there is no result to cut, too long is the end."""
+    run = begun()
+    assert step.too_long(run) == (run, Stop(Reason.TOO_LONG))
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["Read", "Write", "Task", "junk"]), max_size=4), max_size=12),
+    st.integers(1, 6),
+)
+def test_every_call_gets_exactly_one_result(turns: list[list[str]], budget: int) -> None:
+    """Whatever a model calls, roles alternate, ids match in order, and the turns are kept."""
+    run, _ = step.begin([FIRST], Budget(turns=budget), TOOLS)
+    number = 0
+    for names in turns:
+        calls = []
+        for name in names:
+            number += 1
+            calls.append(ToolCall(str(number), name, {"n": number} if name != "junk" else 1))
+        run, action = step.step(run, said(*calls))
+        if isinstance(action, CallTools):
+            run, action = step.answer(run, done(action))
+        if not isinstance(action, AskModel):
+            break
+    assert run.turn <= budget
+    roles = [message["role"] for message in run.messages]
+    assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"] * (len(roles) % 2)
+    for asked, answered in zip(run.messages[1::2], run.messages[2::2], strict=False):
+        wanted = [block["id"] for block in asked["content"] if block["type"] == "tool_use"]
+        assert [block["tool_use_id"] for block in answered["content"]] == wanted
