@@ -33,7 +33,10 @@ COMMANDS = (
         ("prefetch",),
         "print the memories that matter for a prompt",
         "Prints the block that a client adds to a prompt; nothing when no memory fits. A memory "
-        "comes once per session. Without --session each call is a session of its own.",
+        "comes once per session. Without --session each call is a session of its own. With "
+        "--explain it prints instead who chose among how many, and for each memory that was "
+        "weighed its score, the parts of it, the words that matched, when it last went out, and "
+        "why it was left out; nothing counts as surfaced then.",
         "prompting:prefetch",
         operands=(Operand("QUERY", "the prompt", many=True),),
         options=(
@@ -42,8 +45,12 @@ COMMANDS = (
             Option("--strategy", "who chooses", choices=("auto", "model", "local")),
             Option("--tool", "a tool that was used of late", "NAME", repeat=True),
             Option("--read", "a file that was read already", "PATH", repeat=True),
+            Option("--explain", "show scores, cuts and reasons, and mark nothing"),
         ),
-        examples=(('memctl prefetch "may I mock the database?"', "what would come to mind"),),
+        examples=(
+            ('memctl prefetch "may I mock the database?"', "what would come to mind"),
+            ('memctl prefetch --explain "may I mock the database?"', "and why"),
+        ),
     ),
     Command(
         ("extract",),

@@ -10,8 +10,11 @@ Rules of this file
 import json
 import os
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
+
+from memd.core.instants import written
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 # C0 without tab and newline, DEL, C1, and what turns the direction of text or hides in it.
@@ -182,3 +185,12 @@ def duration(seconds: float) -> str:
     )
     first = next(index for index, (count, _) in enumerate(parts) if count)
     return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count)
+
+
+def ago(at: str) -> str:
+    """Return how long ago an ISO 8601 time was; a text that is none as it is."""
+    seconds = written(at)
+    if seconds is None:
+        return at
+    passed = time.time() - seconds
+    return f"{duration(passed)} ago" if passed >= 1 else "just now"

@@ -163,3 +163,10 @@ def test_no_text_reaches_a_terminal_raw(text: str) -> None:
     shown = output.escape(text)
     assert not any((ord(c) < 32 and c not in "\t\n") or 127 <= ord(c) < 160 for c in shown)
     assert output.escape(shown) == shown
+
+
+def test_how_long_ago() -> None:
+    """A time is told by its distance, one to come as just now, and what is no time as it is."""
+    assert output.ago("2020-01-01T00:00:00.000Z").endswith(" ago")
+    assert output.ago("2999-01-01T00:00:00.000Z") == "just now"
+    assert output.ago("whenever") == "whenever"

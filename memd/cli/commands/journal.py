@@ -1,12 +1,10 @@
 """log, diff, undo, why and restore: the journal of a project."""
 
 import os
-import time
 from typing import Any
 
 from memd.cli import output
 from memd.cli.invocation import Invocation
-from memd.core.instants import written
 from memd.core.text import iso_time
 
 
@@ -31,7 +29,7 @@ def log(invocation: Invocation) -> None:
         where = [change["directory"]] if options.all else []
         reason = change["reason"] or "-"
         name = screen.paint(change["id"], "bold")
-        rows.append((name, _ago(change["at"]), _who(change), reason, *where, files))
+        rows.append((name, output.ago(change["at"]), _who(change), reason, *where, files))
     if not rows:
         screen.note("no changes")
     screen.answer(found, output.table(rows, screen.width))
@@ -102,7 +100,7 @@ def why(invocation: Invocation) -> None:
         ("first", _written(found["first"])),
         ("last", _written(found["last"]) if found["last"] != found["first"] else ""),
         ("changes", " ".join(found["changes"])),
-        ("surfaced", surfaced and f"{_ago(surfaced['at'])} in session {surfaced['session']}"),
+        ("surfaced", surfaced and f"{output.ago(surfaced['at'])} in session {surfaced['session']}"),
     ]
     if found["first"] is None:
         invocation.screen.note("the journal knows no change of it")
@@ -126,19 +124,11 @@ def _who(change: dict[str, Any]) -> str:
     return f"{change['actor']} ({client})" if client else str(change["actor"])
 
 
-def _ago(at: str) -> str:
-    seconds = written(at)
-    if seconds is None:
-        return at
-    passed = time.time() - seconds
-    return f"{output.duration(passed)} ago" if passed >= 1 else "just now"
-
-
 def _written(by: dict[str, Any] | None) -> str:
     """Return one version's maker in words."""
     if by is None:
         return ""
-    parts = [f"{by['change']}, {_ago(by['at'])}: {by['action']} by {_who(by)}"]
+    parts = [f"{by['change']}, {output.ago(by['at'])}: {by['action']} by {_who(by)}"]
     names = ("session", "model", "message", "transcript", "reason")
     parts += [f"{name} {by[name]}" for name in names if by.get(name)]
     return ", ".join(parts)

@@ -1,7 +1,9 @@
 """load-prompt and prefetch: what a client puts before a model."""
 
 import os
+from typing import Any
 
+from memd.cli import output
 from memd.cli.invocation import Invocation
 
 
@@ -25,7 +27,7 @@ def load_prompt(invocation: Invocation) -> None:
 
 
 def prefetch(invocation: Invocation) -> None:
-    """Print the block of memories that goes with a prompt."""
+    """Print the block of memories that goes with a prompt, or how it came about."""
     options = invocation.options
     found = invocation.ask(
         "prefetch",
@@ -35,8 +37,44 @@ def prefetch(invocation: Invocation) -> None:
         read_paths=[os.path.abspath(path) for path in options.read] if options.read else None,
         limit=options.limit,
         strategy=options.strategy,
+        explain=options.explain or None,
     )
     if not found["memories"]:
         why = found.get("skipped")
         invocation.screen.note(f"skipped: {why}" if why else "no memory fits")
-    invocation.screen.answer(found, found["block"])
+    explanation = found.get("explanation")
+    text = found["block"] if explanation is None else explained(invocation, explanation)
+    invocation.screen.answer(found, text)
+
+
+def explained(invocation: Invocation, explanation: dict[str, Any]) -> str:
+    """Return how an answer came about: a line about all of it, then a row for each memory."""
+    given, cap = explanation["surfaced_bytes"], explanation["cap"]
+    who = f"{explanation['strategy']} strategy, {explanation['candidates']:,} candidates"
+    lines = [f"{who}, session at {given:,} of {cap:,} bytes"]
+    lines += [explanation["note"]] if explanation["note"] else []
+    rows = [_row(invocation, row) for row in explanation["rows"]]
+    table = output.table([_HEADINGS, *rows], invocation.screen.width) if rows else ""
+    return "\n".join(lines) + f"\n{table}"
+
+
+def _row(invocation: Invocation, row: dict[str, Any]) -> tuple[str, ...]:
+    paint = invocation.screen.paint
+    seen = row["last_surfaced"]
+    return (
+        f"{row['score']:.2f}",
+        paint(row["path"], "bold" if row["kept"] else "dim"),
+        " + ".join(f"{name} {part:.2f}" for name, part in row["parts"].items()) or "-",
+        _words(row["terms"]),
+        output.ago(seen) if seen else "never",
+        paint("brought", "green") if row["kept"] else row["reason"],
+    )
+
+
+def _words(terms: list[str]) -> str:
+    """Return the words that matched, without the tail of a long list."""
+    return " ".join(terms[:_MOST_WORDS]) + (" …" if len(terms) > _MOST_WORDS else "") or "-"
+
+
+_MOST_WORDS = 8
+_HEADINGS = ("SCORE", "MEMORY", "PARTS", "WORDS", "SURFACED", "OUTCOME")

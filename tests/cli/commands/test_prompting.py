@@ -82,3 +82,75 @@ def test_nothing_that_fits_is_said(home: Home) -> None:
             sessions.add(daemon.params("prefetch")["session_id"])
         assert (ran.status, ran.out, ran.err) == (0, "", words)
     assert len(sessions) == 2
+
+
+EXPLANATION: dict[str, Any] = {
+    "strategy": "local",
+    "note": "no model is configured",
+    "candidates": 1200,
+    "surfaced_bytes": 2048,
+    "cap": 60000,
+    "rows": [
+        {
+            "path": "freeze.md",
+            "name": "freeze",
+            "score": 5.314,
+            "parts": {"bm25": 4.9, "pairs": 0.414},
+            "terms": ["merge", "freez"],
+            "kept": True,
+            "reason": "",
+            "last_surfaced": "2020-01-01T00:00:00.000Z",
+        },
+        {
+            "path": "习惯.md",
+            "name": "x",
+            "score": 0.0,
+            "parts": {},
+            "terms": [],
+            "kept": False,
+            "reason": "already read",
+            "last_surfaced": None,
+        },
+    ],
+}
+
+
+def test_an_explanation_has_a_row_for_each_memory(home: Home) -> None:
+    """Strategy, counts, and of each memory score, parts, words, last time and outcome are shown."""
+    answer = {**FOUND, "explanation": EXPLANATION}
+    with ScriptedDaemon(home.places.socket, {"prefetch": answer}) as daemon:
+        ran = memctl(home, "prefetch", "--explain", "merge freeze")
+        assert daemon.params("prefetch")["explain"] is True
+        assert memctl(home, "prefetch", "--explain", "--json", "merge freeze").json == answer
+    first, note, head, kept, cut = ran.out.splitlines()
+    assert first == "local strategy, 1,200 candidates, session at 2,048 of 60,000 bytes"
+    assert note == "no model is configured"
+    assert head.split() == ["SCORE", "MEMORY", "PARTS", "WORDS", "SURFACED", "OUTCOME"]
+    assert kept.startswith("5.31   freeze.md  bm25 4.90 + pairs 0.41  merge freez  ")
+    assert kept.endswith(" ago  brought")
+    assert cut.split() == ["0.00", "习惯.md", "-", "-", "never", "already", "read"]
+    assert head.index("PARTS") == kept.index("bm25") == cut.index("-") + 2
+    assert (ran.status, ran.err) == (0, "")
+
+
+def test_an_explanation_of_nothing_is_one_line(home: Home) -> None:
+    """A closed gate leaves no rows: it is named, and the session's bytes are shown."""
+    closed = {**EXPLANATION, "rows": [], "note": "", "candidates": 0}
+    answer = {
+        **FOUND, "memories": [], "block": "", "skipped": "single_word", "explanation": closed
+    }  # fmt: skip
+    with ScriptedDaemon(home.places.socket, {"prefetch": answer}):
+        ran = memctl(home, "prefetch", "--explain", "freeze")
+    assert ran.out == "local strategy, 0 candidates, session at 2,048 of 60,000 bytes\n"
+    assert ran.err == "skipped: single_word\n"
+
+
+def test_an_explanation_fits_the_terminal(home: Home) -> None:
+    """The path of what is brought stands out, control characters are shown, long lists are cut."""
+    many = [f"w{number}" for number in range(30)]
+    sly = {**EXPLANATION["rows"][0], "path": "a\x1b[2Jb.md", "terms": many}
+    answer = {**FOUND, "explanation": {**EXPLANATION, "rows": [sly]}}
+    with ScriptedDaemon(home.places.socket, {"prefetch": answer}):
+        ran = memctl(home, "prefetch", "--explain", "freeze", terminal=True, TERM="xterm")
+    assert "\x1b[1ma\\u001b[2Jb.md\x1b[0m" in ran.out
+    assert " w0 w1 w2 w3 w4 w5 w6 w7 …  " in ran.out
