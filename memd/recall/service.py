@@ -22,7 +22,8 @@ from memd.recall import block, select
 from memd.recall.select import SurfacedMemory
 from memd.state.database import StateUnusableError
 from memd.state.ledger import Item, Ledger, Sighting, Surfaced
-from memd.state.search import Entry, Ranker, Scored, SearchIndex
+from memd.state.scoring import Ranked
+from memd.state.search import Entry, Ranker, SearchIndex
 
 LOCAL = "local"
 MODEL = "model"
@@ -89,7 +90,7 @@ class _Request:
     team: bool
 
 
-_Picked = tuple[Scored, ...] | None  # None: there was nothing to choose from
+_Picked = tuple[Ranked, ...] | None  # None: there was nothing to choose from
 
 
 class Recall:
@@ -259,16 +260,16 @@ def _picker(
         if not candidates:
             return None
         closed = {header.path for header in headers} - {header.path for header in candidates}
-        return ranker.rank(request.query, limit, closed)
+        return ranker.rank(request.query, limit, closed.__contains__)
 
     return pick
 
 
-def _rank_all(ranker: Ranker, query: str, limit: int) -> tuple[Scored, ...]:
+def _rank_all(ranker: Ranker, query: str, limit: int) -> tuple[Ranked, ...]:
     return ranker.rank(query, limit, floor=False)
 
 
-def _hits(scored: Sequence[Scored], files: Sequence[MemoryFile]) -> tuple[Hit, ...]:
+def _hits(scored: Sequence[Ranked], files: Sequence[MemoryFile]) -> tuple[Hit, ...]:
     by_path = {file.header.path: file for file in files}
     return tuple(
         Hit(

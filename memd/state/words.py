@@ -19,6 +19,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+ANALYSIS = 1  # raised whenever ``words`` gives other words: what was indexed by them is old
+
 _CACHE_WORDS = 200_000  # about 20 MB at worst; a store of 100,000 memories has some 60,000 stems
 _MONTHS = (
     *("january", "february", "march", "april", "may", "june"),

@@ -1,0 +1,111 @@
+"""The order of the memories that an engine proposes."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.state import scoring
+from memd.state.scoring import Document, ask, judge, keys, order, pack, terms
+from memd.state.words import words
+
+
+class Corpus:
+    """Documents, and what an engine would know about them."""
+
+    def __init__(self, *texts: str) -> None:
+        self.documents = [_document(f"{at}.md", text, mtime_ns=at) for at, text in enumerate(texts)]
+
+    @property
+    def count(self) -> int:
+        return len(self.documents)
+
+    def holders(self, key: int) -> int:
+        return sum(key in keys(document.words) for document in self.documents)
+
+
+def _document(path: str, heading: str, body: str = "", *, mtime_ns: int = 0) -> Document:
+    head = words(heading)
+    return Document(path, mtime_ns, pack((*head, *words(body))), len(head))
+
+
+def test_a_key_is_the_same_in_every_process() -> None:
+    """What an index on disk has stored is still the word's number tomorrow."""
+    assert (scoring.key("freez"), scoring.key("部署")) == (4146074604, 649712689)
+
+
+@given(st.lists(st.text(min_size=1, max_size=5)))
+def test_packing_keeps_every_word_in_its_place(found: list[str]) -> None:
+    """The packed numbers are those of the words, in their order."""
+    assert list(keys(pack(found))) == [scoring.key(word) for word in found]
+
+
+def test_packed_words_are_remembered_within_bounds() -> None:
+    """Endless different words do not fill the memory, and a word's number stays."""
+    before = pack(["freez"])
+    pack(f"w{number:x}" for number in range(scoring._KEYS_KEPT + 1))
+    assert len(scoring._packed) <= scoring._KEYS_KEPT
+    assert pack(["freez"]) == before
+
+
+def test_rare_words_weigh_more() -> None:
+    """An engine is told the prompt's words in order, the rarer the heavier, common ones damped."""
+    corpus = Corpus("quorum lease", "quorum shard", "quorum work")
+    weights = terms(ask("does quorum work with a lease"), corpus)
+    assert list(weights) == ["quorum", "work", "leas"]
+    assert weights["leas"] > weights["quorum"]
+    assert math.isclose(weights["work"], 0.6 * weights["leas"])
+
+
+def test_a_score_is_the_sum_of_its_parts() -> None:
+    """What explains a score adds up to it."""
+    corpus = Corpus("quorum lease renewal", "quorum, then a lease")
+    for ranked in judge(ask("quorum lease"), corpus, corpus.documents, 5, floor=True):
+        assert ranked.score == pytest.approx(sum(ranked.parts.values()), abs=1e-5)
+
+
+def test_each_cut_has_its_reason() -> None:
+    """What is not answered says why; what holds no word of the prompt is not weighed."""
+    corpus = Corpus(
+        "quorum lease shard renewal for the broker",
+        "quorum lease shard renewal for another broker",
+        "the lease",
+        "unrelated",
+    )
+    documents = [*corpus.documents, _document("weak.md", "", "renewal")]
+    asked = ask("how does the broker renew the quorum lease of a shard?")
+    judged = judge(asked, corpus, documents, 1, floor=True)
+    assert [(ranked.path, ranked.cut) for ranked in judged] == [
+        ("1.md", ""),
+        ("0.md", scoring.BEYOND_LIMIT),
+        ("weak.md", scoring.BELOW_FLOOR),
+        ("2.md", scoring.FAR_BELOW_BEST),
+    ]
+    assert order(asked, corpus, documents, 1, floor=True) == judged[:1]
+
+
+def test_a_number_that_stands_across_two_words_is_no_match() -> None:
+    """Only whole words match, wherever the bytes of a number turn up."""
+    word = pack(["quorum"])
+    across = Document("a", 0, b"\0\0" + word + b"\0\0", 0)
+    corpus = Corpus("quorum")
+    assert judge(ask("quorum"), corpus, [across], 5, floor=False) == ()
+
+
+_TEXT = st.lists(
+    st.sampled_from(["quorum", "lease", "shard", "renewal", "broker"]), min_size=1, max_size=6
+).map(" ".join)
+
+
+@settings(max_examples=50)
+@given(st.lists(_TEXT, min_size=1, max_size=6), _TEXT, st.data())
+def test_the_order_of_proposals_does_not_matter(
+    texts: list[str], query: str, data: st.DataObject
+) -> None:
+    """The same documents give the same answer in whatever order they come; none is lost."""
+    corpus = Corpus(*texts)
+    shuffled = data.draw(st.permutations(corpus.documents))
+    judged = judge(ask(query), corpus, corpus.documents, 3, floor=True)
+    assert judge(ask(query), corpus, shuffled, 3, floor=True) == judged
+    assert sum(not ranked.cut for ranked in judged) <= 3
