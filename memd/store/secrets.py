@@ -1,4 +1,4 @@
-"""What looks like a credential: the door of google-re2 (spec 8.3).
+"""What looks like a credential (spec 8.3).
 
 Rules of this file
 - The rules are data (``secret_rules.toml``); this file only applies them.
@@ -22,6 +22,7 @@ from importlib import resources
 from typing import Any
 
 from memd.core.errors import MemdError
+from memd.store import regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,13 @@ def scrub(text: str) -> str:
     return text
 
 
+def blank(text: str) -> str:
+    """Return a text as ``scrub`` does, with every line end where it was: line numbers stay."""
+    for form in _forms(text):
+        text = _replace(form, tuple(_hits(form)), lines=True) if any(_hits(form)) else text
+    return text
+
+
 def scrub_error(error: MemdError) -> None:
     """Take credentials out of a failure's sentence and facts before anybody is told of it."""
     error.sentence = scrub(error.sentence)
@@ -101,12 +109,14 @@ def scrub_error(error: MemdError) -> None:
     error.facts = {key: scrub(v) if isinstance(v, str) else v for key, v in facts}
 
 
-def _replace(text: str, hits: tuple[_Hit, ...]) -> str:
+def _replace(text: str, hits: tuple[_Hit, ...], *, lines: bool = False) -> str:
     parts: list[str] = []
     position = 0
     for hit in sorted(hits, key=lambda hit: (hit.start, -hit.end)):
         if hit.start >= position:
             parts += [text[position : hit.start], f"[secret: {hit.rule}]"]
+        if lines:
+            parts.append("\n" * text.count("\n", max(position, hit.start), hit.end))
         position = max(position, hit.end)
     return "".join((*parts, text[position:]))
 
@@ -181,14 +191,8 @@ def _strange(value: str, name: str, table: _Table) -> bool:
 
 @cache
 def _regex(pattern: str) -> Any:
-    """Return a compiled google-re2 pattern (the library has no types).
-
-    Each is compiled when a text first has its words: the library and all patterns together are
-    5 MB that a log line or a plain memory does not need.
-    """
-    import re2  # noqa: PLC0415 - see above
-
-    return re2.compile(pattern)
+    """Return a compiled pattern; each is compiled when a text first has its words."""
+    return regex.own(pattern)
 
 
 @cache

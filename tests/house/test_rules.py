@@ -18,10 +18,10 @@ DOORS = {
     "frontmatter": "memd/store/document.py",
     "jsonrpcserver": "memd/rpc/dispatch.py",
     "psutil": "memd/store/locks.py",
-    "re2": "memd/store/secrets.py",
+    "re2": "memd/store/regex.py",
     "sqlite3": "memd/state/database.py",
     "structlog": "memd/daemon/log.py",
-    "tantivy": "memd/state/words.py",
+    "tantivy": "memd/state/engine.py",
     "watchdog": "memd/store/watch.py",
 }
 # In these rooms service.py is the only file that awaits.

@@ -127,6 +127,20 @@ def test_overlapping_hits_are_replaced_once() -> None:
     assert secrets.scrub(f"github_token = {token} end").endswith("] end")
 
 
+def test_blanking_keeps_the_lines() -> None:
+    """A key of several lines is gone, and what stands behind it keeps its line number."""
+    key = "-----BEGIN RSA PRIVATE" + " KEY-----\n" + "\n".join(chars(64) for _ in range(5))
+    key += "\n-----END RSA PRIVATE" + " KEY-----"
+    token = TOKENS[0][1]
+    text = f"one\n{key}\n# after {token} and {token}\nlast"
+    found = secrets.blank(text)
+    assert found.split("\n")[-1] == "last"
+    assert found.count("\n") == text.count("\n")
+    assert token not in found
+    assert not secrets.find(found)
+    assert secrets.blank("nothing\nhere") == "nothing\nhere"
+
+
 @given(st.text())
 def test_any_text_passes_through(text: str) -> None:
     """No text crashes the scanner, lone surrogates included."""
