@@ -95,8 +95,7 @@ class Done(Result):
 async def load_prompt(services: Services, call: Call, params: LoadPrompt) -> LoadedPrompt:
     """Answer ``load_prompt``."""
     environment = call.connection.caller.environment
-    project = await services.store.project(params.cwd, environment)
-    settings, problems = await services.store.settings(project)
+    project, settings, problems = await services.store.where(params.cwd, environment)
     loaded = await services.prompts.load(
         project,
         settings,
@@ -120,8 +119,8 @@ async def load_prompt(services: Services, call: Call, params: LoadPrompt) -> Loa
 
 async def prefetch(services: Services, call: Call, params: Prefetch) -> Prefetched:
     """Answer ``prefetch``."""
-    project = await services.store.project(params.cwd, call.connection.caller.environment)
-    settings, _ = await services.store.settings(project)
+    environment = call.connection.caller.environment
+    project, settings, _ = await services.store.where(params.cwd, environment)
     found = await services.recall.prefetch(
         project,
         settings,

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+import msgspec
+
 
 class MemoryType(StrEnum):
     """The four types of a memory (spec 1.5)."""
@@ -53,12 +55,11 @@ class Project:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """What the catalogue knows of one memory (spec 1.7), read from its first 30 lines.
 
-    ``path`` is relative to the memory directory with ``/``. ``fingerprint`` changes whenever the
-    file does: (inode, mtime in ns, size). ``damaged`` says that its frontmatter did not parse.
+    ``path`` is relative to the memory directory with ``/``. ``damaged`` says that its frontmatter
+    did not parse. There may be 100,000 of these, so they are as small as Python objects get.
     """
 
     path: str
@@ -68,7 +69,12 @@ class Header:
     mtime_ns: int
     size: int
     damaged: bool
-    fingerprint: tuple[int, int, int]
+    inode: int
+
+    @property
+    def fingerprint(self) -> tuple[int, int, int]:
+        """What changes whenever the file does: (inode, mtime in ns, size)."""
+        return (self.inode, self.mtime_ns, self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +100,25 @@ class Snapshot:
     directory: str
     headers: tuple[Header, ...]
     index: bytes | None
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What became of the headers of a directory since a mark that its reader had been given.
+
+    ``mark`` is to be named the next time. ``whole`` says that the mark that was named is not known
+    any more (or none was): then ``changed`` are all headers, in no order, and whatever else the
+    reader knows of is gone. ``gone`` are paths. ``count`` is how many memories there are now.
+    ``problems`` is as in ``Snapshot``.
+    """
+
+    directory: str
+    mark: int
+    whole: bool
+    changed: tuple[Header, ...]
+    gone: tuple[str, ...]
+    count: int
     problems: tuple[str, ...] = ()
 
 

@@ -51,7 +51,7 @@ def header(path: str, head: bytes, status: os.stat_result) -> Header:
         mtime_ns=status.st_mtime_ns,
         size=status.st_size,
         damaged=parsed.damaged,
-        fingerprint=_fingerprint(status),
+        inode=status.st_ino,
     )
 
 

@@ -90,13 +90,17 @@ class DirectoryBusyError(MemdError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One wish to change a directory (its real path). ``at`` is seconds since 1970."""
+    """One wish to change a directory (its real path).
+
+    ``at`` is seconds since 1970, ``monotonic`` seconds that never go back.
+    """
 
     directory: str
     plan: Plan
     by: Provenance
     at: float
     id: str = ""
+    monotonic: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,10 @@ class External:
         intent = Intent(directory, at, LATE, "", "", (step,), {})
         return self._journal.noticed(intent, Moves(bodies={key: packed(late.body)}))
 
+    def directories(self) -> tuple[str, ...]:
+        """Return every directory that was ever looked at."""
+        return self._shadow.directories()
+
     def learn(self, directory: str, paths: Iterable[str], at: float) -> None:
         """Remember the status of files that a commit has just put there."""
         quiet = self._quiet.setdefault(directory, {})

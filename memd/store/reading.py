@@ -5,12 +5,14 @@ lets a person's own file have any name, and it says whether there is news.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memd.core.errors import MemdError
-from memd.core.values import Header, MemoryFile, Snapshot
+from memd.core.values import Catalogue, Header, MemoryFile, Snapshot
 from memd.store import catalogue
+from memd.store.marks import Marks
 from memd.store.names import INDEX, NameRefusedError, check_name
 from memd.store.paths import Directory, DirectoryMissingError
 from memd.store.served import Served
@@ -35,12 +37,42 @@ class _Met:
 class Reading:
     """Reads below any memory directory. All methods block and may run in any thread.
 
-    ``served`` are the texts that were read last.
+    ``served`` are the texts that were read last. ``news`` is called, in the thread that met it,
+    with the real path of a directory that is not what it was, and the path that was asked for.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, news: Callable[[str, str], None] = lambda _real, _directory: None) -> None:
         self._met: dict[str, _Met] = {}
+        self._marks: dict[str, Marks] = {}
+        self._lock = threading.Lock()
+        self._news = news
         self.served = Served()
+
+    def catalogue(self, directory: str, since: int = -1) -> Catalogue:
+        """Return what became of a directory's headers since a mark that was given earlier.
+
+        A directory that is not there is an empty one. Raises PathRefusedError and
+        DirectoryUnusableError.
+        """
+        with self._lock:
+            before = self.known(os.path.realpath(directory))
+            glance = self.snapshot(directory)
+            now = self.known(glance.real)
+            changed = {path for path, header in now.items() if before.get(path) != header}
+            marks = self._marks.setdefault(glance.real, Marks())
+            marks.change(changed | (before.keys() - now.keys()))
+            paths = marks.since(since)
+        if glance.news:
+            self._news(glance.real, directory)
+        gone = () if paths is None else tuple(path for path in paths if path not in now)
+        found = now.values() if paths is None else [now[path] for path in paths if path in now]
+        whole, problems = paths is None, glance.snapshot.problems
+        return Catalogue(directory, marks.now, whole, tuple(found), gone, len(now), problems)
+
+    def header(self, directory: str, path: str) -> Header | None:
+        """Return what is known of one memory; raises what ``catalogue`` does."""
+        self.catalogue(directory)
+        return self.known(os.path.realpath(directory)).get(path)
 
     def known(self, real: str) -> Mapping[str, Header]:
         """Return the headers of the last scan by path."""

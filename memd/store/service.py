@@ -8,7 +8,6 @@ nobody, for a slow disk must not hold up a prompt.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
@@ -38,12 +37,11 @@ from memd.state.roots import Roots
 from memd.state.shadow import Shadow
 from memd.store import claude_code
 from memd.store.changes import Changes, Committed, Request
+from memd.store.commits import Commits
 from memd.store.configuration import Configuration
 from memd.store.exchange import Disk, real_disk
 from memd.store.external import BY as EXTERNAL
 from memd.store.external import External, Noticed
-from memd.store.held import BY as LATE
-from memd.store.held import Held, Holding, Late, late_plan
 from memd.store.history import Past
 from memd.store.paths import Directory
 from memd.store.projects import Projects
@@ -80,18 +78,17 @@ class Store:
         disk: Disk | None = None,
     ) -> None:
         self._journal = Journal(database)
-        self._reading = Reading()
+        self._reading = Reading(self._news)
         self._past = Past(self._journal, self._reading.live)
         self._changes = Changes(self._journal, disk or real_disk(), self._reading.served)
+        self._external = External(self._journal, Shadow(database))
+        self._commits = Commits(self._journal, self._changes, self._external, self._reading)
         self._configuration = configuration
         self._clock = clock
         self._events = events
         self._home = home
         self._projects = Projects(configuration, Roots(database), dict(environ), home)
         self._locks: dict[str, anyio.Lock] = {}
-        self._shadow = Shadow(database)
-        self._external = External(self._journal, self._shadow)
-        self._held = Held()
         self._watch: Watch | None = None
         self._hints: set[str] = set()
         self._hinted = anyio.Event()
@@ -110,6 +107,25 @@ class Store:
         """Return the settings in force and a sentence per problem in their files."""
         root = project.root if project else None
         return await to_thread.run_sync(self._configuration.current, root)
+
+    @property
+    def reading(self) -> Reading:
+        """What reads memory directories in any thread, and blocks there."""
+        return self._reading
+
+    async def where(
+        self, cwd: str, environ: Mapping[str, str]
+    ) -> tuple[Project, Settings, tuple[str, ...]]:
+        """Return ``project`` and its ``settings`` in one visit to a worker thread.
+
+        Raises NoProjectError (1009).
+        """
+
+        def find() -> tuple[Project, Settings, tuple[str, ...]]:
+            project = self._projects.find(cwd, environ)
+            return (project, *self._configuration.current(project.root))
+
+        return await to_thread.run_sync(find)
 
     async def directories(self) -> tuple[str, ...]:
         """Return the real paths of all memory directories that memd has ever changed."""
@@ -223,7 +239,7 @@ class Store:
             self._watch = None
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(watch.close)
-                self._held.close()
+                self._commits.close()
 
     def watching(self) -> tuple[str, ...]:
         """Return a sentence for each directory in which others' work is noticed at its use only."""
@@ -285,10 +301,9 @@ class Store:
             await self._noticed(real, claim=True)
 
             def work() -> Committed:
-                request = Request(real, plan(), by, self._clock.now(), request_id)
-                if dry_run:
-                    return self._changes.rehearse(request, self._reading.known(real))
-                return self._change(request)
+                at, now = self._clock.now(), self._clock.monotonic()
+                request = Request(real, plan(), by, at, request_id, now)
+                return (self._commits.rehearse if dry_run else self._commits.change)(request)
 
             committed = await to_thread.run_sync(work)
         outcome = committed.outcome
@@ -315,8 +330,7 @@ class Store:
                 self._watch.add(real)
             at = self._clock.now()
             noticed = self._external.look(real, at, patient=patient, claim=claim)
-            late, again = self._held.late(real, self._clock.monotonic())
-            return noticed, [self._save_late(real, each, at) for each in late], again
+            return noticed, *self._commits.late(real, at, self._clock.monotonic())
 
         noticed, saved, again = await to_thread.run_sync(look)
         if again:
@@ -330,32 +344,6 @@ class Store:
         for outcome in (*changes, *saved):
             self._events.publish(_event(self._spelled.get(real, real), outcome, EXTERNAL))
         return (*changes, *saved)[-1].change if changes or saved else None
-
-    def _change(self, request: Request) -> Committed:
-        """Commit, and hold on to the files that were replaced."""
-        holding = Holding()
-        try:
-            plan = holding.plan(request.plan)
-            committed = self._changes.commit(
-                replace(request, plan=plan), self._reading.known(request.directory)
-            )
-            record = self._journal.change(request.directory, committed.outcome.change or "")
-            if record is not None and not committed.outcome.repeated:
-                self._held.keep(request.directory, holding, record.steps, self._clock.monotonic())
-                paths = [step.path for step in record.steps]
-                self._external.learn(request.directory, paths, request.at)
-        finally:
-            holding.close()
-        return committed
-
-    def _save_late(self, real: str, late: Late, at: float) -> Outcome:
-        """Bring back a save that went into a file which memd had just replaced."""
-        request = Request(real, late_plan(late), LATE, at)
-        with suppress(MemdError):
-            outcome = self._change(request).outcome
-            if outcome.change is not None:
-                return outcome
-        return self._external.keep(real, late, at).outcome()
 
     async def _look_again(self, real: str) -> None:
         """Look at a directory after a hint; what keeps us out of it is only noted."""
@@ -371,6 +359,14 @@ class Store:
         if not self._lock(real).locked():
             await self._look_again(real)
 
+    def _news(self, real: str, directory: str) -> None:
+        """Note, in any thread, that a directory is worth a look."""
+        self._spelled[real] = directory
+        if self._watch is not None:
+            self._watch.hint(real)
+        else:
+            self._hints.add(real)
+
     def _hint(self, real: str) -> None:
         self._hints.add(real)
         self._hinted.set()
@@ -379,7 +375,7 @@ class Store:
         self._hinted.set()
 
     def _looked_at(self) -> frozenset[str]:
-        return frozenset((*self._journal.directories(), *self._shadow.directories()))
+        return frozenset((*self._journal.directories(), *self._external.directories()))
 
 
 def _event(directory: str, outcome: Outcome, by: Provenance) -> Event:

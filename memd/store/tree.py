@@ -105,6 +105,6 @@ def memory_file(path: str, found: Found) -> MemoryFile:
         found.mtime_ns,
         len(found.content),
         parsed.damaged,
-        found.fingerprint,
+        found.fingerprint[0],
     )
     return MemoryFile(header, found.content, found.hash, parsed.body)

@@ -66,7 +66,7 @@ class _Tree:
             mtime_ns,
             len(content),
             parsed.damaged,
-            (1, mtime_ns, len(content)),
+            1,
         )
         return MemoryFile(header, content, sha256(content), parsed.body)
 

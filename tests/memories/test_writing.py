@@ -39,7 +39,7 @@ class FakeTree:
             return None
         read = parse(content, path)
         header = Header(
-            path, read.name, read.description, read.type, 0, len(content), read.damaged, (0, 0, 0)
+            path, read.name, read.description, read.type, 0, len(content), read.damaged, 0
         )
         return MemoryFile(header, content, sha256(content), read.body)
 

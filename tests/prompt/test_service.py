@@ -36,7 +36,7 @@ class Shelf:
         if directory not in self.indexes:
             return ()
         content = self.indexes[directory]
-        header = Header("MEMORY.md", "", "", None, 0, len(content), False, (0, 0, 0))  # noqa: FBT003 - a field
+        header = Header("MEMORY.md", "", "", None, 0, len(content), False, 0)  # noqa: FBT003 - a field
         return (MemoryFile(header, content, "", content.decode()),)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from msgspec import structs
 
 from memd.core.errors import MemdError
 from memd.core.events import Event
@@ -48,7 +49,7 @@ class Shelf:
     def put(self, path: str, description: str, body: str = "", **facts: object) -> None:
         """Add or change a memory of ``/m``."""
         directory = self.files.setdefault(str(facts.pop("directory", "/m")), {})
-        version = directory[path].header.fingerprint[1] + 1 if path in directory else 1
+        version = directory[path].header.inode + 1 if path in directory else 1
         header = Header(
             path=path,
             name=path.removesuffix(".md"),
@@ -57,9 +58,9 @@ class Shelf:
             mtime_ns=(NOW - 3 * DAY) * 1_000_000_000,
             size=len(body),
             damaged=False,
-            fingerprint=(1, version, len(body)),
+            inode=version,
         )
-        header = replace(header, **facts)  # type: ignore[arg-type]  # a test names real fields
+        header = structs.replace(header, **facts)  # a test names real fields
         directory[path] = MemoryFile(header, body.encode(), "", body)
 
     async def snapshot(self, directory: str) -> Snapshot:

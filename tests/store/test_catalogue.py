@@ -80,11 +80,7 @@ def test_a_real_directory_is_listed_and_not_touched(claude: Path) -> None:
         mtime_ns=2 * 10**9,
         size=len(NESTED.format(n=2)),
         damaged=False,
-        fingerprint=(
-            (claude / "area/deep/topic_2.md").stat().st_ino,
-            2 * 10**9,
-            len(NESTED.format(n=2)),
-        ),
+        inode=(claude / "area/deep/topic_2.md").stat().st_ino,
     )
     assert [found[f"{name}.md"].name for name in ("crlf", "bom", "flat", "bare", "utf16")] == [
         "topic-crlf",
@@ -139,14 +135,14 @@ def test_one_bad_file_spoils_nothing(tmp_path: Path) -> None:
 
 def known(path: str, description: str = "", mtime_ns: int = 0) -> Header:
     """Return a header with these facts."""
-    return Header(path, "n", description, None, mtime_ns, 1, damaged=False, fingerprint=(1, 1, 1))
+    return Header(path, "n", description, None, mtime_ns, 1, damaged=False, inode=1)
 
 
 def test_the_manifest_has_one_line_per_memory() -> None:
     """Type, path, time in UTC and description, without the parts that are missing."""
     typed = Header(
         "sub/a.md", "n", "what it is", MemoryType.USER, 1_760_000_000_123_456_789, 1,
-        damaged=False, fingerprint=(1, 1, 1),
+        damaged=False, inode=1,
     )  # fmt: skip
     assert catalogue.manifest([typed, known("b.md"), known("c.md", "x" * 600)]) == (
         "- [user] sub/a.md (2025-10-09T08:53:20.123Z): what it is\n"

@@ -1,8 +1,7 @@
 """The store as the rooms see it."""
 
 import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
@@ -10,92 +9,20 @@ import pytest
 from anyio import to_thread
 from blockbuster import blockbuster_ctx
 
-from memd.core.clock import Clock
 from memd.core.events import MEMORY_CHANGED, Event
 from memd.core.text import sha256
 from memd.core.values import Actor, CursorMove, Draft, FileEdit, Provenance, Snapshot, Tree
 from memd.daemon.clock import SystemClock
 from memd.state.cursors import Cursors
-from memd.state.database import Database, open_database
-from memd.store.configuration import Configuration
 from memd.store.door import SecretRefusedError
-from memd.store.exchange import Disk
 from memd.store.held import BY as BY_LATE
 from memd.store.names import INDEX, NameRefusedError
-from memd.store.service import MemoryNotFoundError, Store
+from memd.store.service import MemoryNotFoundError
 from memd.store.undo import ChangeNotFoundError
-from memd.testing.clock import FakeClock
-from tests.store.bench import SCHEMAS, Slow, topic
+from tests.store.bench import Slow, topic
+from tests.store.home import BY, Home, state
 
 pytestmark = pytest.mark.anyio
-BY = Provenance(Actor.CLIENT, client="test", session="s1")
-
-
-class Events:
-    """An event sink that keeps what it got."""
-
-    def __init__(self) -> None:
-        self.got: list[Event] = []
-        self._more = anyio.Event()
-
-    def publish(self, event: Event) -> None:
-        """Keep an event."""
-        self.got.append(event)
-        self._more.set()
-
-    async def wait(self, count: int) -> Event:
-        """Wait until there were so many events; return the last of them."""
-        with anyio.fail_after(10):
-            while len(self.got) < count:
-                self._more = anyio.Event()
-                await self._more.wait()
-        return self.got[count - 1]
-
-
-class Home:
-    """A store on a throw-away home, its events, and a memory directory reached by a link."""
-
-    def __init__(
-        self,
-        root: Path,
-        database: Database,
-        disk: Disk | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        self.events = Events()
-        self.clock = FakeClock()
-        self.real = root / "real"
-        self.directory = str(root / "link")
-        if not os.path.lexists(self.directory):
-            os.symlink(self.real, self.directory)
-        self.database = database
-        self.store = Store(
-            database,
-            Configuration(str(root / "memd.toml"), str(root / "policy.toml")),
-            clock or self.clock,
-            self.events,
-            home=str(root / "home"),
-            environ={},
-            disk=disk,
-        )
-
-    async def write(self, path: str, content: bytes | None, request: str = "") -> str | None:
-        """Write or delete one file; return the change's id."""
-        edit = FileEdit(path, content)
-        outcome = await self.store.commit(
-            self.directory, lambda _: Draft((edit,)), BY, request_id=request
-        )
-        return outcome.change
-
-
-@contextmanager
-def state(root: Path) -> Iterator[Database]:
-    """Open the state file below a folder."""
-    database = open_database(str(root / "state.db"), SCHEMAS)
-    try:
-        yield database
-    finally:
-        database.close()
 
 
 @pytest.fixture
@@ -309,6 +236,7 @@ async def test_a_project_has_its_directory_and_settings(home: Home) -> None:
     settings, problems = await home.store.settings(project)
     assert (settings.enabled, problems) == (True, ())
     assert await home.store.settings() == (settings, problems)
+    assert await home.store.where(str(home.real / "code"), {}) == (project, settings, problems)
     assert await home.store.client_loads_memory(project, {}) in (True, False)
 
 
@@ -397,3 +325,23 @@ async def test_a_save_into_a_replaced_file_is_not_lost(home: Home) -> None:
         assert (home.real / "a.md").read_bytes() == (topic("a", "newest") if newer else body)
         found = (await home.store.history(home.directory))[0]
         assert (found.by.reason, found.files[0].after) == (BY_LATE.reason, sha256(body))
+
+
+async def test_what_a_reader_meets_is_looked_at(tmp_path: Path) -> None:
+    """News that a catalogue finds in a worker thread lead to a look like those of a snapshot."""
+    (tmp_path / "real").mkdir()
+    with state(tmp_path) as database:
+        home = Home(tmp_path, database, clock=SystemClock())
+        await home.write("a.md", topic("a"))
+        home.store.reading.catalogue(home.directory)
+        (home.real / "b.md").write_bytes(topic("b"))
+        found = await to_thread.run_sync(home.store.reading.header, home.directory, "b.md")
+        assert found is not None
+        async with anyio.create_task_group() as group:
+            await group.start(home.store.run)
+            await home.events.wait(2)
+            (home.real / "c.md").write_bytes(topic("c"))
+            await to_thread.run_sync(home.store.reading.catalogue, home.directory)
+            await home.events.wait(3)
+            group.cancel_scope.cancel()
+    assert len(home.events.got) == 3

@@ -1,0 +1,87 @@
+"""A store on a throw-away home, for the tests of the store as the rooms see it."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+
+from memd.core.clock import Clock
+from memd.core.events import Event
+from memd.core.values import Actor, Draft, FileEdit, Provenance
+from memd.state.database import Database, open_database
+from memd.store.configuration import Configuration
+from memd.store.exchange import Disk
+from memd.store.service import Store
+from memd.testing.clock import FakeClock
+from tests.store.bench import SCHEMAS
+
+BY = Provenance(Actor.CLIENT, client="test", session="s1")
+
+
+class Events:
+    """An event sink that keeps what it got."""
+
+    def __init__(self) -> None:
+        self.got: list[Event] = []
+        self._more = anyio.Event()
+
+    def publish(self, event: Event) -> None:
+        """Keep an event."""
+        self.got.append(event)
+        self._more.set()
+
+    async def wait(self, count: int) -> Event:
+        """Wait until there were so many events; return the last of them."""
+        with anyio.fail_after(10):
+            while len(self.got) < count:
+                self._more = anyio.Event()
+                await self._more.wait()
+        return self.got[count - 1]
+
+
+class Home:
+    """A store on a throw-away home, its events, and a memory directory reached by a link."""
+
+    def __init__(
+        self,
+        root: Path,
+        database: Database,
+        disk: Disk | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.events = Events()
+        self.clock = FakeClock()
+        self.real = root / "real"
+        self.directory = str(root / "link")
+        if not os.path.lexists(self.directory):
+            os.symlink(self.real, self.directory)
+        self.database = database
+        self.store = Store(
+            database,
+            Configuration(str(root / "memd.toml"), str(root / "policy.toml")),
+            clock or self.clock,
+            self.events,
+            home=str(root / "home"),
+            environ={},
+            disk=disk,
+        )
+
+    async def write(self, path: str, content: bytes | None, request: str = "") -> str | None:
+        """Write or delete one file; return the change's id."""
+        edit = FileEdit(path, content)
+        outcome = await self.store.commit(
+            self.directory, lambda _: Draft((edit,)), BY, request_id=request
+        )
+        return outcome.change
+
+
+@contextmanager
+def state(root: Path) -> Iterator[Database]:
+    """Open the state file below a folder."""
+    database = open_database(str(root / "state.db"), SCHEMAS)
+    try:
+        yield database
+    finally:
+        database.close()

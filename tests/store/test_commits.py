@@ -1,0 +1,66 @@
+"""Commits with what others do at the same time."""
+
+import os
+from pathlib import Path
+
+from memd.core.values import Draft, FileEdit
+from memd.state.shadow import Shadow
+from memd.store.changes import Request
+from memd.store.commits import Commits
+from memd.store.external import External
+from memd.store.reading import Reading
+from tests.store.bench import BY, Bench, open_bench, topic
+
+
+def commits(bench: Bench) -> Commits:
+    """Return commits on a bench."""
+    external = External(bench.journal, Shadow(bench.database))
+    return Commits(bench.journal, bench.changes, external, Reading())
+
+
+def request(bench: Bench, body: bytes, now: float = 0.0) -> Request:
+    """Return the wish to write one memory."""
+    draft = Draft((FileEdit("a.md", body),))
+    return Request(bench.directory, lambda _: draft, BY, 1.0, monotonic=now)
+
+
+def test_a_late_save_becomes_the_file_again(tmp_path: Path) -> None:
+    """What goes into a file that memd has replaced is a change; without one there is none."""
+    with open_bench(tmp_path) as bench:
+        made = commits(bench)
+        made.change(request(bench, topic("a", "old")))
+        file = os.open(bench.path / "a.md", os.O_WRONLY)
+        made.change(request(bench, topic("a", "new")))
+        assert made.late(bench.directory, 2.0, 0.0) == ([], True)
+        late = topic("a", "from a person")
+        os.pwrite(file, late, 0)
+        os.close(file)
+        (saved,), _ = made.late(bench.directory, 2.0, 0.0)
+        assert [change.path for change in saved.files] == ["a.md"]
+        assert bench.topics() == {"a.md": late}
+        made.close()
+
+
+def test_a_late_save_that_cannot_be_the_file_is_kept(tmp_path: Path) -> None:
+    """Where somebody has saved since, the late text is in the history alone."""
+    with open_bench(tmp_path) as bench:
+        made = commits(bench)
+        made.change(request(bench, topic("a", "old")))
+        file = os.open(bench.path / "a.md", os.O_WRONLY)
+        made.change(request(bench, topic("a", "new")))
+        late = topic("a", "from a person")
+        os.pwrite(file, late, 0)
+        os.close(file)
+        bench.save("a.md", topic("a", "newest"))
+        (saved,), _ = made.late(bench.directory, 2.0, 0.0)
+        assert bench.topics() == {"a.md": topic("a", "newest")}
+        assert bench.journal.blob(saved.files[0].after or "") == late
+        made.close()
+
+
+def test_a_rehearsal_writes_nothing(tmp_path: Path) -> None:
+    """It says what would become of the files, and nothing does."""
+    with open_bench(tmp_path) as bench:
+        outcome = commits(bench).rehearse(request(bench, topic("a"))).outcome
+        assert [(file.path, file.action) for file in outcome.files] == [("a.md", "created")]
+        assert bench.tree() == {}
