@@ -1,0 +1,266 @@
+"""A scripted server that speaks the Anthropic Messages API over real HTTP, for tests.
+
+    with messages_server([text("hello"), Failure(529)]) as server:
+        ...  # give server.url to a client as its base URL
+        assert server.messages[0].json["model"] == "claude-haiku-5-5"
+
+It listens on loopback alone, counts tokens and caches prompts as the API documents it
+(``messages_cache``), refuses what the API refuses (``messages_checks``) and keeps every request
+with its exact bytes. ``python -m memd.testing.messages --help`` tells of the command.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from memd.testing.messages_cache import PromptCache, count, minimum
+from memd.testing.messages_checks import refused
+from memd.testing.messages_connection import Body
+from memd.testing.messages_gate import Gate
+from memd.testing.messages_listener import Listener
+from memd.testing.messages_replies import (
+    dump,
+    error_event,
+    events,
+    failure_body,
+    finished,
+    message,
+)
+from memd.testing.messages_request import Request
+from memd.testing.messages_steps import (
+    Answer,
+    Cut,
+    Drip,
+    Failure,
+    Hang,
+    Interrupt,
+    Raw,
+    Reply,
+    Script,
+    Step,
+    Whole,
+    error_with_200,
+    html,
+    refusal,
+    structured,
+    text,
+    tools,
+)
+
+__all__ = [
+    "MODELS",
+    "Cut",
+    "Drip",
+    "Failure",
+    "Hang",
+    "Interrupt",
+    "MessagesServer",
+    "Raw",
+    "Reply",
+    "Request",
+    "error_with_200",
+    "html",
+    "messages_server",
+    "refusal",
+    "structured",
+    "text",
+    "tools",
+]
+
+MODELS = ("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5")
+MOST_BYTES = 32 * 1024 * 1024  # of one request, as the API has it
+_JSON = {"Content-Type": "application/json"}
+_EVENTS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
+_OVER = Failure(418, "the script has no more steps", "script_is_over")
+
+
+class MessagesServer:
+    """The server's answers and its memory; ``messages_server`` makes one that listens.
+
+    ``script`` is one answer for ever, a list of answers for POST /v1/messages in order of
+    arrival, or a list that holds functions. An answer is a step or a function of the request that
+    returns one. A list that is used up answers 418.
+    ``without`` names what this server does not know: members of the request at any depth (answered
+    with 400), ``stream``, ``count_tokens`` and ``models`` (answered with 404).
+    ``keys`` are the credentials that are let in (any, when ``None``), given in one of ``schemes``.
+    ``window`` bounds a prompt in tokens. ``least`` is the shortest prefix in tokens that is cached
+    (the model family's own when ``None``), ``now`` the cache's clock in seconds. ``counting``
+    answers count_tokens instead of a count. ``heard`` is told each request once it has ended.
+    """
+
+    def __init__(
+        self,
+        script: Script,
+        *,
+        without: Collection[str] = (),
+        keys: Collection[str] | None = None,
+        schemes: Collection[str] = ("bearer", "x-api-key"),
+        window: int | None = None,
+        least: int | None = None,
+        now: Callable[[], float] = time.time,
+        models: Sequence[str] = MODELS,
+        counting: Answer | None = None,
+        heard: Callable[[Request], None] = lambda _: None,
+    ) -> None:
+        self.url = ""
+        self.requests: list[Request] = []
+        self.gate = Gate()
+        self.heard = heard
+        self._script = script
+        self._without = frozenset(without)
+        self._keys = keys
+        self._schemes = schemes
+        self._window = window
+        self._cache = PromptCache(now, minimum if least is None else lambda _: least)
+        self._models = models
+        self._counting = counting
+        self._used = 0
+        self._changed = threading.Condition()
+
+    @property
+    def messages(self) -> list[Request]:
+        """The requests to POST /v1/messages, in order of arrival."""
+        return [r for r in self.requests if (r.method, r.route) == ("POST", "/v1/messages")]
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """The tokens of all answers together, by the API's names."""
+        total: dict[str, int] = {}
+        for request in list(self.requests):
+            for name, tokens in request.usage.items():
+                if isinstance(tokens, int):
+                    total[name] = total.get(name, 0) + tokens
+        return total
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of all input tokens that was read from the cache, 0 where there was none."""
+        usage = self.usage
+        read = usage.get("cache_read_input_tokens", 0)
+        created = usage.get("cache_creation_input_tokens", 0)
+        return read / (read + created + usage.get("input_tokens", 0) or 1)
+
+    def release(self, times: int = 1) -> None:
+        """Let so many waits of ``Hang`` and ``Drip`` go on, now or when they come."""
+        self.gate.release(times)
+
+    def wait_for(self, requests: int, seconds: float = 10.0) -> bool:
+        """Return whether so many requests of any kind have come in so many seconds. Blocks."""
+        with self._changed:
+            return self._changed.wait_for(lambda: len(self.requests) >= requests, seconds)
+
+    def receive(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Request:
+        """Record a request."""
+        with self._changed:
+            request = Request(len(self.requests) + 1, method, path, headers, body)
+            self.requests.append(request)
+            self._changed.notify_all()
+        return request
+
+    def decide(self, request: Request) -> Step:
+        """Return what a request gets."""
+        if not self._let_in(request):
+            return Failure(401)
+        if len(request.body) > MOST_BYTES:
+            return Failure(413)
+        match request.method, request.route:
+            case "POST", "/v1/messages":
+                found = refused(request.json, without=self._without, window=self._window)
+                return found or self._next(request)
+            case "POST", "/v1/messages/count_tokens" if "count_tokens" not in self._without:
+                return self._count(request)
+            case "GET", route if "models" not in self._without:
+                return self._list(route)
+        return Failure(404)
+
+    def render(self, request: Request, step: Whole) -> Body:
+        """Return a step as bytes; the prompt cache is asked when the reply begins."""
+        name = f"req_{request.number:06}"
+        shared = {"Request-Id": name}
+        if isinstance(step, Raw):
+            headers = {**shared, "Content-Type": step.content_type, **step.headers}
+            return Body(step.status, headers, (step.body,))
+        streamed = bool(request.members.get("stream"))
+        if isinstance(step, Interrupt) and not streamed:
+            step = step.failure
+        if isinstance(step, Failure):
+            retry = {} if step.retry_after is None else {"Retry-After": f"{step.retry_after:g}"}
+            headers = {**shared, **_JSON, **retry, **step.headers}
+            return Body(step.status, headers, (failure_body(step, name),))
+        whole = self._message(request, step.step if isinstance(step, Interrupt) else step)
+        if not streamed:
+            return Body(200, {**shared, **_JSON}, (dump(whole),))
+        pieces = tuple(events(whole))
+        if isinstance(step, Interrupt):
+            pieces = (*pieces[: step.events], error_event(step.failure, name))
+        return Body(200, {**shared, **_EVENTS}, pieces, streamed=True)
+
+    def _message(self, request: Request, reply: Reply) -> dict[str, Any]:
+        asked = request.members
+        reply = finished(reply, request.number, asked["max_tokens"])
+        cost = self._cache.visit(asked).usage()
+        whole = message(reply, request.number, asked["model"], cost)
+        request.usage = whole["usage"]
+        return whole
+
+    def _let_in(self, request: Request) -> bool:
+        if self._keys is None:
+            return True
+        shown = "bearer" if "authorization" in request.headers else "x-api-key"
+        return shown in self._schemes and request.key in self._keys
+
+    def _next(self, request: Request) -> Step:
+        answer = self._script
+        if isinstance(answer, Sequence):
+            with self._changed:
+                place, self._used = self._used, self._used + 1
+            answer = answer[place] if place < len(answer) else _OVER
+        return answer(request) if callable(answer) else answer
+
+    def _count(self, request: Request) -> Step:
+        if self._counting is not None:
+            return self._counting(request) if callable(self._counting) else self._counting
+        body = {"max_tokens": 1, **request.members}
+        found = refused(body, without=self._without)
+        return found or Raw(dump({"input_tokens": count(body)}))
+
+    def _list(self, route: str) -> Step:
+        known = {name: _model(name) for name in self._models}
+        if route == "/v1/models":
+            ends = {"first_id": min(known, default=None), "last_id": max(known, default=None)}
+            return Raw(dump({"data": list(known.values()), "has_more": False, **ends}))
+        name = route.removeprefix("/v1/models/")
+        return Raw(dump(known[name])) if name in known else Failure(404)
+
+
+@contextmanager
+def messages_server(script: Script, *, port: int = 0, **options: Any) -> Iterator[MessagesServer]:
+    """Serve a script on loopback while the block runs; ``options`` are those of MessagesServer.
+
+    Every thread and socket ends with the block. OSError when the port is taken.
+    """
+    server = MessagesServer(script, **options)
+    with Listener(server, port) as listener:
+        server.url = listener.url
+        yield server
+
+
+def _model(name: str) -> dict[str, Any]:
+    shown = name.replace("-", " ").title()
+    made = "2026-01-01T00:00:00Z"
+    return {
+        "type": "model",
+        "id": name,
+        "display_name": shown,
+        "created_at": made,
+        "lifecycle": "active",
+    }
+
+
+if __name__ == "__main__":  # pragma: no cover - a process of its own; a test starts it
+    from memd.testing.messages_command import main
+
+    sys.exit(main())

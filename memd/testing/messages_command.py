@@ -1,0 +1,77 @@
+"""``memd-testing-server``: the scripted Messages server as a process."""
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from typing import Any
+
+from memd.testing.messages import messages_server
+from memd.testing.messages_request import Request
+from memd.testing.messages_script import InvalidScriptError, ScriptFile, echo, read
+
+_UNCLEAR = 65
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+def main(arguments: Sequence[str] | None = None, wait: Callable[[], object] | None = None) -> int:
+    """Serve until a signal comes and return the exit status; ``wait`` stands in for the signal."""
+    given = _parser().parse_args(arguments)
+    if given.help:
+        print(manual(), end="")
+        return 0
+    try:
+        found = read(given.script) if given.script else ScriptFile(echo, {})
+        options = dict(found.options)
+        if given.requests:
+            options["heard"] = _tell
+        if wait is None:
+            # Before any thread starts: each of them inherits that these signals are waited for.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+        with messages_server(found.script, port=given.port, **options) as server:
+            _say({"url": server.url})
+            (wait or _signal)()
+    except InvalidScriptError as error:
+        print(f"memd-testing-server: {error}", file=sys.stderr)
+        return _UNCLEAR
+    except OSError as error:
+        print(f"memd-testing-server: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def manual() -> str:
+    """Return the text of ``--help``."""
+    return files("memd.testing").joinpath("messages.txt").read_text(encoding="utf-8")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("memd-testing-server", add_help=False)
+    parser.add_argument("script", nargs="?")
+    parser.add_argument("-h", "--help", action="store_true")
+    parser.add_argument("-p", "--port", type=int, default=0)
+    parser.add_argument("-r", "--requests", action="store_true")
+    return parser
+
+
+def _tell(request: Request) -> None:
+    told = {
+        "request": request.number,
+        "method": request.method,
+        "path": request.path,
+        "status": request.status,
+        "ending": request.ending,
+        "usage": request.usage,
+        "body": request.json,
+    }
+    _say(told)
+
+
+def _say(value: dict[str, Any]) -> None:
+    print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def _signal() -> None:
+    signal.sigwait(_STOPS)

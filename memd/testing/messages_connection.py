@@ -1,0 +1,188 @@
+"""One HTTP connection to a scripted Messages server: requests in, scripted bytes out."""
+
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler
+from typing import Any, Protocol
+
+from memd.testing.messages_gate import Gate, Passage
+from memd.testing.messages_request import Request
+from memd.testing.messages_steps import Cut, Deliverable, Drip, Hang, Step, Whole
+
+_CUT = "cut"
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a step comes to: a status, headers, and the body or the pieces of a stream."""
+
+    status: int
+    headers: Mapping[str, str]
+    pieces: tuple[bytes, ...]
+    streamed: bool = False
+
+
+class Answering(Protocol):
+    """What a connection needs of its server."""
+
+    gate: Gate
+    heard: Callable[[Request], None]
+
+    def receive(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Request:
+        """Record a request."""
+        ...
+
+    def decide(self, request: Request) -> Step:
+        """Return what it gets."""
+        ...
+
+    def render(self, request: Request, step: Whole) -> Body:
+        """Return a step as bytes."""
+        ...
+
+
+class _LeftError(ConnectionError):
+    """The reply ended before its end; ``ending`` is the request's."""
+
+    def __init__(self, ending: str) -> None:
+        super().__init__(ending)
+        self.ending = ending
+
+
+class Connection(BaseHTTPRequestHandler):
+    """Serves one connection until either side ends it. Made by the server, in a thread."""
+
+    protocol_version = "HTTP/1.1"
+    server_version = "memd-testing"
+    sys_version = ""
+    disable_nagle_algorithm = True
+    wbufsize = 0
+
+    def __init__(self, connection: socket.socket, address: Any, server: Answering) -> None:
+        self._server = server
+        # BaseHTTPRequestHandler only hands its server through.
+        super().__init__(connection, address, server)  # type: ignore[arg-type]
+
+    def handle(self) -> None:
+        """Serve requests until the connection ends."""
+        try:
+            super().handle()
+        except OSError:
+            self.close_connection = True
+
+    def do_POST(self) -> None:
+        """Answer a POST by the script."""
+        self._serve(self._read())
+
+    def do_GET(self) -> None:
+        """Answer a GET by the script."""
+        self._serve(b"")
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """Return the time of the answer for its header."""
+        return super().date_time_string(time.time() if timestamp is None else timestamp)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing: the requests are kept for the test."""
+
+    def _read(self) -> bytes:
+        if self.headers.get("transfer-encoding", "").lower() == "chunked":
+            return b"".join(iter(self._chunk, b""))
+        size = int(self.headers.get("content-length") or 0)
+        body = self.rfile.read(size)
+        if len(body) < size:
+            raise _LeftError(Passage.GONE)
+        return body
+
+    def _chunk(self) -> bytes:
+        size = int(self.rfile.readline().split(b";")[0], 16)
+        piece = self.rfile.read(size)
+        self.rfile.readline()
+        return piece
+
+    def _serve(self, body: bytes) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = self._server.receive(self.command, self.path, headers, body)
+        try:
+            self._follow(request, self._server.decide(request))
+            request.end("answered")
+        except _LeftError as left:
+            self.close_connection = True
+            request.end(left.ending)
+        except OSError:
+            self.close_connection = True
+            request.end("gone")
+        finally:
+            request.end("failed")  # a script's function raised: its error ends the thread
+            self._server.heard(request)
+
+    def _follow(self, request: Request, step: Step) -> None:
+        if not isinstance(step, Hang):
+            self._deliver(request, step, lambda sent: sent)
+            return
+        if step.at is None:
+            self._wait(step.seconds)
+            self._deliver(request, step.then, lambda sent: sent)
+            return
+        self._deliver(request, step.then, _pausing(step.at, lambda: self._wait(step.seconds)))
+
+    def _deliver(self, request: Request, step: Deliverable, pace: "_Pace") -> None:
+        body = self._server.render(request, step.step if isinstance(step, Drip | Cut) else step)
+        request.status = body.status
+        pieces: Iterable[bytes] = body.pieces
+        if isinstance(step, Drip):
+            pieces = self._dripping(body, step)
+        elif isinstance(step, Cut):
+            if step.at is None:
+                raise _LeftError(_CUT)
+            whole = b"".join(body.pieces)
+            pieces = (whole[: int(step.at if step.at >= 1 else step.at * len(whole))],)
+        self._head(body)
+        for piece in pace(pieces):
+            self._send(piece, chunked=body.streamed)
+        if isinstance(step, Cut):
+            raise _LeftError(_CUT)
+        if body.streamed:
+            self.wfile.write(b"0\r\n\r\n")
+
+    def _dripping(self, body: Body, step: Drip) -> Iterable[bytes]:
+        whole = b"".join(body.pieces)
+        for start in range(0, len(whole), step.size):
+            self._wait(step.seconds)
+            yield whole[start : start + step.size]
+
+    def _head(self, body: Body) -> None:
+        self.send_response(body.status)
+        for name, value in body.headers.items():
+            self.send_header(name, value)
+        if body.streamed:
+            self.send_header("Transfer-Encoding", "chunked")
+        else:
+            self.send_header("Content-Length", str(sum(map(len, body.pieces))))
+        self.end_headers()
+
+    def _send(self, piece: bytes, *, chunked: bool) -> None:
+        if piece:
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece)
+
+    def _wait(self, seconds: float | None) -> None:
+        passage = self._server.gate.wait(self.connection, seconds)
+        if passage is not Passage.RELEASED:
+            raise _LeftError(passage)
+
+
+_Pace = Callable[[Iterable[bytes]], Iterable[bytes]]
+
+
+def _pausing(at: int, wait: Callable[[], None]) -> _Pace:
+    """Return a pace that waits once, after so many bytes."""
+
+    def pace(pieces: Iterable[bytes]) -> Iterable[bytes]:
+        whole = b"".join(pieces)
+        yield whole[:at]
+        wait()
+        yield whole[at:]
+
+    return pace

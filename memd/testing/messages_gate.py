@@ -1,0 +1,87 @@
+"""Where a reply waits until the test lets it go on, or its client hangs up."""
+
+import select
+import socket
+import threading
+import time
+from collections import deque
+from enum import StrEnum
+
+
+class Passage(StrEnum):
+    """How a wait ended."""
+
+    RELEASED = "released"
+    GONE = "gone"
+    CLOSED = "closed"
+
+
+class Gate:
+    """Lets one wait pass for each release, in order; a release before its wait is kept.
+
+    Any thread may call any method.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[socket.socket] = deque()
+        self._permits = 0
+        self._shut = False
+
+    def release(self, times: int = 1) -> None:
+        """Let so many waits pass, now or when they come."""
+        with self._lock:
+            self._permits += times
+            self._wake()
+
+    def shut(self) -> None:
+        """End every wait, now and later."""
+        with self._lock:
+            self._shut = True
+            self._wake()
+
+    def wait(self, client: socket.socket, seconds: float | None = None) -> Passage:
+        """Return once released, after so many seconds, when the client goes away, or when shut."""
+        here, there = socket.socketpair()
+        with here, there:
+            with self._lock:
+                self._waiting.append(there)
+                self._wake()
+            gone = _wait(client, here, seconds)
+            with self._lock:
+                if there in self._waiting:
+                    self._waiting.remove(there)
+                elif not self._shut:
+                    return Passage.RELEASED
+                if self._shut:
+                    return Passage.CLOSED
+        return Passage.GONE if gone else Passage.RELEASED
+
+    def _wake(self) -> None:
+        while self._waiting and (self._permits or self._shut):
+            self._permits -= not self._shut
+            self._waiting.popleft().send(b"x")
+
+
+def _wait(client: socket.socket, here: socket.socket, seconds: float | None) -> bool:
+    """Return whether the client went away first."""
+    until = None if seconds is None else time.monotonic() + seconds
+    poll = select.poll()
+    poll.register(here, select.POLLIN)
+    poll.register(client, select.POLLIN)
+    while True:
+        left = None if until is None else max(0.0, until - time.monotonic()) * 1000
+        ready = {number for number, _ in poll.poll(left)}
+        if here.fileno() in ready or not ready:
+            return False
+        if not _more(client):
+            return True
+        poll.unregister(client)  # the next request is there already; it is not read here
+
+
+def _more(client: socket.socket) -> bool:
+    """Return whether a client that can be read has sent something rather than gone away."""
+    try:
+        return bool(client.recv(1, socket.MSG_PEEK))
+    except OSError:
+        return False

@@ -1,0 +1,83 @@
+"""One request as a scripted Messages server received it, and how it ended."""
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+_KEY_HEADERS = ("authorization", "x-api-key")
+
+
+@dataclass
+class Request:
+    """What came over the wire: ``body`` holds the exact bytes, ``headers`` lower-case names.
+
+    ``status`` and ``usage`` tell what was answered, once that is known. ``ending`` becomes
+    ``answered``, ``cut`` (the script closed the connection), ``gone`` (the client did) or
+    ``closed`` (the server ended first).
+    """
+
+    number: int
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    status: int = 0
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    ending: str = ""
+    _ended: threading.Event = field(default_factory=threading.Event, repr=False)
+
+    @cached_property
+    def json(self) -> Any:
+        """The parsed body; ``None`` where it is no JSON."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            return None
+
+    @property
+    def route(self) -> str:
+        """The path without its query."""
+        return self.path.partition("?")[0]
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """The body's object; empty where it is none."""
+        return self.json if isinstance(self.json, dict) else {}
+
+    @property
+    def key(self) -> str:
+        """The credential that came along, without its scheme; "" where there was none."""
+        for name in _KEY_HEADERS:
+            if value := self.headers.get(name, ""):
+                return value.removeprefix("Bearer ").strip()
+        return ""
+
+    @property
+    def last_text(self) -> str:
+        """All text of the last message, tool results included."""
+        messages = self.members.get("messages") or [{}]
+        return "\n".join(_texts(messages[-1].get("content")))
+
+    def end(self, ending: str) -> None:
+        """Note how it ended; the first ending stands."""
+        self.ending = self.ending or ending
+        self._ended.set()
+
+    def wait(self, seconds: float = 10.0) -> str:
+        """Return how it ended, "" when it has not after so many seconds. Blocks."""
+        self._ended.wait(seconds)
+        return self.ending
+
+
+def _texts(content: Any) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    found: list[str] = []
+    for block in content if isinstance(content, list) else []:
+        if isinstance(block, dict):
+            found += [block["text"]] if isinstance(block.get("text"), str) else []
+            found += _texts(block.get("content"))
+    return found

@@ -1,0 +1,154 @@
+"""Reading a script from a JSON or TOML file, for the command-line form of the server.
+
+The file is an object: ``steps`` (a list), ``otherwise`` (one step for when the list is used up) and
+the server's own options. A step is an object that says one of ``text``, ``tools``, ``structured``,
+``refusal``, ``content``, ``error`` or ``raw``, and perhaps how it is delivered.
+"""
+
+import json
+import threading
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memd.testing.messages_request import Request
+from memd.testing.messages_steps import (
+    Answer,
+    Cut,
+    Deliverable,
+    Drip,
+    Failure,
+    Hang,
+    Interrupt,
+    Raw,
+    Reply,
+    Script,
+    Step,
+    Whole,
+    refusal,
+    structured,
+    text,
+    tools,
+)
+
+OPTIONS = ("without", "keys", "schemes", "window", "least", "models")
+_ECHO, _TOP, _STEPS = "echo", "the top", "steps"
+
+
+class InvalidScriptError(ValueError):
+    """A script file that cannot be followed: where, and why."""
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"the script is not clear at {where}: {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptFile:
+    """A script and the options of its server."""
+
+    script: Script
+    options: Mapping[str, Any]
+
+
+def read(path: str) -> ScriptFile:
+    """Return the script of a file; ``.toml`` is TOML and anything else JSON.
+
+    Raises InvalidScriptError, and OSError when the file cannot be read. Blocks.
+    """
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        value = (tomllib if path.endswith(".toml") else json).loads(content.decode())
+    except (ValueError, RecursionError) as error:
+        raise InvalidScriptError(path, str(error)) from error
+    return parse(value)
+
+
+def parse(value: Any) -> ScriptFile:
+    """Return the script that a parsed file holds. Raises InvalidScriptError."""
+    if not isinstance(value, dict):
+        raise InvalidScriptError(_TOP, _NO_OBJECT)
+    _known(_TOP, value, {"steps", "otherwise", *OPTIONS})
+    listed = value.get("steps", [])
+    if not isinstance(listed, list):
+        raise InvalidScriptError(_STEPS, _NO_LIST)
+    steps: list[Answer] = [_step(f"step {n}", item) for n, item in enumerate(listed, 1)]
+    options = {name: value[name] for name in OPTIONS if name in value}
+    if "otherwise" in value:
+        return ScriptFile(_then(steps, _step("otherwise", value["otherwise"])), options)
+    return ScriptFile(steps or echo, options)
+
+
+def echo(request: Request) -> Reply:
+    """Return the last message's text: what is said where a script says nothing."""
+    return text(request.last_text)
+
+
+_NO_OBJECT = "an object is wanted"
+_NO_LIST = "a list is wanted"
+_SAYS: Mapping[str, Callable[[Any, Mapping[str, Any]], Whole]] = {
+    "text": lambda words, step: text(str(words), stop=step.get("stop", "end_turn")),
+    "tools": lambda calls, step: tools(
+        *((str(call["name"]), call.get("input", {})) for call in calls), say=step.get("say", "")
+    ),
+    "structured": lambda value, _: structured(value),
+    "refusal": lambda value, _: refusal(**value),
+    "content": lambda blocks, step: Reply(tuple(blocks), step.get("stop", "end_turn")),
+    "error": lambda status, step: Failure(
+        int(status), step.get("message", ""), retry_after=step.get("retry_after")
+    ),
+    "raw": lambda body, step: Raw(
+        str(body).encode(),
+        step.get("status", 200),
+        step.get("content_type", "application/json"),
+    ),
+}
+_BESIDES = {"stop", "say", "message", "retry_after", "status", "content_type"}
+_DELIVERY = {"cut", "drip", "hang", "interrupt"}
+
+
+def _step(where: str, value: Any) -> Answer:
+    if value == _ECHO:
+        return echo
+    if not isinstance(value, dict):
+        raise InvalidScriptError(where, _NO_OBJECT)
+    _known(where, value, _SAYS.keys() | _BESIDES | _DELIVERY)
+    said = [name for name in _SAYS if name in value]
+    if len(said) != 1:
+        raise InvalidScriptError(where, f"one of {', '.join(_SAYS)} is wanted")
+    try:
+        return _delivered(_SAYS[said[0]](value[said[0]], value), value)
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise InvalidScriptError(where, f"{type(error).__name__} {error}") from error
+
+
+def _delivered(whole: Whole, value: Mapping[str, Any]) -> Step:
+    if "interrupt" in value and isinstance(whole, Reply):
+        whole = Interrupt(whole, events=int(value["interrupt"]))
+    step: Deliverable = whole
+    if "cut" in value:
+        step = Cut(whole, None if value["cut"] == "at once" else float(value["cut"]))
+    elif "drip" in value:
+        step = Drip(whole, seconds=float(value["drip"]))
+    if "hang" in value:
+        return Hang(step, seconds=None if value["hang"] == "for ever" else float(value["hang"]))
+    return step
+
+
+def _known(where: str, value: Mapping[str, Any], names: set[str]) -> None:
+    if strange := sorted(value.keys() - names):
+        raise InvalidScriptError(where, f"{strange[0]} is not known")
+
+
+def _then(steps: Sequence[Answer], otherwise: Answer) -> Answer:
+    """Return an answer that follows the steps and then says one thing for ever."""
+    left = list(reversed(steps))
+    lock = threading.Lock()
+
+    def answer(request: Request) -> Step:
+        with lock:
+            step = left.pop() if left else otherwise
+        return step(request) if callable(step) else step
+
+    return answer

@@ -1,0 +1,139 @@
+"""What a scripted Messages server does next: the values of which a script is made.
+
+A reply is said with ``text``, ``tools``, ``structured`` or ``refusal``, a failure with ``Failure``
+or ``Raw``; ``Hang``, ``Drip``, ``Cut`` and ``Interrupt`` spoil the delivery of another step.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memd.testing.messages_request import Request
+
+Block = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A message of the model: its blocks, why it stopped and what the API tells about a stop.
+
+    A ``tool_use`` block without an ``id`` gets one that is new in the server's life. ``usage``
+    replaces members of the usage that the server counts.
+    """
+
+    content: tuple[Block, ...]
+    stop: str = "end_turn"
+    details: Block | None = None
+    usage: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error in the API's own shape; ``kind`` and ``message`` follow from the status if empty.
+
+    ``retry_after`` is sent as a header, in seconds.
+    """
+
+    status: int
+    message: str = ""
+    kind: str = ""
+    retry_after: float | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Any body with any status and content type: an HTML page, half a JSON, a lie."""
+
+    body: bytes
+    status: int = 200
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """Nothing is sent until ``release``, until ``seconds`` have passed if given, or for ever.
+
+    It ends at once when the client goes away. ``at`` bytes of the body go out before (``None``:
+    not even the status line); afterwards the rest does.
+    """
+
+    then: "Deliverable"
+    at: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drip:
+    """The body comes in pieces of ``size`` bytes, each after a ``release`` or ``seconds``."""
+
+    step: "Whole"
+    size: int = 64
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The connection is closed early.
+
+    ``at`` counts bytes of the body; below 1 it is a share of the body. ``None`` closes before the
+    status line.
+    """
+
+    step: "Whole"
+    at: float | None = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """A stream that ends in an ``error`` event after so many events; no stream gets the failure."""
+
+    step: Reply
+    failure: Failure = field(default_factory=lambda: Failure(529))
+    events: int = 3
+
+
+Whole = Reply | Failure | Raw | Interrupt
+Deliverable = Whole | Drip | Cut
+Step = Deliverable | Hang
+Answer = Step | Callable[["Request"], "Step"]
+Script = Answer | Sequence[Answer]
+
+
+def text(words: str, *, stop: str = "end_turn") -> Reply:
+    """Return a reply of one text block."""
+    return Reply(({"type": "text", "text": words},), stop)
+
+
+def tools(*calls: tuple[str, Mapping[str, Any]], say: str = "") -> Reply:
+    """Return a reply that wants tools run, all at once; each is a name and its input."""
+    said: tuple[Block, ...] = ({"type": "text", "text": say},) if say else ()
+    wanted = tuple({"type": "tool_use", "name": name, "input": given} for name, given in calls)
+    return Reply((*said, *wanted), "tool_use")
+
+
+def structured(value: Any) -> Reply:
+    """Return a reply whose text is a value as JSON, as a schema-constrained one is."""
+    return text(json.dumps(value, ensure_ascii=False))
+
+
+def refusal(category: str | None = None, explanation: str | None = None, said: str = "") -> Reply:
+    """Return a reply that was stopped by the API's classifiers, perhaps in mid-sentence."""
+    details = {"type": "refusal", "category": category, "explanation": explanation}
+    content: tuple[Block, ...] = ({"type": "text", "text": said},) if said else ()
+    return Reply(content, "refusal", details)
+
+
+def html(status: int = 502, title: str = "Bad Gateway") -> Raw:
+    """Return the error page of a proxy that stands before the API."""
+    page = f"<html><head><title>{status} {title}</title></head><body>{title}</body></html>"
+    return Raw(page.encode(), status, "text/html")
+
+
+def error_with_200(message: str = "not supported") -> Raw:
+    """Return an error's body with the status of a success, as some local servers send it."""
+    body = {"type": "error", "error": {"type": "api_error", "message": message}}
+    return Raw(json.dumps(body).encode())

@@ -1,0 +1,161 @@
+"""The prompt cache's accounting."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.testing.clock import FakeClock
+from memd.testing.messages_cache import LOOK_BACK, PromptCache, Reading, count, minimum, row, tokens
+
+MARK = {"cache_control": {"type": "ephemeral"}}
+HOUR = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+
+
+def block(words: str, **more: Any) -> dict[str, Any]:
+    """Return a text block of a hundred tokens and a few."""
+    return {"type": "text", "text": words.ljust(400), **more}
+
+
+def ask(*blocks: Any, **more: Any) -> dict[str, Any]:
+    """Return a request with one message."""
+    return {"model": "m", "messages": [{"role": "user", "content": list(blocks)}], **more}
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """Return the cache's clock."""
+    return FakeClock()
+
+
+@pytest.fixture
+def cache(clock: FakeClock) -> PromptCache:
+    """Return a cache that takes anything of a hundred tokens."""
+    return PromptCache(clock.now, lambda _: 100)
+
+
+def test_a_prefix_is_created_and_then_read(cache: PromptCache) -> None:
+    """The second request reads what the first created; what stands behind stays fresh."""
+    first = cache.visit(ask(block("a", **MARK), block("b")))
+    one = tokens(block("a"))
+    assert first == Reading(one, 0, one, 0)
+    assert cache.visit(ask(block("a", **MARK), block("other"))) == Reading(one, one, 0, 0)
+
+
+def test_one_byte_before_the_mark_spoils_it(cache: PromptCache) -> None:
+    """Tools, system, model, format and order all stand before the messages."""
+    base = ask(block("a", **MARK), tools=[{"name": "T", "x": 1}], system="s")
+    cache.visit(base)
+    assert cache.visit(base).read > 0
+    others: list[dict[str, Any]] = [
+        {"tools": [{"name": "T", "x": 2}]},
+        {"tools": [{"x": 1, "name": "T"}]},
+        {"system": "t"},
+        {"model": "n"},
+        {"tool_choice": {"type": "any"}},
+        {"thinking": {"type": "adaptive"}},
+        {"output_config": {"format": {"type": "json_schema"}}},
+    ]
+    assert [cache.visit({**base, **other}).read for other in others] == [0] * len(others)
+    assert cache.visit({**base, "output_config": {"effort": "low"}}).read > 0
+
+
+def test_a_string_is_a_text_block(cache: PromptCache) -> None:
+    """Plain content and one text block are the same prompt, and so is a moved mark."""
+    words = "x" * 500
+    cache.visit(ask(block("end", **MARK), system=words))
+    asked = ask(block("end", **MARK), system=[{"type": "text", "text": words, **MARK}])
+    assert cache.visit(asked).read == count(asked)
+
+
+def test_an_entry_ends_with_its_life(cache: PromptCache, clock: FakeClock) -> None:
+    """Five minutes after the last use an entry is gone; a use renews it; an hour is an hour."""
+    short, long = ask(block("a", **MARK)), ask(block("b", **HOUR))
+    cache.visit(short)
+    assert cache.visit(long).created_1h > 0
+    for _ in range(3):
+        clock.advance(299)
+        assert cache.visit(short).read > 0
+    clock.advance(300)
+    assert cache.visit(short).read == 0
+    assert cache.visit(long).read > 0
+    clock.advance(3600)
+    assert cache.visit(long).read == 0
+
+
+def test_a_long_life_is_not_cut_short(cache: PromptCache, clock: FakeClock) -> None:
+    """A five-minute mark at a living hour's entry leaves it an hour."""
+    cache.visit(ask(block("a", **HOUR)))
+    cache.visit(ask(block("a", **MARK)))
+    clock.advance(3000)
+    assert cache.visit(ask(block("a", **MARK))).read > 0
+
+
+def test_two_lives_are_accounted_apart(cache: PromptCache) -> None:
+    """What stands up to the hour's mark is the hour's, the rest up to the last mark is not."""
+    one = tokens(block("a"))
+    asked = ask(block("a", **HOUR), block("b", **MARK), block("c"))
+    assert cache.visit(asked) == Reading(one, 0, one, one)
+    assert cache.visit(asked).usage() == {
+        "input_tokens": one,
+        "cache_read_input_tokens": 2 * one,
+        "cache_creation_input_tokens": 0,
+        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+    }
+
+
+@pytest.mark.parametrize(("more", "found"), [(LOOK_BACK - 1, True), (LOOK_BACK, False)])
+def test_a_mark_looks_back_so_far(cache: PromptCache, more: int, found: bool) -> None:  # noqa: FBT001 - a table's column
+    """An entry is found 19 blocks before a mark, and not 20."""
+    start = block("a")
+    cache.visit(ask({**start, **MARK}))
+    rest = [block(str(number)) for number in range(more)]
+    rest[-1] |= MARK
+    assert (cache.visit(ask(start, *rest)).read > 0) == found
+
+
+def test_short_prefixes_are_never_cached(clock: FakeClock) -> None:
+    """Below the model's minimum nothing is created and nothing is said."""
+    cache = PromptCache(clock.now)
+    asked = ask(block("a", **MARK))
+    assert cache.visit(asked) == cache.visit(asked) == Reading(count(asked), 0, 0, 0)
+    assert cache.visit({"model": "m"}) == Reading(0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "least"),
+    [
+        ("claude-opus-5-5", 512),
+        ("claude-haiku-5-5", 4096),
+        ("claude-sonnet-4-6", 1024),
+        ("x", 1024),
+    ],
+)
+def test_minima_go_by_family(model: str, least: int) -> None:
+    """Each family has its own minimum, an unknown model the usual one."""
+    assert minimum(model) == least
+
+
+def test_the_requests_own_mark_is_at_its_end(cache: PromptCache) -> None:
+    """A mark on the request moves along with the conversation; a block's own mark stands."""
+    assert cache.visit(ask(block("a"), **MARK)).created_5m > 0
+    assert cache.visit(ask(block("a"), block("b"), **MARK)).read > 0
+    assert [part.ttl for part in row(ask(block("a", **HOUR), **MARK))] == ["1h"]
+
+
+def test_media_counts_flat() -> None:
+    """An image costs the same whatever it holds."""
+    assert tokens({"type": "image", "source": {"data": "x" * 99_999}}) == 1600
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=12))
+def test_every_token_is_accounted_once(shape: list[tuple[int, bool]]) -> None:
+    """Fresh, read and created tokens are the whole input, whatever came before."""
+    cache = PromptCache(lambda: 0.0, lambda _: 100)
+    blocks: list[dict[str, Any]] = []
+    for word, marked in shape:
+        blocks.append(block(str(word), **(MARK if marked else {})))
+        found = cache.visit(ask(*blocks))
+        assert found.fresh + found.read + found.created_5m == count(ask(*blocks))
+        assert min(found.fresh, found.read, found.created_5m) >= 0

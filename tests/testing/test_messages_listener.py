@@ -1,0 +1,78 @@
+"""Sockets and threads of the server."""
+
+import socket
+import threading
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
+
+import pytest
+
+from memd.testing.messages import messages_server, text
+from memd.testing.messages_request import Request
+from memd.testing.messages_steps import Step
+
+
+def test_nothing_is_left() -> None:
+    """With the block end the port, all connections and all threads, idle ones too."""
+    before = set(threading.enumerate())
+    with messages_server(text("fine")) as server:
+        idle = HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+        idle.request("GET", "/v1/models")
+        assert idle.getresponse().read()
+        where = urlsplit(server.url)
+        silent = socket.create_connection((where.hostname, where.port))
+    idle.close()
+    silent.close()
+    assert set(threading.enumerate()) <= before
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((where.hostname, where.port))
+
+
+def test_many_at_once() -> None:
+    """Twenty clients at once get an answer each, and every step is used once."""
+    with messages_server([text(str(number)) for number in range(20)]) as server:
+        body = b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}'
+        found: list[bytes] = []
+
+        def ask() -> None:
+            connection = HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+            connection.request("POST", "/v1/messages", body)
+            found.append(connection.getresponse().read())
+            connection.close()
+
+        threads = [threading.Thread(target=ask) for _ in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len({answer.split(b'"content":')[1].split(b"]")[0] for answer in found}) == 20
+
+
+def test_a_taken_port_is_an_error() -> None:
+    """A second server on one port fails at once and leaves nothing."""
+    with messages_server(text("fine")) as server:
+        port = urlsplit(server.url).port
+        assert port is not None
+        with pytest.raises(OSError, match="in use"), messages_server(text("fine"), port=port):
+            pass
+
+
+class ScriptFailedError(Exception):
+    """What a script's own function raises."""
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_script_that_fails_is_heard_of() -> None:
+    """An error in a script's function ends its connection and comes out of its thread."""
+
+    def broken(_: Request) -> Step:
+        raise ScriptFailedError
+
+    with messages_server(broken) as server:
+        connection = HTTPConnection(urlsplit(server.url).netloc, timeout=10)
+        body = b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}'
+        connection.request("POST", "/v1/messages", body)
+        with pytest.raises(ConnectionError):
+            connection.getresponse()
+        connection.close()
+    assert server.messages[0].ending == "failed"
