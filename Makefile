@@ -36,8 +36,8 @@ crash: $(STAMP)   ## kill -9 at every state-changing system call (needs strace)
 soak: $(STAMP)    ## the full number of rounds of what `make test` samples
 	@$(BIN)/python -m pytest -m soak tests -rs
 
-bench: $(STAMP)   ## latency and size, as ratios within one run
-	@$(BIN)/python -m benchmarks
+bench: $(STAMP)   ## latency and size, as ratios within one run; PARTS='latency hook scale' SIZES=200,10000
+	@$(BIN)/python -m benchmarks $(PARTS) $(if $(SIZES),--sizes $(SIZES))
 
 e2e: $(STAMP)     ## real clients; installs into .venv/e2e only (npm and Debian packages)
 	@tests/e2e/install.sh

@@ -1,9 +1,13 @@
 """``make bench``: the figures of the main job, each beside its floor in the same run.
 
+``python -m benchmarks [PART...] [--sizes N,N...]`` measures some of it: ``latency`` (start, writes,
+round trips), ``hook`` and ``scale`` (200 to 100,000 memories; some minutes).
+
 Machines are noisy: the ratios mean more than the milliseconds. Nothing here fails; the aims stand
 beside the figures.
 """
 
+import argparse
 import json
 import os
 import socket
@@ -11,12 +15,14 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import memd.cli
+from benchmarks import scale
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 
+PARTS = ("latency", "hook", "scale")
 MEMORIES = 200
 ROUNDS = 400
 HOOK_ROUNDS = 60
@@ -26,6 +32,22 @@ SUBJECTS = ("database", "release", "review", "editor", "tracker", "pipeline", "b
 
 def main() -> int:
     """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks")
+    every = (*PARTS, [])  # no part at all means every one
+    parser.add_argument("part", nargs="*", choices=every, help="what to measure")
+    sizes = ",".join(map(str, scale.SIZES))
+    parser.add_argument("--sizes", default=sizes, help=f"memories, for scale: {sizes}")
+    options = parser.parse_args()
+    parts = options.part or PARTS
+    if set(parts) - {"scale"}:
+        _small(parts)
+    if "scale" in parts:
+        scale.run([int(size) for size in options.sizes.split(",")])
+    return 0
+
+
+def _small(parts: Sequence[str]) -> None:
+    """Measure a store of usual size."""
     with throw_away_home() as home:
         started = time.perf_counter()
         with daemon_process(home) as process:
@@ -35,10 +57,11 @@ def main() -> int:
             print(f"RSS idle {idle:.1f} MB (aim: at most 45)")
             cwd = home.project()
             _writes(home, cwd)
-            _round_trips(home, cwd)
-            _hooks(home, cwd)
+            if "latency" in parts:
+                _round_trips(home, cwd)
+            if "hook" in parts:
+                _hooks(home, cwd)
             print(f"RSS after all of it {_rss(process.pid):.1f} MB")
-    return 0
 
 
 def _writes(home: Home, cwd: str) -> None:
