@@ -33,12 +33,14 @@ SUBJECTS = ("database", "release", "review", "editor", "tracker", "pipeline", "b
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
-    every = (*PARTS, [])  # no part at all means every one
-    parser.add_argument("part", nargs="*", choices=every, help="what to measure")
+    words = f"{', '.join(PARTS)}: all of them unless named"
+    parser.add_argument("part", nargs="*", metavar="PART", help=words)
     sizes = ",".join(map(str, scale.SIZES))
     parser.add_argument("--sizes", default=sizes, help=f"memories, for scale: {sizes}")
     options = parser.parse_args()
     parts = options.part or PARTS
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
     if set(parts) - {"scale"}:
         _small(parts)
     if "scale" in parts:
