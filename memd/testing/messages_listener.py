@@ -47,10 +47,7 @@ class Listener:
 
     def _accept(self) -> None:
         while not self._closing:
-            try:
-                connection, address = self._listener.accept()
-            except OSError:
-                continue
+            connection, address = self._listener.accept()
             thread = threading.Thread(
                 target=self._serve,
                 args=(connection, address),
