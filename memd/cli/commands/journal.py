@@ -94,17 +94,23 @@ def restore(invocation: Invocation) -> int:
 def why(invocation: Invocation) -> None:
     """Say where a memory comes from and when it was last used."""
     found = invocation.ask("memory.why", path=invocation.options.path)
-    surfaced = found["surfaced"]
     pairs = [
         ("memory", found["path"] + ("" if found["exists"] else " (not there any more)")),
         ("first", _written(found["first"])),
         ("last", _written(found["last"]) if found["last"] != found["first"] else ""),
         ("changes", " ".join(found["changes"])),
-        ("surfaced", surfaced and f"{output.ago(surfaced['at'])} in session {surfaced['session']}"),
+        ("surfaced", _surfaced(found["surfaced"])),
     ]
     if found["first"] is None:
         invocation.screen.note("the journal knows no change of it")
     invocation.screen.answer(found, output.facts(pairs))
+
+
+def _surfaced(seen: dict[str, Any] | None) -> str:
+    """Return in words when a memory last came to a prompt."""
+    if seen is None:
+        return "never, as far back as memd remembers"
+    return f"last {output.ago(seen['at'])}, in session {seen['session']}"
 
 
 def _undone(invocation: Invocation, done: dict[str, Any], nothing: str) -> int:

@@ -204,7 +204,7 @@ def test_a_memory_says_where_it_comes_from(home: Home) -> None:
         first_line,
         "last      c2, ?: deleted by external",
         "changes   c2 c1",
-        "surfaced  1 h ago in session s2",
+        "surfaced  last 1 h ago, in session s2",
     ]
 
 
@@ -214,5 +214,6 @@ def test_a_memory_without_history_says_so(home: Home) -> None:
     found |= {"changes": [], "surfaced": None}
     with ScriptedDaemon(home.places.socket, {"memory.why": found}):
         ran = memctl(home, "why", "a.md")
-    assert (ran.status, ran.out) == (0, "memory  a.md\n")
+    never = "surfaced  never, as far back as memd remembers"
+    assert (ran.status, ran.out) == (0, f"memory    a.md\n{never}\n")
     assert ran.err == "the journal knows no change of it\n"
