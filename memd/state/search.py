@@ -17,7 +17,7 @@ from typing import Protocol
 
 from memd.core import limits
 from memd.state import scoring
-from memd.state.scoring import Asked, Document, Ranked
+from memd.state.scoring import Document, Ranked
 from memd.state.words import words
 
 Fingerprint = tuple[int, int, int]
@@ -69,6 +69,11 @@ class Ranker(Protocol):
     def explain(self, query: str, limit: int, skip: Skip = nothing) -> tuple[Ranked, ...]:
         """Return what ``rank`` weighs, the best first: the answer and what was cut, and why."""
         ...
+
+
+def candidates(limit: int) -> int:
+    """Return how many entries are worth a look where ``limit`` are wanted."""
+    return max(scoring.CANDIDATES, 2 * limit)
 
 
 def analyse(entry: Entry) -> Document:
@@ -127,27 +132,29 @@ class SearchIndex:
         ``skip`` names paths that must not come back; they still count for rarity.
         """
         asked = scoring.ask(query)
-        return scoring.order(asked, self, self._propose(asked, limit, skip), limit, floor=floor)
+        found = self.propose(scoring.terms(asked, self), candidates(limit), skip)
+        return scoring.order(asked, self, found, limit, floor=floor)
 
     def explain(self, query: str, limit: int, skip: Skip = nothing) -> tuple[Ranked, ...]:
         """Return what ``rank`` weighs, the best first: the answer and what was cut, and why."""
         asked = scoring.ask(query)
-        return scoring.judge(asked, self, self._propose(asked, limit, skip), limit, floor=True)
+        found = self.propose(scoring.terms(asked, self), candidates(limit), skip)
+        return scoring.judge(asked, self, found, limit, floor=True)
 
-    def _add(self, entry: Entry) -> None:
-        document = self._documents[entry.path] = analyse(entry)
-        self._fingerprints[entry.path] = entry.fingerprint
-        for key, times in Counter(scoring.keys(document.words)).items():
-            self._postings.setdefault(key, {})[entry.path] = times
+    def entry(self, path: str) -> tuple[Document, Fingerprint] | None:
+        """Return what is kept of an entry."""
+        document = self._documents.get(path)
+        return None if document is None else (document, self._fingerprints[path])
 
-    def _propose(self, asked: Asked, limit: int, skip: Skip) -> list[Document]:
+    def propose(self, weights: Mapping[str, float], most: int, skip: Skip) -> list[Document]:
+        """Return the entries that hold the heaviest words of ``scoring.terms``."""
         scores: dict[str, float] = {}
-        for word, weight in scoring.terms(asked, self).items():
+        for word, weight in weights.items():
             for path, times in self._postings.get(scoring.key(word), {}).items():
                 scores[path] = scores.get(path, 0.0) + weight * scoring.saturate(times)
         found = [self._documents[path] for path in scores if not skip(path)]
         return nsmallest(
-            max(scoring.CANDIDATES, 2 * limit),
+            most,
             found,
             key=lambda document: (
                 -round(scores[document.path], 6),
@@ -155,3 +162,9 @@ class SearchIndex:
                 document.path,
             ),
         )
+
+    def _add(self, entry: Entry) -> None:
+        document = self._documents[entry.path] = analyse(entry)
+        self._fingerprints[entry.path] = entry.fingerprint
+        for key, times in Counter(scoring.keys(document.words)).items():
+            self._postings.setdefault(key, {})[entry.path] = times

@@ -1,4 +1,4 @@
-"""Text as the words that search counts; the one door to tantivy's analyser.
+"""Text as the words that search counts.
 
 What each step is worth was measured on conversations (stop words with question words 4 points of
 recall@5, stemming 7.5, words of dates 1.5, damping of common words 1.7, irregular forms 0.7).
@@ -17,7 +17,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
+
+from memd.state.engine import stems as stems_of
 
 ANALYSIS = 1  # raised whenever ``words`` gives other words: what was indexed by them is old
 
@@ -166,18 +167,8 @@ def _stem(tokens: Sequence[str]) -> dict[str, str]:
     english = [token for token in tokens if token.isascii() and token.isalpha()]
     if english:
         plain = [irregular.get(token, token) for token in english]
-        stems.update(zip(english, _analyser().analyze(" ".join(plain)), strict=True))
+        stems.update(zip(english, stems_of(plain), strict=True))
     return stems
-
-
-@cache
-def _analyser() -> Any:
-    # The library costs 7.6 MB and 15 ms; a daemon that is never asked for memories saves both.
-    import tantivy  # noqa: PLC0415 - lazy start-up, see above
-
-    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-    lowered = builder.filter(tantivy.Filter.lowercase())
-    return lowered.filter(tantivy.Filter.stemmer("english")).build()
 
 
 @cache
