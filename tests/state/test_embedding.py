@@ -1,0 +1,186 @@
+"""The user's model turns texts into vectors."""
+
+import json
+import math
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.state.tiny_model import graph, tokenizer, write_model
+
+for library in ("numpy", "onnxruntime", "tokenizers"):
+    pytest.importorskip(library, reason="the extra [semantic] is not installed")
+
+from memd.state import embedding  # noqa: E402 - only with its libraries
+from memd.state.embedding import Model, ModelUnusableError, Table, Vector  # noqa: E402
+
+WORDS = {"car": (1.0, 0.0, 0.0), "automobile": (0.9, 0.1, 0.0), "soup": (0.0, 0.0, 2.0)}
+
+
+def _load(folder: Path) -> Model:
+    return embedding.load(f"{folder}/model.onnx", f"{folder}/tokenizer.json")
+
+
+def _refused(folder: Path) -> str:
+    with pytest.raises(ModelUnusableError) as caught:
+        _load(folder)
+    return caught.value.sentence
+
+
+def _no(path: str) -> bool:
+    return path == "nobody"
+
+
+def _table(model: Model, texts: dict[str, str]) -> Table:
+    table = Table(model.width)
+    table.put(dict(zip(texts, model.vectors(list(texts.values())), strict=True)))
+    return table
+
+
+def test_near_texts_have_near_vectors(tmp_path: Path) -> None:
+    """Texts of one matter are near each other without a word in common, others are not."""
+    model = _load(write_model(tmp_path, WORDS))
+    assert model.width == 3
+    table = _table(model, {"a.md": "Automobile", "s.md": "soup soup", "n.md": "nothing known"})
+    near = table.near(model.query("the car"), 5, (), _no)
+    assert near["a.md"] > 0.98
+    assert abs(near["s.md"]) < 0.01
+    assert near["n.md"] == 0.0
+
+
+def test_batches_change_nothing(tmp_path: Path) -> None:
+    """A text has the same vector alone and among longer and shorter ones, in the texts' order."""
+    model = _load(write_model(tmp_path, WORDS))
+    texts = ["car soup " * count for count in range(1, 12)] + ["", "soup", "car"]
+    together = model.vectors(texts)
+    alone = [model.vectors([text])[0] for text in texts]
+    for one, other in zip(together, alone, strict=True):
+        assert one.steps == other.steps
+        assert math.isclose(one.scale, other.scale, rel_tol=1e-5)
+    assert model.vectors([]) == ()
+
+
+def test_long_and_strange_texts_are_bounded(tmp_path: Path) -> None:
+    """Only the beginning of a text counts, and half of a character is no failure."""
+    model = _load(write_model(tmp_path, WORDS))
+    assert model.vectors(["car " * 5000 + "soup"]) == model.vectors(["car " * 256])
+    assert model.vectors(["\udcff car"]) == model.vectors(["car"])
+
+
+def test_identity_tells_models_apart(tmp_path: Path) -> None:
+    """The same files give the same identity, other weights or words another one."""
+    first = _load(write_model(tmp_path / "a", WORDS)).identity
+    assert _load(write_model(tmp_path / "b", WORDS)).identity == first
+    assert _load(write_model(tmp_path / "c", {**WORDS, "car": (1, 1, 1)})).identity != first
+    assert _load(write_model(tmp_path / "d", {**WORDS, "bike": (1, 0, 0)})).identity != first
+
+
+def test_two_threads_may_compute(tmp_path: Path) -> None:
+    """Threads that compute at once get what each would get alone."""
+    model = _load(write_model(tmp_path, WORDS))
+    expected = model.vectors(["car", "soup"])
+    found: list[Any] = []
+
+    def compute() -> None:
+        found.extend(model.vectors(["car", "soup"]) == expected for _ in range(20))
+
+    threads = [threading.Thread(target=compute) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 60
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("model.onnx", b""),
+        ("model.onnx", b"not a graph"),
+        ("model.onnx", graph([[1.0]], operator="NoSuchOperator")),
+        ("model.onnx", graph([[1.0]], source="pixels")),
+        ("model.onnx", graph([[1.0] * 1025])),
+        ("model.onnx", graph([[1.0]], rank=1)),
+        ("model.onnx", graph([[1.0]], kind=6)),
+        ("tokenizer.json", b"{}"),
+        ("tokenizer.json", b"[]"),
+        ("tokenizer.json", b"\xff"),
+        ("tokenizer.json", json.dumps(tokenizer({"car": 0})).encode()),
+        ("tokenizer.json", json.dumps(tokenizer({"[UNK]": 9, "word": 8})).encode()),
+    ],
+)
+def test_a_damaged_or_foreign_model_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
+    """Whatever is wrong with either file is said when it is loaded, with the file's path."""
+    write_model(tmp_path, WORDS)
+    (tmp_path / name).write_bytes(content)
+    assert str(tmp_path) in _refused(tmp_path)
+
+
+def test_a_tokenizer_of_pieces_needs_its_unknown_piece(tmp_path: Path) -> None:
+    """A vocabulary with weights is taken with a piece for what it does not know, else refused."""
+    write_model(tmp_path, WORDS)
+    rest = {key: value for key, value in tokenizer({}).items() if key != "model"}
+    pieces = [["[UNK]", 0.0], ["car", -1.0]]
+    for unknown, sentence in ((None, "no token for unknown words"), (0, "")):
+        kind = {"type": "Unigram", "vocab": pieces, "unk_id": unknown, "byte_fallback": False}
+        (tmp_path / "tokenizer.json").write_text(json.dumps({**rest, "model": kind}))
+        if sentence:
+            assert sentence in _refused(tmp_path)
+        else:
+            assert _load(tmp_path).width == 3
+
+
+def test_only_private_regular_files_are_read(tmp_path: Path) -> None:
+    """A missing file, a pipe and a file that others may write are refused without waiting."""
+    write_model(tmp_path, WORDS)
+    (tmp_path / "model.onnx").chmod(0o666)
+    assert "others may write" in _refused(tmp_path)
+    (tmp_path / "model.onnx").unlink()
+    assert "No such file" in _refused(tmp_path)
+    os.mkfifo(tmp_path / "model.onnx")
+    assert "no regular file" in _refused(tmp_path)
+
+
+def test_a_table_holds_what_was_put_last(tmp_path: Path) -> None:
+    """Rows are replaced and dropped without disturbing others."""
+    model = _load(write_model(tmp_path, WORDS))
+    table = _table(model, {"a.md": "car", "b.md": "soup", "c.md": "soup"})
+    car, soup = model.vectors(["car", "soup"])
+    table.put({"b.md": car, "d.md": soup})
+    table.drop("a.md")
+    table.drop("d.md")
+    table.drop("never.md")
+    near = table.near(model.query("car"), 5, (), _no)
+    assert {path: round(cosine, 2) for path, cosine in near.items()} == {"b.md": 1.0, "c.md": 0.0}
+    table.drop("b.md")
+    table.drop("c.md")
+    assert len(table) == 0
+    assert table.near(model.query("car"), 5, ("c.md",), _no) == {}
+
+
+def test_the_nearest_are_found_past_those_that_are_skipped(tmp_path: Path) -> None:
+    """Skipped memories take no place; asked-for ones come whatever their place is."""
+    model = _load(write_model(tmp_path, WORDS))
+    texts = {f"{number:03}.md": "car" if number < 90 else "soup" for number in range(100)}
+    table = _table(model, texts)
+    near = table.near(model.query("car"), 3, ("099.md", "other.md"), lambda path: path < "088.md")
+    cars = {path for path, cosine in near.items() if cosine > 0.9}
+    assert cars == {"088.md", "089.md"}
+    assert "099.md" in near
+    assert len(near) <= 4
+
+
+def test_large_tables_are_looked_at_in_blocks() -> None:
+    """A table of several blocks gives every row its own cosine."""
+    numpy = pytest.importorskip("numpy")
+    table = Table(2)
+    rows = {f"{number}.md": Vector(bytes((number % 128, 0)), 1 / 127) for number in range(3000)}
+    table.put(rows)
+    query = numpy.array([1.0, 0.0], numpy.float32)
+    near = table.near(query, 2, ("64.md", "2999.md"), _no)
+    assert math.isclose(near["64.md"], 64 / 127, rel_tol=1e-6)
+    assert math.isclose(near["2999.md"], (2999 % 128) / 127, rel_tol=1e-6)
+    assert max(near.values()) == pytest.approx(1.0)
