@@ -78,6 +78,8 @@ def run(sizes: Sequence[int]) -> None:
     for size in sizes:
         begin = time.perf_counter()
         found.append(_measure(size))
+        for name, figure, _ in _rows(found[-1:])[1:]:
+            _say(f"    {name}: {figure}")
         _say(f"{size} memories: measured in {time.perf_counter() - begin:.0f} s")
     print(measures.table(_rows(found)))
     for one in found:
