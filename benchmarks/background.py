@@ -18,7 +18,7 @@ from memd.testing.daemon import Home
 
 EXTRACTIONS = 3
 _DREAMED = 1_000  # memories of the project that dreams
-_MESSAGES = 6_000  # of each conversation: some seconds of reading
+_MESSAGES = 15_000  # of each conversation: some seconds of reading
 _REQUESTS = (
     "From now on always run {} before {}.",
     "Never mock the {} in tests, because the {} broke once.",

@@ -158,7 +158,8 @@ def _ask(
 ) -> Prompts:
     """Ask all questions, each in a session of its own."""
     times, hits, met = [], 0, 0
-    for number in range(20):
+    warming = 0 if pressure else 20
+    for number in range(warming):
         _prefetch(line, cwd, asked[number].text, f"{name}-warm-{number}")
     until = time.perf_counter() + SERIES_SECONDS
     for number, question in enumerate(asked):
@@ -166,7 +167,7 @@ def _ask(
         times.append(line.milliseconds)
         if question.path:
             hits, met = hits + 1, met + _brings(answer, question.path)
-        if pressure and number % 20 == 0:
+        if pressure and number % 10 == 0:
             pressure.look(line)
         if time.perf_counter() > until:
             break
