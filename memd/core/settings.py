@@ -5,16 +5,30 @@ option is reported and its default (or the weaker layer's value) stands, so a ty
 file never takes memory away. ``docs/settings.md`` is generated from the declarations below.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
+
+from memd.core import prices
 
 Value = bool | int | float | str
 
 
-def option(default: Value, doc: str, low: float | None = None, high: float | None = None) -> Any:
-    """Declare one option: its default, what it does, and its bounds when it is a number."""
-    return field(default=default, metadata={"doc": doc, "low": low, "high": high})
+def option(
+    default: Value,
+    doc: str,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    secret: bool = False,
+    problem: Callable[[Any], str] | None = None,
+) -> Any:
+    """Declare one option: its default, what it does, and its bounds when it is a number.
+
+    A secret one is in no ``repr``. ``problem`` says in words what is wrong with a value.
+    """
+    metadata = {"doc": doc, "low": low, "high": high, "problem": problem}
+    return field(default=default, metadata=metadata, repr=not secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +38,10 @@ class RecallSettings:
     enabled: bool = option(default=True, doc="bring memories to prompts")
     limit: int = option(5, "memories per prompt at most", 1, 20)
     session_bytes: int = option(60_000, "bytes of memories per session at most", 0, 10_000_000)
+    seconds: float = option(
+        5.0, "seconds that a prompt waits where its client does not say", 0.05, 60
+    )
+    model_seconds: float = option(4.0, "seconds that a model may take to choose", 0.1, 30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +97,61 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """``[model]``: whom memd asks, and what it calls itself there.
+
+    Where none of ``base_url``, ``api_key``, ``auth_token`` and ``api_key_file`` is set, all of
+    them come from the daemon's environment: no key of one place goes to an address of the other.
+    """
+
+    enabled: bool = option(default=True, doc="use a language model where one is configured")
+    base_url: str = option(
+        "",
+        "address of a Messages API, without /v1; plain http only to this machine. Default: "
+        "https://api.anthropic.com where a key is set. Where none of the address, the keys and "
+        "the key's file is set, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY and ANTHROPIC_AUTH_TOKEN "
+        "of the daemon's environment count",
+    )
+    api_key: str = option(
+        "", "key for it; ignored while others may read the file (chmod 600)", secret=True
+    )
+    auth_token: str = option(
+        "", "bearer token, where the server wants one instead of a key", secret=True
+    )
+    api_key_file: str = option("", "file that holds the key alone and that others may not read")
+    recall: str = option(
+        "",
+        "model that chooses memories for a prompt; default: ANTHROPIC_MODEL of the daemon's "
+        "environment, else claude-sonnet-5-5",
+    )
+    extract: str = option("", "model that learns from conversations; default as for recall")
+    dream: str = option("", "model that consolidates; default as for recall")
+
+
+@dataclass(frozen=True, slots=True)
+class SpendSettings:
+    """``[spend]``: what models may cost; a day is the user's local one."""
+
+    dollars_per_day: float = option(1.0, "US dollars a day at most", 0, 10_000)
+    tokens_per_day: int = option(
+        5_000_000, "tokens a day at most, cached ones too", 0, 100_000_000_000
+    )
+    recall_share: float = option(0.4, "part of both that recall may use", 0, 1)
+    extract_share: float = option(0.6, "part of both that extraction may use", 0, 1)
+    dream_share: float = option(0.4, "part of both that dreams may use", 0, 1)
+    recall_requests_per_day: int = option(1000, "requests a day for recall", 0, 1_000_000)
+    extract_requests_per_day: int = option(1000, "requests a day for extraction", 0, 1_000_000)
+    dream_requests_per_day: int = option(200, "requests a day for dreams", 0, 1_000_000)
+    prices: str = option(
+        "",
+        "lines of a model's name and its US dollars per million tokens of input, output, cache "
+        "read and cache write; they come before memd's own table. A model that is in neither "
+        "counts as the dearest",
+        problem=prices.problem,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All options. Paths count only in the system policy and the user's own file (spec 1.2)."""
 
@@ -93,6 +166,8 @@ class Settings:
     team: TeamSettings = field(default_factory=TeamSettings)
     journal: JournalSettings = field(default_factory=JournalSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    spend: SpendSettings = field(default_factory=SpendSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,4 +231,5 @@ def _check(item: "Field[Any]", value: Any) -> tuple[Any, str]:
     low, high = item.metadata["low"], item.metadata["high"]
     if low is not None and not low <= value <= high:
         return None, f"must be between {low:g} and {high:g}"
-    return value, ""
+    problem = item.metadata["problem"]
+    return value, problem(value) if problem else ""

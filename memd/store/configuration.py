@@ -3,7 +3,8 @@
 Three sources, the weakest first (spec 1.2, 1.3): the user's own ``memd.toml``, the system policy,
 and, for one option only, ``.memd.toml`` in the project's root: a repository may switch memory off
 for itself and can set nothing else. The user's file counts only when it is the user's own or
-root's and nobody else may write it, since it names endpoints, keys and paths.
+root's and nobody else may write it, since it names endpoints, keys and paths. A key counts only
+in a file that nobody else may read.
 """
 
 import os
@@ -18,8 +19,9 @@ from memd.core.settings import Layer, Settings, parse
 
 REPOSITORY_FILE = ".memd.toml"
 _FILE_BYTES = 1024 * 1024
+_KEYS = ("api_key", "auth_token")
 
-Identity = tuple[int, int, int] | None
+Identity = tuple[int, int, int, int] | None
 Loaded = tuple[Identity, dict[str, Any], str]
 
 
@@ -51,7 +53,7 @@ class Configuration:
         except OSError as error:
             missing = isinstance(error, FileNotFoundError | NotADirectoryError)
             return None, {}, "" if missing else f"{path} cannot be read: {error.strerror}"
-        identity = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
+        identity = (facts.st_ino, facts.st_mtime_ns, facts.st_size, facts.st_mode)
         known = self._files.get(path)
         if known is None or known[0] != identity:
             known = (identity, *_read(path, facts, private=private))
@@ -68,11 +70,30 @@ def _read(path: str, facts: os.stat_result, *, private: bool) -> tuple[dict[str,
         return {}, f"{path} may be written by others; it is ignored until you run chmod go-w on it"
     try:
         with open(path, "rb") as file:
-            return tomllib.load(file), ""
+            options = tomllib.load(file)
+        return _without_open_keys(path, facts, options) if private else (options, "")
     except OSError as error:  # pragma: no cover - its test gives up its rights, and coverage
         return {}, f"{path} cannot be read: {error.strerror}"
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         return {}, f"{path} is not valid TOML ({error}); it is ignored"
+
+
+def _without_open_keys(
+    path: str, facts: os.stat_result, options: dict[str, Any]
+) -> tuple[dict[str, Any], str]:
+    """Return the options without the keys that others may read in the file, and what to do."""
+    model = options.get("model")
+    if not facts.st_mode & 0o077 or not isinstance(model, dict):
+        return options, ""
+    held = [name for name in _KEYS if model.get(name)]
+    if not held:
+        return options, ""
+    kept = {name: value for name, value in model.items() if name not in held}
+    names = " and ".join(f"model.{name}" for name in held)
+    return (
+        {**options, "model": kept},
+        f"{path} may be read by others; {names} in it is ignored until you run chmod 600 on it",
+    )
 
 
 def _combine(

@@ -61,3 +61,19 @@ def test_every_option_has_words() -> None:
     names = {name for name, _, _ in declared()}
     assert {"enabled", "recall.limit", "dream.min_hours"} <= names
     assert all(words for _, _, words in declared())
+
+
+def test_an_option_may_have_a_check_of_its_own() -> None:
+    """Lines of prices that are none are reported by the option's name."""
+    options = {"spend": {"prices": "model 1 2\n"}}
+    settings, problems = parse([Layer("memd.toml", options)])
+    assert settings.spend.prices == ""
+    assert "spend.prices must hold lines" in problems[0]
+
+
+def test_secrets_are_not_shown() -> None:
+    """The settings' text form holds no key."""
+    settings, _ = parse([Layer("memd.toml", {"model": {"api_key": "sk-1", "auth_token": "tk-2"}})])
+    assert settings.model.api_key == "sk-1"
+    assert "sk-1" not in str(settings)
+    assert "tk-2" not in str(settings)

@@ -12,10 +12,12 @@ from tests.house.source import ROOT, body_lines, functions, imports, sources
 PROGRAM = sources("memd")
 TESTS = sources("tests")
 
-# One library, one door: replacing a library is a change in one file.
+# One library, one door: replacing a library is a change in one file. The SDK has two, for two
+# sides: what a program puts in the place of its memory tool, and what the daemon asks models with.
 DOORS = {
-    "anthropic": "memd/client/memory_tool.py",
+    "anthropic": "memd/client/memory_tool.py memd/model/claude.py",
     "frontmatter": "memd/store/document.py",
+    "httpx2": "memd/model/claude.py",
     "jsonrpcserver": "memd/rpc/dispatch.py",
     "numpy": "memd/state/embedding.py",
     "onnxruntime": "memd/state/embedding.py",
@@ -42,6 +44,12 @@ PURE_FILES = (
     "memd/store/merge.py",
     "memd/store/merge_head.py",
     "memd/jobs/lanes.py",
+    "memd/model/endpoint.py",
+    "memd/model/errors.py",
+    "memd/model/port.py",
+    "memd/model/probe.py",
+    "memd/model/wire.py",
+    "memd/state/caps.py",
     "memd/state/fusion.py",
 )
 # JSON-RPC's own codes, and the one for a cancelled request that LSP clients know.
@@ -90,7 +98,7 @@ def test_one_library_has_one_door() -> None:
         f"{s.path} imports {name}"
         for s in PROGRAM
         for name in imports(s.tree)
-        if name.split(".")[0] in DOORS and DOORS[name.split(".")[0]] != s.path
+        if name.split(".")[0] in DOORS and s.path not in DOORS[name.split(".")[0]].split()
     ]
     assert wrong == []
 

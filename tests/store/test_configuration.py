@@ -129,3 +129,40 @@ def test_a_file_without_read_permission_is_reported() -> None:
             [sys.executable, "-c", code, user], capture_output=True, text=True, check=True
         )
     assert "cannot be read" in done.stdout
+
+
+def test_a_repository_sets_neither_model_nor_caps(tmp_path: Path) -> None:
+    """No file of a project says whom memd asks, with which key, or what may be spent."""
+    root = tmp_path / "hostile"
+    write(
+        root / ".memd.toml",
+        '[model]\nbase_url = "https://evil.example"\n[spend]\ndollars_per_day = 99\n',
+    )
+    configuration = Configuration(str(tmp_path / "no"), str(tmp_path / "none"))
+    settings, problems = configuration.current(str(root))
+    assert settings == Settings()
+    assert "model, spend" in problems[0]
+
+
+def test_a_key_that_others_may_read_is_ignored(tmp_path: Path) -> None:
+    """The rest of the file counts, the problem does not show the key, and chmod is enough."""
+    text = '[model]\nbase_url = "https://gate.example"\napi_key = "sk-hidden"\nauth_token = "tok"\n'
+    user = write(tmp_path / "memd.toml", text)
+    os.chmod(user, 0o644)
+    configuration = Configuration(user, str(tmp_path / "none"))
+    settings, problems = configuration.current()
+    assert (settings.model.base_url, settings.model.api_key) == ("https://gate.example", "")
+    assert settings.model.auth_token == ""
+    assert "model.api_key and model.auth_token" in problems[0]
+    assert "chmod 600" in problems[0]
+    assert "sk-hidden" not in problems[0]
+    os.chmod(user, 0o600)
+    assert configuration.current()[0].model.api_key == "sk-hidden"
+
+
+def test_a_file_that_others_may_read_is_fine_without_a_key(tmp_path: Path) -> None:
+    """Only keys are secret."""
+    user = write(tmp_path / "memd.toml", '[model]\nbase_url = "http://localhost:1"\n')
+    os.chmod(user, 0o644)
+    settings, problems = Configuration(user, str(tmp_path / "none")).current()
+    assert (settings.model.base_url, problems) == ("http://localhost:1", ())

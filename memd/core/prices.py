@@ -1,0 +1,107 @@
+"""What tokens cost: a table of models, in US dollars per million tokens. Pure.
+
+Rules of this file
+- A model is priced by the longest name of the table that its own name is or goes on from after a
+  ``-``, ``@``, ``:`` or ``[``: a dated version costs what its model does.
+- A model that no name fits costs, in each column, what the dearest does: a cap must never be
+  passed because a name was new. Who runs a model at home writes a line of zeros.
+- The defaults lie in ``prices.txt``; the user's lines, in the same form, come before them. Where a
+  price depends on the length of a prompt the table holds the dearer one.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+_COLUMNS = 5
+_MILLION = 1_000_000
+_DEAREST_DOLLARS = 100_000.0  # a million tokens that cost more are a slip of the pen
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million tokens of each sort."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_created: float
+
+    def money(self, read: int, written: int, cache_read: int, cache_created: int) -> float:
+        """Return US dollars for so many tokens of each sort."""
+        return (
+            self.input * read
+            + self.output * written
+            + self.cache_read * cache_read
+            + self.cache_created * cache_created
+        ) / _MILLION
+
+
+def price(model: str, table: str = "") -> Price:
+    """Return what a model costs by the user's lines, else by the defaults, else by the dearest."""
+    own, known = _parse(table), _defaults()
+    found = _longest(model, own) or _longest(model, known)
+    return found or _dearest(known)
+
+
+def problem(table: str) -> str:
+    """Return what is wrong with the user's lines, in words that follow the option's name."""
+    for number, line in enumerate(table.splitlines(), 1):
+        if _said(line) and _entry(line) is None:
+            return f"must hold lines of a model's name and four prices; line {number} does not"
+    return ""
+
+
+def _longest(model: str, table: Mapping[str, Price]) -> Price | None:
+    fitting = [name for name in table if _fits(model, name)]
+    return table[max(fitting, key=len)] if fitting else None
+
+
+def _fits(model: str, name: str) -> bool:
+    return model == name or (model.startswith(name) and model[len(name)] in "-@:[")
+
+
+def _dearest(table: Mapping[str, Price]) -> Price:
+    prices = table.values()
+    return Price(
+        input=max(item.input for item in prices),
+        output=max(item.output for item in prices),
+        cache_read=max(item.cache_read for item in prices),
+        cache_created=max(item.cache_created for item in prices),
+    )
+
+
+@cache
+def _defaults() -> Mapping[str, Price]:
+    return _parse(files("memd.core").joinpath("prices.txt").read_text("utf-8"))
+
+
+@cache
+def _parse(table: str) -> Mapping[str, Price]:
+    return MappingProxyType(dict(_entries(table)))
+
+
+def _entries(table: str) -> Iterator[tuple[str, Price]]:
+    for line in table.splitlines():
+        entry = _entry(line) if _said(line) else None
+        if entry is not None:
+            yield entry
+
+
+def _said(line: str) -> str:
+    return line.partition("#")[0].strip()
+
+
+def _entry(line: str) -> tuple[str, Price] | None:
+    words = _said(line).split()
+    if len(words) != _COLUMNS:
+        return None
+    try:
+        numbers = [float(word) for word in words[1:]]
+    except ValueError:
+        return None
+    if not all(0 <= number <= _DEAREST_DOLLARS for number in numbers):
+        return None
+    return words[0], Price(*numbers)

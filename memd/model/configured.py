@@ -1,0 +1,85 @@
+"""The model that the settings name, built anew when they change.
+
+``Models`` is the one owner of connections to servers. It is asked for a model before each use;
+as long as the settings are the same the answer is the same object.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from memd.core.clock import Clock
+from memd.core.settings import ModelSettings, Settings, SpendSettings
+from memd.model.claude import Claude, Connections
+from memd.model.endpoint import Endpoint, endpoint, model_name
+from memd.model.metered import Metered
+from memd.model.patient import Patient
+from memd.model.port import Model
+from memd.state.spend import SpendTable
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    of: tuple[ModelSettings, SpendSettings]
+    model: Model | None
+    claude: Claude | None
+    problem: str
+
+
+class Models:
+    """Gives the model that the settings name; counts and caps what it uses where given a table."""
+
+    def __init__(
+        self, environ: Mapping[str, str], clock: Clock, spent: SpendTable | None = None
+    ) -> None:
+        self._environ = environ
+        self._clock = clock
+        self._spent = spent
+        self._connections = Connections()
+        self._built: _Built | None = None
+
+    def for_(self, settings: Settings) -> Model | None:
+        """Return the model, or ``None`` where none is configured; waits for nothing."""
+        return self._current(settings).model
+
+    def problem(self, settings: Settings) -> str:
+        """Return why there is no model, or none that works just now; empty when all is well."""
+        built = self._current(settings)
+        return built.problem or (built.claude.problem if built.claude else "")
+
+    def name(self, settings: Settings, kind: str) -> str:
+        """Return the model's name for a kind: ``recall``, ``extract`` or ``dream``."""
+        return model_name(settings.model, kind, self._environ)
+
+    def host(self, settings: Settings) -> str:
+        """Return the server's host and port, empty where no model is configured."""
+        claude = self._current(settings).claude
+        return claude.endpoint.host if claude else ""
+
+    async def warm(self, settings: Settings) -> None:
+        """Load the library and make the connections' owner, so that no prompt waits for it.
+
+        Takes about two seconds of a worker thread. What goes wrong is in ``problem``.
+        """
+        claude = self._current(settings).claude
+        if claude is not None:
+            await claude.warm()
+
+    async def aclose(self) -> None:
+        """Close all connections; no model may be asked afterwards."""
+        await self._connections.aclose()
+
+    def _current(self, settings: Settings) -> _Built:
+        of = (settings.model, settings.spend)
+        if self._built is None or self._built.of != of:
+            self._built = self._build(of)
+        return self._built
+
+    def _build(self, of: tuple[ModelSettings, SpendSettings]) -> _Built:
+        found = endpoint(of[0], self._environ)
+        if not isinstance(found, Endpoint):
+            return _Built(of, None, None, found)
+        claude = Claude(found, self._connections)
+        asked: Model = claude
+        if self._spent is not None:
+            asked = Metered(asked, self._spent, of[1], self._clock)
+        return _Built(of, Patient(asked), claude, "")

@@ -1,0 +1,134 @@
+"""What can go wrong between memd and a model; one class per situation of the caller.
+
+No sentence and no fact of these holds a credential: whoever raises passes words of a server
+through ``wire.tame`` first.
+"""
+
+from memd.core.errors import MemdError
+
+
+class ModelError(MemdError):
+    """A model did not give a usable answer.
+
+    ``may_cost`` says whether the server may have counted the request although no reply with its
+    usage came back.
+    """
+
+    code = 1019
+    kind = "model_failed"
+    exit_status = 69
+    may_cost = False
+
+
+class ModelNotConfiguredError(ModelError):
+    """No model can be asked with the settings as they are."""
+
+    code = 1016
+    kind = "model_not_configured"
+    hint = "set [model] in memd.toml, or ANTHROPIC_API_KEY where the daemon starts"
+    exit_status = 78
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"no model is configured: {cause}", cause=cause)
+
+
+class ModelUnavailableError(ModelError):
+    """The server cannot be reached, did not answer in time, broke off, or is in trouble itself.
+
+    ``retry_after`` is the server's own wish in seconds, ``None`` where it has none.
+    """
+
+    code = 1017
+    kind = "model_unavailable"
+    retryable = True
+    hint = "memd tries again by itself; look at the server if this stays"
+    exit_status = 75
+
+    def __init__(
+        self, cause: str, *, may_cost: bool = False, retry_after: float | None = None
+    ) -> None:
+        super().__init__(f"the model cannot be used just now: {cause}", cause=cause)
+        self.may_cost = may_cost
+        self.retry_after = retry_after
+
+
+class ModelBusyError(ModelError):
+    """The server asks for patience (429); ``retry_after`` says how long, in seconds."""
+
+    code = 1017
+    kind = "model_busy"
+    retryable = True
+    hint = "memd slows down by itself; a higher rate limit of the account helps for good"
+    exit_status = 75
+
+    def __init__(self, cause: str, *, retry_after: float | None = None) -> None:
+        super().__init__(
+            f"the model's server asks for patience: {cause}", cause=cause, retry_after=retry_after
+        )
+        self.retry_after = retry_after
+
+
+class ModelUnauthorisedError(ModelError):
+    """The server does not accept the credentials (401, 403)."""
+
+    code = 1018
+    kind = "model_unauthorised"
+    hint = "mend the key in [model] of memd.toml or in the daemon's environment"
+    exit_status = 77
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"the model's server refuses the credentials: {cause}", cause=cause)
+
+
+class ModelRefusedError(ModelError):
+    """The server refuses the request itself; sending it again changes nothing."""
+
+    kind = "model_refused"
+    hint = "look at the model's name and the address in [model] of memd.toml"
+
+    def __init__(self, status: int, cause: str) -> None:
+        super().__init__(
+            f"the model's server refuses the request ({status}): {cause}",
+            status=status,
+            cause=cause,
+        )
+
+
+class PromptTooLongError(ModelError):
+    """The request is longer than the model takes."""
+
+    kind = "prompt_too_long"
+    hint = "ask with less"
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"the request is too long for the model: {cause}", cause=cause)
+
+
+class ModelReplyError(ModelError):
+    """What came back is no reply of the Messages API."""
+
+    kind = "model_reply_unusable"
+    retryable = True
+    hint = "look at what serves the address in [model] of memd.toml"
+    may_cost = True
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"the model's reply cannot be understood: {cause}", cause=cause)
+
+
+class CapReachedError(ModelError):
+    """A cap on spending is reached; nothing was sent. ``resumes`` is seconds since 1970."""
+
+    code = 1020
+    kind = "cap_reached"
+    hint = "wait for the next day, or raise the cap in [spend] of memd.toml"
+    exit_status = 75
+
+    def __init__(self, purpose: str, cap: str, resumes: float, when: str) -> None:
+        super().__init__(
+            f"the cap {cap} for {purpose} is reached; it goes on at {when}",
+            purpose=purpose,
+            cap=cap,
+            resumes=resumes,
+        )
+        self.resumes = resumes

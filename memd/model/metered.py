@@ -1,0 +1,100 @@
+"""Counting what a model uses, and stopping at the caps: a wrapper around any model.
+
+A request is booked at the most that it may cost before it is sent, and corrected by the usage that
+came back. One that surely cost nothing (refused, busy, never connected) is booked as nought; one
+that may have (cancelled, cut off, late) stays at the most.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+import anyio
+from anyio import to_thread
+
+from memd.core.clock import Clock
+from memd.core.errors import MemdError
+from memd.core.prices import price
+from memd.core.settings import SpendSettings
+from memd.model import probe, wire
+from memd.model.errors import CapReachedError, ModelError, ModelUnavailableError
+from memd.model.port import Ask, Model, Reply, Usage
+from memd.state.caps import Sum
+from memd.state.database import StateUnusableError
+from memd.state.spend import Account, Booking, SpendTable, next_day
+
+_BYTES_PER_TOKEN = 4  # of JSON with English words or code; Chinese has about three
+_SETTLE_SECONDS = 0.1  # a slow disk goes on alone; until it is through the booking stands
+
+
+class Metered:
+    """A model whose use is booked in a table and bounded by the caps of ``settings``."""
+
+    def __init__(
+        self, model: Model, table: SpendTable, settings: SpendSettings, clock: Clock
+    ) -> None:
+        self._model = model
+        self._table = table
+        self._settings = settings
+        self._clock = clock
+
+    async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
+        """Return the reply. Raises CapReachedError without asking, else what the model raises."""
+        booking = await self._reserve(ask)
+        heard: list[Usage] = []
+        used: Sum | None = None
+
+        def hear(usage: Usage) -> None:
+            heard.append(usage)
+            if on_usage is not None:
+                on_usage(usage)
+
+        try:
+            reply = await self._model.ask(ask, hear)
+            used = self._cost(ask, reply.usage)
+        except ModelError as error:
+            used = None if error.may_cost else Sum(requests=1)
+            raise
+        finally:
+            if heard:
+                used = self._cost(ask, sum(heard, Usage()))
+            if used is not None:
+                await self._settle(booking, used)
+        return reply
+
+    async def _reserve(self, ask: Ask) -> Booking:
+        account = Account(ask.kind, ask.project, ask.model)
+        now = self._clock.now()
+        most = self._most(ask)
+        reserve = partial(self._table.reserve, account, most, self._settings, now)
+        try:
+            booking = await to_thread.run_sync(reserve, abandon_on_cancel=True)
+        except StateUnusableError as error:
+            raise ModelUnavailableError(error.sentence) from error
+        if isinstance(booking, str):
+            resumes = next_day(now)
+            raise CapReachedError(
+                ask.kind, booking, resumes.timestamp(), resumes.isoformat(" ", "minutes")
+            )
+        return booking
+
+    async def _settle(self, booking: Booking, used: Sum) -> None:
+        with anyio.move_on_after(_SETTLE_SECONDS, shield=True), suppress(MemdError):
+            await to_thread.run_sync(self._table.settle, booking, used, abandon_on_cancel=True)
+
+    def _most(self, ask: Ask) -> Sum:
+        """Return the most that a request may cost: all of it read anew, and the longest answer."""
+        tokens = len(wire.encode(ask)) // _BYTES_PER_TOKEN + 1
+        cached = probe.CACHE in probe.parts(ask)
+        usage = Usage(
+            input=0 if cached else tokens,
+            output=ask.max_tokens,
+            cache_created=tokens if cached else 0,
+        )
+        return self._cost(ask, usage)
+
+    def _cost(self, ask: Ask, usage: Usage) -> Sum:
+        money = price(ask.model, self._settings.prices).money(
+            usage.input, usage.output, usage.cache_read, usage.cache_created
+        )
+        return Sum(1, usage.input, usage.output, usage.cache_read, usage.cache_created, money)

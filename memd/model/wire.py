@@ -1,0 +1,212 @@
+"""Requests and replies of the Messages API as bytes and values. Pure.
+
+What a client has sent before goes out as it came: nothing is rearranged, added or left out in
+``system``, ``tools`` and ``messages``, unless the server refuses a part (``probe.py``) or cannot
+promise JSON: then what is wanted is said in words behind the last message.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from memd.core.text import one_line
+from memd.model import errors, probe
+from memd.model.port import Ask, Block, Reply, ToolCall, Usage
+
+_IN_WORDS = files("memd.model").joinpath("templates", "json.md").read_text("utf-8").strip()
+_CAUSE_CHARACTERS = 300
+_LONGEST_PAUSE = 24 * 3600.0
+_OK = 200
+_MORE = 300
+_TIMED_OUT = 408
+_TOO_LARGE = 413
+_TOO_MANY = 429
+_TROUBLE = 500
+# How servers say that a request does not fit: the API itself, llama.cpp, vLLM, SGLang, LM Studio,
+# Ollama, LiteLLM.
+_TOO_LONG = re.compile(
+    r"(prompt|input|request|message)s? (is |are )?(too long|too large)|too many (input )?tokens"
+    r"|context[ _-]?(length|window|size|limit)|(exceed|overflow|longer than)\w*.{0,60}context"
+    r"|context.{0,30}overflow|maximum (context|prompt|input|number of tokens)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answered: the status, what its body says (parsed, else text), its wish."""
+
+    status: int
+    payload: Any
+    retry_after: float | None = None
+
+
+def encode(ask: Ask, dropped: Collection[str] = ()) -> bytes:
+    """Return the request's body without the parts that the server refused before."""
+    body: dict[str, Any] = {"model": ask.model, "max_tokens": ask.max_tokens}
+    if ask.system:
+        body["system"] = ask.system
+    if ask.tools:
+        body["tools"] = ask.tools
+    in_words = ask.schema is not None and probe.FORMAT in dropped
+    body["messages"] = _with_words(ask) if in_words else ask.messages
+    body |= _extra(ask, dropped)
+    if probe.CACHE in dropped:
+        body = _without(body, probe.CACHE)
+    try:
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half of a character, as a cut transcript may hold one
+        return json.dumps(body, separators=(",", ":")).encode()
+
+
+def reply(payload: Any) -> Reply:
+    """Return the reply that a body holds. Raises ModelReplyError."""
+    blocks, stop = _members(payload)
+    return Reply(
+        text="".join(block["text"] for block in blocks if block["type"] == "text"),
+        calls=tuple(
+            ToolCall(block["id"], block["name"], block.get("input"))
+            for block in blocks
+            if block["type"] == "tool_use"
+        ),
+        stop=stop,
+        content=tuple(blocks),
+        usage=usage(payload),
+        model=str(payload.get("model", "")),
+    )
+
+
+def usage(payload: Any) -> Usage:
+    """Return what a body says was used; what it does not say is nought."""
+    said = payload.get("usage") if isinstance(payload, Mapping) else None
+    counts = said if isinstance(said, Mapping) else {}
+    return Usage(
+        input=_count(counts.get("input_tokens")),
+        output=_count(counts.get("output_tokens")),
+        cache_read=_count(counts.get("cache_read_input_tokens")),
+        cache_created=_count(counts.get("cache_creation_input_tokens")),
+    )
+
+
+def failure(answer: Answer, secrets: Iterable[str] = ()) -> errors.ModelError | None:
+    """Return what an answer says went wrong, ``None`` where it looks like a reply.
+
+    Some servers say errors with the status 200; then the type decides.
+    """
+    kind, words = _error(answer.payload)
+    if _OK <= answer.status < _MORE:
+        if isinstance(answer.payload, str):
+            return errors.ModelReplyError(cause="it is not JSON")
+        if not kind and not words:
+            return None
+    said = tame(words or kind or f"status {answer.status}", secrets)
+    return _passing(answer, kind, said) or _lasting(answer.status, kind, said)
+
+
+def _passing(answer: Answer, kind: str, said: str) -> errors.ModelError | None:
+    if answer.status == _TOO_MANY or kind == "rate_limit_error":
+        return errors.ModelBusyError(said, retry_after=answer.retry_after)
+    troubled = answer.status >= _TROUBLE or answer.status == _TIMED_OUT
+    if troubled or kind in ("overloaded_error", "api_error", "timeout_error"):
+        if _TOO_LONG.search(said):
+            return errors.PromptTooLongError(said)
+        return errors.ModelUnavailableError(said, retry_after=answer.retry_after)
+    return None
+
+
+def _lasting(status: int, kind: str, said: str) -> errors.ModelError:
+    if status in (401, 403) or kind in ("authentication_error", "permission_error"):
+        return errors.ModelUnauthorisedError(said)
+    if status == _TOO_LARGE or _TOO_LONG.search(f"{kind} {said}"):
+        return errors.PromptTooLongError(said)
+    return errors.ModelRefusedError(status, said)
+
+
+def tame(words: str, secrets: Iterable[str]) -> str:
+    """Return a server's words on one line, short, and without our credentials in them."""
+    for secret in secrets:
+        words = words.replace(secret, "…") if secret else words
+    return one_line("".join(c if c.isprintable() else " " for c in words), _CAUSE_CHARACTERS)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return how many seconds a server asks to wait; a date counts as no wish."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) * unit
+        except ValueError:
+            continue
+        if 0 <= seconds <= _LONGEST_PAUSE:
+            return seconds
+    return None
+
+
+def _extra(ask: Ask, dropped: Collection[str]) -> dict[str, Any]:
+    extra = {name: value for name, value in ask.extra.items() if name not in dropped}
+    if probe.BETWEEN_TOOLS in dropped and probe.THINKING in extra:
+        extra[probe.THINKING] = {"type": "disabled"}
+    output = dict(extra.pop(probe.OUTPUT, None) or {})
+    if probe.EFFORT in dropped:
+        output.pop(probe.EFFORT, None)
+    if ask.schema is not None and probe.FORMAT not in dropped:
+        output[probe.FORMAT] = {"type": "json_schema", "schema": ask.schema}
+    return {**extra, probe.OUTPUT: output} if output else extra
+
+
+def _with_words(ask: Ask) -> list[Block]:
+    schema = json.dumps(ask.schema, ensure_ascii=False)
+    words = {"type": "text", "text": _IN_WORDS.replace("{{schema}}", schema)}
+    *before, last = ask.messages
+    if last.get("role") != "user":
+        return [*ask.messages, {"role": "user", "content": [words]}]
+    content = last["content"]
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    return [*before, {**last, "content": [*content, words]}]
+
+
+def _without(value: Any, name: str) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without(item, name) for key, item in value.items() if key != name}
+    return [_without(item, name) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _members(payload: Any) -> tuple[list[dict[str, Any]], str]:
+    if not isinstance(payload, dict):
+        raise errors.ModelReplyError(cause="it is not a JSON object")
+    blocks, stop = payload.get("content"), payload.get("stop_reason")
+    if not isinstance(blocks, list) or not all(_is_block(block) for block in blocks):
+        raise errors.ModelReplyError(cause="its content is not a list of blocks")
+    if not isinstance(stop, str):
+        raise errors.ModelReplyError(cause="it does not say why it stopped")
+    return blocks, stop
+
+
+def _is_block(block: Any) -> bool:
+    needed = {"text": ("text",), "tool_use": ("id", "name")}
+    return (
+        isinstance(block, dict)
+        and isinstance(block.get("type"), str)
+        and all(isinstance(block.get(name), str) for name in needed.get(block["type"], ()))
+    )
+
+
+def _count(value: Any) -> int:
+    return max(0, value) if type(value) is int else 0
+
+
+def _error(payload: Any) -> tuple[str, str]:
+    """Return the type and the words of an error in any of the usual shapes; empty when none."""
+    if isinstance(payload, str):
+        return "", payload
+    if not isinstance(payload, Mapping) or "content" in payload:
+        return "", ""
+    said = payload.get("error", payload.get("detail", payload.get("message", "")))
+    if isinstance(said, Mapping):
+        kind = said.get("type", said.get("code"))
+        words = said.get("message")
+        return kind if isinstance(kind, str) else "", words if isinstance(words, str) else ""
+    return "", said if isinstance(said, str) else json.dumps(said)

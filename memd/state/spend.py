@@ -1,0 +1,166 @@
+"""What models were used for and what it cost, by day; and the caps.
+
+Rules of this file
+- A request is booked with the most that it may cost before it is sent, in the transaction that
+  finds room for it under the caps, and corrected when its usage is known: what is booked is never
+  less than what was spent, whatever dies and whenever.
+- One row holds the sums of a day, a kind, a project and a model. A day is the user's local one;
+  a correction goes to the day of its booking.
+- Days older than a year and a month are forgotten.
+"""
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from memd.core.settings import SpendSettings
+from memd.state.caps import KINDS, Sum, reached
+from memd.state.database import Cursor, Database, Row
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS spend (
+    day TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    project TEXT NOT NULL,
+    model TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    input INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    cache_read INTEGER NOT NULL,
+    cache_created INTEGER NOT NULL,
+    money REAL NOT NULL,
+    PRIMARY KEY (day, kind, project, model)
+) STRICT;
+"""
+
+By = Literal["day", "kind", "project", "model"]
+_KEPT_DAYS = 400
+_SUMS = (
+    "sum(requests) AS requests, sum(input) AS input, sum(output) AS output,"
+    " sum(cache_read) AS cache_read, sum(cache_created) AS cache_created, sum(money) AS money"
+)
+_ADD = """
+INSERT INTO spend VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (day, kind, project, model) DO UPDATE SET
+    requests = requests + excluded.requests,
+    input = input + excluded.input,
+    output = output + excluded.output,
+    cache_read = cache_read + excluded.cache_read,
+    cache_created = cache_created + excluded.cache_created,
+    money = max(0, money + excluded.money)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What is spent on: a kind of work, a project's memory directory, a model."""
+
+    kind: str
+    project: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """A request that was booked at the most that it may cost."""
+
+    account: Account
+    day: str
+    booked: Sum
+
+
+class SpendTable:
+    """The books. All methods block and raise StateUnusableError; times are seconds since 1970."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, account: Account, used: Sum, now: float) -> None:
+        """Book what was used."""
+        with self._database.transaction() as cursor:
+            _add(cursor, day_of(now), account, used)
+
+    def reserve(
+        self, account: Account, most: Sum, settings: SpendSettings, now: float
+    ) -> Booking | str:
+        """Book the most that a request may cost; or return the cap that has no room for it."""
+        day = day_of(now)
+        with self._database.transaction() as cursor:
+            cursor.execute(f"SELECT kind, {_SUMS} FROM spend WHERE day = ? GROUP BY kind", (day,))  # noqa: S608 - our own words
+            kinds = {row["kind"]: _sum(row) for row in cursor.fetchall()}
+            total = sum(kinds.values(), Sum())
+            cap = reached(account.kind, kinds.get(account.kind, Sum()), total, most, settings)
+            if cap:
+                return cap
+            _add(cursor, day, account, most)
+            cursor.execute("DELETE FROM spend WHERE day < ?", (_days_ago(now, _KEPT_DAYS),))
+        return Booking(account, day, most)
+
+    def settle(self, booking: Booking, used: Sum) -> None:
+        """Correct a booking by what was really used."""
+        change = Sum(*(a - b for a, b in zip(astuple(used), astuple(booking.booked), strict=True)))
+        with self._database.transaction() as cursor:
+            _add(cursor, booking.day, booking.account, change)
+
+    def today(self, now: float, kind: str = "") -> Sum:
+        """Return what was used today, for one kind or for everything."""
+        rows = self._database.read(
+            f"SELECT {_SUMS} FROM spend WHERE day = ? AND ? IN ('', kind)",  # noqa: S608 - as above
+            (day_of(now), kind),
+        )
+        return _sum(rows[0])
+
+    def summary(self, days: int, by: By, now: float) -> tuple[tuple[str, Sum], ...]:
+        """Return the sums of the last ``days``, today's too, by one column.
+
+        Days come the newest first, everything else the dearest first.
+        """
+        order = "day DESC" if by == "day" else "sum(money) DESC, sum(input + output) DESC"
+        rows = self._database.read(
+            f"SELECT {by} AS label, {_SUMS} FROM spend WHERE day >= ?"  # noqa: S608 - a name of By
+            f" GROUP BY {by} ORDER BY {order}, label",
+            (_days_ago(now, days - 1),),
+        )
+        return tuple((row["label"], _sum(row)) for row in rows)
+
+    def caps(self, settings: SpendSettings, now: float) -> dict[str, str]:
+        """Return, for each kind that stands still today, the cap that has no room for more."""
+        total, one = self.today(now), Sum(requests=1)
+        found = {k: reached(k, self.today(now, k), total, one, settings) for k in KINDS}
+        return {kind: cap for kind, cap in found.items() if cap}
+
+
+def day_of(now: float) -> str:
+    """Return the local day of a time, as ISO 8601."""
+    return _local(now).date().isoformat()
+
+
+def next_day(now: float) -> datetime:
+    """Return when the next local day begins."""
+    tomorrow = _local(now).replace(tzinfo=None, hour=0, minute=0, second=0, microsecond=0)
+    return (tomorrow + timedelta(days=1)).astimezone()
+
+
+def _local(now: float) -> datetime:
+    return datetime.fromtimestamp(now).astimezone()
+
+
+def _days_ago(now: float, days: int) -> str:
+    return (_local(now).date() - timedelta(days=days)).isoformat()
+
+
+def _add(cursor: Cursor, day: str, account: Account, used: Sum) -> None:
+    row: Sequence[object] = (day, account.kind, account.project, account.model, *astuple(used))
+    cursor.execute(_ADD, row)
+
+
+def _sum(row: Row) -> Sum:
+    return Sum(
+        requests=row["requests"] or 0,
+        input=row["input"] or 0,
+        output=row["output"] or 0,
+        cache_read=row["cache_read"] or 0,
+        cache_created=row["cache_created"] or 0,
+        money=round(row["money"] or 0.0, 9),
+    )

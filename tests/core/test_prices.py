@@ -1,0 +1,51 @@
+"""What tokens cost."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.core.prices import Price, price, problem
+
+
+def test_a_model_has_its_own_price_whatever_its_date() -> None:
+    """A dated version costs what its model does, and a longer name is not mixed up with it."""
+    assert price("claude-sonnet-5-5-20260901") == price("claude-sonnet-5-5")
+    assert price("claude-sonnet-5-5[1m]") == price("claude-sonnet-5-5")
+    assert price("claude-sonnet-5").cache_read != price("claude-sonnet-5-5").cache_read
+
+
+def test_a_line_of_the_user_comes_first() -> None:
+    """The user's price counts, comments and empty lines do not."""
+    table = "# mine\n\nqwen3 0 0 0 0  # at home\nclaude-sonnet-5-5 1 2 3 4\n"
+    assert price("qwen3:8b", table) == Price(0, 0, 0, 0)
+    assert price("claude-sonnet-5-5", table) == Price(1, 2, 3, 4)
+
+
+def test_an_unknown_model_is_the_dearest() -> None:
+    """A name that no line fits costs at least what any other does."""
+    unknown = price("somebodys-model")
+    for name in ("claude-fable-5", "claude-opus-5", "claude-haiku-5-5"):
+        known = price(name)
+        assert unknown.input >= known.input
+        assert unknown.output >= known.output
+    assert price("claude-sonnet-50") == unknown
+
+
+def test_money_is_per_million_tokens() -> None:
+    """Each sort of token counts at its own price."""
+    assert Price(1, 2, 3, 4).money(1_000_000, 500_000, 100_000, 10_000) == pytest.approx(2.34)
+
+
+@pytest.mark.parametrize("line", ["model", "model 1 2 3", "m 1 2 3 x", "m 1 2 3 nan", "m -1 0 0 0"])
+def test_a_wrong_line_is_named_and_passed_over(line: str) -> None:
+    """The line's number is told, and the other lines count."""
+    assert "line 2" in problem(f"good 1 1 1 1\n{line}\n")
+    assert price("good", f"good 1 1 1 1\n{line}\n") == Price(1, 1, 1, 1)
+    assert problem("good 1 1 1 1\n") == ""
+
+
+@given(st.text(max_size=60), st.text(max_size=20))
+def test_any_text_gives_a_price(table: str, model: str) -> None:
+    """Whatever the settings hold, every model has a price that is not negative."""
+    found = price(model, table)
+    assert min(found.input, found.output, found.cache_read, found.cache_created) >= 0

@@ -1,0 +1,86 @@
+"""The model that the settings name."""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memd.core.settings import ModelSettings, Settings, SpendSettings
+from memd.model.configured import Models
+from memd.model.errors import CapReachedError
+from memd.state.database import Database, open_database
+from memd.state.spend import SCHEMA, SpendTable
+from memd.testing.clock import FakeClock
+from memd.testing.messages import Failure, messages_server, text
+from tests.model.asks import ask
+
+pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
+CLOCK = FakeClock()
+CAPS = SpendSettings()
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[SpendTable]:
+    """Open empty books."""
+    database: Database = open_database(str(tmp_path / "state.db"), [SCHEMA])
+    yield SpendTable(database)
+    database.close()
+
+
+@pytest.fixture
+async def models(table: SpendTable) -> AsyncIterator[Models]:
+    """Hold an owner of models whose environment says nothing."""
+    models = Models({}, CLOCK, table)
+    yield models
+    await models.aclose()
+
+
+def at(url: str, caps: SpendSettings = CAPS) -> Settings:
+    """Return settings with an address and caps."""
+    return Settings(model=ModelSettings(base_url=url), spend=caps)
+
+
+async def test_without_configuration_there_is_no_model(models: Models) -> None:
+    """Nothing to ask is told in words; warming does nothing."""
+    assert models.for_(Settings()) is None
+    assert "environment" in models.problem(Settings())
+    assert models.host(Settings()) == ""
+    await models.warm(Settings())
+
+
+async def test_a_model_is_the_same_until_the_settings_change(models: Models) -> None:
+    """Other settings of any other table leave it alone; a new address or cap makes another."""
+    settings = at("http://localhost:1")
+    first = models.for_(settings)
+    assert first is not None
+    assert models.for_(replace(settings, base_dir="/elsewhere")) is first
+    assert models.for_(at("http://localhost:1", SpendSettings(2.0))) is not first
+    assert models.host(at("http://localhost:2")) == "localhost:2"
+    assert models.name(settings, "recall") == "claude-sonnet-5-5"
+
+
+async def test_a_model_tries_again_counts_and_stops(models: Models, table: SpendTable) -> None:
+    """The whole works together: a busy server is asked again, all is booked, the cap holds."""
+    with messages_server([Failure(429, retry_after=0), text("hi")]) as server:
+        settings = at(server.url, SpendSettings(recall_requests_per_day=2))
+        await models.warm(settings)
+        model = models.for_(settings)
+        assert model is not None
+        assert (await model.ask(ask(retries=1))).text == "hi"
+        used = table.today(CLOCK.now(), "recall")
+        assert (used.requests, used.output > 0) == (2, True)
+        with pytest.raises(CapReachedError):
+            await model.ask(ask())
+    assert models.problem(settings) == ""
+
+
+async def test_without_books_nothing_is_counted() -> None:
+    """An owner without a table asks as well."""
+    models = Models({"ANTHROPIC_API_KEY": "wrong"}, CLOCK)
+    with messages_server(text("hi"), keys=["right"]) as server:
+        settings = Settings(model=ModelSettings(base_url=server.url, api_key="right"))
+        model = models.for_(settings)
+        assert model is not None
+        assert (await model.ask(ask())).text == "hi"
+    await models.aclose()

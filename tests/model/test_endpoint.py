@@ -1,0 +1,111 @@
+"""Whom memd asks."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.core.settings import ModelSettings
+from memd.model.endpoint import MODEL, Endpoint, endpoint, model_name
+
+SECRET = "sk-very-secret"  # noqa: S105 - no secret, but looked for as one
+
+
+def test_the_environment_counts_where_the_settings_say_nothing() -> None:
+    """Address, key or token and further headers come from the daemon's environment."""
+    environ = {
+        "ANTHROPIC_BASE_URL": "https://gate.example/v1/",
+        "ANTHROPIC_AUTH_TOKEN": SECRET,
+        "ANTHROPIC_CUSTOM_HEADERS": "X-Team: blue\nnonsense",
+    }
+    found = endpoint(ModelSettings(), environ)
+    assert found == Endpoint(
+        "https://gate.example", auth_token=SECRET, headers=(("X-Team", "blue"),)
+    )
+    assert endpoint(ModelSettings(), {"ANTHROPIC_API_KEY": SECRET}) == Endpoint(
+        "https://api.anthropic.com", SECRET
+    )
+
+
+def test_an_endpoint_comes_whole_from_one_source() -> None:
+    """A key of the environment never goes to an address of the settings, and the other way."""
+    environ = {"ANTHROPIC_BASE_URL": "https://gate.example", "ANTHROPIC_API_KEY": SECRET}
+    local = endpoint(ModelSettings(base_url="http://localhost:11434"), environ)
+    assert local == Endpoint("http://localhost:11434")
+    own = endpoint(ModelSettings(api_key="mine", auth_token="unused"), environ)  # noqa: S106 - no secret
+    assert own == Endpoint("https://api.anthropic.com", "mine")
+
+
+def test_without_anything_there_is_no_model() -> None:
+    """No key and no address, or the switch, mean no model, in words."""
+    assert "environment" in str(endpoint(ModelSettings(), {}))
+    off = endpoint(ModelSettings(enabled=False, api_key=SECRET), {})
+    assert off == "model.enabled is false"
+
+
+@pytest.mark.parametrize(
+    ("address", "word"),
+    [
+        ("http://example.com", "https"),
+        ("http://10.0.0.1:8080", "https"),
+        ("http://localhost.evil.example", "https"),
+        ("http://127.0.0.1.nip.io", "https"),
+        ("ftp://localhost", "https"),
+        ("localhost:8000", "https"),
+        ("https://", "host"),
+        ("https://me:pw@example.com", "user"),
+        ("https://example.com/?key=1", "query"),
+        ("https://example.com:port", "URL"),
+        ("http://[::1", "URL"),
+        ("http://localhost:0", "host"),
+    ],
+)
+def test_an_address_that_is_not_safe_is_refused(address: str, word: str) -> None:
+    """Plain http leaves this machine never, and an address is no place for credentials."""
+    problem = endpoint(ModelSettings(base_url=address, api_key=SECRET), {})
+    assert isinstance(problem, str)
+    assert word in problem
+    assert "pw" not in problem
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:1", "127.8.8.8", "[::1]:8080", "LOCALHOST:80"])
+def test_this_machine_needs_neither_https_nor_a_key(host: str) -> None:
+    """A server on the loopback is asked over http and without credentials."""
+    found = endpoint(ModelSettings(base_url=f"http://{host}"), {})
+    assert isinstance(found, Endpoint)
+    assert found.host == host
+
+
+def test_a_server_elsewhere_needs_a_key() -> None:
+    """An https address without credentials is told, with its host."""
+    assert "example.com" in str(endpoint(ModelSettings(base_url="https://example.com"), {}))
+
+
+def test_a_key_file_is_an_absolute_path() -> None:
+    """The home directory may be written as a tilde; a relative path is refused."""
+    found = endpoint(ModelSettings(api_key_file="~/key"), {"HOME": "/home/you"})
+    assert found == Endpoint("https://api.anthropic.com", key_file="/home/you/key")
+    assert "absolute" in str(endpoint(ModelSettings(api_key_file="key"), {}))
+
+
+@given(st.text(min_size=1, max_size=8))
+def test_a_key_that_no_header_can_hold_is_refused(key: str) -> None:
+    """Control characters and what is not ASCII never reach a header."""
+    found = endpoint(ModelSettings(api_key=key), {})
+    assert isinstance(found, Endpoint) is (key.isascii() and key.isprintable())
+
+
+def test_nothing_shows_a_credential() -> None:
+    """Neither an endpoint's nor the settings' text form holds a key."""
+    environ = {"ANTHROPIC_API_KEY": SECRET, "ANTHROPIC_CUSTOM_HEADERS": f"X-Key: {SECRET}"}
+    settings = ModelSettings(api_key=SECRET, auth_token=SECRET)
+    shown = f"{endpoint(ModelSettings(), environ)} {endpoint(settings, {})} {settings}"
+    assert SECRET not in shown
+
+
+def test_models_have_names_by_kind() -> None:
+    """The settings come first, then ANTHROPIC_MODEL, but not the words that only a client knows."""
+    settings = ModelSettings(dream="big")
+    assert model_name(settings, "dream", {"ANTHROPIC_MODEL": "local"}) == "big"
+    assert model_name(settings, "recall", {"ANTHROPIC_MODEL": "local"}) == "local"
+    for word in ("", "opusplan", "Sonnet", "opus[1m]"):
+        assert model_name(settings, "extract", {"ANTHROPIC_MODEL": word}) == MODEL

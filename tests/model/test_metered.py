@@ -1,0 +1,150 @@
+"""Counting what a model uses, and stopping at the caps."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from memd.core.settings import SpendSettings
+from memd.model.errors import (
+    CapReachedError,
+    ModelBusyError,
+    ModelReplyError,
+    ModelUnavailableError,
+)
+from memd.model.metered import Metered
+from memd.model.port import Usage
+from memd.state.caps import Sum
+from memd.state.database import Database, open_database
+from memd.state.spend import SCHEMA, SpendTable
+from memd.testing.clock import FakeClock
+from tests.model.asks import USED, ToldModel, ask, reply
+
+pytestmark = pytest.mark.anyio
+CLOCK = FakeClock()
+BOOKED = Sum(1, 100, 10, 1000, 50, 0.000525)
+CAPS = SpendSettings()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """Open an empty state file."""
+    database = open_database(str(tmp_path / "state.db"), [SCHEMA])
+    yield database
+    database.close()
+
+
+def booked(database: Database, kind: str = "recall") -> Sum:
+    """Return what the books say of today."""
+    return SpendTable(database).today(CLOCK.now(), kind)
+
+
+def metered(database: Database, *steps: Any, caps: SpendSettings = CAPS) -> Metered:
+    """Return a model that is told what to answer, with its books."""
+    return Metered(ToldModel(steps), SpendTable(database), caps, CLOCK)
+
+
+async def test_a_reply_is_booked_at_what_it_used(database: Database) -> None:
+    """Tokens and money of the reply stand in the books, and the caller hears the usage."""
+    heard: list[Usage] = []
+    await metered(database, reply()).ask(ask(), heard.append)
+    assert booked(database) == BOOKED
+    assert heard == [USED]
+
+
+async def test_a_request_is_booked_before_it_is_sent(database: Database) -> None:
+    """While the server thinks, the most that it may cost is in the books already."""
+    seen: list[Sum] = []
+
+    async def think() -> Any:
+        seen.append(booked(database))
+        await anyio.lowlevel.checkpoint()
+        return reply()
+
+    await metered(database, think).ask(ask())
+    assert seen[0].output == 100
+    assert seen[0].money > 0.001
+
+
+async def test_what_cost_nothing_is_booked_as_nought(database: Database) -> None:
+    """A refused request counts as a request alone."""
+    with pytest.raises(ModelBusyError):
+        await metered(database, ModelBusyError("x")).ask(ask())
+    assert booked(database) == Sum(1)
+
+
+@pytest.mark.parametrize(
+    "error", [ModelReplyError("x"), ModelUnavailableError("cut", may_cost=True)]
+)
+async def test_what_may_have_cost_stays_booked(database: Database, error: Exception) -> None:
+    """A reply that was lost on the way is booked at the most that it may cost."""
+    with pytest.raises(type(error)):
+        await metered(database, error).ask(ask())
+    assert booked(database).output == 100
+
+
+async def test_a_cancelled_request_stays_booked(database: Database) -> None:
+    """Who stops waiting has perhaps spent it all."""
+    with anyio.move_on_after(0.05) as scope:
+        await metered(database, anyio.sleep_forever).ask(ask())
+    assert scope.cancelled_caught
+    assert booked(database).output == 100
+
+
+async def test_usage_that_was_heard_counts_though_the_reply_is_bad(database: Database) -> None:
+    """Where the server told its usage, that is booked, whatever became of the reply."""
+
+    class Half(ToldModel):
+        async def ask(self, ask: Any, on_usage: Any = None) -> Any:
+            self.asked.append(ask)
+            on_usage(USED)
+            raise ModelReplyError(cause="bad")
+
+    with pytest.raises(ModelReplyError):
+        await Metered(Half([]), SpendTable(database), CAPS, CLOCK).ask(ask())
+    assert booked(database) == BOOKED
+
+
+async def test_at_a_cap_nothing_is_sent(database: Database) -> None:
+    """The failure names the kind, the cap and when it goes on; the other kinds do go on."""
+    caps = SpendSettings(recall_requests_per_day=1)
+    model = ToldModel([reply(), reply()])
+    counted = Metered(model, SpendTable(database), caps, CLOCK)
+    await counted.ask(ask())
+    with pytest.raises(CapReachedError) as caught:
+        await counted.ask(ask())
+    assert len(model.asked) == 1
+    assert caught.value.resumes > CLOCK.now()
+    assert "recall_requests_per_day for recall" in caught.value.sentence
+    await counted.ask(ask(kind="extract"))
+
+
+async def test_a_cached_prompt_is_booked_as_written_to_the_cache(database: Database) -> None:
+    """Writing to a cache costs more than reading anew, so the dearer one is what may be spent."""
+    block = {"type": "text", "text": "x" * 4000, "cache_control": {"type": "ephemeral"}}
+    with pytest.raises(ModelReplyError):
+        await metered(database, ModelReplyError(cause="x")).ask(ask(system=(block,)))
+    found = booked(database)
+    assert found.input == 0
+    assert found.cache_created > 1000
+
+
+async def test_without_books_nothing_is_spent(database: Database) -> None:
+    """When the state file cannot be written the model is not asked."""
+    counted = metered(database, reply())
+    database.close()
+    with pytest.raises(ModelUnavailableError):
+        await counted.ask(ask())
+
+
+async def test_books_that_fail_afterwards_do_not_take_the_reply(database: Database) -> None:
+    """A reply that came is given on although its correction cannot be written."""
+
+    async def lose() -> Any:
+        database.close()
+        await anyio.lowlevel.checkpoint()
+        return reply()
+
+    assert (await metered(database, lose).ask(ask())).text == "hi"

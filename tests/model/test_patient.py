@@ -1,0 +1,57 @@
+"""Trying again."""
+
+import anyio
+import pytest
+
+from memd.model.errors import (
+    ModelBusyError,
+    ModelError,
+    ModelRefusedError,
+    ModelUnavailableError,
+)
+from memd.model.patient import Patient, late
+from tests.model.asks import ToldModel, ask, reply
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_what_passes_is_tried_again() -> None:
+    """A busy and a troubled server are asked again, each time with what is left of the time."""
+    model = ToldModel([ModelBusyError("x"), ModelUnavailableError("x", retry_after=0.0), reply()])
+    assert (await Patient(model, 0.001).ask(ask(retries=2))).text == "hi"
+    assert [sent.retries for sent in model.asked] == [0, 0, 0]
+    assert model.asked[0].seconds >= model.asked[2].seconds > 9
+
+
+async def test_tries_are_bounded() -> None:
+    """After the last try its failure is the caller's."""
+    model = ToldModel([ModelBusyError("first"), ModelBusyError("second"), reply()])
+    with pytest.raises(ModelBusyError, match="second"):
+        await Patient(model, 0.001).ask(ask(retries=1))
+    assert len(model.steps) == 1
+
+
+@pytest.mark.parametrize("error", [ModelRefusedError(400, "x"), ModelBusyError("x")])
+async def test_without_hope_or_retries_nothing_is_tried_again(error: ModelError) -> None:
+    """What lasts is told at once, and so is anything when no retries were asked for."""
+    model = ToldModel([error, reply()])
+    with pytest.raises(type(error)):
+        await Patient(model).ask(ask(retries=0 if error.retryable else 5))
+    assert len(model.asked) == 1
+
+
+async def test_a_pause_that_is_too_long_is_not_begun() -> None:
+    """Where the server wants a longer wait than the time allows, the caller hears it at once."""
+    model = ToldModel([ModelBusyError("x", retry_after=60.0), reply()])
+    with anyio.fail_after(5), pytest.raises(ModelBusyError) as caught:
+        await Patient(model).ask(ask(retries=3))
+    assert caught.value.retry_after == 60.0
+
+
+async def test_the_time_is_one_for_everything() -> None:
+    """A model that never answers ends in a failure of time, which may have cost something."""
+    model = ToldModel([anyio.sleep_forever])
+    with pytest.raises(ModelUnavailableError, match=r"0\.05 s") as caught:
+        await Patient(model).ask(ask(seconds=0.05, retries=3))
+    assert caught.value.may_cost
+    assert late(4.0).retryable

@@ -1,0 +1,222 @@
+"""Requests and replies as bytes and values."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.model import errors, wire
+from memd.model.port import Ask, Usage
+from memd.model.wire import Answer
+from tests.model.asks import ask
+
+SCHEMA = {"type": "object", "properties": {"names": {"type": "array"}}}
+USER = {"role": "user", "content": "hello"}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+
+
+def body(request: Ask, *dropped: str) -> Any:
+    """Return a request's body as a server reads it."""
+    return json.loads(wire.encode(request, frozenset(dropped)))
+
+
+def test_a_clients_prefix_goes_out_as_it_came() -> None:
+    """System, tools and messages stand in the body with the very bytes of a compact JSON writer."""
+    system = '[{"type":"text","text":"héllo 你好","cache_control":{"type":"ephemeral"}}]'
+    tools = '[{"name":"Read","zeta":1,"input_schema":{"type":"object"},"alpha":2}]'
+    messages = '[{"role":"user","content":[{"text":"a","type":"text"}]}]'
+    encoded = wire.encode(
+        ask(
+            system=tuple(json.loads(system)),
+            tools=tuple(json.loads(tools)),
+            messages=tuple(json.loads(messages)),
+        )
+    ).decode()
+    assert all(part in encoded for part in (system, tools, messages))
+
+
+def test_an_ask_with_nothing_more_sends_nothing_more() -> None:
+    """Empty members are left out."""
+    assert body(ask()) == {"model": "claude-sonnet-5-5", "max_tokens": 100, "messages": [USER]}
+    assert body(ask(system="be brief"))["system"] == "be brief"
+
+
+def test_a_schema_is_promised_by_the_server_or_asked_for_in_words() -> None:
+    """Where the server cannot promise JSON the schema stands behind the last message."""
+    request = ask(schema=SCHEMA, extra={"output_config": {"effort": "low"}})
+    assert body(request)["output_config"] == {
+        "effort": "low",
+        "format": {"type": "json_schema", "schema": SCHEMA},
+    }
+    in_words = body(request, "format")
+    assert in_words["output_config"] == {"effort": "low"}
+    first, second = in_words["messages"][0]["content"]
+    assert first["text"] == "hello"
+    assert json.dumps(SCHEMA) in second["text"]
+    assert "output_config" not in body(request, "format", "effort")
+
+
+def test_the_words_keep_the_blocks_before_them() -> None:
+    """Blocks of the last message stay first; after an assistant's message a user's follows."""
+    blocks = {"role": "user", "content": [{"type": "text", "text": "a"}]}
+    said = body(ask(schema=SCHEMA, messages=(USER, blocks)), "format")["messages"]
+    assert (said[0], said[1]["content"][0]) == (USER, blocks["content"][0])
+    assistant = {"role": "assistant", "content": "x"}
+    said = body(ask(schema=SCHEMA, messages=(assistant,)), "format")["messages"]
+    assert (said[0], said[1]["role"]) == (assistant, "user")
+
+
+def test_refused_parts_are_left_out() -> None:
+    """Thinking gives way in two steps, cache marks go everywhere, any other extra by its name."""
+    marked = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
+    request = ask(
+        system=(marked,),
+        extra={"thinking": {"type": "between_tools"}, "metadata": {"user_id": "u"}},
+    )
+    assert body(request, "between_tools")["thinking"] == {"type": "disabled"}
+    assert "thinking" not in body(request, "between_tools", "thinking")
+    assert "metadata" not in body(request, "metadata")
+    assert body(request, "cache_control")["system"] == [{"type": "text", "text": "x"}]
+
+
+def test_half_a_character_is_still_valid_json() -> None:
+    """A lone surrogate of a cut transcript goes out escaped."""
+    request = ask(messages=({"role": "user", "content": "cut \ud83d"},))
+    assert body(request)["messages"][0]["content"] == "cut \ud83d"
+
+
+def test_a_reply_is_read() -> None:
+    """Text, tool calls, stop reason, usage and the untouched blocks come out."""
+    blocks = [
+        {"type": "thinking", "thinking": "", "signature": "s"},
+        {"type": "text", "text": "a"},
+        {"type": "tool_use", "id": "t1", "name": "Read", "input": {"p": 1}},
+        {"type": "text", "text": "b"},
+    ]
+    counts = {
+        "input_tokens": 1,
+        "output_tokens": 2,
+        "cache_read_input_tokens": 3,
+        "cache_creation_input_tokens": 4,
+    }
+    reply = wire.reply(
+        {"content": blocks, "stop_reason": "tool_use", "usage": counts, "model": "m"}
+    )
+    assert (reply.text, reply.stop, reply.model) == ("ab", "tool_use", "m")
+    assert reply.calls[0].name == "Read"
+    assert list(reply.content) == blocks
+    assert reply.usage == Usage(1, 2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        None,
+        [],
+        {},
+        {"content": "x", "stop_reason": "end_turn"},
+        {"content": [{"type": "text"}], "stop_reason": "end_turn"},
+        {"content": [{"type": "tool_use", "id": 1, "name": "x"}], "stop_reason": "end_turn"},
+        {"content": ["x"], "stop_reason": "end_turn"},
+        {"content": []},
+    ],
+)
+def test_what_is_no_reply_is_refused(payload: Any) -> None:
+    """A body without blocks or without a stop reason is no reply."""
+    with pytest.raises(errors.ModelReplyError):
+        wire.reply(payload)
+
+
+def test_strange_counts_are_nought() -> None:
+    """Usage that is missing, negative or no number counts nothing."""
+    assert wire.usage({"usage": {"input_tokens": -1, "output_tokens": True}}) == Usage()
+    assert wire.usage({"usage": 3}) == wire.usage(None) == Usage()
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (Answer(401, {"error": {"type": "authentication_error", "message": "no"}}), "unauthorised"),
+        (Answer(403, {"error": "forbidden"}), "unauthorised"),
+        (Answer(200, {"type": "error", "error": {"type": "permission_error"}}), "unauthorised"),
+        (Answer(429, {"error": {"type": "rate_limit_error"}}), "busy"),
+        (Answer(200, {"error": {"type": "rate_limit_error", "message": "later"}}), "busy"),
+        (Answer(500, "boom"), "unavailable"),
+        (Answer(503, ""), "unavailable"),
+        (Answer(529, {"error": {"type": "overloaded_error"}}), "unavailable"),
+        (Answer(200, {"error": {"type": "overloaded_error"}}), "unavailable"),
+        (Answer(408, {}), "unavailable"),
+        (Answer(400, {"error": {"message": "credit balance is too low"}}), "refused"),
+        (Answer(404, {"detail": [{"loc": ["body"]}]}), "refused"),
+        (Answer(307, ""), "refused"),
+        (Answer(200, {"error": {"code": "bad", "message": "unknown endpoint"}}), "refused"),
+        (Answer(200, "<html>"), "reply_unusable"),
+        (Answer(413, ""), "too_long"),
+        (
+            Answer(400, {"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}),
+            "too_long",
+        ),
+        (
+            Answer(
+                400, {"error": {"message": "input length and `max_tokens` exceed context limit"}}
+            ),
+            "too_long",
+        ),
+        (
+            Answer(400, {"error": {"type": "exceed_context_size_error", "message": "no"}}),
+            "too_long",
+        ),
+        (
+            Answer(400, {"message": "This model's maximum context length is 4096 tokens."}),
+            "too_long",
+        ),
+        (
+            Answer(400, {"error": "The input (9 tokens) is longer than the model's context"}),
+            "too_long",
+        ),
+        (Answer(500, {"error": "the request exceeds the available context size"}), "too_long"),
+    ],
+)
+def test_a_failure_is_told_by_status_type_and_words(answer: Answer, kind: str) -> None:
+    """Each way in which servers say no leads to the failure that says what a caller can do."""
+    failure = wire.failure(answer)
+    assert failure is not None
+    assert failure.kind.endswith(kind)
+
+
+def test_a_reply_is_no_failure() -> None:
+    """A body with content, or one that says nothing, is left to the reader of replies."""
+    assert wire.failure(Answer(200, {"content": [], "message": "x"})) is None
+    assert wire.failure(Answer(200, {})) is None
+
+
+def test_a_servers_words_are_tamed() -> None:
+    """No credential, no control character and no long text of a server reaches a sentence."""
+    said = wire.tame(f"bad key sk-secret\x1b[31m\n{'x' * 999}", ("sk-secret", ""))
+    assert "sk-secret" not in said
+    assert said.isprintable()
+    assert len(said) <= 300
+
+
+def test_a_server_may_ask_for_patience() -> None:
+    """Seconds and milliseconds count; a date, nonsense and a time without end do not."""
+    assert wire.retry_after({"retry-after": "2"}) == 2.0
+    assert wire.retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
+    for value in ("Wed, 21 Oct 2026 07:28:00 GMT", "-1", "inf", "nan", ""):
+        assert wire.retry_after({"retry-after": value}) is None
+
+
+@given(st.integers(100, 599), JSON)
+def test_any_answer_is_a_reply_or_a_failure(status: int, payload: Any) -> None:
+    """Whatever a server says, nothing but the declared failures comes out."""
+    if wire.failure(Answer(status, payload)) is None:
+        try:
+            wire.reply(payload)
+        except errors.ModelReplyError:
+            return

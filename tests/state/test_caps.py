@@ -1,0 +1,62 @@
+"""Whether a request may still be paid for."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.core.settings import SpendSettings
+from memd.state.caps import KINDS, Sum, reached
+
+SETTINGS = SpendSettings(
+    dollars_per_day=1.0, tokens_per_day=1000, recall_share=0.5, recall_requests_per_day=10
+)
+
+
+@pytest.mark.parametrize(
+    ("of_kind", "of_all", "more", "cap"),
+    [
+        (Sum(), Sum(), Sum(1, money=0.5), ""),
+        (Sum(), Sum(money=0.9), Sum(1, money=0.2), "spend.dollars_per_day"),
+        (Sum(), Sum(input=900), Sum(1, output=101), "spend.tokens_per_day"),
+        (Sum(money=0.4), Sum(money=0.4), Sum(1, money=0.2), "spend.recall_share"),
+        (Sum(cache_read=400), Sum(cache_read=400), Sum(1, input=101), "spend.recall_share"),
+        (Sum(10), Sum(10), Sum(1), "spend.recall_requests_per_day"),
+    ],
+)
+def test_each_cap_says_its_name(of_kind: Sum, of_all: Sum, more: Sum, cap: str) -> None:
+    """Money, tokens, the kind's share of both, and its requests stop a request in that order."""
+    assert reached("recall", of_kind, of_all, more, SETTINGS) == cap
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_is_stopped_alone(kind: str) -> None:
+    """With a share of nought one kind stands still and the others go on."""
+    settings = {
+        "recall": SpendSettings(recall_share=0.0),
+        "extract": SpendSettings(extract_share=0.0),
+        "dream": SpendSettings(dream_share=0.0),
+    }[kind]
+    stopped = [k for k in KINDS if reached(k, Sum(), Sum(), Sum(1, 1, money=0.001), settings)]
+    assert stopped == [kind]
+
+
+SUMS = st.builds(
+    Sum,
+    st.integers(0, 20),
+    st.integers(0, 600),
+    st.integers(0, 600),
+    st.integers(0, 600),
+    st.integers(0, 600),
+    st.floats(0, 1),
+)
+
+
+@given(SUMS, SUMS, SUMS)
+def test_what_is_let_through_stays_under_every_cap(of_kind: Sum, others: Sum, more: Sum) -> None:
+    """After a request that was let through, no sum is above its cap."""
+    total = of_kind + others
+    if reached("recall", of_kind, total, more, SETTINGS) == "":
+        assert (total + more).money <= SETTINGS.dollars_per_day
+        assert (total + more).tokens <= SETTINGS.tokens_per_day
+        assert (of_kind + more).money <= SETTINGS.dollars_per_day * SETTINGS.recall_share
+        assert (of_kind + more).requests <= SETTINGS.recall_requests_per_day

@@ -1,0 +1,143 @@
+"""The books of what models cost."""
+
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.core.settings import SpendSettings
+from memd.state.caps import Sum
+from memd.state.database import Database, open_database
+from memd.state.spend import SCHEMA, Account, Booking, SpendTable, day_of, next_day
+
+NOON = datetime.fromisoformat("2026-03-05T12:00").timestamp()  # of this machine's day
+DAY = 24 * 3600.0
+RECALL = Account("recall", "/m", "claude-sonnet-5-5")
+DREAM = Account("dream", "/other", "claude-opus-5-5")
+USED = Sum(1, 10, 20, 30, 40, 0.25)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """Open an empty state file."""
+    database = open_database(str(tmp_path / "state.db"), [SCHEMA])
+    yield database
+    database.close()
+
+
+def test_what_was_used_adds_up(database: Database) -> None:
+    """A day's sums are those of its bookings, for one kind and for all, also after a restart."""
+    table = SpendTable(database)
+    assert table.today(NOON) == Sum()
+    table.add(RECALL, USED, NOON)
+    table.add(RECALL, USED, NOON + 60)
+    table.add(DREAM, USED, NOON)
+    again = SpendTable(database)
+    assert again.today(NOON, "recall") == USED + USED
+    assert again.today(NOON) == USED + USED + USED
+    assert again.today(NOON + DAY) == Sum()
+
+
+def test_a_summary_by_each_column(database: Database) -> None:
+    """Days come the newest first and no older than asked, the rest the dearest first."""
+    table = SpendTable(database)
+    table.add(RECALL, USED, NOON)
+    table.add(RECALL, USED, NOON - DAY)
+    table.add(DREAM, USED + USED + USED, NOON - DAY)
+    table.add(DREAM, USED, NOON - 9 * DAY)
+    by_day = table.summary(2, "day", NOON)
+    assert [label for label, _ in by_day] == ["2026-03-05", "2026-03-04"]
+    assert by_day[1][1].requests == 4
+    assert [label for label, _ in table.summary(2, "kind", NOON)] == ["dream", "recall"]
+    assert [label for label, _ in table.summary(1, "model", NOON)] == ["claude-sonnet-5-5"]
+    assert dict(table.summary(30, "project", NOON))["/other"].requests == 4
+
+
+def test_a_booking_is_corrected_on_its_own_day(database: Database) -> None:
+    """What was booked at the most becomes what was used, even when midnight has passed."""
+    table = SpendTable(database)
+    booking = table.reserve(RECALL, Sum(1, 100, money=0.3), SpendSettings(), NOON)
+    assert isinstance(booking, Booking)
+    assert table.today(NOON, "recall") == Sum(1, 100, money=0.3)
+    table.settle(booking, Sum(1, 7, 3, money=0.01))
+    assert table.today(NOON, "recall") == Sum(1, 7, 3, money=0.01)
+
+
+def test_a_cap_stops_its_kind_until_the_next_day(database: Database) -> None:
+    """The cap is named, nothing is booked, the other kinds go on and the next day all do."""
+    table = SpendTable(database)
+    caps = SpendSettings(recall_share=0.5)
+    table.add(RECALL, Sum(1, money=0.5), NOON)
+    assert table.reserve(RECALL, Sum(1, money=0.1), caps, NOON) == "spend.recall_share"
+    assert table.today(NOON).money == 0.5
+    assert isinstance(table.reserve(DREAM, Sum(1, money=0.1), caps, NOON), Booking)
+    assert isinstance(table.reserve(RECALL, Sum(1, money=0.1), caps, NOON + DAY), Booking)
+
+
+def test_status_names_the_kinds_that_stand_still(database: Database) -> None:
+    """A kind without room for one more request is listed with its cap."""
+    table = SpendTable(database)
+    caps = SpendSettings(dream_requests_per_day=1, recall_requests_per_day=2)
+    assert table.caps(caps, NOON) == {}
+    table.add(DREAM, USED, NOON)
+    table.add(RECALL, USED, NOON)
+    assert table.caps(caps, NOON) == {"dream": "spend.dream_requests_per_day"}
+    table.add(RECALL, Sum(1, money=1.0), NOON)
+    assert set(table.caps(caps, NOON).values()) == {"spend.dollars_per_day"}
+
+
+def test_old_days_are_forgotten(database: Database) -> None:
+    """The table does not grow for ever."""
+    table = SpendTable(database)
+    table.add(RECALL, USED, NOON - 500 * DAY)
+    table.reserve(RECALL, USED, SpendSettings(), NOON)
+    assert len(table.summary(1000, "day", NOON)) == 1
+
+
+def test_many_at_once_stay_under_the_cap(database: Database) -> None:
+    """However many ask at the same time, no more is let through than there is room for."""
+    table = SpendTable(database)
+    caps = SpendSettings(recall_requests_per_day=5)
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: table.reserve(RECALL, USED, caps, NOON), range(12)))
+    table_of = [answer for answer in answers if isinstance(answer, Booking)]
+    assert len(table_of) <= 5
+    assert table.today(NOON).requests == len(table_of)
+
+
+def test_a_day_begins_at_local_midnight() -> None:
+    """The next day is later, at most 25 hours on, and another day than this."""
+    begins = next_day(NOON)
+    assert NOON < begins.timestamp() <= NOON + 25 * 3600
+    assert (begins.hour, begins.minute) == (0, 0)
+    assert day_of(begins.timestamp()) == "2026-03-06"
+    assert day_of(begins.timestamp() - 1) == "2026-03-05"
+
+
+MOVES = st.lists(st.tuples(st.floats(0, 0.5), st.floats(0, 1), st.booleans()), max_size=8)
+
+
+@settings(max_examples=25)
+@given(MOVES)
+def test_the_books_are_never_below_what_was_spent(
+    moves: list[tuple[float, float, bool]],
+) -> None:
+    """Whatever is corrected and whatever is lost on the way, the books hold at least the truth."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = open_database(f"{folder}/state.db", [SCHEMA])
+        table = SpendTable(database)
+        spent = 0.0
+        for most, part, told in moves:
+            booking = table.reserve(RECALL, Sum(1, money=most), SpendSettings(), NOON)
+            if isinstance(booking, Booking):
+                spent += most * part
+                if told:
+                    table.settle(booking, Sum(1, money=most * part))
+        found = table.today(NOON).money
+        database.close()
+        assert spent - 1e-6 <= found <= 1.0
