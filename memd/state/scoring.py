@@ -16,13 +16,15 @@ What the recipe leaves out did not pay when measured: field weights, length norm
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cache
+from heapq import nsmallest
 from typing import Protocol
 from zlib import crc32
 
-from memd.state.words import is_common, opens, words
+from memd.state.asking import Asked
+from memd.state.words import common
 
 CANDIDATES = 100  # what an engine proposes at least; they hold 95 % of what helps
 KEY_BYTES = 4
@@ -34,7 +36,12 @@ BEYOND_LIMIT = "beyond the limit"
 _KEYS_KEPT = 200_000  # about 25 MB at worst
 _K1 = 1.2  # BM25's usual saturation; 0.9 to 1.6 differ by less than the noise
 _PAIR = 0.3  # what two neighbouring words of the query add when they are neighbours in a memory
-_COMMON = 0.6  # weight of the commonest words of the language
+_SUBJECT = 1.0  # what a memory gains that begins with a name that the prompt names
+_DATE = 2.0  # … that holds a date that the prompt means
+_DATE_WORD = 0.5  # what an engine gives a word of such a date
+_MODELS = 3  # memories whose headings tell what else may matter
+_MODEL_WORDS = 10
+_FEEDBACK = 0.1  # of the weight of the prompt, shared by these words
 _BACKGROUND = 50  # imagined memories without the word: rarity means something in a small store too
 # The floor, in units of rarity: the weight of matched words that a memory must bring.
 _FLOOR_OPEN = 1.2  # asking, or beginning work
@@ -75,19 +82,6 @@ class Statistics(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A prompt, analysed once.
-
-    ``factors`` holds its distinct words in their order and what each counts beside its rarity;
-    ``pairs`` its neighbours; ``opens`` whether it asks something or begins a piece of work.
-    """
-
-    factors: Mapping[str, float]
-    pairs: tuple[tuple[str, str], ...]
-    opens: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Ranked:
     """A memory that was weighed: its score, what it is made of, and the words that matched.
 
@@ -102,16 +96,27 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is looked for in every document, by key: word → (the prompt's word, its weight)."""
+
+    asked: Asked
+    weights: Mapping[str, float]
+    finds: Mapping[int, tuple[tuple[str, float], ...]]
+    pairs: Mapping[tuple[int, int], float]
+    names: frozenset[int]
+    dates: tuple[bytes, ...]
+
+
+@dataclass(slots=True)
 class _Weighed:
     document: Document
-    bm25: float
-    pairs: float
+    parts: dict[str, float]
     brings: float
     terms: tuple[str, ...]
 
     @property
     def score(self) -> float:
-        return round(self.bm25 + self.pairs, 6)
+        return round(sum(self.parts.values()), 6)
 
     @property
     def rank(self) -> tuple[float, int, str]:
@@ -133,22 +138,28 @@ def keys(packed: bytes) -> "array[int]":
     return array("I", packed)
 
 
-def ask(query: str) -> Asked:
-    """Return a prompt as scoring uses it."""
-    found = words(query)
-    return Asked(
-        factors={word: _COMMON if is_common(word) else 1.0 for word in found},
-        pairs=tuple(dict.fromkeys(pairwise(found))),
-        opens=opens(query),
-    )
+def pack_key(number: int) -> bytes:
+    """Return one number as ``pack`` writes it."""
+    return array("I", (number,)).tobytes()
 
 
 def terms(asked: Asked, statistics: Statistics) -> dict[str, float]:
-    """Return what an engine looks for: words and what each weighs, in the prompt's order."""
-    return {
-        word: factor * _rarity(statistics.count, statistics.holders(key(word)))
-        for word, factor in asked.factors.items()
-    }
+    """Return what an engine looks for and what each word weighs.
+
+    The prompt's own words come in its order, then what may stand for them, then the words of the
+    dates that it means.
+    """
+    rarities = _Rarities(statistics)
+    found = _weights(asked, rarities)
+    for word, others in asked.others.items():
+        for other, share in others.items():
+            weight = share * min(found[word], rarities.of(other))
+            if other not in asked.factors:
+                found[other] = max(found.get(other, 0.0), weight)
+    for mention in asked.dates:
+        for word in mention:
+            found.setdefault(word, _DATE_WORD * rarities.of(word))
+    return found
 
 
 def saturate(times: int) -> float:
@@ -181,10 +192,12 @@ def judge(
     floor: bool,
 ) -> tuple[Ranked, ...]:
     """Return every proposed memory that holds a word, the best first, and why some are cut."""
-    weights = terms(asked, statistics)
-    weighed = [_weigh(asked, weights, document) for document in documents]
-    weighed = sorted((item for item in weighed if item.terms), key=lambda item: item.rank)
-    least = _least(asked, weights) if floor else 0.0
+    rarities = _Rarities(statistics)
+    plan = _plan(asked, rarities)
+    weighed = [item for item in (_weigh(plan, document) for document in documents) if item.terms]
+    _feed_back(plan, rarities, weighed)
+    weighed.sort(key=lambda item: item.rank)
+    least = _least(plan) if floor else 0.0
     enough = _RELATIVE * weighed[0].score if floor and weighed else 0.0
     answered = 0
     judged = []
@@ -198,50 +211,125 @@ def judge(
         else:
             cut = ""
             answered += 1
-        parts = {"bm25": round(item.bm25, 6), "pairs": round(item.pairs, 6)}
+        parts = {name: round(part, 6) for name, part in item.parts.items() if part}
         judged.append(Ranked(item.document.path, item.score, item.terms, parts, cut))
     return tuple(judged)
 
 
-def _weigh(asked: Asked, weights: Mapping[str, float], document: Document) -> _Weighed:
-    bm25 = brings = 0.0
-    places: dict[str, list[int]] = {}
+class _Rarities:
+    """How much a word says, by how few memories hold it; each is asked for once."""
+
+    def __init__(self, statistics: Statistics) -> None:
+        self._statistics = statistics
+        self._count = statistics.count + _BACKGROUND
+        self._known: dict[int, float] = {}
+
+    def of(self, word: str) -> float:
+        return self.of_key(key(word))
+
+    def of_key(self, number: int) -> float:
+        rarity = self._known.get(number)
+        if rarity is None:
+            holders = self._statistics.holders(number)
+            rarity = math.log(1 + (self._count - holders + 0.5) / (holders + 0.5))
+            self._known[number] = rarity
+        return rarity
+
+
+def _weights(asked: Asked, rarities: _Rarities) -> dict[str, float]:
+    return {word: factor * rarities.of(word) for word, factor in asked.factors.items()}
+
+
+def _plan(asked: Asked, rarities: _Rarities) -> _Plan:
+    weights = _weights(asked, rarities)
+    finds: dict[int, dict[str, float]] = {}
     for word, weight in weights.items():
-        found = _places(document.words, _pack(word))
-        if found:
-            places[word] = found
-            bm25 += weight * saturate(len(found))
-            brings += weight * (1.0 if found[0] < document.heading else _BODY)
-    pairs = sum(
-        weights[first] + weights[second]
-        for first, second in asked.pairs
-        if first in places and second in places and _neighbours(places[first], places[second])
+        finds.setdefault(key(word), {})[word] = weight
+        for other, share in asked.others.get(word, {}).items():
+            least = share * min(weight, rarities.of(other))
+            finds.setdefault(key(other), {}).setdefault(word, least)
+    return _Plan(
+        asked,
+        weights,
+        {number: tuple(found.items()) for number, found in finds.items()},
+        {(key(one), key(two)): weights[one] + weights[two] for one, two in asked.pairs},
+        frozenset(map(key, asked.names)),
+        tuple(map(pack, asked.dates)),
     )
-    return _Weighed(document, bm25, _PAIR * pairs, brings, tuple(places))
 
 
-def _places(packed: bytes, word: bytes) -> list[int]:
-    found = []
-    at = packed.find(word)
-    while at >= 0:
-        place, off = divmod(at, KEY_BYTES)
-        if not off:
-            found.append(place)
-        at = packed.find(word, at + 1)
-    return found
+def _weigh(plan: _Plan, document: Document) -> _Weighed:
+    packed = document.words
+    numbers = keys(packed)
+    gains: dict[str, float] = {}
+    brings: dict[str, float] = {}
+    matched = plan.finds.keys() & set(numbers)
+    for number in matched:
+        times = numbers.count(number)
+        place = 1.0 if number in numbers[: document.heading] else _BODY
+        for word, weight in plan.finds[number]:
+            gains[word] = max(gains.get(word, 0.0), weight * saturate(times))
+            brings[word] = max(brings.get(word, 0.0), weight * place)
+    held = [word for word in plan.weights if word in gains]
+    date = max((_DATE for mention in plan.dates if _holds(packed, mention)), default=0.0)
+    parts = {
+        "bm25": sum(gains[word] for word in held),
+        "pairs": _pairs(plan, matched, packed),
+        "date": date,
+        "subject": _SUBJECT if numbers and numbers[0] in plan.names else 0.0,
+    }
+    found = (*held, *(word for mention in plan.asked.dates[:1] for word in mention if date))
+    return _Weighed(document, parts, sum(brings[word] for word in held) + date, found)
 
 
-def _neighbours(first: list[int], second: list[int]) -> bool:
-    return any(place + 1 in second for place in first)
+def _pairs(plan: _Plan, matched: Collection[int], packed: bytes) -> float:
+    return _PAIR * sum(
+        weight
+        for (one, two), weight in plan.pairs.items()
+        if one in matched and two in matched and _holds(packed, pack_key(one) + pack_key(two))
+    )
 
 
-def _least(asked: Asked, weights: Mapping[str, float]) -> float:
-    heaviest = sorted(weights.values(), reverse=True)[:_COVERED_WORDS]
-    return max(_FLOOR_OPEN if asked.opens else _FLOOR, _COVERAGE * sum(heaviest))
+def _holds(packed: bytes, sequence: bytes) -> bool:
+    """Say whether words stand next to each other; a match across the words' bounds is none."""
+    at = packed.find(sequence)
+    while at >= 0 and at % KEY_BYTES:
+        at = packed.find(sequence, at + 1)
+    return at >= 0
 
 
-def _rarity(count: int, holders: int) -> float:
-    return math.log(1 + (count + _BACKGROUND - holders + 0.5) / (holders + 0.5))
+def _feed_back(plan: _Plan, rarities: _Rarities, weighed: list[_Weighed]) -> None:
+    """Add to each score what it shares with the headings of the best (RM3)."""
+    best = nsmallest(_MODELS, weighed, key=lambda item: item.rank)
+    relevance: dict[int, float] = {}
+    for item in best:
+        heading = keys(item.document.words)[: item.document.heading]
+        for number in heading:
+            if number not in plan.finds and number not in _dull():
+                gain = item.score / len(heading) * rarities.of_key(number)
+                relevance[number] = relevance.get(number, 0.0) + gain
+    chosen = nsmallest(_MODEL_WORDS, relevance.items(), key=lambda pair: (-pair[1], pair[0]))
+    total = sum(gain for _, gain in chosen)
+    scale = _FEEDBACK * sum(plan.weights.values()) / total if total else 0.0
+    gains = {number: scale * gain for number, gain in chosen}
+    for item in weighed if gains else ():
+        numbers = keys(item.document.words)
+        item.parts["feedback"] = sum(
+            gains[number] * saturate(numbers.count(number))
+            for number in sorted(gains.keys() & set(numbers))
+        )
+
+
+def _least(plan: _Plan) -> float:
+    heaviest = sorted(plan.weights.values(), reverse=True)[:_COVERED_WORDS]
+    return max(_FLOOR_OPEN if plan.asked.opens else _FLOOR, _COVERAGE * sum(heaviest))
+
+
+@cache
+def _dull() -> frozenset[int]:
+    """Return the numbers of words from which no memory is told: common ones, days and years."""
+    numerals = map(str, (*range(100), *range(1990, 2100)))
+    return frozenset(map(key, (*common(), *numerals)))
 
 
 def _pack(word: str) -> bytes:
@@ -249,5 +337,5 @@ def _pack(word: str) -> bytes:
     if packed is None:
         if len(_packed) >= _KEYS_KEPT:
             _packed.clear()
-        packed = _packed[word] = array("I", (key(word),)).tobytes()
+        packed = _packed[word] = pack_key(key(word))
     return packed

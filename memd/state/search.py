@@ -12,13 +12,15 @@ Rules of this file
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from heapq import nsmallest
 from typing import Protocol
 
 from memd.core import limits
 from memd.state import scoring
+from memd.state.asking import ask
 from memd.state.scoring import Document, Ranked
-from memd.state.words import words
+from memd.state.words import indexed
 
 Fingerprint = tuple[int, int, int]
 Skip = Callable[[str], bool]
@@ -58,15 +60,24 @@ class Ranker(Protocol):
         ...
 
     def rank(
-        self, query: str, limit: int, skip: Skip = nothing, *, floor: bool = True
+        self,
+        query: str,
+        limit: int,
+        skip: Skip = nothing,
+        *,
+        floor: bool = True,
+        today: date | None = None,
     ) -> tuple[Ranked, ...]:
         """Return the entries that fit best, the best first; without ``floor`` all that match.
 
-        ``skip`` names paths that must not come back; they still count for rarity.
+        ``skip`` names paths that must not come back; they still count for rarity. ``today`` is what
+        "yesterday" and "last May" are told from.
         """
         ...
 
-    def explain(self, query: str, limit: int, skip: Skip = nothing) -> tuple[Ranked, ...]:
+    def explain(
+        self, query: str, limit: int, skip: Skip = nothing, *, today: date | None = None
+    ) -> tuple[Ranked, ...]:
         """Return what ``rank`` weighs, the best first: the answer and what was cut, and why."""
         ...
 
@@ -78,8 +89,8 @@ def candidates(limit: int) -> int:
 
 def analyse(entry: Entry) -> Document:
     """Return an entry as scoring sees it."""
-    heading = words(f"{entry.name}\n{entry.description}")
-    rest = words(f"{entry.type}\n{entry.path}\n{entry.body[: limits.MEMORY_BYTES]}")
+    heading = indexed(f"{entry.description}\n{entry.name}")
+    rest = indexed(f"{entry.type}\n{entry.path}\n{entry.body[: limits.MEMORY_BYTES]}")
     packed = scoring.pack((*heading, *rest))
     return Document(entry.path, entry.mtime_ns, packed, len(heading))
 
@@ -125,19 +136,28 @@ class SearchIndex:
                         del self._postings[key]
 
     def rank(
-        self, query: str, limit: int, skip: Skip = nothing, *, floor: bool = True
+        self,
+        query: str,
+        limit: int,
+        skip: Skip = nothing,
+        *,
+        floor: bool = True,
+        today: date | None = None,
     ) -> tuple[Ranked, ...]:
         """Return the entries that fit best, the best first; without ``floor`` all that match.
 
-        ``skip`` names paths that must not come back; they still count for rarity.
+        ``skip`` names paths that must not come back; they still count for rarity. ``today`` is what
+        "yesterday" and "last May" are told from.
         """
-        asked = scoring.ask(query)
+        asked = ask(query, today)
         found = self.propose(scoring.terms(asked, self), candidates(limit), skip)
         return scoring.order(asked, self, found, limit, floor=floor)
 
-    def explain(self, query: str, limit: int, skip: Skip = nothing) -> tuple[Ranked, ...]:
+    def explain(
+        self, query: str, limit: int, skip: Skip = nothing, *, today: date | None = None
+    ) -> tuple[Ranked, ...]:
         """Return what ``rank`` weighs, the best first: the answer and what was cut, and why."""
-        asked = scoring.ask(query)
+        asked = ask(query, today)
         found = self.propose(scoring.terms(asked, self), candidates(limit), skip)
         return scoring.judge(asked, self, found, limit, floor=True)
 

@@ -18,19 +18,12 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 
+from memd.state import dates
 from memd.state.engine import stems as stems_of
 
-ANALYSIS = 1  # raised whenever ``words`` gives other words: what was indexed by them is old
+ANALYSIS = 2  # raised whenever ``indexed`` gives other words: what was indexed by them is old
 
 _CACHE_WORDS = 200_000  # about 20 MB at worst; a store of 100,000 memories has some 60,000 stems
-_MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-_DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?!\d)")
-# A month's name that is also a modal verb: capitalised and not opening a sentence.
-_MAY = re.compile(r"(?<=[a-z0-9,] )May\b")
-_MAY_WORD = "mayMonth"
 # Han, half of the marks between, Katakana, Hangul; Hiragana is grammar and separates.
 _CJK = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u30a1-\u30fa\u30fc\uac00-\ud7af\U00020000-\U0003ffff"
@@ -55,7 +48,12 @@ _CJK_STARTERS = re.compile(
 
 _OPENING = 6  # what a prompt is about to do stands in its first words
 
+_ROOT_LETTERS = 4  # a root has at least so many, and a word without more is its own
+_ROOT_MOST = 6
+ROOT = "^"  # marks a root among the words of an index
+
 _stems: dict[str, str] = {}
+_roots: dict[str, str] = {}
 
 
 def words(text: str) -> list[str]:
@@ -75,12 +73,32 @@ def words(text: str) -> list[str]:
     return [*_stemmed(kept), *whole]
 
 
+def indexed(text: str) -> list[str]:
+    """Return the words of a text as an index keeps them: after ``words`` the roots of some."""
+    found = words(text)
+    return [*found, *dict.fromkeys(ROOT + root(word) for word in found if root(word) != word)]
+
+
+def root(word: str) -> str:
+    """Return what a word, as ``words`` gives it, shares with others of its family.
+
+    The "counsellor" and the "counselling" have one; a word without a known ending is its own.
+    """
+    short = _roots.get(word)
+    if short is None:
+        short = _root(word) if len(word) > _ROOT_LETTERS and word.isascii() else word
+        if len(_roots) >= _CACHE_WORDS:
+            _roots.clear()
+        _roots[word] = short
+    return short
+
+
 def is_common(word: str) -> bool:
     """Say whether a word, as ``words`` gives it, is among the commonest of the language.
 
     Such a word says little about what a text is about.
     """
-    return word in _common()
+    return word in common()
 
 
 def opens(text: str) -> bool:
@@ -106,14 +124,7 @@ def count(text: str) -> int:
 
 def _prepare(text: str) -> str:
     text = unicodedata.normalize("NFKC", text).replace("\0", " ").replace("\u2019", "'")
-    text = _MAY.sub(_MAY_WORD, text)
-    return _DATE.sub(_spell_date, text)
-
-
-def _spell_date(match: re.Match[str]) -> str:
-    year, month, day = match.groups()
-    name = _MONTHS[int(month) - 1]
-    return f"{year} {_MAY_WORD if name == 'may' else name} {int(day)}"
+    return dates.spell(text)
 
 
 def _tokens(text: str) -> Iterator[str]:
@@ -128,11 +139,11 @@ def _tokens(text: str) -> Iterator[str]:
 
 def _word(part: str) -> Iterator[str]:
     if part.isascii():
-        if _MIXED.search(part) and part != _MAY_WORD:
+        if _MIXED.search(part) and part != dates.MAY:
             yield "\0" + part.lower()
             yield from (hump.lower() for hump in _HUMP.split(part))
         else:
-            yield part.lower() if part != _MAY_WORD else part
+            yield part.lower() if part != dates.MAY else part
         return
     for piece in _SCRIPTS.findall(part):
         if _CJK_RUN.match(piece):
@@ -146,6 +157,17 @@ def _pairs(run: str) -> Iterator[str]:
         if len(piece) == 1:
             yield piece
         yield from (piece[at : at + 2] for at in range(len(piece) - 1))
+
+
+def _root(word: str) -> str:
+    if not word.isalpha():
+        return word
+    short = word
+    for _ in range(2):
+        ending = next((end for end in _endings() if short.endswith(end)), "")
+        if len(short) - len(ending) >= _ROOT_LETTERS:
+            short = short.removesuffix(ending)
+    return short[:_ROOT_MOST]
 
 
 def _stemmed(tokens: Sequence[str]) -> list[str]:
@@ -182,14 +204,20 @@ def _starters() -> frozenset[str]:
 
 
 @cache
-def _common() -> frozenset[str]:
+def _endings() -> tuple[str, ...]:
+    return tuple(sorted(_list("endings.txt"), key=len, reverse=True))
+
+
+@cache
+def common() -> frozenset[str]:
+    """Return the commonest words of the language, as ``words`` gives them."""
     return frozenset(_stemmed(_list("common.txt")))
 
 
 @cache
 def _irregular() -> dict[str, str]:
     pairs = _list("irregular.txt")
-    return dict(zip(pairs[::2], pairs[1::2], strict=True)) | {_MAY_WORD: "may"}
+    return dict(zip(pairs[::2], pairs[1::2], strict=True)) | {dates.MAY: "may"}
 
 
 def _list(name: str) -> list[str]:

@@ -1,14 +1,16 @@
 """The order of the memories that an engine proposes."""
 
 import math
+from datetime import date
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.state import scoring
-from memd.state.scoring import Document, ask, judge, keys, order, pack, terms
-from memd.state.words import words
+from memd.state.asking import ask
+from memd.state.scoring import Document, judge, keys, order, pack, terms
+from memd.state.words import indexed
 
 
 class Corpus:
@@ -26,8 +28,8 @@ class Corpus:
 
 
 def _document(path: str, heading: str, body: str = "", *, mtime_ns: int = 0) -> Document:
-    head = words(heading)
-    return Document(path, mtime_ns, pack((*head, *words(body))), len(head))
+    head = indexed(heading)
+    return Document(path, mtime_ns, pack((*head, *indexed(body))), len(head))
 
 
 def test_a_key_is_the_same_in_every_process() -> None:
@@ -53,9 +55,70 @@ def test_rare_words_weigh_more() -> None:
     """An engine is told the prompt's words in order, the rarer the heavier, common ones damped."""
     corpus = Corpus("quorum lease", "quorum shard", "quorum work")
     weights = terms(ask("does quorum work with a lease"), corpus)
-    assert list(weights) == ["quorum", "work", "leas"]
+    assert list(weights)[:3] == ["quorum", "work", "leas"]
     assert weights["leas"] > weights["quorum"]
     assert math.isclose(weights["work"], 0.6 * weights["leas"])
+
+
+def test_what_stands_for_a_word_weighs_less() -> None:
+    """An engine looks for synonyms and for the family of a word too, for less."""
+    corpus = Corpus("deployment", "release", "rollout of the deploy")
+    weights = terms(ask("deploy"), corpus)
+    assert weights["deploy"] > weights["rollout"] > 0
+    assert weights["^deplo"] < weights["deploy"]
+
+
+def test_the_words_of_a_date_are_looked_for() -> None:
+    """What a prompt calls yesterday is looked for as a memory spells it, and counts where found."""
+    corpus = Corpus("2026-04-01 quorum chosen", "2026-05-01 quorum dropped")
+    asked = ask("what about the quorum yesterday?", date(2026, 4, 2))
+    assert {"2026", "april", "1"} <= terms(asked, corpus).keys()
+    first, second = judge(asked, corpus, corpus.documents, 5, floor=True)
+    assert (first.path, first.parts["date"], "april" in first.terms) == ("0.md", 2.0, True)
+    assert "date" not in second.parts
+
+
+def test_a_date_alone_finds() -> None:
+    """A memory of the day that is asked for is found though it holds no other word."""
+    corpus = Corpus("2026-04-01 quorum", "lease")
+    (only,) = order(
+        ask("what did we do yesterday?", date(2026, 4, 2)), corpus, corpus.documents, 5, floor=True
+    )
+    assert only.path == "0.md"
+
+
+def test_whom_a_memory_is_about_counts() -> None:
+    """Of two that name the same people, the one that begins with the name asked for comes first."""
+    corpus = Corpus(
+        "Priya took over the cluster from Tomas", "Tomas took over the cluster of Priya"
+    )
+    best = order(
+        ask("when did Priya take over the cluster?"), corpus, corpus.documents, 2, floor=True
+    )
+    assert [ranked.path for ranked in best] == ["0.md", "1.md"]
+    assert best[0].parts["subject"] == 1.0
+
+
+def test_what_the_best_hold_lifts_others() -> None:
+    """Words beside the prompt's in the best memories tell which of the rest belong to them."""
+    corpus = Corpus(
+        "gadget quorum for the zebra broker",
+        "gadget and unrelated things",
+        "gadget of the zebra",
+    )
+    judged = judge(ask("gadget quorum"), corpus, corpus.documents, 3, floor=True)
+    assert [ranked.path for ranked in judged] == ["0.md", "2.md", "1.md"]
+    assert judged[1].parts["feedback"] > judged[2].parts.get("feedback", 0.0)
+
+
+def test_a_synonym_never_counts_beside_its_word() -> None:
+    """A memory that holds a word and its synonym gains no more for the pair than for the word."""
+    both, alone = Corpus("deploy release"), Corpus("deploy zebra")
+    judged = [
+        judge(ask("deploy"), corpus, corpus.documents, 1, floor=False)[0]
+        for corpus in (both, alone)
+    ]
+    assert judged[0].parts["bm25"] == judged[1].parts["bm25"]
 
 
 def test_a_score_is_the_sum_of_its_parts() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.state import words as module
-from memd.state.words import count, is_common, opens, words
+from memd.state.words import common, count, indexed, is_common, opens, root, words
 
 
 @pytest.mark.parametrize(
@@ -106,3 +106,40 @@ def test_common_words_are_known_by_their_stem() -> None:
     assert is_common(words("decisions")[0]) is is_common("decis")
     assert is_common(words("changes")[0])
     assert not is_common(words("kubernetes")[0])
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("counselor", "counse"),
+        ("counsel", "counse"),
+        ("injuri", "injur"),
+        ("cat", "cat"),
+        ("test", "test"),
+        ("k8s12345", "k8s12345"),
+        ("user_service", "user_service"),
+        ("naïveté", "naïveté"),
+    ],
+)
+def test_root(word: str, expected: str) -> None:
+    """Words of a family share a root; short words, identifiers and other scripts are their own."""
+    assert root(word) == expected
+
+
+def test_an_index_keeps_roots_behind_the_words() -> None:
+    """Each root stands once, marked, so that it is never taken for a word of the text."""
+    assert indexed("counselor, counselors") == ["counselor", "counselor", "^counse"]
+    assert indexed("test") == ["test"]
+
+
+def test_the_cache_of_roots_is_bounded() -> None:
+    """Endless different words do not fill the memory, and a word's root stays."""
+    for number in range(module._CACHE_WORDS + 1):
+        root(f"w{number:x}")
+    assert len(module._roots) <= module._CACHE_WORDS
+    assert root("counselor") == "counse"
+
+
+def test_common_words_are_stems() -> None:
+    """The list of common words is in the form in which ``words`` gives them."""
+    assert all(is_common(word) for word in common())
