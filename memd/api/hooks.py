@@ -13,7 +13,7 @@ event for us and is answered with nothing.
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -27,6 +27,8 @@ from memd.store.transcripts import TranscriptRefusedError
 
 CLIENTS = ("claude-code",)
 _REMEMBERED_EVENTS = 1024
+_PROMPT_MS = 200  # what the hook gives a prompt unless it says more
+_SHARE = 0.75  # of a hook's time: the rest is its start, the way here and back
 
 
 class UnknownClientError(MemdError):
@@ -42,12 +44,16 @@ class UnknownClientError(MemdError):
 
 
 class Hook(Params):
-    """Parameters of ``hook``; ``payload`` is the client's own JSON, as the hook got it."""
+    """Parameters of ``hook``; ``payload`` is the client's own JSON, as the hook got it.
+
+    ``deadline_ms`` is how long the hook waits in all, its own start included.
+    """
 
     client: str
     event: str
     payload: Any = None
     environment: dict[str, str] | None = None
+    deadline_ms: Annotated[int, msgspec.Meta(ge=10, le=60_000)] | None = None
 
 
 class Payload(msgspec.Struct):
@@ -107,7 +113,7 @@ class HookMethod:
         if params.event == "SessionStart":
             return await _session_start(services, call, payload)
         if params.event == "UserPromptSubmit":
-            return await _user_prompt(services, call, payload)
+            return await _user_prompt(services, call, payload, params.deadline_ms or _PROMPT_MS)
         if params.event in {"Stop", "PreCompact", "SessionEnd"}:
             await _after_turn(services, call, params.event, payload)
         return None
@@ -115,7 +121,9 @@ class HookMethod:
 
 async def _session_start(services: Services, call: Call, payload: Payload) -> dict[str, Any] | None:
     environment = call.connection.caller.environment
-    project = await services.store.project(payload.cwd, environment)
+    project, settings, _ = await services.store.where(payload.cwd, environment)
+    if settings.recall.enabled and project.enabled:
+        services.recall.warm(project.memory_dir)
     if await services.store.client_loads_memory(project, environment):
         return None
     loaded = await prompting.load_prompt(
@@ -138,12 +146,16 @@ def _fit(prompt: str, room: int, directory: str) -> str:
     return kept.rpartition("\n")[0] + note
 
 
-async def _user_prompt(services: Services, call: Call, payload: Payload) -> dict[str, Any] | None:
-    found = await prompting.prefetch(
-        services,
-        call,
-        prompting.Prefetch(cwd=payload.cwd, session_id=payload.session_id, query=payload.prompt),
+async def _user_prompt(
+    services: Services, call: Call, payload: Payload, deadline_ms: int
+) -> dict[str, Any] | None:
+    wanted = prompting.Prefetch(
+        cwd=payload.cwd,
+        session_id=payload.session_id,
+        query=payload.prompt,
+        deadline_ms=max(10, int(deadline_ms * _SHARE)),
     )
+    found = await prompting.prefetch(services, call, wanted)
     return _context("UserPromptSubmit", found.block) if found.block else None
 
 

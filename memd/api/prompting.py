@@ -1,10 +1,14 @@
 """load_prompt, prefetch and the session's life: what a client calls around a prompt."""
 
-from typing import Literal
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from memd.api.method import Limit, Method, Params, Result, SessionId
 from memd.api.services import Services
 from memd.api.work import dream_if_due
+from memd.recall.service import AUTO, Prompt
 from memd.rpc.connection import Call
 from memd.store.project import NoProjectError
 
@@ -51,6 +55,8 @@ class Prefetch(Params):
     read_paths: list[str] | None = None
     limit: Limit | None = None
     strategy: Literal["auto", "model", "local"] | None = None
+    deadline_ms: Annotated[int, msgspec.Meta(ge=10, le=60_000)] | None = None
+    explain: bool | None = None
 
 
 class Surfaced(Result):
@@ -77,6 +83,7 @@ class Prefetched(Result):
     session_bytes: int
     block: str
     note: str | None = None
+    explanation: dict[str, Any] | None = None
 
 
 class Session(Params):
@@ -124,12 +131,16 @@ async def prefetch(services: Services, call: Call, params: Prefetch) -> Prefetch
     found = await services.recall.prefetch(
         project,
         settings,
-        session=params.session_id,
-        query=params.query,
-        recent_tools=params.recent_tools or (),
-        read_paths=params.read_paths or (),
-        limit=params.limit,
-        strategy=params.strategy or "auto",
+        Prompt(
+            session=params.session_id,
+            query=params.query,
+            recent_tools=params.recent_tools or (),
+            read_paths=params.read_paths or (),
+            limit=params.limit,
+            strategy=params.strategy or AUTO,
+            seconds=None if params.deadline_ms is None else params.deadline_ms / 1000,
+            explain=bool(params.explain),
+        ),
     )
     return Prefetched(
         memories=[
@@ -152,11 +163,17 @@ async def prefetch(services: Services, call: Call, params: Prefetch) -> Prefetch
         session_bytes=found.session_bytes,
         block=found.block,
         note=found.note or None,
+        explanation=None if found.explanation is None else asdict(found.explanation),
     )
 
 
-async def session_start(_services: Services, _call: Call, _params: Session) -> Done:
-    """Answer ``session.start``: nothing is kept before the first memory goes out."""
+async def session_start(services: Services, call: Call, params: Session) -> Done:
+    """Answer ``session.start``: the index is made ready before the first prompt."""
+    project, settings, _ = await services.store.where(
+        params.cwd, call.connection.caller.environment
+    )
+    if settings.recall.enabled and project.enabled:
+        services.recall.warm(project.memory_dir)
     return Done()
 
 
@@ -199,6 +216,7 @@ METHODS = (
         result=Done,
         permission="read",
         handler=session_start,
+        errors=(NoProjectError,),
     ),
     Method(
         name="session.compacted",

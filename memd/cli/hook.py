@@ -114,8 +114,9 @@ def question(client: str, event: str, payload: bytes, environ: Environ) -> bytes
         for name in FORWARDED
         if name in environ
     )
+    milliseconds = int(deadline(event, environ) * 1000)
     head = (
-        '{"jsonrpc":"2.0","id":1,"method":"hook","params":{'
+        f'{{"jsonrpc":"2.0","id":1,"method":"hook","params":{{"deadline_ms":{milliseconds},'
         f'"client":{_quote(client)},"event":{_quote(event)},"environment":{{{forwarded}}},"payload":'
     )
     body = head.encode() + payload + b"}}"

@@ -31,6 +31,7 @@ SLUG_CHARACTERS = 200
 # Recall (spec 3.1, 3.2, 3.3)
 SURFACED_LINES = 200
 SURFACED_BYTES = 4096
+INDEX_AT_ONCE = 500  # memories indexed between two looks at what changed meanwhile
 HOOK_CHARACTERS = 9_500  # Claude Code cuts injected context above 10,000 to a preview
 
 # The socket (spec 6.1)

@@ -8,6 +8,7 @@ up to 60 s, the rest waits in the state file for the next start.
 
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from memd.extract.service import Extract
 from memd.jobs.service import Jobs
 from memd.memories.service import Memories
 from memd.prompt.service import Prompts
+from memd.recall.indexes import Indexes
 from memd.recall.service import Recall
 from memd.rpc.hub import Hub
 from memd.rpc.server import serve
@@ -76,6 +78,7 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
         services = await _compose(ports, database, hub, stop)
         async with anyio.create_task_group() as group:
             await group.start(services.store.run)
+            await group.start(services.recall.run)
             await group.start(services.jobs.run)
             group.start_soon(keep_bounded, database, services.store, ports.clock, ports.log)
             scope: anyio.CancelScope = await group.start(_serve, ports, services, hub)
@@ -133,7 +136,9 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     return Services(
         store=store,
         prompts=Prompts(store),
-        recall=Recall(store, ledger.Ledger(database), clock),
+        recall=Recall(
+            store.reading, ledger.Ledger(database), clock, Indexes(store.reading, threading.Lock)
+        ),
         extract=extract,
         dreams=dreaming,
         memories=Memories(store, clock),

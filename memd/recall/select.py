@@ -1,12 +1,13 @@
 """What prefetch decides: gates, candidates, what a surfaced memory looks like. Pure."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from memd.core import limits, text
 from memd.core.settings import Settings
 from memd.core.values import Header, MemoryFile, Project, Scope
+from memd.recall import explain
 from memd.state.words import count, words
 
 MEMORY_OFF = "memory_off"
@@ -17,6 +18,7 @@ SESSION_BUDGET = "session_budget"
 NO_CANDIDATES = "no_candidates"
 LEDGER_UNAVAILABLE = "ledger_unavailable"
 UNREADABLE = "directory_unreadable"
+DEADLINE = "deadline"
 
 MOST = 20  # the bound of the setting recall.limit holds for a client's wish too
 REST_NOTE = "\n\n[cut here: read the file for the rest]"
@@ -81,32 +83,59 @@ def absolute(directory: str, path: str) -> str:
     return f"{directory}/{path}"
 
 
-def candidates(
-    directory: str,
-    headers: Sequence[Header],
-    surfaced: Mapping[str, str],
-    read_paths: Collection[str],
-    recent_tools: Sequence[str],
-    *,
-    team: bool = True,
-) -> tuple[Header, ...]:
-    """Return the memories that may be brought (spec 3.2).
+class Rules:
+    """Which memories may be brought at all (spec 3.2), asked of those that a ranker proposes.
 
     Left out is what this session was given in this very version (``surfaced``: absolute path to
-    fingerprint), what the client has read (``read_paths``, relative to the directory), a plain
-    usage reference for a tool that the conversation has just used, a file whose name is no text
-    and so cannot be told to anybody, and the team's memories where ``team`` is false.
+    fingerprint), what the client has read (``read``, relative to the directory), a plain usage
+    reference for a tool that the conversation has just used, a file whose name is no text and so
+    cannot be told to anybody, and the team's memories where ``team`` is false. ``lookup`` tells
+    what the catalogue knows of a path.
     """
-    tools = [_tool_words(tool) for tool in recent_tools]
-    return tuple(
-        header
-        for header in headers
-        if header.path not in read_paths
-        and (team or not header.path.startswith(_TEAM))
-        and surfaced.get(absolute(directory, header.path)) != mark_of(header)
-        and not _explains_a_tool(header, tools)
-        and _is_text(header.path)
-    )
+
+    def __init__(
+        self,
+        directory: str,
+        lookup: Callable[[str], Header | None],
+        *,
+        surfaced: Mapping[str, str],
+        read: Collection[str] = (),
+        tools: Sequence[str] = (),
+        team: bool = True,
+    ) -> None:
+        self._directory = directory
+        self._lookup = lookup
+        self._surfaced = surfaced
+        self._read = read
+        self._tools = [_tool_words(tool) for tool in tools]
+        self._team = team
+        self._refused: dict[str, tuple[str, str]] = {}
+
+    def skips(self, path: str) -> bool:
+        """Say whether a path must not be brought; one that is gone must not."""
+        header = self._lookup(path)
+        if header is None:
+            return True
+        reason = self.reason(header)
+        if reason:
+            self._refused[path] = (header.name, reason)
+        return reason != ""
+
+    def reason(self, header: Header) -> str:
+        """Return why a memory must not be brought, or ""."""
+        if not _is_text(header.path):
+            return explain.NOT_TEXT
+        if header.path in self._read:
+            return explain.ALREADY_READ
+        if not self._team and header.path.startswith(_TEAM):
+            return explain.TEAM_OFF
+        if self._surfaced.get(absolute(self._directory, header.path)) == mark_of(header):
+            return explain.ALREADY_SURFACED
+        return explain.RECENT_TOOL if _explains_a_tool(header, self._tools) else ""
+
+    def refused(self) -> tuple[tuple[str, str, str], ...]:
+        """Return path, name and reason of each memory that was asked about and refused."""
+        return tuple((path, *facts) for path, facts in sorted(self._refused.items()))
 
 
 def relative(paths: Sequence[str], roots: Sequence[str]) -> frozenset[str]:

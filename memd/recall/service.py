@@ -1,49 +1,86 @@
 """prefetch, search and the end of a session: the part of recall that waits.
 
-Filter first, mark after: a memory is marked in the ledger as the last step, when it is certain to
-be in the answer, and the mark is taken back when the request is cancelled in that instant.
+Filter first, mark after: a memory is marked in the ledger as the last step, on the loop and without
+waiting, when it is certain to be in the answer; the mark is taken back when the request is
+cancelled in that instant.
+
+A prompt waits for nothing beyond its deadline: not for the disk, not for an index that is still
+being built, not for a model. What is there in time is the answer.
 """
 
-import os
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol, TypeVar
 
 import anyio
 import anyio.lowlevel
+from anyio import CapacityLimiter, to_thread
+from anyio.abc import TaskStatus
 
+from memd.core import limits
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
-from memd.core.values import Header, MemoryFile, Project, Snapshot
-from memd.recall import block, select
+from memd.core.values import Project
+from memd.model.errors import ModelError
+from memd.model.port import Model
+from memd.recall import block, explain, local, select, selector
+from memd.recall.explain import Explanation
+from memd.recall.indexes import IndexBusyError, Indexes
+from memd.recall.local import Choice, Hit, Offer, Reader, Wish
 from memd.recall.select import SurfacedMemory
 from memd.state.database import StateUnusableError
-from memd.state.ledger import Item, Ledger, Sighting, Surfaced
-from memd.state.scoring import Ranked
-from memd.state.search import Entry, Ranker, SearchIndex
+from memd.state.ledger import Item, Ledger, Sighting
 
+T = TypeVar("T")
+
+AUTO = "auto"
 LOCAL = "local"
 MODEL = "model"
 _NO_MODEL = "no model is configured; the local ranker answered"
+_NO_TIME = "there was no time to ask the model; the local ranker answered"
 
-_PROJECTS = 16  # directories whose index stays in memory; the least recently used one goes first
-_CHUNK = 200  # files indexed between two points where a cancelled request lets go (some 40 ms)
 _SEARCH_MOST = 100
+_LEAST_MODEL_SECONDS = 0.3  # a model that answers faster is not known
+_MARGIN_SECONDS = 0.02  # of a deadline, for what comes after the choice
+_WAIT_SHARE = 0.5  # of a deadline that waiting for the index may take
+_FLUSH_SECONDS = 0.02  # an answer waits so long for its marks to be written: a kill then keeps them
+_SLICE = 10  # memories the background indexes at once (2 ms), so that prompts get the interpreter
+_THREADS = 16  # of recall's own: what hangs on one disk leaves the other rooms theirs
+_RETRY_SECONDS = 30.0  # before the index of a directory that could not be read is tried again
 
 
-class Reader(Protocol):
-    """The part of the store that recall uses."""
+class ModelSource(Protocol):
+    """Where the model that the settings name comes from."""
 
-    async def snapshot(self, directory: str) -> Snapshot:
-        """Return a memory directory at one instant; a missing one is empty."""
+    def for_(self, settings: Settings) -> Model | None:
+        """Return the model, or ``None`` where none is configured; waits for nothing."""
         ...
 
-    async def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
-        """Return memories; missing ones are left out."""
+    def name(self, settings: Settings, kind: str) -> str:
+        """Return the model's name for a kind of work."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a client asks ``prefetch``.
+
+    ``recent_tools`` are names of tools that the conversation has just used, ``read_paths`` what
+    the client has read already. ``limit`` is how many memories it wants at most, ``seconds`` how
+    long it waits; ``None`` for the settings'. ``explain`` asks for the reasons and marks nothing.
+    """
+
+    session: str
+    query: str
+    recent_tools: Sequence[str] = ()
+    read_paths: Sequence[str] = ()
+    limit: int | None = None
+    strategy: str = AUTO
+    seconds: float | None = None
+    explain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +89,7 @@ class Prefetched:
 
     ``skipped`` names the gate that closed ("" when none did; no memories then means that none
     fits). ``note`` says why another strategy answered than the one asked for, or what could not be
-    read. ``session_bytes``
-    is what the session has been given so far, this answer included.
+    read. ``session_bytes`` is what the session has been given so far, this answer included.
     """
 
     memories: tuple[SurfacedMemory, ...]
@@ -62,226 +98,270 @@ class Prefetched:
     session_bytes: int
     block: str
     note: str = ""
+    explanation: Explanation | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """A memory that a search found; ``path`` is relative to the memory directory."""
+class _Asked:
+    """One prompt while it is answered; ``until`` is its deadline on the monotonic clock."""
 
-    path: str
-    name: str
-    description: str
-    score: float
-    snippet: str
-
-
-@dataclass(slots=True)
-class _Indexed:
-    ranker: Ranker
-    lock: anyio.Lock = field(default_factory=anyio.Lock)
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    directory: str
-    query: str
-    recent_tools: Sequence[str]
-    read_paths: Sequence[str]
-    team: bool
-
-
-_Picked = tuple[Ranked, ...] | None  # None: there was nothing to choose from
+    project: Project
+    settings: Settings
+    prompt: Prompt
+    session: str
+    until: float
 
 
 class Recall:
-    """The memories that fit a prompt, each once per session."""
+    """The memories that fit a prompt, each once per session. Use it on the event loop."""
 
     def __init__(
         self,
-        store: Reader,
+        reader: Reader,
         ledger: Ledger,
         clock: Clock,
-        ranker: Callable[[], Ranker] = SearchIndex,
+        indexes: Indexes,
+        models: ModelSource | None = None,
     ) -> None:
-        self._store = store
+        self._reader = reader
         self._ledger = ledger
         self._clock = clock
-        self._make_ranker = ranker
-        self._indexed: OrderedDict[str, _Indexed] = OrderedDict()
+        self._indexes = indexes
+        self._models = models
+        self._threads = CapacityLimiter(_THREADS)
+        self._unindexed: dict[str, None] = {}
+        self._wanted = anyio.Event()
 
-    async def prefetch(
-        self,
-        project: Project,
-        settings: Settings,
-        *,
-        session: str,
-        query: str,
-        recent_tools: Sequence[str] = (),
-        read_paths: Sequence[str] = (),
-        limit: int | None = None,
-        strategy: str = "auto",
-    ) -> Prefetched:
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Index in the background until cancelled; at the end write down what was surfaced."""
+        task_status.started()
+        try:
+            while True:
+                await self._wanted.wait()
+                self._wanted = anyio.Event()
+                while self._unindexed:
+                    await self._index_some(next(iter(self._unindexed)))
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._flush()
+                await to_thread.run_sync(self._indexes.close)
+
+    def warm(self, directory: str) -> None:
+        """Have a directory's index brought up to date in the background."""
+        self._unindexed[directory] = None
+        self._wanted.set()
+
+    async def prefetch(self, project: Project, settings: Settings, prompt: Prompt) -> Prefetched:
         """Return the few memories that matter for a prompt and mark them as surfaced.
 
         Cancelled, it has marked nothing. It never fails a client's turn: where the directory cannot
         be read, or the ledger cannot be used (neither "once" nor the budget could be kept), it
         brings nothing and says why.
         """
-        note = _NO_MODEL if strategy == MODEL else ""
-        session = _sayable(session)
-        reason = select.gate(project, settings, query)
+        seconds = settings.recall.seconds if prompt.seconds is None else prompt.seconds
+        until = self._clock.monotonic() + max(seconds - _MARGIN_SECONDS, seconds / 2)
+        asked = _Asked(project, settings, prompt, _sayable(prompt.session), until)
+        reason = select.gate(project, settings, prompt.query)
         cap = settings.recall.session_bytes
         try:
-            before = await anyio.to_thread.run_sync(self._ledger.surfaced, session)
-            if not reason and before.bytes >= cap:
-                reason = select.SESSION_BUDGET
-            if reason:
-                return Prefetched((), reason, LOCAL, before.bytes, "", note)
-            team = settings.team.enabled
-            request = _Request(project.memory_dir, query, recent_tools, read_paths, team=team)
-            most = select.wanted(limit, settings)
-            files = await self._choose(project.memory_dir, most, _picker(request, before, most))
-            if files is None:
-                return Prefetched((), select.NO_CANDIDATES, LOCAL, before.bytes, "", note)
-            memories, total, text = await self._send(project.memory_dir, session, files, cap)
+            with anyio.move_on_after(until - self._clock.monotonic()):
+                if not self._ledger.known(asked.session):
+                    await self._in_thread(self._ledger.load, asked.session)
+                given = self._ledger.surfaced(asked.session).bytes
+                if not reason and given >= cap:
+                    reason = select.SESSION_BUDGET
+                if reason:
+                    return self._nothing(asked, reason)
+                return await self._answer(asked)
         except StateUnusableError as error:
-            skipped = reason or select.LEDGER_UNAVAILABLE
-            return Prefetched((), skipped, LOCAL, 0, "", error.sentence)
+            return self._nothing(asked, reason or select.LEDGER_UNAVAILABLE, error.sentence)
+        except IndexBusyError:
+            return self._nothing(asked, select.DEADLINE)
         except MemdError as error:  # a directory that cannot be read costs memories, not the turn
-            return Prefetched((), select.UNREADABLE, LOCAL, 0, "", error.sentence)
-        return Prefetched(memories, "", LOCAL, total, text, note)
+            return self._nothing(asked, select.UNREADABLE, error.sentence)
+        return self._nothing(asked, select.DEADLINE)
 
     async def search(self, project: Project, query: str, limit: int) -> tuple[Hit, ...]:
-        """Return the memories that hold a word of the query, the best first; nothing is marked."""
+        """Return the memories that hold a word of the query, the best first; nothing is marked.
+
+        Raises what reading a directory raises.
+        """
         directory = project.memory_dir
         most = min(max(limit, 1), _SEARCH_MOST)
-        async with self._current(directory) as (ranker, _):
-            scored = await anyio.to_thread.run_sync(_rank_all, ranker, query, most)
-        files = await self._store.read_many(directory, [hit.path for hit in scored])
-        return await anyio.to_thread.run_sync(_hits, scored, files)
+        find = partial(local.search, self._indexes, self._reader, directory, query, most)
+        return await to_thread.run_sync(find, abandon_on_cancel=True)
 
     async def reset(self, session: str) -> None:
         """Forget what a session was given: it was compacted or has ended."""
-        await anyio.to_thread.run_sync(self._ledger.reset, _sayable(session))
+        self._ledger.reset(_sayable(session))
+        await self._flush()
 
     async def last_surfaced(self, directory: str, path: str) -> Sighting | None:
         """Return when a memory last went out and to which session, or ``None``.
 
         Raises StateUnusableError.
         """
-        return await anyio.to_thread.run_sync(self._ledger.last_surfaced, directory, path)
+        return await to_thread.run_sync(self._ledger.last_surfaced, directory, path)
 
-    async def _choose(
-        self, directory: str, limit: int, pick: Callable[[Ranker, Sequence[Header]], _Picked]
-    ) -> tuple[MemoryFile, ...] | None:
-        """Return the memories that fit best, or ``None`` when there is none to choose from."""
-        async with self._current(directory) as (ranker, headers):
-            scored = await anyio.to_thread.run_sync(pick, ranker, headers)
-        if scored is None:
-            return None
-        files = await self._store.read_many(directory, [hit.path for hit in scored])
-        by_path = {file.header.path: file for file in files}
-        return tuple(by_path[hit.path] for hit in scored if hit.path in by_path)[:limit]
-
-    async def _send(
-        self, directory: str, session: str, files: Sequence[MemoryFile], cap: int
-    ) -> tuple[tuple[SurfacedMemory, ...], int, str]:
-        """Mark what goes out; return it, the session's bytes with it, and the block."""
-        now = self._clock.now()
-        memories = [select.surface(directory, file, now) for file in files]
-        _, fitting = block.render(memories)
-        items = {
-            Item(memory.path, select.mark_of(file.header), memory.bytes): memory
-            for memory, file in zip(memories[:fitting], files, strict=False)
-        }
-        marked, total = await anyio.to_thread.run_sync(
-            self._ledger.mark, session, tuple(items), cap, now
+    async def _answer(self, asked: _Asked) -> Prefetched:
+        """Choose and mark. Raises what reading a directory raises."""
+        directory = asked.project.memory_dir
+        model = self._model(asked)
+        choice = await self._in_thread(
+            local.choose, self._indexes, self._reader, self._wish(asked, model)
         )
+        if choice.left:
+            self.warm(directory)
+        if choice.empty:
+            return await self._explained(self._nothing(asked, select.NO_CANDIDATES), asked, choice)
+        offers, strategy, note = choice.offers, LOCAL, ""
+        if model is not None:
+            chosen, note = await self._ask_model(asked, model, choice)
+            if chosen is not None:
+                offers, strategy = chosen, MODEL
+        elif asked.prompt.strategy == MODEL:
+            note = _NO_MODEL
+        notes = "; ".join(filter(None, (note, _still_indexing(choice), *choice.notes)))
+        found = await self._send(asked, offers)
+        return await self._explained(replace(found, strategy=strategy, note=notes), asked, choice)
+
+    def _model(self, asked: _Asked) -> Model | None:
+        """Return the model to ask, or ``None``."""
+        if self._models is None or asked.prompt.strategy == LOCAL:
+            return None
+        return self._models.for_(asked.settings)
+
+    def _wish(self, asked: _Asked, model: Model | None) -> Wish:
+        prompt, settings = asked.prompt, asked.settings
+        monotonic = self._clock.monotonic
+        return Wish(
+            directory=asked.project.memory_dir,
+            query=prompt.query,
+            limit=select.wanted(prompt.limit, settings),
+            surfaced=self._ledger.surfaced(asked.session).paths,
+            now=self._clock.now(),
+            monotonic=monotonic,
+            until=monotonic() + _WAIT_SHARE * (asked.until - monotonic()),
+            recent_tools=prompt.recent_tools,
+            read_paths=prompt.read_paths,
+            team=settings.team.enabled,
+            options=0 if model is None else limits.MANIFEST_ENTRIES,
+            explain=prompt.explain,
+        )
+
+    async def _ask_model(
+        self, asked: _Asked, model: Model, choice: Choice
+    ) -> tuple[tuple[Offer, ...] | None, str]:
+        """Return what a model chose, or ``None`` with the reason in words."""
+        left = asked.until - self._clock.monotonic()
+        seconds = min(asked.settings.recall.model_seconds, left - _MARGIN_SECONDS)
+        if seconds < _LEAST_MODEL_SECONDS:
+            return None, _NO_TIME
+        if not choice.options:
+            return (), ""
+        prompt = asked.prompt
+        question = selector.question(
+            choice.options,
+            prompt.query,
+            prompt.recent_tools,
+            limit=select.wanted(prompt.limit, asked.settings),
+            model=self._models.name(asked.settings, "recall") if self._models else "",
+            seconds=seconds,
+            project=asked.project.memory_dir,
+        )
+        reply = None
         try:
-            await anyio.lowlevel.checkpoint()
-        except anyio.get_cancelled_exc_class():
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._ledger.unmark, session, marked)
-            raise
+            with anyio.move_on_after(seconds):
+                reply = await model.ask(question)
+        except ModelError as error:
+            return None, f"{error.sentence}; the local ranker answered"
+        if reply is None:
+            return None, _NO_TIME
+        known = [header.path for header in choice.options]
+        names, problem = selector.read(reply, known, select.wanted(prompt.limit, asked.settings))
+        if names is None:
+            return None, f"{problem}; the local ranker answered"
+        directory, now = asked.project.memory_dir, self._clock.now()
+        return await self._in_thread(local.offer, self._reader, directory, names, now), problem
+
+    async def _send(self, asked: _Asked, offers: Sequence[Offer]) -> Prefetched:
+        """Mark what goes out and return it. Between the mark and the end nothing is lost."""
+        text, fitting = block.render([offer.memory for offer in offers])
+        items = {offer.item: offer.memory for offer in offers[:fitting]}
+        cap = asked.settings.recall.session_bytes
+        if asked.prompt.explain:
+            total = self._ledger.surfaced(asked.session).bytes
+            return Prefetched(tuple(items.values()), "", LOCAL, total, text)
+        await anyio.lowlevel.checkpoint()
+        marked, total = self._ledger.mark(asked.session, tuple(items), cap, self._clock.now())
         sent = tuple(items[item] for item in marked)
-        return sent, total, block.render(sent)[0]
+        if len(sent) != len(offers):
+            text = block.render(sent)[0]
+        if marked:
+            await self._keep(asked.session, marked)
+        return Prefetched(sent, "", LOCAL, total, text)
 
-    @asynccontextmanager
-    async def _current(self, directory: str) -> AsyncIterator[tuple[Ranker, tuple[Header, ...]]]:
-        """Hold a directory's ranker, brought up to what the directory holds now."""
-        indexed = self._indexed.setdefault(directory, _Indexed(self._make_ranker()))
-        self._indexed.move_to_end(directory)
-        while len(self._indexed) > _PROJECTS:
-            self._indexed.popitem(last=False)
-        async with indexed.lock:
-            snapshot = await self._store.snapshot(directory)
-            await self._refresh(indexed.ranker, directory, snapshot.headers)
-            yield indexed.ranker, snapshot.headers
+    async def _keep(self, session: str, marked: Sequence[Item]) -> None:
+        """Have marks written, without waiting for a slow disk; cancelled, take them back."""
+        try:
+            with anyio.move_on_after(_FLUSH_SECONDS), suppress(StateUnusableError):
+                await self._in_thread(self._ledger.flush)
+        except anyio.get_cancelled_exc_class():
+            self._ledger.unmark(session, marked)
+            raise
 
-    async def _refresh(self, ranker: Ranker, directory: str, headers: Sequence[Header]) -> None:
-        known = ranker.known()
-        gone = tuple(known.keys() - {header.path for header in headers})
-        changed = [header for header in headers if known.get(header.path) != header.fingerprint]
-        ranker.remove(gone)
-        for start in range(0, len(changed), _CHUNK):
-            part = changed[start : start + _CHUNK]
-            files = await self._store.read_many(directory, [header.path for header in part])
-            bodies = {file.header.path: file for file in files}
-            entries = [_entry(header, bodies.get(header.path)) for header in part]
-            await anyio.to_thread.run_sync(ranker.update, entries)
-
-
-def _entry(header: Header, file: MemoryFile | None) -> Entry:
-    """Return what is searched of a memory; one too large to load is found by its header."""
-    header = header if file is None else file.header
-    return Entry(
-        path=header.path,
-        fingerprint=header.fingerprint,
-        mtime_ns=header.mtime_ns,
-        name=header.name,
-        description=header.description,
-        type="" if header.type is None else header.type.value,
-        body="" if file is None else file.body,
-    )
-
-
-def _picker(
-    request: _Request, surfaced: Surfaced, limit: int
-) -> Callable[[Ranker, Sequence[Header]], _Picked]:
-    """Return the choice of a request, to be made in a worker thread."""
-
-    def pick(ranker: Ranker, headers: Sequence[Header]) -> _Picked:
-        directory = request.directory
-        roots = (directory, os.path.realpath(directory)) if request.read_paths else ()
-        read = select.relative(request.read_paths, roots)
-        candidates = select.candidates(
-            directory, headers, surfaced.paths, read, request.recent_tools, team=request.team
+    async def _explained(self, found: Prefetched, asked: _Asked, choice: Choice) -> Prefetched:
+        if not asked.prompt.explain:
+            return found
+        going = [memory.path for memory in found.memories]
+        directory, by_model = asked.project.memory_dir, found.strategy == MODEL
+        rows = local.settle(choice.rows, directory, going, by_model=by_model)
+        seen = await self._in_thread(local.sightings, self._ledger, directory, rows)
+        explanation = Explanation(
+            strategy=found.strategy,
+            note=found.note,
+            candidates=choice.count,
+            surfaced_bytes=found.session_bytes,
+            cap=asked.settings.recall.session_bytes,
+            rows=explain.ordered(seen),
         )
-        if not candidates:
-            return None
-        closed = {header.path for header in headers} - {header.path for header in candidates}
-        return ranker.rank(request.query, limit, closed.__contains__)
+        return replace(found, explanation=explanation)
 
-    return pick
+    def _nothing(self, asked: _Asked, reason: str, note: str = "") -> Prefetched:
+        if not note and asked.prompt.strategy == MODEL and self._model(asked) is None:
+            note = _NO_MODEL
+        total = self._ledger.surfaced(asked.session).bytes
+        return Prefetched((), reason, LOCAL, total, "", note)
 
+    async def _index_some(self, directory: str) -> None:
+        """Do one slice of a directory's indexing; what cannot be read is left for its next use."""
+        try:
+            more = await self._in_thread(self._work, directory)
+        except MemdError:
+            more = False
+        if not more:
+            self._unindexed.pop(directory, None)
 
-def _rank_all(ranker: Ranker, query: str, limit: int) -> tuple[Ranked, ...]:
-    return ranker.rank(query, limit, floor=False)
+    def _work(self, directory: str) -> bool:
+        with self._indexes.hold(directory):
+            return self._indexes.work(directory, _SLICE)
 
+    async def _flush(self) -> None:
+        """Write the ledger; what the state file refuses now is written with the next mark."""
+        with suppress(StateUnusableError):
+            await to_thread.run_sync(self._ledger.flush)
 
-def _hits(scored: Sequence[Ranked], files: Sequence[MemoryFile]) -> tuple[Hit, ...]:
-    by_path = {file.header.path: file for file in files}
-    return tuple(
-        Hit(
-            path=hit.path,
-            name=by_path[hit.path].header.name,
-            description=by_path[hit.path].header.description,
-            score=hit.score,
-            snippet=select.snippet(by_path[hit.path].body, hit.terms),
+    async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
+        """Run what blocks; a caller whose time is up goes on and leaves it behind."""
+        return await to_thread.run_sync(
+            partial(work, *arguments), abandon_on_cancel=True, limiter=self._threads
         )
-        for hit in scored
-        if hit.path in by_path
-    )
+
+
+def _still_indexing(choice: Choice) -> str:
+    if not choice.left:
+        return ""
+    return f"{choice.left:,} of {choice.count:,} memories are not indexed yet"
 
 
 def _sayable(session: str) -> str:

@@ -3,9 +3,10 @@
 Rules of this file
 - One connection per process, used by one thread at a time: ``transaction`` and ``read`` hold a
   lock. Both block: call them from a worker thread, never on the event loop.
-- A transaction that returns has been fsynced (``synchronous=FULL``); one that raises changed
-  nothing. (Where the medium failed at its very end it may yet come true at the next opening, as
-  after a crash; SQLite writes its log anew before it waits for the medium again.)
+- A transaction that returns has been fsynced (``synchronous=FULL``) unless its caller did not ask
+  for that; one that raises changed nothing. (Where the medium failed at its very end it may yet
+  come true at the next opening, as after a crash; SQLite writes its log anew before it waits for
+  the medium again.)
 - Nothing in here is needed to read a memory. A file that SQLite calls damaged is put aside under
   another name and a new one begun: that costs history, never a memory (spec 1).
 - The file may be lost or damaged while memd runs: each use first sees that the file and its log
@@ -35,6 +36,8 @@ VERSION = 1
 _LOG = "-wal"
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _STUCK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)  # a new connection may do better
+_SYNCED = "PRAGMA synchronous=FULL"
+_UNSYNCED = "PRAGMA synchronous=NORMAL"  # in WAL mode: written, not waited for
 _BUSY_SECONDS = 5.0  # only a person's own sqlite3 shell can hold the file; wait for it a little
 
 
@@ -205,10 +208,12 @@ class Database:
             self.file.end()
 
     @contextmanager
-    def transaction(self) -> Iterator[Cursor]:
+    def transaction(self, *, synced: bool = True) -> Iterator[Cursor]:
         """Run one durable transaction; an exception in the block rolls it back.
 
-        Raises StateUnusableError where SQLite cannot read or write, and StateReadOnlyError.
+        One that is not ``synced`` survives the end of the process, a power cut perhaps not; what
+        comes after it is synced with it. Raises StateUnusableError where SQLite cannot read or
+        write, and StateReadOnlyError.
         """
         with self.file.lock:
             verdict = self.file.health.verdict(self._monotonic())
@@ -216,7 +221,7 @@ class Database:
                 raise StateReadOnlyError(self.path, self.file.health.cause)
             if verdict is Verdict.PROBE:
                 self._probe()
-            with self._transaction() as cursor:
+            with self._transaction(synced=synced) as cursor:
                 yield cursor
 
     def read(self, query: str, parameters: Sequence[object] = ()) -> list[Row]:
@@ -239,11 +244,12 @@ class Database:
         cursor.execute("COMMIT")
 
     @contextmanager
-    def _transaction(self) -> Iterator[Cursor]:
+    def _transaction(self, *, synced: bool = True) -> Iterator[Cursor]:
         connection = self.file.connection()
         try:
             cursor = connection.cursor()
             with _as_sqlite():
+                cursor.execute(_SYNCED if synced else _UNSYNCED)
                 self.begin(cursor)
             try:
                 yield cursor
@@ -300,7 +306,7 @@ def _open(path: str, schemas: Sequence[str], *, thorough: bool = False) -> sqlit
     try:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute(_SYNCED)
         _check(path, connection, thorough=thorough)
         for schema in schemas:
             connection.executescript(schema)

@@ -2,14 +2,21 @@
 
 Rules of this file
 - A memory is marked when it goes out, never while it is being selected.
-- ``mark`` decides again inside its transaction: two prefetches at once never surface one file
-  twice in a session and never pass the cap together.
+- Memory decides, the state file follows: ``mark`` looks and marks without waiting for anything, so
+  two prefetches at once never surface one file twice in a session and never pass the cap together,
+  and a slow disk holds up no prompt. ``flush`` writes what is not written yet.
+- A flush is not synced to the medium: it survives a kill of the daemon. A power cut may cost the
+  marks of the last moments, and then a memory comes a second time; nothing else is lost.
 - A session that is reset begins anew; its old rows stay a while so that "when was this last
   surfaced" has an answer.
+- ``load``, ``flush`` and ``last_surfaced`` block and may run in any thread; all else does not and
+  belongs to one thread, the event loop's.
 """
 
+import threading
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memd.state.database import Cursor, Database
 
@@ -30,6 +37,16 @@ CREATE INDEX IF NOT EXISTS surfaced_at ON surfaced (at);
 """
 
 KEPT_SECONDS = 90 * 24 * 60 * 60.0  # a session that never ended is over by then
+_SESSIONS = 512  # kept in memory; the least recently used one is read again when it comes back
+_UNWRITTEN = 10_000  # statements kept while the state file cannot be written (some 3 MB)
+
+_MARK = (
+    "INSERT OR IGNORE INTO surfaced (session, path, fingerprint, bytes, at, live)"
+    " VALUES (?, ?, ?, ?, ?, 1)"
+)
+_UNMARK = "DELETE FROM surfaced WHERE session = ? AND path = ? AND fingerprint = ? AND live"
+_RESET = "UPDATE surfaced SET live = 0 WHERE session = ? AND live"
+_PRUNE = "DELETE FROM surfaced WHERE at < ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +74,51 @@ class Sighting:
     at: float
 
 
+@dataclass(slots=True)
+class _Given:
+    """One session's marks, in their order."""
+
+    items: dict[tuple[str, str], int] = field(default_factory=dict)  # (path, fingerprint): bytes
+
+    def surfaced(self) -> Surfaced:
+        return Surfaced(sum(self.items.values()), dict(self.items.keys()))
+
+
 class Ledger:
-    """The table of surfaced memories. All methods block and may raise StateUnusableError."""
+    """The sessions and what they were given."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._sessions: OrderedDict[str, _Given] = OrderedDict()
+        self._stored: set[str] | None = None  # sessions with live rows; None before the first look
+        self._unwritten: deque[tuple[str, tuple[object, ...]]] = deque(maxlen=_UNWRITTEN)
+        self._writing = threading.Lock()
+
+    def known(self, session: str) -> bool:
+        """Say whether ``surfaced`` and ``mark`` have what they need; else call ``load``."""
+        return session in self._sessions or (
+            self._stored is not None and session not in self._stored
+        )
+
+    def load(self, session: str) -> None:
+        """Read what a session was given before. Blocks. Raises StateUnusableError."""
+        self.flush()
+        if self._stored is None:
+            rows = self._database.read("SELECT DISTINCT session FROM surfaced WHERE live")
+            self._stored = {row["session"] for row in rows}
+        if session in self._stored:
+            rows = self._database.read(
+                "SELECT path, fingerprint, bytes FROM surfaced WHERE session = ? AND live"
+                " ORDER BY id",
+                (session,),
+            )
+            given = {(row["path"], row["fingerprint"]): row["bytes"] for row in rows}
+            self._sessions.setdefault(session, _Given(given))
 
     def surfaced(self, session: str) -> Surfaced:
         """Return what a session has been given since it began or was reset."""
-        rows = self._database.read(
-            "SELECT path, fingerprint, bytes FROM surfaced WHERE session = ? AND live ORDER BY id",
-            (session,),
-        )
-        return Surfaced(
-            bytes=sum(row["bytes"] for row in rows),
-            paths={row["path"]: row["fingerprint"] for row in rows},
-        )
+        given = self._sessions.get(session)
+        return Surfaced(0, {}) if given is None else given.surfaced()
 
     def mark(
         self, session: str, items: Sequence[Item], cap: int, at: float
@@ -82,47 +128,74 @@ class Ledger:
         In the order given, an item is left out when the session already has that very version,
         or when its bytes would take the session past ``cap``.
         """
+        given = self._given(session)
+        total = sum(given.items.values())
         marked: list[Item] = []
-        with self._database.transaction() as cursor:
-            cursor.execute("DELETE FROM surfaced WHERE at < ?", (at - KEPT_SECONDS,))
-            total = _total(cursor, session)
-            for item in items:
-                if total + item.bytes > cap:
-                    continue
-                cursor.execute(
-                    "INSERT OR IGNORE INTO surfaced (session, path, fingerprint, bytes, at, live)"
-                    " VALUES (?, ?, ?, ?, ?, 1)",
-                    (session, item.path, item.fingerprint, item.bytes, at),
-                )
-                if cursor.rowcount == 1:
-                    marked.append(item)
-                    total += item.bytes
+        for item in items:
+            key = (item.path, item.fingerprint)
+            if key in given.items or total + item.bytes > cap:
+                continue
+            given.items[key] = item.bytes
+            total += item.bytes
+            marked.append(item)
+            self._unwritten.append((_MARK, (session, *key, item.bytes, at)))
+        if marked:
+            self._unwritten.append((_PRUNE, (at - KEPT_SECONDS,)))
         return tuple(marked), total
 
     def unmark(self, session: str, items: Iterable[Item]) -> None:
         """Take marks back whose answer was cancelled before it went out."""
-        with self._database.transaction() as cursor:
-            cursor.executemany(
-                "DELETE FROM surfaced WHERE session = ? AND path = ? AND fingerprint = ? AND live",
-                [(session, item.path, item.fingerprint) for item in items],
-            )
+        given = self._given(session)
+        for item in items:
+            given.items.pop((item.path, item.fingerprint), None)
+            self._unwritten.append((_UNMARK, (session, item.path, item.fingerprint)))
 
     def reset(self, session: str) -> None:
         """Let everything be surfaced again to a session: it was compacted or has ended."""
-        with self._database.transaction() as cursor:
-            cursor.execute("UPDATE surfaced SET live = 0 WHERE session = ? AND live", (session,))
+        self._given(session).items.clear()
+        self._unwritten.append((_RESET, (session,)))
+
+    def flush(self) -> None:
+        """Write what is not written yet. Blocks. Raises StateUnusableError; nothing is lost then.
+
+        What cannot be written for long is bounded: beyond that, marks live in memory alone.
+        """
+        with self._writing:
+            waiting = len(self._unwritten)
+            if not waiting:
+                return
+            statements = [self._unwritten.popleft() for _ in range(waiting)]
+            written = False
+            try:
+                with self._database.transaction(synced=False) as cursor:
+                    _run(cursor, statements)
+                written = True
+            finally:
+                if not written:
+                    self._unwritten.extendleft(reversed(statements))
 
     def last_surfaced(self, directory: str, path: str) -> Sighting | None:
-        """Return when the memory at a path within a directory last went out, or ``None``."""
+        """Return when the memory at a path within a directory last went out, or ``None``.
+
+        Blocks. Raises StateUnusableError.
+        """
+        self.flush()
         rows = self._database.read(
             "SELECT session, at FROM surfaced WHERE path = ? ORDER BY at DESC, id DESC LIMIT 1",
             (f"{directory}/{path}",),
         )
         return Sighting(session=rows[0]["session"], at=rows[0]["at"]) if rows else None
 
+    def _given(self, session: str) -> _Given:
+        given = self._sessions.setdefault(session, _Given())
+        self._sessions.move_to_end(session)
+        while len(self._sessions) > _SESSIONS and not self._unwritten:
+            old, _ = self._sessions.popitem(last=False)
+            if self._stored is not None:
+                self._stored.add(old)
+        return given
 
-def _total(cursor: Cursor, session: str) -> int:
-    cursor.execute(
-        "SELECT coalesce(sum(bytes), 0) FROM surfaced WHERE session = ? AND live", (session,)
-    )
-    return int(cursor.fetchone()[0])
+
+def _run(cursor: Cursor, statements: Iterable[tuple[str, tuple[object, ...]]]) -> None:
+    for statement, values in statements:
+        cursor.execute(statement, values)

@@ -63,6 +63,7 @@ def test_the_raw_payload_goes_out_and_the_result_comes_back_to_the_byte(home: Ho
     assert done.stderr == b""
     assert done.stdout == json.dumps(result, ensure_ascii=False, separators=(",", ":")).encode()
     assert daemon.params("hook") == {
+        "deadline_ms": 10_000,
         "client": 'c"\n',
         "event": PROMPT,
         "environment": {"MEMD_BASE_DIR": '/b"\\\t'},
@@ -272,6 +273,7 @@ def test_every_text_is_quoted_as_json(client: str, event: str, values: dict[byte
     message = json.loads(body)
     assert message["method"] == "hook"
     assert message["params"] == {
+        "deadline_ms": int(hook.deadline(event, environ) * 1000),
         "client": client,
         "event": event,
         "environment": {name.decode(): value for name, value in values.items()},

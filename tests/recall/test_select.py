@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from memd.core.settings import RecallSettings, Settings
 from memd.core.values import Header, MemoryFile, MemoryType, Project
@@ -24,9 +25,9 @@ def header(path: str = "a.md", **facts: object) -> Header:
         mtime_ns=0,
         size=1,
         damaged=False,
-        fingerprint=(1, 2, 3),
+        inode=1,
     )
-    return replace(plain, **facts)  # type: ignore[arg-type]  # a test names real fields
+    return structs.replace(plain, **facts)
 
 
 def file(body: str, **facts: object) -> MemoryFile:
@@ -63,18 +64,31 @@ def test_the_limit_is_bounded() -> None:
     assert [select.wanted(n, Settings()) for n in (None, 0, 3, 99)] == [5, 1, 3, 20]
 
 
+def rules(*headers: Header, **facts: object) -> select.Rules:
+    """Return the rules over some memories of ``/m``; every fact that is not set lets all in."""
+    known = {item.path: item for item in headers}
+    return select.Rules("/m", known.get, **({"surfaced": {}} | facts))  # type: ignore[arg-type]  # a test names real parameters
+
+
 def test_surfaced_and_read_memories_are_left_out() -> None:
-    """What the session has in this version or the client has read is no candidate."""
-    headers = [header("old.md"), header("changed.md"), header("read.md"), header("new.md")]
-    surfaced = {"/m/old.md": "1:2:3", "/m/changed.md": "0:0:0"}
-    left = select.candidates("/m", headers, surfaced, {"read.md"}, ())
-    assert [item.path for item in left] == ["changed.md", "new.md"]
+    """What the session has in this version or the client has read is no candidate, nor a ghost."""
+    headers = [header("old.md"), header("changed.md"), header("read.md"), header("team/t.md")]
+    surfaced = {"/m/old.md": "1:0:1", "/m/changed.md": "0:0:0"}
+    closed = rules(*headers, surfaced=surfaced, read={"read.md"}, team=False)
+    paths = [*(item.path for item in headers), "gone.md"]
+    assert [path for path in paths if not closed.skips(path)] == ["changed.md"]
+    assert closed.refused() == (
+        ("old.md", "a", "already surfaced in this session"),
+        ("read.md", "a", "already read"),
+        ("team/t.md", "a", "team memories are off"),
+    )
 
 
 def test_a_name_that_is_no_text_is_left_out() -> None:
     """A file whose name is not UTF-8 cannot be told to anybody."""
-    headers = [header("caf\udce9.md"), header("café.md")]
-    assert [item.path for item in select.candidates("/m", headers, {}, (), ())] == ["café.md"]
+    strange, fine = header("caf\udce9.md"), header("café.md")
+    both = rules(strange, fine)
+    assert (both.reason(strange), both.reason(fine)) == ("its name is no text", "")
 
 
 @pytest.mark.parametrize(
@@ -91,8 +105,8 @@ def test_a_name_that_is_no_text_is_left_out() -> None:
 )
 def test_usage_of_tools_just_used(description: str, tools: list[str], left_out: bool) -> None:  # noqa: FBT001 - a table's column
     """A plain usage reference for a tool just used is left out; a warning about it stays."""
-    found = select.candidates("/m", [header(description=description)], {}, (), tools)
-    assert (found == ()) is left_out
+    memory = header(description=description)
+    assert rules(memory, tools=tools).skips(memory.path) is left_out
 
 
 def test_read_paths_are_taken_in_any_form() -> None:

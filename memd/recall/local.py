@@ -1,0 +1,248 @@
+"""What the local ranker answers: the part of prefetch that runs in a worker thread.
+
+Nothing here waits but for the disk; whoever calls bounds that. Nothing is marked here: the answer
+is an offer, and the service decides on the loop what of it goes out.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from memd.core import limits
+from memd.core.values import Catalogue, Header, MemoryFile
+from memd.recall import explain, select
+from memd.recall.indexes import Indexes
+from memd.recall.select import SurfacedMemory
+from memd.state.ledger import Item, Ledger
+from memd.state.scoring import Ranked
+from memd.state.search import Ranker
+
+_SLICE = 50  # memories indexed between two looks at the time (some 10 ms)
+
+
+class Reader(Protocol):
+    """The part of the store that recall reads; all of it blocks."""
+
+    def catalogue(self, directory: str, since: int = -1) -> Catalogue:
+        """Return what changed since a mark; raises what reading a directory raises."""
+        ...
+
+    def header(self, directory: str, path: str) -> Header | None:
+        """Return what the catalogue knows of one memory."""
+        ...
+
+    def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
+        """Return memories; those that cannot be read are left out."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A prompt, and what bounds its answer.
+
+    ``surfaced`` is what the session has been given: absolute path to fingerprint. ``options`` says
+    how many memories a model could choose from, 0 for none. ``until`` is when waiting for the
+    index must end, on the clock that ``monotonic`` reads, in seconds.
+    """
+
+    directory: str
+    query: str
+    limit: int
+    surfaced: Mapping[str, str]
+    now: float
+    monotonic: Callable[[], float]
+    until: float
+    recent_tools: Sequence[str] = ()
+    read_paths: Sequence[str] = ()
+    team: bool = False
+    options: int = 0
+    explain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One memory that may go out, and how the ledger counts it."""
+
+    memory: SurfacedMemory
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A memory that a search found; ``path`` is relative to the memory directory."""
+
+    path: str
+    name: str
+    description: str
+    score: float
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the ranker would bring.
+
+    ``empty`` says that there was nothing to choose from. ``left`` memories were not indexed yet.
+    """
+
+    offers: tuple[Offer, ...] = ()
+    empty: bool = False
+    left: int = 0
+    count: int = 0
+    options: tuple[Header, ...] = ()
+    rows: tuple[explain.Row, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def choose(indexes: Indexes, reader: Reader, wish: Wish) -> Choice:
+    """Return the memories that fit a prompt best. Blocks.
+
+    Raises what reading a directory raises, and IndexBusyError when it is not free in time.
+    """
+    with indexes.hold(wish.directory, wish.until - wish.monotonic()):
+        current = indexes.current(wish.directory, _SLICE)
+        left = current.left
+        while left and wish.monotonic() < wish.until:
+            indexes.work(wish.directory, _SLICE)
+            left = indexes.current(wish.directory, 0).left
+        rules = _rules(reader, wish)
+        ranked = current.ranker.rank(wish.query, wish.limit, rules.skips)
+        weighed = (
+            current.ranker.explain(wish.query, wish.limit, rules.skips) if wish.explain else ()
+        )
+        options = _options(current.ranker, reader, wish, rules, current.count)
+    offers = offer(reader, wish.directory, [hit.path for hit in ranked], wish.now)
+    rows = _rows(reader, wish, rules, weighed) if wish.explain else ()
+    empty = not ranked and _empty(reader, wish, rules, current.count)
+    return Choice(offers, empty, left, current.count, options, rows, current.notes)
+
+
+def search(
+    indexes: Indexes, reader: Reader, directory: str, query: str, most: int
+) -> tuple[Hit, ...]:
+    """Return the memories that hold a word of the query, the best first. Blocks.
+
+    Waits until all of them are indexed. Raises what ``choose`` does.
+    """
+    with indexes.hold(directory):
+        current = indexes.current(directory, limits.INDEX_AT_ONCE)
+        while current.left:
+            current = indexes.current(directory, limits.INDEX_AT_ONCE)
+        scored = current.ranker.rank(query, most, floor=False)
+    files = reader.read_many(directory, [hit.path for hit in scored])
+    return _hits(scored, files)
+
+
+def offer(reader: Reader, directory: str, paths: Sequence[str], now: float) -> tuple[Offer, ...]:
+    """Return memories as they would go out; those that cannot be read are left out. Blocks."""
+    by_path = {file.header.path: file for file in reader.read_many(directory, paths)}
+    files = [by_path[path] for path in paths if path in by_path]
+    memories = [select.surface(directory, file, now) for file in files]
+    return tuple(
+        Offer(memory, Item(memory.path, select.mark_of(file.header), memory.bytes))
+        for memory, file in zip(memories, files, strict=True)
+    )
+
+
+def _rules(reader: Reader, wish: Wish) -> select.Rules:
+    directory = wish.directory
+    roots = (directory, os.path.realpath(directory)) if wish.read_paths else ()
+    return select.Rules(
+        directory,
+        lambda path: reader.header(directory, path),
+        surfaced=wish.surfaced,
+        read=select.relative(wish.read_paths, roots),
+        tools=wish.recent_tools,
+        team=wish.team,
+    )
+
+
+def _options(
+    ranker: Ranker, reader: Reader, wish: Wish, rules: select.Rules, count: int
+) -> tuple[Header, ...]:
+    """Return what a model may choose from: everything, or what the ranker puts first."""
+    if not wish.options:
+        return ()
+    if count <= wish.options:
+        headers = reader.catalogue(wish.directory).changed
+        newest = sorted(headers, key=lambda header: (-header.mtime_ns, header.path))
+        return tuple(header for header in newest if not rules.reason(header))
+    found = ranker.rank(wish.query, wish.options, rules.skips, floor=False)
+    known = (reader.header(wish.directory, hit.path) for hit in found)
+    return tuple(header for header in known if header is not None)
+
+
+def _empty(reader: Reader, wish: Wish, rules: select.Rules, count: int) -> bool:
+    """Say whether no memory was left to choose from; a large directory is never asked."""
+    if count > limits.MANIFEST_ENTRIES:
+        return False
+    headers = reader.catalogue(wish.directory).changed
+    return all(rules.reason(header) for header in headers)
+
+
+def _rows(
+    reader: Reader, wish: Wish, rules: select.Rules, weighed: Sequence[Ranked]
+) -> tuple[explain.Row, ...]:
+    """Return the rows of an explanation: what was weighed, and what no rule let in."""
+    rows = []
+    for hit in weighed:
+        header = reader.header(wish.directory, hit.path)
+        rows.append(
+            explain.Row(
+                path=hit.path,
+                name="" if header is None else header.name,
+                score=hit.score,
+                parts=hit.parts,
+                terms=hit.terms,
+                kept=not hit.cut,
+                reason=hit.cut,
+            )
+        )
+    rows += [
+        explain.Row(path=path, name=name, reason=reason) for path, name, reason in rules.refused()
+    ]
+    return tuple(rows)
+
+
+def settle(
+    rows: Sequence[explain.Row], directory: str, going: Sequence[str], *, by_model: bool
+) -> tuple[explain.Row, ...]:
+    """Return rows as they came out: ``going`` are the absolute paths of what is in the answer."""
+    sent = {path.removeprefix(f"{directory}/") for path in going}
+    missed = explain.NOT_SELECTED if by_model else explain.NO_ROOM
+    settled = []
+    for row in rows:
+        if row.path in sent:
+            settled.append(replace(row, kept=True, reason=""))
+        else:
+            settled.append(replace(row, kept=False, reason=row.reason or missed))
+    known = {row.path for row in rows}
+    extra = [explain.Row(path=path, name="", kept=True) for path in sorted(sent - known)]
+    return (*settled, *extra)
+
+
+def sightings(
+    ledger: Ledger, directory: str, rows: Sequence[explain.Row]
+) -> tuple[explain.Row, ...]:
+    """Return rows with the time at which each memory last went out. Blocks."""
+    seen = [ledger.last_surfaced(directory, row.path) for row in rows]
+    return tuple(
+        replace(row, last_surfaced=None if sighting is None else sighting.at)
+        for row, sighting in zip(rows, seen, strict=True)
+    )
+
+
+def _hits(scored: Sequence[Ranked], files: Sequence[MemoryFile]) -> tuple[Hit, ...]:
+    by_path = {file.header.path: file for file in files}
+    return tuple(
+        Hit(
+            path=hit.path,
+            name=by_path[hit.path].header.name,
+            description=by_path[hit.path].header.description,
+            score=hit.score,
+            snippet=select.snippet(by_path[hit.path].body, hit.terms),
+        )
+        for hit in scored
+        if hit.path in by_path
+    )

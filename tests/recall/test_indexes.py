@@ -1,0 +1,158 @@
+"""One index a directory, in step with its catalogue."""
+
+from threading import Lock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.recall.indexes import IndexBusyError, Indexes
+from memd.state.search import SearchIndex
+from tests.recall.shelf import RefusedError, Shelf
+
+WORDS = ("quorum", "lease", "shard", "freeze")
+
+
+def found(indexes: Indexes, query: str, allowance: int = 100, directory: str = "/m") -> list[str]:
+    """Return what a directory's index finds."""
+    with indexes.hold(directory):
+        ranker = indexes.current(directory, allowance).ranker
+        return sorted(hit.path for hit in ranker.rank(query, 10, floor=False))
+
+
+def test_what_changed_is_indexed_once() -> None:
+    """An unchanged memory is not read again; a changed one is; what is gone is forgotten."""
+    shelf = Shelf()
+    shelf.put("a.md", "quorum")
+    shelf.put("b.md", "lease")
+    indexes = Indexes(shelf, Lock)
+    assert found(indexes, "quorum") == ["a.md"]
+    shelf.read.clear()
+    shelf.put("b.md", "quorum")
+    assert found(indexes, "quorum") == ["a.md", "b.md"]
+    assert shelf.read == ["b.md"]
+    shelf.drop("a.md")
+    assert found(indexes, "quorum") == ["b.md"]
+
+
+def test_a_lost_mark_costs_only_what_differs() -> None:
+    """Where the catalogue begins anew, only what has another fingerprint is read again."""
+    shelf = Shelf(forgets=True)
+    shelf.put("a.md", "quorum")
+    shelf.put("b.md", "lease")
+    shelf.put("c.md", "lease")
+    indexes = Indexes(shelf, Lock)
+    found(indexes, "quorum")
+    shelf.read.clear()
+    shelf.drop("c.md")
+    shelf.put("b.md", "shard")
+    assert (found(indexes, "lease"), found(indexes, "shard")) == ([], ["b.md"])
+    assert shelf.read == ["b.md"]
+
+
+def test_a_large_directory_is_indexed_in_slices() -> None:
+    """Newest first, a slice at a time; what is written meanwhile goes before the rest."""
+    shelf = Shelf()
+    for number in range(6):
+        shelf.put(f"{number}.md", "quorum", mtime_ns=number)
+    indexes = Indexes(shelf, Lock)
+    with indexes.hold("/m"):
+        current = indexes.current("/m", 2)
+    assert (current.left, current.count) == (4, 6)
+    assert found(indexes, "quorum", 0) == ["4.md", "5.md"]
+    shelf.put("new.md", "quorum")
+    assert found(indexes, "quorum", 1) == ["4.md", "5.md", "new.md"]
+    shelf.drop("0.md")
+    with indexes.hold("/m"):
+        while indexes.work("/m", 1):
+            pass
+    assert found(indexes, "quorum", 0) == ["1.md", "2.md", "3.md", "4.md", "5.md", "new.md"]
+
+
+def test_work_alone_takes_a_directory_up() -> None:
+    """Indexing ahead of the first prompt needs no prompt."""
+    shelf = Shelf()
+    shelf.put("a.md", "quorum")
+    indexes = Indexes(shelf, Lock)
+    with indexes.hold("/m"):
+        assert indexes.work("/m", 10) is False
+    assert found(indexes, "quorum", 0) == ["a.md"]
+
+
+def test_a_held_index_is_busy() -> None:
+    """Nobody waits longer than it says, and another directory is free."""
+    indexes = Indexes(Shelf(), Lock)
+    with (
+        indexes.hold("/m"),
+        indexes.hold("/n"),
+        pytest.raises(IndexBusyError),
+        indexes.hold("/m", 0.01),
+    ):
+        pass
+    assert found(indexes, "quorum") == []
+
+
+def test_an_unreadable_directory_lets_go() -> None:
+    """A failure leaves the directory free for its next use, and the index as it was."""
+    shelf = Shelf()
+    shelf.put("a.md", "quorum")
+    indexes = Indexes(shelf, Lock)
+    shelf.refuses = True
+    for _ in range(2):
+        with pytest.raises(RefusedError):
+            found(indexes, "quorum")
+    shelf.refuses = False
+    assert found(indexes, "quorum") == ["a.md"]
+
+
+def test_directories_unused_for_longest_are_dropped() -> None:
+    """Indices stay for a bounded number of directories; one in use is never dropped."""
+    shelf, made = Shelf(), []
+
+    def make(directory: str) -> SearchIndex:
+        made.append(directory)
+        return SearchIndex()
+
+    indexes = Indexes(shelf, Lock, make, most=2)
+    with indexes.hold("/0"):
+        for number in range(1, 4):
+            found(indexes, "quorum", directory=f"/{number}")
+    for number in (0, 3, 1):
+        found(indexes, "quorum", directory=f"/{number}")
+    assert made == ["/0", "/1", "/2", "/3", "/1"]
+    indexes.close()
+    found(indexes, "quorum", directory="/3")
+    assert made[-1] == "/3"
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("put", "drop", "work", "use")),
+            st.integers(0, 4),
+            st.sampled_from(WORDS),
+        ),
+        max_size=25,
+    )
+)
+def test_the_index_follows_the_directory(steps: list[tuple[str, int, str]]) -> None:
+    """After any changes, in any slices, the index finds what is there and nothing else."""
+    shelf = Shelf()
+    indexes = Indexes(shelf, Lock)
+    truth: dict[str, str] = {}
+    for what, number, word in steps:
+        path = f"{number}.md"
+        if what == "put":
+            shelf.put(path, word)
+            truth[path] = word
+        elif what == "drop" and path in truth:
+            shelf.drop(path)
+            del truth[path]
+        elif what == "work":
+            with indexes.hold("/m"):
+                indexes.work("/m", 1)
+        elif what == "use":
+            found(indexes, word, 1)
+    for word in WORDS:
+        assert found(indexes, word) == sorted(path for path, held in truth.items() if held == word)

@@ -1,0 +1,138 @@
+"""What the local ranker answers."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+
+import pytest
+
+from memd.recall import local
+from memd.recall.explain import NO_ROOM, NOT_SELECTED, Row
+from memd.recall.indexes import Indexes
+from memd.recall.local import Wish
+from memd.state.database import Database, open_database
+from memd.state.ledger import SCHEMA, Item, Ledger
+from tests.recall.shelf import NOW, Shelf
+
+WISH = Wish(
+    directory="/m",
+    query="when does the merge freeze begin?",
+    limit=5,
+    surfaced={},
+    now=NOW,
+    monotonic=lambda: 0.0,
+    until=1.0,
+)
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    """Return three memories, one of which fits."""
+    shelf = Shelf()
+    shelf.put("freeze.md", "Merge freeze for the mobile release", "Begins on 2026-03-05.")
+    shelf.put("pnpm.md", "User prefers pnpm over npm", mtime_ns=5)
+    shelf.put("old.md", "The quorum is three", mtime_ns=3)
+    return shelf
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """Open an empty state file."""
+    database = open_database(str(tmp_path / "state.db"), [SCHEMA])
+    yield database
+    database.close()
+
+
+def test_what_fits_is_offered(shelf: Shelf) -> None:
+    """An offer is the memory as it goes out and what the ledger will count."""
+    choice = local.choose(Indexes(shelf, Lock), shelf, WISH)
+    (offer,) = choice.offers
+    assert offer.item == Item("/m/freeze.md", "1:1759740800000000000:21", 21)
+    assert offer.memory.content == "Begins on 2026-03-05."
+    assert (choice.empty, choice.left, choice.count, choice.rows) == (False, 0, 3, ())
+
+
+def test_a_prompt_waits_for_the_index_until_its_time_is_up(shelf: Shelf) -> None:
+    """Within its time everything is indexed; without any, what is there already answers."""
+    for number in range(200):
+        shelf.put(f"x{number}.md", "nothing of interest")
+    shelf.put("freeze.md", "Merge freeze", mtime_ns=1)  # the oldest comes last
+    indexes = Indexes(shelf, Lock)
+    none = local.choose(indexes, shelf, replace(WISH, until=0.0))
+    assert (none.left, none.offers) == (153, ())
+    times = iter(range(100))
+    some = local.choose(
+        indexes, shelf, replace(WISH, monotonic=lambda: float(next(times)), until=3.0)
+    )
+    assert 0 < some.left < 153
+    done = local.choose(indexes, shelf, WISH)
+    assert (done.left, len(done.offers)) == (0, 1)
+
+
+def test_nothing_to_choose_from_is_told(shelf: Shelf) -> None:
+    """When every memory is closed by a rule there is none to choose from; else none fits."""
+    read = ("freeze.md", "/m/pnpm.md", "old.md")
+    indexes = Indexes(shelf, Lock)
+    assert local.choose(indexes, shelf, replace(WISH, read_paths=read)).empty
+    assert not local.choose(indexes, shelf, replace(WISH, read_paths=read[:2])).empty
+    many = Shelf()
+    for number in range(201):
+        many.put(f"{number}.md", "word")
+    closed = replace(WISH, read_paths=tuple(many.files["/m"]), query="what about the word?")
+    assert not local.choose(Indexes(many, Lock), many, closed).empty
+
+
+def test_what_a_model_may_choose_from(shelf: Shelf) -> None:
+    """All that no rule closes, newest first; in a large directory what the ranker puts first."""
+    indexes = Indexes(shelf, Lock)
+    wish = replace(WISH, options=3, read_paths=("old.md",))
+    options = local.choose(indexes, shelf, wish).options
+    assert [header.path for header in options] == ["freeze.md", "pnpm.md"]
+    few = local.choose(indexes, shelf, replace(wish, options=2, query="npm or a quorum?")).options
+    assert [header.path for header in few] == ["pnpm.md"]
+
+
+def test_a_memory_that_went_away_is_left_out(shelf: Shelf) -> None:
+    """What cannot be read any more is not offered, and the order of the others stays."""
+    offers = local.offer(shelf, "/m", ["pnpm.md", "gone.md", "freeze.md"], NOW)
+    assert [offer.memory.name for offer in offers] == ["pnpm", "freeze"]
+
+
+def test_an_explanation_tells_what_came_of_each(shelf: Shelf, database: Database) -> None:
+    """What was weighed and what a rule closed is there, with the parts of its score."""
+    shelf.put("freeze2.md", "Merge freeze for the desktop release")
+    indexes = Indexes(shelf, Lock)
+    wish = replace(WISH, explain=True, read_paths=("freeze2.md",))
+    rows = local.choose(indexes, shelf, wish).rows
+    by_path = {row.path: row for row in rows}
+    assert by_path["freeze.md"].kept
+    assert sum(by_path["freeze.md"].parts.values()) == pytest.approx(
+        by_path["freeze.md"].score, abs=1e-4
+    )
+    assert (by_path["freeze2.md"].kept, by_path["freeze2.md"].reason) == (False, "already read")
+    ledger = Ledger(database)
+    ledger.mark("s", [Item("/m/freeze.md", "1", 10)], 100, 7.0)
+    seen = local.sightings(ledger, "/m", rows)
+    assert {row.path: row.last_surfaced for row in seen} == {"freeze.md": 7.0, "freeze2.md": None}
+
+
+def test_an_explanation_is_settled_by_what_goes_out() -> None:
+    """A row is kept when it is in the answer; else it says why not."""
+    rows = (Row("a.md", "a", kept=True), Row("b.md", "b", reason="below the floor"))
+    settled = local.settle(rows, "/m", ["/m/b.md", "/m/c.md"], by_model=True)
+    assert [(row.path, row.kept, row.reason) for row in settled] == [
+        ("a.md", False, NOT_SELECTED),
+        ("b.md", True, ""),
+        ("c.md", True, ""),
+    ]
+    assert local.settle(rows, "/m", [], by_model=False)[0].reason == NO_ROOM
+
+
+def test_search_waits_for_the_whole_index(shelf: Shelf) -> None:
+    """A search answers from all memories, however many are not indexed yet."""
+    for number in range(600):
+        shelf.put(f"x{number}.md", "nothing of interest")
+    shelf.put("last.md", "the lease", "renewed each minute", mtime_ns=1)
+    (hit,) = local.search(Indexes(shelf, Lock), shelf, "/m", "lease", 5)
+    assert (hit.path, hit.snippet) == ("last.md", "renewed each minute")
