@@ -1,0 +1,126 @@
+"""The side-query to a model: which memories help with a prompt (spec 3.2). Pure.
+
+Rules of this file
+- The list stands in the first block of the message and depends on nothing but the memories, so
+  that the next prompt of a session reads it from the server's cache; the prompt stands behind it.
+- What memories and prompts say is data: no text of theirs can begin a line of the list, open or
+  close the tags around it, or hide characters (``block.neutralise``).
+- The answer is believed as far as it names memories that were on the list. What is no such answer
+  is a problem in words, and the local ranker answers instead.
+- The model does not think at length: 256 tokens must hold its answer.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from memd.core import limits, text
+from memd.core.values import Header
+from memd.model.port import Ask, Reply
+from memd.recall.block import neutralise
+from memd.store.catalogue import manifest
+
+MOST_TOKENS = 256
+MEMBER = "selected_memories"
+_SYSTEM = files("memd.recall").joinpath("templates", "selector.md").read_text("utf-8").strip()
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {MEMBER: {"type": "array", "items": {"type": "string"}}},
+    "required": [MEMBER],
+    "additionalProperties": False,
+}
+_QUERY_BYTES = 4000  # of a long prompt the beginning and the end say what it is about
+_TOOLS = 20
+_TOOL_CHARACTERS = 100
+_CUT = "\n[...]\n"
+_ATTEMPTS = 20  # places where the JSON may begin in an answer with words around it
+_BEGINNING = re.compile(r"[{\[]")
+
+
+def question(
+    headers: Sequence[Header],
+    query: str,
+    recent_tools: Sequence[str],
+    *,
+    limit: int,
+    model: str,
+    seconds: float,
+    project: str,
+) -> Ask:
+    """Return the request: the list of the first 200 memories, the prompt and the tools in use."""
+    shown = sorted(headers[: limits.MANIFEST_ENTRIES], key=lambda header: header.path)
+    listed = "\n".join(_tame(line) for line in manifest(shown).split("\n"))
+    tools = ", ".join(
+        _tame(text.one_line(name, _TOOL_CHARACTERS)) for name in recent_tools[:_TOOLS]
+    )
+    blocks = (
+        {
+            "type": "text",
+            "text": f"<notes>\n{listed}\n</notes>",
+            "cache_control": {"type": "ephemeral"},
+        },
+        {
+            "type": "text",
+            "text": f"<prompt>\n{_tame(_shorten(query))}\n</prompt>\n"
+            f"<tools_in_use>{tools or 'none'}</tools_in_use>",
+        },
+    )
+    return Ask(
+        kind="recall",
+        model=model,
+        system=_SYSTEM.replace("{{limit}}", str(limit)),
+        messages=({"role": "user", "content": blocks},),
+        max_tokens=MOST_TOKENS,
+        seconds=seconds,
+        schema=_SCHEMA,
+        project=project,
+        extra={"thinking": {"type": "between_tools"}, "output_config": {"effort": "low"}},
+    )
+
+
+def read(reply: Reply, known: Collection[str], limit: int) -> tuple[tuple[str, ...] | None, str]:
+    """Return the paths that a reply selects, or ``None`` and what is wrong with it.
+
+    Names that were not on the list and repetitions are dropped; at most ``limit`` come out.
+    """
+    if reply.stop == "refusal":
+        return None, "the model declined to choose"
+    if reply.stop == "max_tokens":
+        return None, "the model's answer was longer than allowed"
+    for value in _values(reply.text):
+        names = value.get(MEMBER) if isinstance(value, dict) else value
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            listed = {_tame(path): path for path in known} | {path: path for path in known}
+            chosen = dict.fromkeys(listed.get(name.strip(), "") for name in names)
+            return tuple(path for path in chosen if path)[:limit], ""
+    return None, "the model's answer is not the JSON that was asked for"
+
+
+def _values(answer: str) -> Iterator[Any]:
+    """Yield what can be read as JSON in an answer, with words or a code fence around it or not."""
+    decoder = json.JSONDecoder()
+    end = 0
+    for attempt, match in enumerate(_BEGINNING.finditer(answer)):
+        if attempt >= _ATTEMPTS:
+            return
+        if match.start() < end:
+            continue
+        try:
+            value, end = decoder.raw_decode(answer, match.start())
+        except (ValueError, RecursionError):
+            continue
+        yield value
+
+
+def _tame(said: str) -> str:
+    return neutralise(said).replace("<", "&lt;")
+
+
+def _shorten(query: str) -> str:
+    if len(query.encode(errors="replace")) <= _QUERY_BYTES:
+        return query
+    half = _QUERY_BYTES // 2
+    tail = query.encode(errors="replace")[-half:].decode(errors="ignore")
+    return text.cut_bytes(query, half) + _CUT + tail
