@@ -30,7 +30,13 @@ _FOREIGN = (
 )
 _KINDS = "|".join((MEMD_TAG, *_FOREIGN))
 _OPENING = re.compile(rf"<({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
+_OWN_OPENING = re.compile(rf"<({MEMD_TAG})(?:\s[^<>]*)?>", re.IGNORECASE)
 _MARK = re.compile(rf"<(/?)({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
+
+
+def strip_own(text: str) -> str:
+    """Return a text without memd's insertions alone, for words that are not the user's."""
+    return _without(text, _OWN_OPENING)
 
 
 def strip(text: str) -> str:
@@ -39,9 +45,13 @@ def strip(text: str) -> str:
     An insertion that is never closed reaches to the end: the rest may be memd's own words. One
     that holds another of its kind ends with the outer one.
     """
+    return _without(text, _OPENING)
+
+
+def _without(text: str, openings: re.Pattern[str]) -> str:
     kept: list[str] = []
     position = 0
-    while (opening := _OPENING.search(text, position)) is not None:
+    while (opening := openings.search(text, position)) is not None:
         kept.append(text[position : opening.start()])
         position = _end(text, opening.group(1).lower(), opening.end())
     kept.append(text[position:])

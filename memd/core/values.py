@@ -250,9 +250,11 @@ class Change:
 class Message:
     """One piece of a conversation, as extraction sees it.
 
-    ``role`` is user or assistant. ``origin`` says whose words these are: ``user``, ``assistant``
-    or ``tool``. ``at`` is seconds since 1970 or ``None``. ``writes`` lists file paths that the
-    assistant's tool calls in it wrote.
+    ``role`` is user or assistant. ``origin`` says whose words these are: ``user``, ``assistant``,
+    or a tool's output: ``web``, ``mcp`` (a server's tools) or ``tool`` (any other); ``tool`` then
+    names the tool where that is known. ``at`` is seconds since 1970 or ``None``. ``writes`` lists
+    file paths that the assistant's tool calls in it wrote, ``calls`` its tool calls, a line each,
+    the tool's name first.
     """
 
     id: str
@@ -261,6 +263,8 @@ class Message:
     origin: str
     at: float | None = None
     writes: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+    tool: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,5 +126,6 @@ def wrote_memory(messages: Sequence[Message], directories: Sequence[str], root: 
 
 
 def _mark(message: Message) -> str:
-    said = f"{message.role}\0{message.origin}\0{message.text}"
+    # A message of calls alone has no words to be known by.
+    said = "\0".join((message.role, message.origin, message.text, *message.calls))
     return text.sha256(said.encode("utf-8", "replace"))[:_MARKER_CHARACTERS]

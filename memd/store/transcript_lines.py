@@ -1,35 +1,44 @@
-"""From JSON to messages: Claude Code's transcript lines and Messages-API lists. Pure.
+"""From JSON to messages: transcript lines and Messages-API lists. Pure.
 
 Rules of this file
-- Only ``user`` and ``assistant`` lines become messages, and of these neither sub-agents' nor meta
-  lines nor summaries of a compaction; every other kind of line is noise and changes nothing.
+- Of Claude Code's lines only ``user`` and ``assistant`` become messages, and of these neither
+  sub-agents' nor meta lines nor summaries of a compaction; every other kind of line is noise and
+  changes nothing. Codex's lines are ``codex_lines``'s; each line tells by its shape whose it is.
 - Whose words a text is, is decided here and nowhere else: what stands in a tool result is the
-  tool's, whoever carries it; what memd or the client put among the user's words is cut out.
+  tool's, whoever carries it; what memd or the client put among the user's words is cut out, and
+  what memd's own tools answered is left out.
 - No shape crashes: what is not what it should be is passed over.
 """
 
-import posixpath
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from memd.core import tags
 from memd.core.errors import MemdError
 from memd.core.values import Message
+from memd.store import codex_lines
+from memd.store import transcript_tools as known
+from memd.store.transcript_pieces import (
+    ASSISTANT,
+    USER,
+    Call,
+    Piece,
+    joined,
+    members,
+    other_words,
+    own_words,
+    parse_time,
+    string,
+)
 
-MEMORY_ROOT = "/memories"  # where the Messages API's memory tool believes its files are
-TEXT_CHARACTERS = 256 * 1024  # of one block; a longer one is a paste, and its start tells enough
-
-_USER, _ASSISTANT, _TOOL = "user", "assistant", "tool"
-_WRITERS = {
-    "Write": "file_path",
-    "Edit": "file_path",
-    "MultiEdit": "file_path",
-    "NotebookEdit": "notebook_path",
-}
-_MEMORY_COMMANDS = ("create", "str_replace", "insert", "delete", "rename")
 _NOISE_MARKS = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly")
+_SILENT = frozenset(("thinking", "redacted_thinking", "image", "document"))
+_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+_RESULTS = {
+    "web_search_tool_result": "web_search",
+    "web_fetch_tool_result": "web_fetch",
+    "mcp_tool_result": "",
+}
 
 
 class InvalidMessagesError(MemdError):
@@ -45,92 +54,143 @@ class InvalidMessagesError(MemdError):
 
 
 @dataclass(slots=True)
-class _Block:
-    """One content block: whose words, the text, and what it wrote under which tool-use id."""
-
-    origin: str
-    text: str
-    writes: list[tuple[str, str]] = field(default_factory=list)
-    failed: str = ""
-
-
-@dataclass(slots=True)
 class _Open:
     """A message that may still grow: the next line can hold its next block."""
 
-    key: str
+    first: Piece
     id: str
-    role: str
-    origin: str
-    at: float | None
-    texts: list[str]
-    writes: list[tuple[str, str]]
+    texts: list[str] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
 
 
 class Assembly:
-    """Puts messages together from parsed lines; ask ``messages`` when all lines were added."""
+    """Puts messages together from parsed lines; ask ``messages`` when all lines were added.
+
+    ``recognised`` counts lines of a kind that memd knows, ``strange`` those of them whose content
+    has no shape that it knows. ``unnamed`` are the ids of calls whose output came without the call.
+    """
 
     def __init__(self) -> None:
         self._open: list[_Open] = []
         self._failed: set[str] = set()
+        self._names: dict[str, str] = {}
+        self._rollout = codex_lines.Rollout()
+        self._strange = 0
+        self._first = -1  # the place of the user's first words
         self.recognised = 0
+        self.unnamed: set[str] = set()
+
+    @property
+    def strange(self) -> int:
+        """How many lines of a known kind had an unknown shape."""
+        return self._strange + self._rollout.strange
+
+    @property
+    def spoken(self) -> bool:
+        """Whether the user has said something."""
+        return self._first >= 0
 
     def add_line(self, line: Any) -> None:
-        """Add one parsed line of a Claude Code transcript; any other value is passed over."""
-        if not isinstance(line, dict):
+        """Add one parsed line of a transcript; any other value is passed over."""
+        for piece in self._pieces(line):
+            self._add(piece)
+
+    def recall(self, line: Any) -> None:
+        """Take from a line that was read before only what its tool calls are called.
+
+        Also the first line of a file that is read from further on.
+        """
+        for piece in self._pieces(line):
+            self._name(piece)
+
+    def add(self, role: str, content: Any, like: Piece, cwd: str = "") -> None:
+        """Add the content of one message; ``like`` has its id, key and time."""
+        for piece in self._blocks(role, content, cwd):
+            self._add(replace(piece, id=like.id, key=like.key, at=like.at))
+
+    def messages(self, *, from_a_turn: bool = False) -> tuple[Message, ...]:
+        """Return what was said, in order; a tool call that failed wrote nothing.
+
+        ``from_a_turn`` leaves out what stands before the user's first words, if there are any.
+        """
+        return tuple(self._closed(max(0, self._first) if from_a_turn else 0))
+
+    def _pieces(self, line: Any) -> Iterator[Piece]:
+        if codex_lines.is_line(line):
+            self.recognised += 1
+            at = parse_time(line.get("timestamp"))
+            name = string(line.get("timestamp"))
+            for piece in self._rollout.pieces(line):
+                yield replace(piece, at=at, id=piece.id or piece.answers or name)
             return
-        kind = line.get("type")
+        line = members(line)
+        kind, message = line.get("type"), line.get("message")
         if kind == "system" and line.get("subtype") == "compact_boundary":
             self.recognised += 1
-        message = line.get("message")
-        if kind not in (_USER, _ASSISTANT) or not isinstance(message, dict):
+        if kind not in (USER, ASSISTANT) or not isinstance(message, dict):
             return
         self.recognised += 1
         if any(line.get(mark) for mark in _NOISE_MARKS):
             return
-        self.add(
-            kind,
-            message.get("content"),
-            id=_string(line.get("uuid")),
-            key=_string(message.get("id")) if kind == _ASSISTANT else "",
-            at=parse_time(line.get("timestamp")),
-            cwd=_string(line.get("cwd")),
+        name = string(line.get("uuid"))
+        key = (string(message.get("id")) if kind == ASSISTANT else "") or name
+        at = parse_time(line.get("timestamp"))
+        for piece in self._blocks(kind, message.get("content"), string(line.get("cwd"))):
+            yield replace(piece, id=name, key=key, at=at)
+
+    def _blocks(self, role: str, content: Any, cwd: str) -> Iterator[Piece]:
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
+        blocks = content if isinstance(content, list) else [None]
+        found = [_piece(role, block, cwd) for block in map(members, blocks)]
+        yield from (piece for piece in found if piece is not None)
+        kinds = {str(members(block).get("type")) for block in blocks}
+        if found and not any(found) and not kinds & _SILENT:
+            self._strange += 1
+
+    def _name(self, piece: Piece) -> None:
+        if piece.call is not None and piece.call.id:
+            self._names[piece.call.id] = piece.call.name
+            self.unnamed.discard(piece.call.id)
+        if piece.failed:
+            self._failed.add(piece.failed)
+
+    def _add(self, piece: Piece) -> None:
+        self._name(piece)
+        if piece.answers and piece.answers not in self._names:
+            self.unnamed.add(piece.answers)
+        last = self._open[-1] if self._open else None
+        # The blocks of one line belong together when they are one speaker's; outputs stay apart.
+        same = (
+            last is not None
+            and bool(piece.key)
+            and (last.first.key, last.first.origin) == (piece.key, piece.origin)
+            and bool(piece.origin)
         )
+        if last is None or not same:
+            last = _Open(piece, piece.id)
+            self._open.append(last)
+        if piece.origin == USER and piece.text and not self.spoken:
+            self._first = len(self._open) - 1
+        last.id = piece.id
+        last.texts.append(piece.text)
+        if piece.call is not None:
+            last.calls.append(piece.call)
 
-    def add(
-        self,
-        role: str,
-        content: Any,
-        *,
-        id: str = "",  # noqa: A002 - the field's name
-        key: str = "",
-        at: float | None = None,
-        cwd: str = "",
-    ) -> None:
-        """Add the content of one message; ``key`` joins lines that are one message."""
-        for block in _blocks(role, content, cwd):
-            if block.failed:
-                self._failed.add(block.failed)
-            last = self._open[-1] if self._open else None
-            # The blocks of one user line belong together when they are one speaker's.
-            same = last and last.origin == block.origin and last.key == (key or id) != ""
-            if not (last and same):
-                last = _Open(key or id, id, role, block.origin, at, [], [])
-                self._open.append(last)
-            last.id = id
-            last.texts.append(block.text)
-            last.writes += block.writes
-
-    def messages(self) -> tuple[Message, ...]:
-        """Return what was said, in order; a tool call that failed wrote nothing."""
-        return tuple(self._closed())
-
-    def _closed(self) -> Iterator[Message]:
-        for item in self._open:
+    def _closed(self, start: int) -> Iterator[Message]:
+        for item in self._open[start:]:
+            first = item.first
+            tool = first.tool or self._names.get(first.answers, "")
+            origin = first.origin or known.origin(tool)
             text = "\n\n".join(text for text in item.texts if text)
-            writes = tuple(path for call, path in item.writes if call not in self._failed)
-            if text or item.writes:
-                yield Message(item.id, item.role, text, item.origin, item.at, writes)
+            if first.answers and known.is_own(tool):
+                text = ""
+            kept = [call for call in item.calls if call.id not in self._failed or not call.id]
+            writes = tuple(path for call in kept for path in call.writes)
+            calls = tuple(call.short for call in item.calls if call.short)
+            outside = origin in (known.WEB, known.MCP)
+            if text or calls or outside or any(call.writes for call in item.calls):
+                yield Message(item.id, first.role, text, origin, first.at, writes, calls, tool)
 
 
 def from_messages(messages: Any) -> tuple[Message, ...]:
@@ -143,73 +203,33 @@ def from_messages(messages: Any) -> tuple[Message, ...]:
         raise InvalidMessagesError(type(messages).__name__)
     assembly = Assembly()
     for number, item in enumerate(messages):
-        if isinstance(item, dict) and item.get("role") in (_USER, _ASSISTANT):
+        if isinstance(item, dict) and item.get("role") in (USER, ASSISTANT):
             key = f"message {number}"
-            name = _string(item.get("id")) or key
-            at = parse_time(item.get("timestamp"))
-            assembly.add(item["role"], item.get("content"), id=name, key=key, at=at)
+            name = string(item.get("id")) or key
+            like = Piece(item["role"], id=name, key=key, at=parse_time(item.get("timestamp")))
+            assembly.add(item["role"], item.get("content"), like)
     return assembly.messages()
 
 
-def parse_time(value: Any) -> float | None:
-    """Return seconds since 1970 of an ISO 8601 time, or ``None``; without a zone it is UTC."""
-    if not isinstance(value, str):
-        return None
-    try:
-        moment = datetime.fromisoformat(value)
-        seconds = (
-            moment.timestamp()
-            if moment.tzinfo
-            else datetime.fromisoformat(value + "+00:00").timestamp()
-        )
-    except (ValueError, OverflowError):
-        return None
-    return seconds if seconds >= 0 else None
-
-
-def _blocks(role: str, content: Any, cwd: str) -> Iterator[_Block]:
-    if isinstance(content, str):
-        content = [{"type": "text", "text": content}]
-    for block in content if isinstance(content, list) else []:
-        if not isinstance(block, dict):
-            continue
-        kind = block.get("type")
-        if kind == "text":
-            text = _clean(block.get("text"))
-            yield _Block(role, tags.strip(text).strip() if role == _USER else text.strip())
-        elif kind == "tool_result" and role == _USER:
-            failed = _string(block.get("tool_use_id")) if block.get("is_error") is True else ""
-            yield _Block(_TOOL, _result(block.get("content")), failed=failed)
-        elif kind == "tool_use" and role == _ASSISTANT:
-            yield _Block(role, "", writes=list(_writes(block, cwd)))
-
-
-def _result(content: Any) -> str:
-    if isinstance(content, str):
-        return _clean(content)
-    parts = content if isinstance(content, list) else []
-    return "\n".join(_clean(part.get("text")) for part in parts if isinstance(part, dict))
-
-
-def _writes(block: dict[str, Any], cwd: str) -> Iterator[tuple[str, str]]:
-    name, given = _string(block.get("name")), block.get("input")
-    call = _string(block.get("id"))
-    given = given if isinstance(given, dict) else {}
-    if name in _WRITERS:
-        path = _string(given.get(_WRITERS[name]))
-        if path and "\0" not in path:
-            yield call, posixpath.normpath(posixpath.join(cwd or "/", path))
-    elif name == "memory" and given.get("command") in _MEMORY_COMMANDS:
-        path = _string(given.get("path")) or _string(given.get("new_path"))
-        yield call, posixpath.normpath(posixpath.join(MEMORY_ROOT, path))
-    elif name.startswith("mcp__memd") and name.endswith(("memory_write", "memory_delete")):
-        yield call, posixpath.join(MEMORY_ROOT, _string(given.get("path")).lstrip("/"))
-
-
-def _clean(value: Any) -> str:
-    return _string(value)[:TEXT_CHARACTERS]
-
-
-def _string(value: Any) -> str:
-    # JSON may escape half a character, which nothing later can write.
-    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else ""
+def _piece(role: str, block: Mapping[str, Any], cwd: str) -> Piece | None:
+    """Return what a content block says, ``None`` when it is of no kind that says something."""
+    kind = string(block.get("type"))
+    if kind == "text":
+        words = own_words if role == USER else other_words
+        return Piece(role, words(block.get("text")), role)
+    if kind == "tool_result" and role == USER:
+        call = string(block.get("tool_use_id"))
+        failed = call if block.get("is_error") is True else ""
+        return Piece(role, joined(block.get("content")), answers=call, failed=failed)
+    if kind in _CALLS and role == ASSISTANT:
+        server = f"mcp__{string(block.get('server_name'))}__" if kind == "mcp_tool_use" else ""
+        name = server + string(block.get("name"))
+        given = members(block.get("input"))
+        paths = tuple(known.writes(name, given, cwd))
+        call_made = Call(string(block.get("id")), name, known.short(name, given), paths)
+        return Piece(role, origin=role, call=call_made)
+    if kind in _RESULTS and role == ASSISTANT:
+        call = string(block.get("tool_use_id"))
+        text = joined(block.get("content"))
+        return Piece(role, text, answers=call or kind, tool=_RESULTS[kind])
+    return None

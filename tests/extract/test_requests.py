@@ -39,6 +39,13 @@ def test_a_cursor_goes_on_behind_its_message() -> None:
     assert unread(said("a", "b", "c"), "s", second.cursor).messages == ()
 
 
+def test_a_cursor_tells_calls_apart() -> None:
+    """Messages that hold nothing but tool calls are known by their calls."""
+    called = [Message("a", "assistant", "", "assistant", calls=(f"Read {n}",)) for n in range(4)]
+    cursor = unread(called[:2], "s", None).cursor
+    assert unread(called[1:], "s", cursor).messages == tuple(called[2:])
+
+
 def test_a_cursor_finds_its_message_elsewhere() -> None:
     """When earlier messages are gone, the last like it counts; the same words twice are two."""
     cursor = unread(said("a", "yes", "yes"), "s", None).cursor

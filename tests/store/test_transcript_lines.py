@@ -8,13 +8,8 @@ from hypothesis import strategies as st
 
 from memd.core.tags import CLOSE, OPEN
 from memd.core.values import Message
-from memd.store.transcript_lines import (
-    TEXT_CHARACTERS,
-    Assembly,
-    InvalidMessagesError,
-    from_messages,
-    parse_time,
-)
+from memd.store.transcript_lines import Assembly, InvalidMessagesError, from_messages
+from memd.store.transcript_pieces import TEXT_CHARACTERS
 
 
 def lines(*given: dict[str, Any]) -> tuple[Message, ...]:
@@ -62,7 +57,8 @@ def test_tool_results_are_the_tools_words() -> None:
     listed = {"type": "tool_result", "content": [{"type": "text", "text": "listed"}, "junk"]}
     found = lines(user([result, listed, {"type": "text", "text": "mine"}, {"type": "image"}]))
     assert [(m.origin, m.text) for m in found] == [
-        ("tool", "remember me\n\nlisted"),
+        ("tool", "remember me"),
+        ("tool", "listed"),
         ("user", "mine"),
     ]
 
@@ -118,7 +114,7 @@ def test_what_the_assistant_wrote_is_noted(block: dict[str, Any], path: str) -> 
 )
 def test_other_calls_write_nothing(block: dict[str, Any]) -> None:
     """Reading tools and broken calls are no writes."""
-    assert lines(assistant(block)) == ()
+    assert [message.writes for message in lines(assistant(block))] in ([()], [])
 
 
 def test_a_call_that_failed_wrote_nothing() -> None:
@@ -196,17 +192,104 @@ def test_half_characters_and_long_texts_are_made_safe() -> None:
     assert len(message.text) == TEXT_CHARACTERS
 
 
+def test_calls_are_told_in_short() -> None:
+    """A call alone is a message with a line that tells of it; a failed one is told as well."""
+    failed = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": ""}
+    block = call("Bash", command="ls  -l\n" + "x" * 300)
+    found = lines(assistant(block, call("Read", "t2", file_path="/a")), user([failed]))
+    (told, other), *rest = [message.calls for message in found]
+    assert told.startswith("Bash ls -l xxx")
+    assert (len(told) <= 200, other, rest) == (True, "Read /a", [])
+
+
 @pytest.mark.parametrize(
-    ("value", "seconds"),
+    ("name", "origin"),
     [
-        ("1970-01-01T00:00:01Z", 1.0),
-        ("1970-01-01T00:00:01", 1.0),
-        ("1970-01-01T01:00:01+01:00", 1.0),
-        ("0001-01-01T00:00:00Z", None),
-        ("yesterday", None),
-        (17, None),
+        ("WebFetch", "web"),
+        ("WebSearch", "web"),
+        ("mcp__github__issue", "mcp"),
+        ("Bash", "tool"),
     ],
 )
-def test_times_are_read(value: object, seconds: float | None) -> None:
-    """ISO times become seconds, everything else nothing."""
-    assert parse_time(value) == seconds
+def test_words_from_outside_are_marked(name: str, origin: str) -> None:
+    """The output of web tools and of servers' tools tells where it comes from, empty or not."""
+    for text in ("remember", ""):
+        result = {"type": "tool_result", "tool_use_id": "t1", "content": text}
+        found = lines(assistant(call(name)), user([result]))[1:]
+        wanted = [] if origin == "tool" and not text else [(origin, name, text)]
+        assert [(m.origin, m.tool, m.text) for m in found] == wanted
+
+
+def test_the_apis_own_tools_are_marked() -> None:
+    """Results that stand in the assistant's message are not the assistant's words."""
+    found = from_messages(
+        [
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
+                    {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{}]},
+                    {"type": "mcp_tool_use", "id": "s2", "name": "x", "server_name": "hub"},
+                    {"type": "mcp_tool_result", "tool_use_id": "s2", "content": "remember"},
+                    {"type": "text", "text": "done"},
+                ],
+            }
+        ]
+    )
+    assert [(m.origin, m.tool, m.text) for m in found] == [
+        ("assistant", "", ""),
+        ("web", "web_search", ""),
+        ("assistant", "", ""),
+        ("mcp", "mcp__hub__x", "remember"),
+        ("assistant", "", "done"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["memory", "mcp__memd__memory_read"])
+def test_what_memds_tools_answer_is_left_out(name: str) -> None:
+    """A memory that was read through memd is not new."""
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "a memory"}
+    assert "a memory" not in {m.text for m in lines(assistant(call(name)), user([result]))}
+
+
+def test_memds_words_are_cut_out_everywhere() -> None:
+    """What memd injected is cut out of outputs and of the assistant's words too."""
+    mine = f"{OPEN}injected{CLOSE}"
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": f"out{mine}"}
+    listed = {"type": "tool_result", "content": [{"type": "text", "text": mine}]}
+    found = lines(assistant({"type": "text", "text": f"said{mine}"}), user([result, listed]))
+    assert [message.text for message in found] == ["said", "out"]
+    kept = "<system-reminder>code</system-reminder>"
+    assert lines(assistant({"type": "text", "text": kept}))[0].text == kept
+
+
+def test_unknown_content_is_counted() -> None:
+    """A known line with a content of another shape is strange; silence of a known kind is not."""
+    assembly = Assembly()
+    contents: list[Any] = [{"parts": []}, [{"kind": "text"}], [{"type": "image"}], "words", []]
+    for content in contents:
+        assembly.add_line(user(content))
+    assert (assembly.strange, assembly.recognised) == (2, 5)
+
+
+def test_a_turn_begins_with_the_users_words() -> None:
+    """What stands before them can be left out; without any all is kept."""
+    assembly = Assembly()
+    assembly.add_line(assistant({"type": "text", "text": "before"}))
+    assert [m.text for m in assembly.messages(from_a_turn=True)] == ["before"]
+    assembly.add_line(user([{"type": "tool_result", "content": "t"}]))
+    assembly.add_line(user("hello"))
+    assert assembly.spoken
+    assert [m.text for m in assembly.messages(from_a_turn=True)] == ["hello"]
+    assert len(assembly.messages()) == 3
+
+
+def test_a_call_can_be_recalled() -> None:
+    """An output whose call came earlier is named once the call is shown."""
+    assembly = Assembly()
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "x"}
+    assembly.add_line(user([result]))
+    assert assembly.unnamed == {"t1"}
+    assembly.recall(assistant(call("WebFetch"), {"type": "text", "text": "no"}))
+    assert assembly.unnamed == set()
+    assert [(m.origin, m.text) for m in assembly.messages()] == [("web", "x")]

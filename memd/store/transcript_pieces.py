@@ -1,0 +1,89 @@
+"""What one block of a conversation says, before blocks become messages. Pure.
+
+Both formats of transcripts, and the Messages API's lists, come to these pieces.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from memd.core import tags
+
+TEXT_CHARACTERS = 256 * 1024  # of one block; a longer one is a paste, and its start tells enough
+USER, ASSISTANT = "user", "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call: its id, the tool's name, a line that tells of it, and the paths it writes."""
+
+    id: str
+    name: str
+    short: str = ""
+    writes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One block. ``origin`` is empty for a tool's output, which is told by its call's name.
+
+    ``key`` joins pieces that are one message. ``answers`` is the id of the call whose output this
+    is, ``failed`` the id of a call that came to nothing, ``tool`` the tool's name where the piece
+    itself tells it.
+    """
+
+    role: str
+    text: str = ""
+    origin: str = ""
+    id: str = ""
+    key: str = ""
+    at: float | None = None
+    call: Call | None = None
+    answers: str = ""
+    failed: str = ""
+    tool: str = ""
+
+
+def string(value: Any) -> str:
+    """Return a JSON text that can be written, "" for anything else."""
+    # JSON may escape half a character, which nothing later can write.
+    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else ""
+
+
+def own_words(value: Any) -> str:
+    """Return what the user said, without what memd or the client put there."""
+    return tags.strip(string(value)[:TEXT_CHARACTERS]).strip()
+
+
+def other_words(value: Any) -> str:
+    """Return somebody else's words, without memd's insertions."""
+    return tags.strip_own(string(value)[:TEXT_CHARACTERS]).strip()
+
+
+def members(value: Any) -> dict[str, Any]:
+    """Return a JSON object, an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def joined(content: Any) -> str:
+    """Return a tool's output: a text, or the texts of its blocks."""
+    if isinstance(content, str):
+        return other_words(content)
+    parts = content if isinstance(content, list) else []
+    return "\n".join(other_words(part.get("text")) for part in parts if isinstance(part, dict))
+
+
+def parse_time(value: Any) -> float | None:
+    """Return seconds since 1970 of an ISO 8601 time, or ``None``; without a zone it is UTC."""
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+        seconds = (
+            moment.timestamp()
+            if moment.tzinfo
+            else datetime.fromisoformat(value + "+00:00").timestamp()
+        )
+    except (ValueError, OverflowError):
+        return None
+    return seconds if seconds >= 0 else None

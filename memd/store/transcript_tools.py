@@ -1,0 +1,94 @@
+"""What the tools of a conversation were: whose words they bring, what they wrote, in short. Pure.
+
+Rules of this file
+- A tool is known by its name alone. Web tools and the tools of MCP servers bring words from
+  outside; memd's own tools are neither, and what they answer is memd's own text.
+- A write is a path, absolute; a patch names several.
+"""
+
+import json
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+MEMORY_ROOT = "/memories"  # where the Messages API's memory tool believes its files are
+SHORT_CHARACTERS = 200  # of one call in short form
+TOOL, WEB, MCP = "tool", "web", "mcp"
+
+_WRITERS = {
+    "Write": "file_path",
+    "Edit": "file_path",
+    "MultiEdit": "file_path",
+    "NotebookEdit": "notebook_path",
+}
+_MEMORY_COMMANDS = ("create", "str_replace", "insert", "delete", "rename")
+_WEB = frozenset(("webfetch", "websearch", "web_fetch", "web_search", "fetch_webpage"))
+# What a call is about, the first that it has; a whole file's content tells too much.
+_TELLING = (
+    "file_path",
+    "notebook_path",
+    "path",
+    "command",
+    "cmd",
+    "pattern",
+    "query",
+    "url",
+    "description",
+    "prompt",
+)
+_MCP = "mcp__"
+_OWN = "memory"
+_MEMD = "mcp__memd"
+_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
+_PATCH = "*** Begin Patch"
+
+
+def origin(name: str) -> str:
+    """Return whose words a tool's output is: ``web``, ``mcp`` or, any other, ``tool``."""
+    if name.lower() in _WEB:
+        return WEB
+    return MCP if name.startswith(_MCP) and not name.startswith(_MEMD) else TOOL
+
+
+def is_own(name: str) -> bool:
+    """Return whether a tool's output is memd's own text: its MCP tools and the memory tool."""
+    return name == _OWN or name.startswith(_MEMD)
+
+
+def short(name: str, given: Mapping[str, Any]) -> str:
+    """Return a call in one line: the tool's name and the member that says most."""
+    told = next((given[key] for key in _TELLING if given.get(key)), "")
+    words = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+    return " ".join(f"{name} {words[:SHORT_CHARACTERS]}".split())[:SHORT_CHARACTERS]
+
+
+def writes(name: str, given: Mapping[str, Any], cwd: str) -> Iterator[str]:
+    """Yield the paths that a call of a tool writes; below MEMORY_ROOT those of a memory tool."""
+    if name in _WRITERS:
+        path = _text(given.get(_WRITERS[name]))
+        if path and "\0" not in path:
+            yield absolute(path, cwd)
+    elif name == _OWN and given.get("command") in _MEMORY_COMMANDS:
+        path = _text(given.get("path")) or _text(given.get("new_path"))
+        yield posixpath.normpath(posixpath.join(MEMORY_ROOT, path))
+    elif name.startswith(_MEMD) and name.endswith(("memory_write", "memory_delete")):
+        yield posixpath.join(MEMORY_ROOT, _text(given.get("path")).lstrip("/"))
+
+
+def patched(text: str, cwd: str) -> Iterator[str]:
+    """Yield the paths that a patch in a text adds, changes, removes or moves to."""
+    if _PATCH in text:
+        for path in _PATCHED.findall(text):
+            if "\0" not in path:
+                yield absolute(path.strip(), cwd)
+
+
+def absolute(path: str, cwd: str) -> str:
+    """Return a path as seen from a working directory, from the root where none is known."""
+    return posixpath.normpath(posixpath.join(cwd or "/", path))
+
+
+def _text(value: Any) -> str:
+    # JSON may escape half a character, which nothing later can write.
+    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else ""
