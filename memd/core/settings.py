@@ -42,6 +42,11 @@ class RecallSettings:
         5.0, "seconds that a prompt waits where its client does not say", 0.05, 60
     )
     model_seconds: float = option(4.0, "seconds that a model may take to choose", 0.1, 30)
+    semantic_model: str = option(
+        "",
+        "folder of an encoder of sentences (model.onnx, tokenizer.json) that ranks beside words; "
+        "needs the extra memdir-daemon[semantic]",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,6 @@
 """The user's own model turns texts into vectors: the one door to onnxruntime, tokenizers and numpy.
 
-A model is two files, an ONNX graph and a ``tokenizer.json``, as sentence encoders are published.
-Nothing is ever fetched. Import this file only once a model is wanted: the
-three libraries cost 80 ms and 40 MB.
+Import this file only once a model is wanted: the three libraries cost 80 ms and 40 MB.
 
 Rules of this file
 - All vectors have length one; a comparison is a cosine.
@@ -13,13 +11,8 @@ Rules of this file
 - A model that cannot be used says so when it is loaded, not at the first prompt.
 """
 
-import hashlib
 import json
-import os
-import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from io import BufferedReader
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -27,14 +20,11 @@ import onnxruntime
 import tokenizers
 from onnxruntime.capi import onnxruntime_pybind11_state as _failures
 
-from memd.core.errors import MemdError
+from memd.state.model_files import ModelFiles, ModelUnusableError
 
 TEXT_TOKENS = 256  # what small sentence encoders were trained on
 QUERY_TOKENS = 64  # a prompt's beginning: a model of 6 layers takes 4 ms for it, 20 ms for 256
 
-_MODEL_BYTES = 512 * 1024 * 1024
-_TOKENIZER_BYTES = 64 * 1024 * 1024
-_BESIDE = (".data", "_data")  # where weights lie that a graph does not hold itself
 _WIDTH = 1024  # numbers a vector may have
 _BATCH = 8  # texts computed at once; more did not pay
 _CHARACTERS = 8  # of a text for each token that counts: enough for all, and a bound for the work
@@ -47,18 +37,6 @@ _FAILED: tuple[type[Exception], ...] = tuple(
     for kind in vars(_failures).values()
     if isinstance(kind, type) and issubclass(kind, Exception)
 )
-
-
-class ModelUnusableError(MemdError):
-    """A folder does not hold a model that memd can compute with."""
-
-    code = 1031
-    kind = "semantic_model_unusable"
-    hint = "docs/recall.md says which folders can be used"
-    exit_status = 78
-
-    def __init__(self, path: str, cause: str) -> None:
-        super().__init__(f"the semantic model {path} cannot be used: {cause}", path=path)
 
 
 class Vector(NamedTuple):
@@ -215,20 +193,14 @@ class Table:
             self._scales = np.concatenate((self._scales, np.zeros(more, np.float32)))
 
 
-def load(model: str, tokenizer: str) -> Model:
-    """Return the model of two files, ready and tried once.
+def load(files: ModelFiles) -> Model:
+    """Return the model of some files, ready and tried once.
 
     Blocks for a tenth of a second or more. Raises ModelUnusableError.
     """
-    digest = hashlib.sha256()
-    beside = [f"{model}{suffix}" for suffix in _BESIDE if os.path.exists(f"{model}{suffix}")]
-    for path in (model, *beside):
-        with _opened(path, _MODEL_BYTES) as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    with _opened(tokenizer, _TOKENIZER_BYTES) as file:
-        vocabulary = file.read()
-    digest.update(vocabulary)
-    return Model(model, _tokenizer(tokenizer, vocabulary), _session(model), digest.hexdigest())
+    vocabulary, identity = files.read()
+    words = _tokenizer(files.tokenizer, vocabulary)
+    return Model(files.model, words, _session(files.model), identity)
 
 
 def _tokenizer(path: str, vocabulary: bytes) -> Any:
@@ -260,21 +232,6 @@ def _session(path: str) -> Any:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except _FAILED as error:
         raise ModelUnusableError(path, _first_line(error)) from error
-
-
-@contextmanager
-def _opened(path: str, most: int) -> Iterator[BufferedReader]:
-    """Open a file of the user's own that nobody else may write (like the settings file)."""
-    try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            facts = os.fstat(file.fileno())
-            if not stat.S_ISREG(facts.st_mode) or facts.st_size > most:
-                raise ModelUnusableError(path, f"it is no regular file of at most {most} bytes")
-            if facts.st_uid not in (os.getuid(), 0) or facts.st_mode & 0o022:
-                raise ModelUnusableError(path, "it is another user's, or others may write it")
-            yield file
-    except OSError as error:
-        raise ModelUnusableError(path, error.strerror or type(error).__name__) from error
 
 
 def _quantised(row: Any) -> Vector:

@@ -19,10 +19,10 @@ from contextlib import AbstractContextManager
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from memd.core.errors import MemdError
 from memd.state import scoring
 from memd.state.fusion import answered, fuse
 from memd.state.meaning import Meaning
+from memd.state.model_files import ModelUnusableError
 from memd.state.scoring import Ranked
 from memd.state.search import Entry, Fingerprint, Ranker, Skip, nothing
 from memd.state.vectors import MARK_BYTES, Kept, VectorFile
@@ -133,7 +133,7 @@ class Fused:
             return {}
         try:
             vector = model.query(query)
-        except MemdError as error:
+        except ModelUnusableError as error:
             self._meaning.give_up(model, error.sentence)
             return {}
         with self._lock:
@@ -170,7 +170,7 @@ class Fused:
         ]
         try:
             vectors = model.vectors([_text(entry) for entry in entries])
-        except MemdError as error:
+        except ModelUnusableError as error:
             self._meaning.give_up(model, error.sentence)
             return
         made = {

@@ -15,18 +15,14 @@ import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from memd.core.errors import MemdError
+from memd.state.model_files import Facts, ModelFiles, ModelUnusableError, find
 
 if TYPE_CHECKING:
     from memd.state.embedding import Model
 
-_MODELS = ("model.onnx", "onnx/model.onnx")  # as published sentence encoders are laid out
-_TOKENIZER = "tokenizer.json"
 _ON = "recall goes on by words"
 _EXTRA = f"semantic ranking needs the extra memdir-daemon[semantic]; {_ON}"
 _RELATIVE = f"the setting recall.semantic_model must be an absolute path; {_ON}"
-
-_Facts = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +30,7 @@ class _State:
     """What is known at one instant; ``tried`` are the facts of the files that were tried last."""
 
     folder: str = ""
-    tried: tuple[_Facts | None, ...] = ()
+    tried: Facts = ()
     model: "Model | None" = None
     note: str = ""
 
@@ -74,10 +70,10 @@ class Meaning:
             if not before.folder:
                 return None
             folder = os.path.expanduser(before.folder)
-            paths = _paths(folder)
-            tried = tuple(map(_facts, paths))
+            files = find(folder)
+            tried = files.facts()
             if tried != before.tried:
-                model, note = _load(folder, *paths)
+                model, note = _load(folder, files)
                 self._exchange(before, replace(before, tried=tried, model=model, note=note))
             return self.model
 
@@ -99,7 +95,7 @@ class Meaning:
                 self._state = after
 
 
-def _load(folder: str, model: str, tokenizer: str) -> "tuple[Model | None, str]":
+def _load(folder: str, files: ModelFiles) -> "tuple[Model | None, str]":
     if not os.path.isabs(folder):
         return None, _RELATIVE
     try:
@@ -108,20 +104,6 @@ def _load(folder: str, model: str, tokenizer: str) -> "tuple[Model | None, str]"
     except ImportError:
         return None, _EXTRA
     try:
-        return embedding.load(model, tokenizer), ""
-    except MemdError as error:
+        return embedding.load(files), ""
+    except ModelUnusableError as error:
         return None, f"{error.sentence}; {_ON}"
-
-
-def _paths(folder: str) -> tuple[str, str]:
-    models = [f"{folder}/{name}" for name in _MODELS]
-    model = next((path for path in models if os.path.exists(path)), models[0])
-    return model, f"{folder}/{_TOKENIZER}"
-
-
-def _facts(path: str) -> _Facts | None:
-    try:
-        facts = os.stat(path)
-    except OSError:
-        return None
-    return facts.st_ino, facts.st_mtime_ns, facts.st_size

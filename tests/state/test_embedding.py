@@ -2,26 +2,26 @@
 
 import json
 import math
-import os
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from memd.state.model_files import ModelUnusableError, find
 from tests.state.tiny_model import graph, tokenizer, write_model
 
 for library in ("numpy", "onnxruntime", "tokenizers"):
     pytest.importorskip(library, reason="the extra [semantic] is not installed")
 
 from memd.state import embedding  # noqa: E402 - only with its libraries
-from memd.state.embedding import Model, ModelUnusableError, Table, Vector  # noqa: E402
+from memd.state.embedding import Model, Table, Vector  # noqa: E402
 
 WORDS = {"car": (1.0, 0.0, 0.0), "automobile": (0.9, 0.1, 0.0), "soup": (0.0, 0.0, 2.0)}
 
 
 def _load(folder: Path) -> Model:
-    return embedding.load(f"{folder}/model.onnx", f"{folder}/tokenizer.json")
+    return embedding.load(find(str(folder)))
 
 
 def _refused(folder: Path) -> str:
@@ -131,21 +131,6 @@ def test_a_tokenizer_of_pieces_needs_its_unknown_piece(tmp_path: Path) -> None:
             assert sentence in _refused(tmp_path)
         else:
             assert _load(tmp_path).width == 3
-
-
-def test_only_private_regular_files_are_read(tmp_path: Path) -> None:
-    """A missing file, a pipe and a file that others may write are refused without waiting."""
-    write_model(tmp_path, WORDS)
-    (tmp_path / "model.onnx").chmod(0o666)
-    assert "others may write" in _refused(tmp_path)
-    (tmp_path / "model.onnx").chmod(0o600)
-    (tmp_path / "model.onnx.data").write_bytes(b"weights")
-    (tmp_path / "model.onnx.data").chmod(0o622)
-    assert "model.onnx.data" in _refused(tmp_path)
-    (tmp_path / "model.onnx").unlink()
-    assert "No such file" in _refused(tmp_path)
-    os.mkfifo(tmp_path / "model.onnx")
-    assert "no regular file" in _refused(tmp_path)
 
 
 def test_a_table_holds_what_was_put_last(tmp_path: Path) -> None:
