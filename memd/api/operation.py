@@ -8,6 +8,7 @@ from typing import Any
 from anyio import to_thread
 
 from memd import __version__
+from memd.api import spending
 from memd.api.method import Method, Params, Result
 from memd.api.services import Services
 from memd.core import events, places
@@ -77,7 +78,7 @@ class Nothing(Params):
 
 
 class Status(Result):
-    """How the daemon is; sizes in bytes, times in seconds."""
+    """How the daemon is; sizes in bytes, times in seconds; ``spend`` is today's."""
 
     name: str
     version: str
@@ -89,6 +90,8 @@ class Status(Result):
     rss: int
     jobs: dict[str, int]
     projects: list[str]
+    model: spending.ModelState
+    spend: spending.SpendToday
     notes: list[str]
 
 
@@ -161,6 +164,7 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
     jobs: dict[str, int] = {}
     for job in await services.jobs.list("", 200):
         jobs[job.state] = jobs.get(job.state, 0) + 1
+    settings, _ = await services.store.settings(None)
     return Status(
         name="memd",
         version=services.version,
@@ -172,6 +176,8 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
         rss=await to_thread.run_sync(_rss),
         jobs=jobs,
         projects=sorted(await services.store.directories()),
+        model=spending.model_state(services, settings),
+        spend=await spending.today(services, settings),
         notes=list(services.notes),
     )
 
@@ -332,7 +338,7 @@ METHODS = (
     ),
     Method(
         name="status",
-        summary="Versions, uptime, size, jobs and projects.",
+        summary="Versions, uptime, size, jobs, projects, the model and what it cost today.",
         params=Nothing,
         result=Status,
         permission="read",

@@ -9,8 +9,10 @@ from memd.dream.service import Dreams
 from memd.extract.service import Extract
 from memd.jobs.service import Jobs
 from memd.memories.service import Memories
+from memd.model.configured import Models
 from memd.prompt.service import Prompts
 from memd.recall.service import Recall
+from memd.state.spend import SpendTable
 from memd.store.service import Store
 
 
@@ -28,6 +30,8 @@ class Services:
     dreams: Dreams
     memories: Memories
     jobs: Jobs
+    models: Models
+    spent: SpendTable
     clock: Clock
     places: Places
     version: str

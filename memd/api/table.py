@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from memd.api import history, hooks, memory, operation, prompting, tool, work
+from memd.api import history, hooks, memory, operation, prompting, spending, tool, work
 from memd.api.discover import openrpc
 from memd.api.method import Method
 from memd.api.services import Services
@@ -14,6 +14,7 @@ def methods() -> tuple[Method[Any], ...]:
     """Return the table, a fresh one for each daemon."""
     rows: tuple[Method[Any], ...] = (
         *operation.METHODS,
+        *spending.METHODS,
         *prompting.METHODS,
         *work.METHODS,
         *memory.METHODS,

@@ -11,7 +11,7 @@ COMMANDS = (
     Command(
         ("status",),
         "say how the daemon is",
-        "Version, uptime, size, jobs and projects.",
+        "Version, uptime, size, jobs, projects, the model and what it cost today.",
         "operation:status",
         examples=(("memctl status --json", "for a program"),),
     ),
@@ -22,6 +22,19 @@ COMMANDS = (
         "hooks and the service. The status is 1 when a check failed.",
         "operation:doctor",
         examples=(("memctl doctor", "when memory does not behave"),),
+    ),
+    Command(
+        ("spend",),
+        "say what models used and cost",
+        "Requests, tokens and US dollars, by the prices of the settings. What memd asks a model is "
+        "booked before it is sent, so a request that nobody answered counts at the most that it "
+        "may have cost. A kind of work whose cap is reached stands still until the next day.",
+        "spending:spend",
+        options=(
+            Option("--days", "how many days, today's too (default: 7)", "N", number),
+            Option("--by", "a row for each", choices=("day", "kind", "project", "model")),
+        ),
+        examples=(("memctl spend --days 30 --by kind", "where the money of a month went"),),
     ),
     Command(
         ("job", "list"),

@@ -32,17 +32,18 @@ from memd.dream.service import Dreams
 from memd.extract.service import Extract
 from memd.jobs.service import Jobs
 from memd.memories.service import Memories
+from memd.model.configured import Models
 from memd.prompt.service import Prompts
 from memd.recall.indexes import Indexes
 from memd.recall.service import Recall
 from memd.rpc.hub import Hub
 from memd.rpc.server import serve
-from memd.state import cursors, dreams, jobs, journal, ledger
+from memd.state import cursors, dreams, jobs, journal, ledger, spend
 from memd.state.database import Database, open_database
 from memd.store.configuration import Configuration
 from memd.store.service import Store
 
-SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA, ledger.SCHEMA)
+SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA, ledger.SCHEMA, spend.SCHEMA)
 
 _LOOK_SECONDS = 5.0  # what a removed socket costs its users at most
 
@@ -80,6 +81,7 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
             await group.start(services.store.run)
             await group.start(services.recall.run)
             await group.start(services.jobs.run)
+            group.start_soon(_warm, services)
             group.start_soon(keep_bounded, database, services.store, ports.clock, ports.log)
             scope: anyio.CancelScope = await group.start(_serve, ports, services, hub)
             try:
@@ -89,6 +91,7 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
                     scope.cancel()
                     left = await services.jobs.drain(limits.DRAIN_SECONDS)
                     ports.log.note("drained", jobs_left=left)
+                    await services.models.aclose()
                 group.cancel_scope.cancel()
     finally:
         database.close()
@@ -133,16 +136,24 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     runners = Runners(store, extract, dreaming, hub)
     work = Jobs(table, clock, hub, runners.table(), on_unexpected=ports.log.unexpected)
     runners.jobs = work
+    spent = spend.SpendTable(database)
+    models = Models(ports.environ, clock, spent)
     return Services(
         store=store,
         prompts=Prompts(store),
         recall=Recall(
-            store.reading, ledger.Ledger(database), clock, Indexes(store.reading, threading.Lock)
+            store.reading,
+            ledger.Ledger(database),
+            clock,
+            Indexes(store.reading, threading.Lock),
+            models,
         ),
         extract=extract,
         dreams=dreaming,
         memories=Memories(store, clock),
         jobs=work,
+        models=models,
+        spent=spent,
         clock=clock,
         places=places,
         version=__version__,
@@ -152,6 +163,12 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         stop=stop.set,
         connections=hub.connections,
     )
+
+
+async def _warm(services: Services) -> None:
+    """Load what a model needs, so that the first prompt does not wait for it."""
+    settings, _ = await services.store.settings()
+    await services.models.warm(settings)
 
 
 def _tell(notes: list[str], log: Log, note: str) -> None:

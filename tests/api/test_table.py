@@ -9,7 +9,7 @@ SPECIFIED = {
     "memory.why", "memory.restore",
     "session.start", "session.compacted", "session.end",
     "job.get", "job.list", "job.wait", "job.cancel",
-    "subscribe", "unsubscribe", "status", "doctor", "shutdown", "rpc.discover",
+    "subscribe", "unsubscribe", "status", "spend", "doctor", "shutdown", "rpc.discover",
 }  # fmt: skip
 
 

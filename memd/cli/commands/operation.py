@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 from memd.cli import output
+from memd.cli.commands import spending
 from memd.cli.invocation import JOB_SECONDS, Invocation
 
 _STYLES = {"ok": "green", "warning": "yellow", "failed": "red"}
@@ -24,8 +25,23 @@ def status(invocation: Invocation) -> None:
         ("jobs", jobs),
     ]
     pairs += [("project", directory) for directory in found["projects"]]
+    pairs += _model(found)
     pairs += [("note", note) for note in found["notes"]]
     invocation.screen.answer(found, output.facts(pairs))
+
+
+def _model(found: dict[str, Any]) -> list[tuple[str, object]]:
+    """Return the model and what it cost today, as far as the daemon is new enough to tell."""
+    model, spend = found.get("model"), found.get("spend")
+    pairs: list[tuple[str, object]] = []
+    if model:
+        names = ", ".join(sorted(set(model["names"].values())))
+        pairs.append(("model", f"{names} at {model['host']}" if model["configured"] else "none"))
+        pairs.append(("", model["problem"]))
+    if spend:
+        pairs.append(("spend", f"{spending.bounded(spend)} today"))
+        pairs += [("", line) for line in spending.standing_still(spend)]
+    return pairs
 
 
 def doctor(invocation: Invocation) -> int:

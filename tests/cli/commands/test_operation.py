@@ -42,6 +42,25 @@ def test_the_status_reads_like_a_page(home: Home) -> None:
     assert small.json == STATUS
 
 
+def test_the_status_tells_of_the_model(home: Home) -> None:
+    """The model with its server, today's money and what stands still; or why there is none."""
+    used = {"dollars": 0.5, "requests": 4}
+    spend = {"used": used, "dollars_per_day": 1.0, "caps": {"dream": "spend.dream_share"}}
+    names = {"recall": "small", "extract": "small", "dream": "big"}
+    model = {"configured": True, "problem": "", "host": "localhost:1", "names": names}
+    none = {"configured": False, "problem": "no key", "host": "", "names": {}}
+    with ScriptedDaemon(home.places.socket, {"status": STATUS | {"model": model, "spend": spend}}):
+        lines = memctl(home, "status").out.splitlines()
+    assert lines[9:12] == [
+        "model        big, small at localhost:1",
+        "spend        $0.5000 of $1.00, 4 requests today",
+        "             dream stands still until tomorrow: spend.dream_share",
+    ]
+    with ScriptedDaemon(home.places.socket, {"status": STATUS | {"model": none}}):
+        lines = memctl(home, "status").out.splitlines()
+    assert lines[9:11] == ["model        none", "             no key"]
+
+
 def test_the_doctor_gives_a_remedy(home: Home) -> None:
     """Each check has a line, and a remedy below it; this side's checks follow the daemon's."""
     checks = [

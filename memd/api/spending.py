@@ -1,0 +1,129 @@
+"""Whom memd asks as a model, what that used and cost, and which caps are reached."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from anyio import to_thread
+
+from memd.api.method import Method, Params, Result
+from memd.api.services import Services
+from memd.core.settings import Settings
+from memd.rpc.connection import Call
+from memd.state.caps import KINDS, Sum
+
+_DAYS = 7
+
+
+class ModelState(Result):
+    """The model: ``host`` and ``names`` (by kind of work) when it is configured, else ``problem``.
+
+    A configured model has a problem too when its server refused the last request for good.
+    """
+
+    configured: bool
+    problem: str
+    host: str
+    names: dict[str, str]
+
+
+class Used(Result):
+    """What was used: requests, tokens of each sort, and US dollars."""
+
+    requests: int
+    input: int
+    output: int
+    cache_read: int
+    cache_created: int
+    dollars: float
+
+
+class SpendToday(Result):
+    """Today's spending and its bound; ``caps`` has the cap of each kind that stands still."""
+
+    used: Used
+    dollars_per_day: float
+    caps: dict[str, str]
+
+
+class SpendParams(Params):
+    """Parameters of ``spend``: the last ``days``, today's too, by one of the columns."""
+
+    days: Annotated[int, msgspec.Meta(ge=1, le=400)] | None = None
+    by: Literal["day", "kind", "project", "model"] | None = None
+
+
+class SpendRow(Used):
+    """What was used on one day, for one kind of work, in one project, or by one model."""
+
+    label: str
+
+
+class Spending(Result):
+    """What models used; ``rows`` are by ``by``, days the newest first, the rest the dearest."""
+
+    days: int
+    by: str
+    rows: list[SpendRow]
+    total: Used
+    today: SpendToday
+
+
+async def spend(services: Services, _call: Call, params: SpendParams) -> Spending:
+    """Answer ``spend``."""
+    settings, _ = await services.store.settings(None)
+    days, by, now = params.days or _DAYS, params.by or "day", services.clock.now()
+    sums = await to_thread.run_sync(services.spent.summary, days, by, now)
+    total = sum((used for _, used in sums), Sum())
+    return Spending(
+        days=days,
+        by=by,
+        rows=[SpendRow(label=label, **_members(used)) for label, used in sums],
+        total=Used(**_members(total)),
+        today=await today(services, settings),
+    )
+
+
+async def today(services: Services, settings: Settings) -> SpendToday:
+    """Return today's spending."""
+    now = services.clock.now()
+    used = await to_thread.run_sync(services.spent.today, now)
+    return SpendToday(
+        used=Used(**_members(used)),
+        dollars_per_day=settings.spend.dollars_per_day,
+        caps=await to_thread.run_sync(services.spent.caps, settings.spend, now),
+    )
+
+
+def model_state(services: Services, settings: Settings) -> ModelState:
+    """Return whether there is a model, and which."""
+    models = services.models
+    configured = models.for_(settings) is not None
+    return ModelState(
+        configured=configured,
+        problem=models.problem(settings),
+        host=models.host(settings),
+        names={kind: models.name(settings, kind) for kind in KINDS} if configured else {},
+    )
+
+
+def _members(used: Sum) -> dict[str, Any]:
+    return {
+        "requests": used.requests,
+        "input": used.input,
+        "output": used.output,
+        "cache_read": used.cache_read,
+        "cache_created": used.cache_created,
+        "dollars": round(used.money, 6),
+    }
+
+
+METHODS = (
+    Method(
+        name="spend",
+        summary="What models used and cost, by day, kind, project or model.",
+        params=SpendParams,
+        result=Spending,
+        permission="read",
+        handler=spend,
+    ),
+)
