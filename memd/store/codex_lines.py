@@ -30,7 +30,8 @@ _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compact
 # The editors' extension puts what is open before the request, under headings of its own.
 _REQUEST = "## My request for Codex:"
 _NAME = "type"
-_FAILED_STARTS = ("Exit code: ", "Process exited with code ")
+_ENDS = ("Exit code: ", "Process exited with code ")
+_APPLIED = "Success"
 _HEAD_LINES = 5  # an output's own head is not longer
 
 
@@ -53,6 +54,7 @@ class Rollout:
         self._cwd = ""
         self._begun = False
         self._sub_agent = False
+        self._patches: set[str] = set()
         self.strange = 0
 
     def pieces(self, line: Mapping[str, Any]) -> Iterator[Piece]:
@@ -81,9 +83,11 @@ class Rollout:
         elif found in ("function_call", "custom_tool_call", "local_shell_call"):
             yield self._call(item)
         elif found in ("function_call_output", "custom_tool_call_output"):
-            text, failed = _output(item.get("output"))
+            text, good = _output(item.get("output"))
             call = string(item.get("call_id"))
-            yield Piece(USER, text, answers=call, failed=call if failed else "")
+            if good is None:  # a patch says that it was applied, and nothing else need say so
+                good = call not in self._patches or _APPLIED in text
+            yield Piece(USER, text, answers=call, failed="" if good else call)
         elif found == "web_search_call":
             said = known.short("web_search", members(item.get("action")))
             yield Piece(ASSISTANT, origin=ASSISTANT, call=Call("", "web_search", said))
@@ -95,11 +99,13 @@ class Rollout:
         given = _object(told)
         cwd = string(given.get("workdir")) or self._cwd
         patch = "\n".join(_strings(given)) or string(told)
-        paths = (*known.writes(name, given, cwd), *known.patched(patch, cwd))
+        changed = tuple(known.patched(patch, cwd))
+        paths = (*known.writes(name, given, cwd), *changed)
         call = string(item.get("call_id"))
-        return Piece(
-            ASSISTANT, origin=ASSISTANT, call=Call(call, name, known.short(name, given), paths)
-        )
+        if changed:
+            self._patches.add(call)
+        short = known.short(name, given or {"path": changed[0] if changed else ""})
+        return Piece(ASSISTANT, origin=ASSISTANT, call=Call(call, name, short, paths))
 
     def _event(self, event: Mapping[str, Any]) -> Iterator[Piece]:
         found = string(event.get(_NAME))
@@ -171,23 +177,20 @@ def _is_sub_agent(meta: Mapping[str, Any]) -> bool:
     )
 
 
-def _output(value: Any) -> tuple[str, bool]:
-    """Return a tool's output as text, and whether it failed."""
+def _output(value: Any) -> tuple[str, bool | None]:
+    """Return a tool's output as text, and whether it went well, ``None`` where it does not say."""
     if isinstance(value, str) and value.startswith("{"):
         value = _object(value) or value
-    failed = False
+    told: list[bool] = []
     if isinstance(value, dict):
-        status = members(value.get("metadata")).get("exit_code", 0)
-        failed = bool(status) or value.get("success") is False
+        status = members(value.get("metadata")).get("exit_code")
+        told += [] if status is None else [status == 0]
+        told += [value["success"] is True] if "success" in value else []
         value = value.get("output", value.get("content"))
     text = joined(value)
-    ends = (
-        line.removeprefix(start)
-        for line in text.splitlines()[:_HEAD_LINES]
-        for start in _FAILED_STARTS
-        if line.startswith(start)
-    )
-    return text, failed or any(end.strip() != "0" for end in ends)
+    for line in text.splitlines()[:_HEAD_LINES]:
+        told += [line.split()[-1] == "0" for start in _ENDS if line.startswith(start)]
+    return text, all(told) if told else None
 
 
 def _object(value: Any) -> dict[str, Any]:

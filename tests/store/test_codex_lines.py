@@ -115,8 +115,11 @@ def test_calls_and_their_outputs() -> None:
         ({"content": "no", "success": False}, True),
         ("Exit code: 0\nOutput:\nyes", False),
         ('{"output":"yes","metadata":{"exit_code":0}}', False),
-        ("{no json", False),
-        (None, False),
+        ({"content": "", "success": True}, False),
+        ('{"output":"Success. Updated the following files:"}', False),
+        ("unsupported custom tool call: apply_patch", True),
+        ("{no json", True),
+        (None, True),
     ],
 )
 def test_a_patch_writes_unless_it_fails(output: Any, failed: bool) -> None:  # noqa: FBT001 - a table's column
@@ -147,6 +150,7 @@ def test_changed_files_are_told_by_events() -> None:
         done("FileChange", changes={"/m/e.md": {}}, status="failed"),
     )
     assert [message.writes for message in found] == [(), ("/m/b.md", "/p/c.md"), ("/m/d.md",)]
+    assert found[0].calls == ("apply_patch /p/a.md",)
 
 
 def test_words_from_outside_are_marked() -> None:
