@@ -1,13 +1,14 @@
 """load_prompt, prefetch and the session's life: what a client calls around a prompt."""
 
-from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from memd.api.method import Limit, Method, Params, Result, SessionId
 from memd.api.services import Services
 from memd.api.work import dream_if_due
+from memd.core.text import iso_time
+from memd.recall import explain
 from memd.recall.service import AUTO, Prompt
 from memd.rpc.connection import Call
 from memd.store.project import NoProjectError
@@ -74,8 +75,38 @@ class Surfaced(Result):
     stale_notice: str | None = None
 
 
+class Weighed(Result):
+    """A memory that was looked at: what its score is made of, and why it was left out.
+
+    ``path`` is relative to the memory directory. ``reason`` is empty for one that is ``kept``.
+    """
+
+    path: str
+    name: str
+    score: float
+    parts: dict[str, float]
+    terms: list[str]
+    kept: bool
+    reason: str
+    last_surfaced: str | None
+
+
+class Explanation(Result):
+    """How an answer came about; ``surfaced_bytes`` of at most ``cap`` went out before it."""
+
+    strategy: str
+    note: str
+    candidates: int
+    surfaced_bytes: int
+    cap: int
+    rows: list[Weighed]
+
+
 class Prefetched(Result):
-    """The few memories that matter; ``skipped`` names the gate that closed."""
+    """The few memories that matter; ``skipped`` names the gate that closed.
+
+    ``explanation`` is there where it was asked for and no gate closed; nothing was marked then.
+    """
 
     memories: list[Surfaced]
     skipped: str | None
@@ -83,7 +114,7 @@ class Prefetched(Result):
     session_bytes: int
     block: str
     note: str | None = None
-    explanation: dict[str, Any] | None = None
+    explanation: Explanation | None = None
 
 
 class Session(Params):
@@ -163,7 +194,30 @@ async def prefetch(services: Services, call: Call, params: Prefetch) -> Prefetch
         session_bytes=found.session_bytes,
         block=found.block,
         note=found.note or None,
-        explanation=None if found.explanation is None else asdict(found.explanation),
+        explanation=None if found.explanation is None else _explanation(found.explanation),
+    )
+
+
+def _explanation(found: explain.Explanation) -> Explanation:
+    return Explanation(
+        strategy=found.strategy,
+        note=found.note,
+        candidates=found.candidates,
+        surfaced_bytes=found.surfaced_bytes,
+        cap=found.cap,
+        rows=[
+            Weighed(
+                path=row.path,
+                name=row.name,
+                score=row.score,
+                parts=dict(row.parts),
+                terms=list(row.terms),
+                kept=row.kept,
+                reason=row.reason,
+                last_surfaced=None if row.last_surfaced is None else iso_time(row.last_surfaced),
+            )
+            for row in found.rows
+        ],
     )
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from memd.core import limits
 from memd.core.values import Catalogue, Header, MemoryFile
-from memd.recall import explain, select
+from memd.recall import block, explain, select
 from memd.recall.indexes import Indexes
 from memd.recall.select import SurfacedMemory
 from memd.state.ledger import Item, Ledger
@@ -206,20 +206,29 @@ def _rows(
 
 
 def settle(
-    rows: Sequence[explain.Row], directory: str, going: Sequence[str], *, by_model: bool
+    rows: Sequence[explain.Row],
+    directory: str,
+    going: Sequence[SurfacedMemory],
+    offers: Sequence[Offer],
+    *,
+    by_model: bool,
 ) -> tuple[explain.Row, ...]:
-    """Return rows as they came out: ``going`` are the absolute paths of what is in the answer."""
-    sent = {path.removeprefix(f"{directory}/") for path in going}
-    missed = explain.NOT_SELECTED if by_model else explain.NO_ROOM
+    """Return rows as they came out: ``going`` is what of the ``offers`` is in the answer."""
+    sent = {memory.path: memory.name for memory in going}
+    missed = explain.NOT_SELECTED if by_model else explain.UNREADABLE
+    _, fitting = block.render([offer.memory for offer in offers])
+    why = {offer.memory.path: explain.SESSION_BUDGET for offer in offers[:fitting]}
+    why |= {offer.memory.path: explain.NO_ROOM for offer in offers[fitting:]}
     settled = []
     for row in rows:
-        if row.path in sent:
-            settled.append(replace(row, kept=True, reason=""))
-        else:
-            settled.append(replace(row, kept=False, reason=row.reason or missed))
-    known = {row.path for row in rows}
-    extra = [explain.Row(path=path, name="", kept=True) for path in sorted(sent - known)]
-    return (*settled, *extra)
+        path = select.absolute(directory, row.path)
+        kept = sent.pop(path, None) is not None
+        reason = "" if kept else why.get(path) or row.reason or missed
+        settled.append(replace(row, kept=kept, reason=reason))
+    # What a model chose need not hold a word of the prompt.
+    for path, name in sent.items():
+        settled.append(explain.Row(path.removeprefix(f"{directory}/"), name, kept=True))
+    return tuple(settled)
 
 
 def sightings(

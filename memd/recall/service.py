@@ -222,8 +222,8 @@ class Recall:
         elif asked.prompt.strategy == MODEL:
             note = _NO_MODEL
         notes = "; ".join(filter(None, (note, _still_indexing(choice), *choice.notes)))
-        found = await self._send(asked, offers)
-        return await self._explained(replace(found, strategy=strategy, note=notes), asked, choice)
+        found = replace(await self._send(asked, offers), strategy=strategy, note=notes)
+        return await self._explained(found, asked, choice, offers)
 
     def _model(self, asked: _Asked) -> Model | None:
         """Return the model to ask, or ``None``."""
@@ -291,7 +291,10 @@ class Recall:
         cap = asked.settings.recall.session_bytes
         if asked.prompt.explain:
             total = self._ledger.surfaced(asked.session).bytes
-            return Prefetched(tuple(items.values()), "", LOCAL, total, text)
+            going = tuple(
+                map(items.__getitem__, self._ledger.fitting(asked.session, [*items], cap))
+            )
+            return Prefetched(going, "", LOCAL, total, block.render(going)[0])
         await anyio.lowlevel.checkpoint()
         marked, total = self._ledger.mark(asked.session, tuple(items), cap, self._clock.now())
         sent = tuple(items[item] for item in marked)
@@ -310,20 +313,22 @@ class Recall:
             self._ledger.unmark(session, marked)
             raise
 
-    async def _explained(self, found: Prefetched, asked: _Asked, choice: Choice) -> Prefetched:
+    async def _explained(
+        self, found: Prefetched, asked: _Asked, choice: Choice, offers: Sequence[Offer] = ()
+    ) -> Prefetched:
         if not asked.prompt.explain:
             return found
-        going = [memory.path for memory in found.memories]
         directory, by_model = asked.project.memory_dir, found.strategy == MODEL
-        rows = local.settle(choice.rows, directory, going, by_model=by_model)
-        seen = await self._in_thread(local.sightings, self._ledger, directory, rows)
+        rows = local.settle(choice.rows, directory, found.memories, offers, by_model=by_model)
+        shown = explain.ordered(rows)
+        seen = await self._in_thread(local.sightings, self._ledger, directory, shown)
         explanation = Explanation(
             strategy=found.strategy,
             note=found.note,
             candidates=choice.count,
             surfaced_bytes=found.session_bytes,
             cap=asked.settings.recall.session_bytes,
-            rows=explain.ordered(seen),
+            rows=seen,
         )
         return replace(found, explanation=explanation)
 

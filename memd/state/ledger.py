@@ -129,19 +129,27 @@ class Ledger:
         or when its bytes would take the session past ``cap``.
         """
         given = self._given(session)
-        total = sum(given.items.values())
-        marked: list[Item] = []
-        for item in items:
-            key = (item.path, item.fingerprint)
-            if key in given.items or total + item.bytes > cap:
-                continue
-            given.items[key] = item.bytes
-            total += item.bytes
-            marked.append(item)
-            self._unwritten.append((_MARK, (session, *key, item.bytes, at)))
+        marked = self.fitting(session, items, cap)
+        for item in marked:
+            given.items[item.path, item.fingerprint] = item.bytes
+            key = (session, item.path, item.fingerprint)
+            self._unwritten.append((_MARK, (*key, item.bytes, at)))
         if marked:
             self._unwritten.append((_PRUNE, (at - KEPT_SECONDS,)))
-        return tuple(marked), total
+        return marked, sum(given.items.values())
+
+    def fitting(self, session: str, items: Sequence[Item], cap: int) -> tuple[Item, ...]:
+        """Return what ``mark`` would mark now; nothing is marked."""
+        taken = dict(self._given(session).items)
+        total = sum(taken.values())
+        fitting = []
+        for item in items:
+            key = (item.path, item.fingerprint)
+            if key not in taken and total + item.bytes <= cap:
+                taken[key] = item.bytes
+                total += item.bytes
+                fitting.append(item)
+        return tuple(fitting)
 
     def unmark(self, session: str, items: Iterable[Item]) -> None:
         """Take marks back whose answer was cancelled before it went out."""

@@ -79,6 +79,27 @@ async def test_small_talk_brings_nothing(caller: Caller) -> None:
     assert not (await caller.call("prefetch", session_id="s", query="thanks, looks good"))["block"]
 
 
+async def test_an_explanation_marks_nothing(caller: Caller) -> None:
+    """Asked why, the answer has a row for each memory weighed, and the memory may still come."""
+    await caller.write()
+    await caller.write("project_lunch.md", name="lunch", description="Lunch is at noon", body="x")
+    found = await caller.call("prefetch", session_id="s", query=QUERY, explain=True)
+    explanation = found["explanation"]
+    assert (explanation["strategy"], explanation["candidates"]) == ("local", 2)
+    assert (explanation["surfaced_bytes"], explanation["cap"]) == (0, 60_000)
+    row = explanation["rows"][0]
+    assert (row["path"], row["kept"], row["reason"]) == ("feedback_tests.md", True, "")
+    assert row["last_surfaced"] is None
+    assert "databas" in row["terms"]
+    assert sum(row["parts"].values()) == pytest.approx(row["score"], abs=1e-3)
+    found = await caller.call("prefetch", session_id="s", query=QUERY)
+    assert (len(found["memories"]), found["explanation"]) == (1, None)
+    again = await caller.call("prefetch", session_id="s", query=QUERY, explain=True)
+    (row,) = again["explanation"]["rows"]
+    assert row["reason"] == "already surfaced in this session"
+    assert row["last_surfaced"].endswith("Z")
+
+
 async def test_two_roots_that_meet_in_one_directory_are_told(caller: Caller) -> None:
     """Names that differ only in what a slug cannot keep share a directory, and doctor says so."""
     first, second = caller.home.project("中文"), caller.home.project("日本")

@@ -8,7 +8,7 @@ from threading import Lock
 import pytest
 
 from memd.recall import local
-from memd.recall.explain import NO_ROOM, NOT_SELECTED, Row
+from memd.recall.explain import NO_ROOM, NOT_SELECTED, SESSION_BUDGET, UNREADABLE, Row
 from memd.recall.indexes import Indexes
 from memd.recall.local import Wish
 from memd.state.database import Database, open_database
@@ -117,16 +117,31 @@ def test_an_explanation_tells_what_came_of_each(shelf: Shelf, database: Database
     assert {row.path: row.last_surfaced for row in seen} == {"freeze.md": 7.0, "freeze2.md": None}
 
 
-def test_an_explanation_is_settled_by_what_goes_out() -> None:
+def test_an_explanation_is_settled_by_what_goes_out(shelf: Shelf) -> None:
     """A row is kept when it is in the answer; else it says why not."""
-    rows = (Row("a.md", "a", kept=True), Row("b.md", "b", reason="below the floor"))
-    settled = local.settle(rows, "/m", ["/m/b.md", "/m/c.md"], by_model=True)
+    rows = (Row("freeze.md", "freeze", kept=True), Row("pnpm.md", "pnpm", reason="below the floor"))
+    offers = local.offer(shelf, "/m", ["pnpm.md", "freeze.md"], NOW)
+    going = [replace(offers[0].memory, path="/m/c.md"), offers[0].memory]
+    settled = local.settle(rows, "/m", going, offers[:1], by_model=True)
     assert [(row.path, row.kept, row.reason) for row in settled] == [
-        ("a.md", False, NOT_SELECTED),
-        ("b.md", True, ""),
+        ("freeze.md", False, NOT_SELECTED),
+        ("pnpm.md", True, ""),
         ("c.md", True, ""),
     ]
-    assert local.settle(rows, "/m", [], by_model=False)[0].reason == NO_ROOM
+    settled = local.settle(rows, "/m", [], offers, by_model=False)
+    assert [row.reason for row in settled] == [SESSION_BUDGET, SESSION_BUDGET]
+    assert local.settle(rows, "/m", [], (), by_model=False)[0].reason == UNREADABLE
+
+
+def test_an_explanation_knows_that_a_block_is_full(shelf: Shelf) -> None:
+    """What the block has no room for is told so."""
+    paths = [f"{number}{'x' * 90}.md" for number in range(20)]
+    for path in paths:
+        shelf.put(path, "d " * 300)
+    offers = local.offer(shelf, "/m", paths, NOW)
+    rows = [Row(path, path, kept=True) for path in paths]
+    settled = local.settle(rows, "/m", [], offers, by_model=False)
+    assert {row.reason for row in settled} == {SESSION_BUDGET, NO_ROOM}
 
 
 def test_search_waits_for_the_whole_index(shelf: Shelf) -> None:

@@ -437,6 +437,12 @@ async def test_an_explanation_marks_nothing(recall: Recall) -> None:
         (row,) = [row for row in found.explanation.rows if row.kept]
         assert (row.path, row.last_surfaced, found.session_bytes) == ("freeze.md", None, 0)
     assert (await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)).memories
+    small = Settings(recall=RecallSettings(session_bytes=10))
+    poor = await ask(recall, PROJECT, small, session="t", query=FREEZE, explain=True)
+    assert poor.explanation is not None
+    (row,) = poor.explanation.rows
+    assert (row.kept, row.reason) == (False, "does not fit the session's budget")
+    assert (poor.memories, poor.block, poor.explanation.cap) == ((), "", 10)
     closed = await ask(
         recall,
         PROJECT,

@@ -170,3 +170,13 @@ def _reopened(database: Database, session: str) -> Surfaced:
     ledger = Ledger(database)
     ledger.load(session)
     return ledger.surfaced(session)
+
+
+def test_looking_at_what_fits_marks_nothing(database: Database) -> None:
+    """What would be marked is told without being marked, each version once and within the cap."""
+    ledger = Ledger(database)
+    items = [Item("a", "1", 6), Item("a", "1", 6), Item("b", "1", 6), Item("c", "1", 4)]
+    fitting = ledger.fitting("s", items, 10)
+    assert fitting == (items[0], items[3])
+    assert ledger.surfaced("s").bytes == 0
+    assert ledger.mark("s", items, 10, 1.0) == (fitting, 10)
