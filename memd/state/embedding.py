@@ -31,6 +31,18 @@ _CHARACTERS = 8  # of a text for each token that counts: enough for all, and a b
 _INPUTS = frozenset(("input_ids", "attention_mask", "token_type_ids"))
 _LARGEST = 127  # of a signed byte
 _OUTPUTS = ("tensor(float)", "tensor(float16)")
+# Texts of eight matters: what a model finds alike in these it finds alike in everything.
+_UNRELATED = (
+    "The tests run in the cloud every night.",
+    "My sister moved to Lisbon last spring.",
+    "Bread needs flour, water, salt and time.",
+    "The invoice was paid twice by mistake.",
+    "Whales sing under the ice in winter.",
+    "Use tabs in the old code and spaces in the new.",
+    "He scored in the last minute of the match.",
+    "The violin was tuned a little too low.",
+)
+_LEAST_SPREAD = 0.05
 _ROWS = 1024  # compared at once: the block fits the processor's cache
 _FAILED: tuple[type[Exception], ...] = tuple(
     kind
@@ -79,6 +91,10 @@ class Model:
         # that grows with the text show here.
         self.width = int(self._compute([""], TEXT_TOKENS).shape[1])
         self._compute(["word " * TEXT_TOKENS], TEXT_TOKENS)
+        unrelated = self._compute(_UNRELATED, TEXT_TOKENS)
+        alike = unrelated @ unrelated.T
+        pairs = alike[np.triu_indices(len(_UNRELATED), 1)]
+        self._usual = min(max(float(pairs.mean()), 0.0), 1 - _LEAST_SPREAD)
 
     def vectors(self, texts: Sequence[str]) -> tuple[Vector, ...]:
         """Return the vectors of texts, computed in batches of similar length.
@@ -92,6 +108,13 @@ class Model:
             rows = self._compute([texts[at] for at in part], TEXT_TOKENS)
             found.update(zip(part, map(_quantised, rows), strict=True))
         return tuple(found[at] for at in range(len(texts)))
+
+    def likeness(self, cosine: float) -> float:
+        """Return how alike two texts are: 0 as unrelated ones of this model are, 1 for the same.
+
+        Encoders differ in the cosine of unrelated texts: some are near 0, some near 0.7.
+        """
+        return (cosine - self._usual) / (1 - self._usual)
 
     def query(self, text: str) -> Any:
         """Return the vector of a prompt's beginning. Raises ModelUnusableError."""

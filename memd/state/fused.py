@@ -126,7 +126,7 @@ class Fused:
         return model if model is self._made_by else None
 
     def _near(self, query: str, lexical: Sequence[Ranked], skip: Skip) -> Mapping[str, float]:
-        """Return the cosines that count for a prompt; none without a model."""
+        """Return how near memories are to a prompt; none without a model."""
         with self._lock:
             model, table = self._made_by, self._table
         if model is None or table is None or model is not self._meaning.model:
@@ -137,7 +137,8 @@ class Fused:
             self._meaning.give_up(model, error.sentence)
             return {}
         with self._lock:
-            return table.near(vector, NEAREST, [item.path for item in lexical], skip)
+            near = table.near(vector, NEAREST, [item.path for item in lexical], skip)
+        return {path: model.likeness(cosine) for path, cosine in near.items()}
 
     def _open(self, model: "Model", lock: AbstractContextManager[object]) -> None:
         """Take over the kept vectors that still belong to a memory; the others are missing."""

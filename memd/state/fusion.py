@@ -4,7 +4,7 @@ Rules of this file
 - Silence is decided by the words alone. Where no memory passes the floor of ``scoring``, meaning
   brings none: some memory is always the nearest to whatever is said.
 - Beside an answer by words a memory that brings too few of them, or none, needs a floor of its
-  own: a cosine of ``NEAR``.
+  own: a likeness of ``NEAR``.
 - Each opinion counts as a share of its best, half and half. That sum was better than reciprocal
   ranks when measured (0.757 and 0.741 of recall@5), because it keeps how sure each one is.
 - A memory whose vector is not computed yet counts by its words alone, as if meaning agreed with
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from memd.state.scoring import BELOW_FLOOR, BEYOND_LIMIT, FAR_BELOW_BEST, Ranked
 
-NEAR = 0.3  # the cosine that two short texts of one matter have in a small sentence encoder
+NEAR = 0.3  # of the way from unrelated texts to the same text; chosen, not measured
 _MEANING = 0.5  # of the fused score
 _RELATIVE = 0.25  # of the best fused score, as among words alone
 
@@ -26,14 +26,16 @@ def fuse(
 ) -> tuple[Ranked, ...]:
     """Return what both opinions weigh, the best first, and why some of it is cut.
 
-    ``lexical`` is the judgement by words, in its order; ``near`` holds the cosine of every memory
+    ``lexical`` is the judgement by words, in its order; ``near`` holds the likeness of every memory
     in it that has a vector, and of the nearest ones beside it.
     """
     stands = any(ranked.cut in {"", BEYOND_LIMIT} for ranked in lexical)
     if not near or (floor and not stands):
         return tuple(lexical)
     known = {ranked.path for ranked in lexical}
-    beside = sorted(path for path, cosine in near.items() if path not in known and cosine >= NEAR)
+    beside = sorted(
+        path for path, likeness in near.items() if path not in known and likeness >= NEAR
+    )
     pool = (*lexical, *(Ranked(path, 0.0, (), {}, BELOW_FLOOR) for path in beside))
     strongest = max((ranked.score for ranked in pool), default=0.0) or 1.0
     nearest = max(near.values())
@@ -47,9 +49,9 @@ def answered(judged: Iterable[Ranked]) -> tuple[Ranked, ...]:
     return tuple(ranked for ranked in judged if not ranked.cut)
 
 
-def _fused(ranked: Ranked, cosine: float | None, strongest: float, nearest: float) -> Ranked:
+def _fused(ranked: Ranked, likeness: float | None, strongest: float, nearest: float) -> Ranked:
     words = ranked.score / strongest
-    meaning = words if cosine is None else max(cosine, 0.0) / nearest if nearest > 0 else 0.0
+    meaning = words if likeness is None else max(likeness, 0.0) / nearest if nearest > 0 else 0.0
     parts = {
         "lexical": round((1 - _MEANING) * words, 6),
         "semantic": round(_MEANING * meaning, 6),

@@ -78,6 +78,16 @@ def test_identity_tells_models_apart(tmp_path: Path) -> None:
     assert _load(write_model(tmp_path / "d", {**WORDS, "bike": (1, 0, 0)})).identity != first
 
 
+def test_likeness_begins_where_unrelated_texts_are(tmp_path: Path) -> None:
+    """In a model that finds everything alike only more than that counts."""
+    plain = _load(write_model(tmp_path / "plain", WORDS))
+    assert plain.likeness(0.4) == 0.4
+    words = dict.fromkeys(("the", "in", "and", "of"), (9.0, 1.0)) | {"a": (1.0, 9.0)}
+    narrow = _load(write_model(tmp_path / "narrow", words))
+    assert narrow.likeness(0.4) < 0.1
+    assert narrow.likeness(1.0) == pytest.approx(1.0)
+
+
 def test_two_threads_may_compute(tmp_path: Path) -> None:
     """Threads that compute at once get what each would get alone."""
     model = _load(write_model(tmp_path, WORDS))
