@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format crash soak bench e2e docs clean
+.PHONY: demo test check format crash soak bench bench-semantic e2e docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -38,6 +38,9 @@ soak: $(STAMP)    ## the full number of rounds of what `make test` samples
 
 bench: $(STAMP)   ## latency and size, as ratios within one run; PARTS='latency hook scale' SIZES=200,10000
 	@$(BIN)/python -m benchmarks $(PARTS) $(if $(SIZES),--sizes $(SIZES))
+
+bench-semantic: $(STAMP)   ## what ranking by meaning costs and brings; MODEL=folder DATA=folder
+	@$(BIN)/python -m benchmarks.semantic $(MODEL) $(DATA)
 
 e2e: $(STAMP)     ## real clients; installs into .venv/e2e only (npm and Debian packages)
 	@tests/e2e/install.sh

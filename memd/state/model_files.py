@@ -28,7 +28,7 @@ class ModelUnusableError(MemdError):
 
     code = 1031
     kind = "semantic_model_unusable"
-    hint = "docs/recall.md says which folders can be used"
+    hint = "docs/semantic.md says which folders can be used"
     exit_status = 78
 
     def __init__(self, path: str, cause: str) -> None:
