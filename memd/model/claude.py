@@ -180,8 +180,6 @@ class Claude:
         except anthropic.APIStatusError as error:
             status, headers = error.status_code, error.response.headers
             return Answer(status, error.body or "", wire.retry_after(headers))
-        except anthropic.APITimeoutError:
-            raise late(seconds) from None
         except anthropic.APIConnectionError as error:
             raise _cut(error.__cause__) from None
         except (httpx2.HTTPError, httpx2.StreamError) as error:

@@ -56,10 +56,7 @@ class Metered:
             used = None if error.may_cost else Sum(requests=1)
             raise
         finally:
-            if heard:
-                used = self._cost(ask, sum(heard, Usage()))
-            if used is not None:
-                await self._settle(booking, used)
+            await self._settle(booking, self._cost(ask, sum(heard, Usage())) if heard else used)
         return reply
 
     async def _reserve(self, ask: Ask) -> Booking:
@@ -78,7 +75,9 @@ class Metered:
             )
         return booking
 
-    async def _settle(self, booking: Booking, used: Sum) -> None:
+    async def _settle(self, booking: Booking, used: Sum | None) -> None:
+        if used is None:
+            return
         with anyio.move_on_after(_SETTLE_SECONDS, shield=True), suppress(MemdError):
             await to_thread.run_sync(self._table.settle, booking, used, abandon_on_cancel=True)
 

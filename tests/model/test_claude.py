@@ -195,7 +195,7 @@ async def test_the_time_is_kept_and_the_request_ends(step: Any) -> None:
     with messages_server(step) as server:
         async with asking(server.url) as claude:
             with failing(errors.ModelUnavailableError) as caught:
-                await claude.ask(ask(seconds=0.2))
+                await claude.ask(ask(seconds=0.5))
             ending = await anyio.to_thread.run_sync(server.messages[0].wait)
     assert ending == "gone"
     assert caught.value.may_cost
@@ -247,6 +247,8 @@ async def test_a_key_file_is_read_again_after_a_refusal(tmp_path: Path) -> None:
     with messages_server(text("hi"), keys=["new"]) as server:
         async with asking(server.url, "", key_file=str(path)) as claude:
             assert "holds no key" in claude.problem
+            with pytest.raises(errors.ModelNotConfiguredError):
+                await claude.ask(ask())
             path.write_text("old")
             with pytest.raises(errors.ModelUnauthorisedError):
                 await claude.ask(ask())

@@ -107,6 +107,17 @@ async def test_usage_that_was_heard_counts_though_the_reply_is_bad(database: Dat
     assert booked(database) == BOOKED
 
 
+async def test_a_model_that_tells_no_usage_is_booked_by_its_reply(database: Database) -> None:
+    """The reply's own usage counts where nothing was heard on the way."""
+
+    class Silent(ToldModel):
+        async def ask(self, ask: Any, on_usage: Any = None) -> Any:
+            return await super().ask(ask, on_usage and None)
+
+    await Metered(Silent([reply()]), SpendTable(database), CAPS, CLOCK).ask(ask())
+    assert booked(database) == BOOKED
+
+
 async def test_at_a_cap_nothing_is_sent(database: Database) -> None:
     """The failure names the kind, the cap and when it goes on; the other kinds do go on."""
     caps = SpendSettings(recall_requests_per_day=1)
