@@ -1,9 +1,7 @@
 """The text of a prompt from its parts: the same bytes for the same parts. Pure.
 
-The prose lies in ``templates/``, one file per section, each sentence in one place. In a template
-- a line ``@flag text`` is there only when the flag is set, ``@!flag text`` only when it is not;
-- ``{{name}}`` stands for a value. All are filled in one pass, so nothing that a value holds is
-  ever taken for a placeholder.
+The prose lies in ``templates/``, one file per section; what other prompts say as well lies with
+``core/prose.py``, which also says how a template is written.
 
 No clock, no counter, no order of a dictionary enters a prompt: a client's prompt cache is lost
 with the first byte that differs (spec 2).
@@ -12,12 +10,12 @@ with the first byte that differs (spec 2).
 import hashlib
 import re
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.resources import files
 
 from memd.core import limits, text
+from memd.core.prose import fill, template
 
 SECTIONS = (
     "heading",
@@ -35,10 +33,9 @@ SECTIONS = (
 _ETAG_CHARACTERS = 16
 _NAME_CHARACTERS = 80
 _INDEX_TAG = re.compile(r"<(?=\s*/?\s*memory_index)", re.IGNORECASE)
-_CONDITION = re.compile(r"@(!?)([a-z_]+)(?: (.*))?")
-_PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
+_SHARED = ("types", "never", "saving")
 _TEMPLATES: Mapping[str, str] = {
-    name: files("memd.prompt").joinpath("templates", f"{name}.md").read_text("utf-8").strip("\n")
+    name: template(name) if name in _SHARED else template(name, "memd.prompt")
     for name in (*SECTIONS, "index")
 }
 
@@ -94,7 +91,7 @@ def compose(parts: Parts) -> str:
         "extra_guidelines": parts.extra_guidelines.strip(),
         "index_lines": str(limits.INDEX_LINES),
     }
-    sections = [_fill(_TEMPLATES[name], flags, values) for name in _sections(parts)]
+    sections = [fill(_TEMPLATES[name], flags, values) for name in _sections(parts)]
     if not parts.skip_index:
         sections += [_index(index) for index in parts.indexes]
     return "\n\n".join(sections) + "\n"
@@ -129,15 +126,4 @@ def _sections(parts: Parts) -> list[str]:
 def _index(index: Index) -> str:
     shown = _INDEX_TAG.sub("&lt;", index.text.rstrip())
     flags = () if shown else ("empty",)
-    return _fill(_TEMPLATES["index"], flags, {"index_path": index.path, "index": shown})
-
-
-def _fill(template: str, flags: Collection[str], values: Mapping[str, str]) -> str:
-    lines = []
-    for line in template.split("\n"):
-        condition = _CONDITION.fullmatch(line)
-        if condition is None:
-            lines.append(line)
-        elif (condition[2] in flags) is not bool(condition[1]):
-            lines.append(condition[3] or "")
-    return _PLACEHOLDER.sub(lambda match: values[match[1]], "\n".join(lines))
+    return fill(_TEMPLATES["index"], flags, {"index_path": index.path, "index": shown})

@@ -88,10 +88,13 @@ def test_the_order_is_the_specified_one() -> None:
 
 def test_no_sentence_stands_twice() -> None:
     """Each sentence of the templates has one place."""
-    folder = Path(__file__).parents[2] / "memd" / "prompt" / "templates"
-    assert {path.stem for path in folder.iterdir()} == {*SECTIONS, "index"}
+    program = Path(__file__).parents[2] / "memd"
+    own, shared = program / "prompt" / "templates", program / "core" / "templates"
+    prose = [*sorted(own.iterdir()), *sorted(shared.iterdir())]
+    assert {path.stem for path in prose} == {*SECTIONS, "index"}
+    others = program.glob("*/templates/*.md")
     seen: set[str] = set()
-    for path in sorted(folder.iterdir()):
+    for path in sorted({*prose, *others}):
         for sentence in path.read_text(encoding="utf-8").replace("\n", " \n").split(". "):
             if len(sentence) > 50:
                 assert sentence not in seen

@@ -1,0 +1,35 @@
+"""Prompts as prose: templates in files, and how they are filled. Pure.
+
+The prose that several prompts share (what a memory can be, what never becomes one, how one is
+saved) lies in ``templates/`` here, everything else beside the code that uses it; each sentence has
+one place. In a template
+- a line ``@flag text`` is there only when the flag is set, ``@!flag text`` only when it is not;
+- ``{{name}}`` stands for a value. All are filled in one pass, so nothing that a value holds is
+  ever taken for a placeholder.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from functools import cache
+from importlib.resources import files
+
+_CONDITION = re.compile(r"@(!?)([a-z_]+)(?: (.*))?")
+_PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
+
+
+@cache
+def template(name: str, package: str = "memd.core") -> str:
+    """Return a template of a package, read once."""
+    return files(package).joinpath("templates", f"{name}.md").read_text("utf-8").strip("\n")
+
+
+def fill(text: str, flags: Collection[str], values: Mapping[str, str]) -> str:
+    """Return a template with its conditions decided and its values in place."""
+    lines = []
+    for line in text.split("\n"):
+        condition = _CONDITION.fullmatch(line)
+        if condition is None:
+            lines.append(line)
+        elif (condition[2] in flags) is not bool(condition[1]):
+            lines.append(condition[3] or "")
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], "\n".join(lines))
