@@ -1,0 +1,132 @@
+"""What a model may write: the memory directory's own names, valid memories, nothing hidden. Pure.
+
+Each change is checked when it is made, so that the model hears why and can mend it; the run's
+files are valid at every moment, and the store checks them once more at its door.
+"""
+
+import re
+
+from memd.agent import hidden
+from memd.agent.places import MEMORY, Place
+from memd.agent.refusals import ChangeRefusedError, EditFailedError
+from memd.core import limits
+from memd.core.text import decode
+from memd.core.values import MemoryType
+from memd.store import document
+from memd.store.document import InvalidMemoryError
+from memd.store.door import SecretRefusedError, check_secrets
+from memd.store.names import INDEX, NameRefusedError, check_name, in_catalogue
+
+TRUSTED = frozenset({"user", "assistant"})  # whose words alone may become a rule for the assistant
+_TEAM = "team"
+_COMMENT = "<!--"
+_REMOVED = re.compile(r"\s*removed:[ \t]*(\S[^\n]{2,500})\s*", re.IGNORECASE)
+
+_OUTSIDE = "only files of the memory directory are written"
+_TEAMS = "team memories come from the team"
+_NO_MEMORY = "it is not the name of a memory"
+_DAMAGED = "its frontmatter does not parse, and a person has to look at it"
+_COMMENTS = "it has a comment (<!--), which a reader would not see"
+_NO_TEXT = "it has half a character"
+_RULE = (
+    "a feedback memory is a rule for the assistant and needs the user's own word; "
+    "what this run has read comes from elsewhere"
+)
+_NOTHING = "old_string is empty"
+_SAME = "old_string and new_string are the same"
+_ABSENT = "old_string does not stand in it exactly like that"
+_HUGE = "it would become far too large"
+_INDEX_SIZE = f"an index has at most {limits.INDEX_BYTES} bytes and {limits.INDEX_LINES} lines"
+
+
+def name_of(path: str, place: Place) -> str:
+    """Return the name of the file that a path means, if a model may write there.
+
+    The strict rule is applied to the path as it was written, without its root. Raises
+    ChangeRefusedError.
+    """
+    if place.root.kind != MEMORY:
+        raise ChangeRefusedError(path, _OUTSIDE)
+    name = path
+    for spelled in (place.root.path, place.root.real):
+        name = name.removeprefix(f"{spelled}/")
+    try:
+        check_name(name, index=True)
+    except NameRefusedError as error:
+        raise ChangeRefusedError(path, error.sentence) from error
+    if name.split("/")[0].casefold() == _TEAM:
+        raise ChangeRefusedError(path, _TEAMS)
+    if name != INDEX and not in_catalogue(name):
+        raise ChangeRefusedError(path, _NO_MEMORY)
+    return name
+
+
+def removal(text: str) -> str:
+    """Return the reason of a text that only says ``removed: why``, "" for any other."""
+    found = _REMOVED.fullmatch(text)
+    return found.group(1).strip() if found else ""
+
+
+def replaced(path: str, text: str, old: str, new: str, *, everywhere: bool) -> str:
+    """Return a text with one place, or every one, replaced. Raises EditFailedError."""
+    if not old:
+        raise EditFailedError(path, _NOTHING)
+    if old == new:
+        raise EditFailedError(path, _SAME)
+    places = text.count(old)
+    if not places:
+        raise EditFailedError(path, _ABSENT)
+    if places > 1 and not everywhere:
+        why = f"old_string stands in it {places} times; name more of its surroundings"
+        raise EditFailedError(path, why)
+    if len(text) + places * (len(new) - len(old)) > limits.READ_BYTES:
+        raise EditFailedError(path, _HUGE)  # before it is made
+    return text.replace(old, new)
+
+
+def checked(name: str, before: bytes | None, text: str, origin: str) -> bytes:
+    """Return the bytes of a memory or an index that a model may write.
+
+    ``before`` is what the run had read, ``origin`` whose words the run works on. Raises
+    ChangeRefusedError.
+    """
+    try:
+        content = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ChangeRefusedError(name, _NO_TEXT) from error
+    if len(content) > limits.MEMORY_BYTES:
+        why = f"it has {len(content)} bytes of {limits.MEMORY_BYTES}"
+        raise ChangeRefusedError(name, why)
+    old = decode(before or b"")
+    unseen = hidden.find(text)
+    if unseen and unseen not in {hidden.find(line) for line in old.split("\n")}:
+        why = f"it has the character {unseen}, which a reader would not see"
+        raise ChangeRefusedError(name, why)
+    if text.count(_COMMENT) > old.count(_COMMENT):
+        raise ChangeRefusedError(name, _COMMENTS)
+    try:
+        check_secrets(name, before, content)
+    except SecretRefusedError as error:
+        raise ChangeRefusedError(name, error.sentence) from error
+    if name == INDEX:
+        _check_index(before, content)
+    else:
+        _check_memory(name, before, content, origin)
+    return content
+
+
+def _check_index(before: bytes | None, content: bytes) -> None:
+    too_long = len(content) > limits.INDEX_BYTES or content.count(b"\n") > limits.INDEX_LINES
+    if too_long and len(content) >= len(before or b""):
+        raise ChangeRefusedError(INDEX, _INDEX_SIZE)
+
+
+def _check_memory(name: str, before: bytes | None, content: bytes, origin: str) -> None:
+    if before is not None and document.parse(before, name).damaged:
+        raise ChangeRefusedError(name, _DAMAGED)
+    try:
+        read = document.validate(content, name)
+    except InvalidMemoryError as error:
+        raise ChangeRefusedError(name, error.sentence) from error
+    if read.type is MemoryType.FEEDBACK and origin not in TRUSTED:
+        raise ChangeRefusedError(name, _RULE)

@@ -1,0 +1,65 @@
+"""Shell patterns for names and paths, as regular expressions that match in linear time. Pure.
+
+``*`` and ``?`` stay within one part of a path, ``**`` crosses parts, ``[a-z]`` is a set and
+``{a,b}`` a choice. What is none of these stands for itself.
+"""
+
+import re
+from collections.abc import Callable
+
+from memd.store import regex
+
+MAGIC = re.compile(r"[*?\[]")
+_PATTERN_CHARACTERS = 500
+
+
+def compiled(pattern: str, *, ignore_case: bool = False) -> Callable[[str], bool]:
+    """Return a test for whole names or paths. Raises PatternRefusedError."""
+    if len(pattern) > _PATTERN_CHARACTERS:
+        why = f"it has {len(pattern)} characters of {_PATTERN_CHARACTERS}"
+        raise regex.PatternRefusedError(why)
+    found = regex.foreign(rf"\A(?:{translated(pattern)})\z", ignore_case=ignore_case)
+    return lambda name: found.search(name) is not None
+
+
+def translated(pattern: str) -> str:
+    """Return a pattern as a regular expression for google-re2."""
+    parts: list[str] = []
+    at, depth = 0, 0
+    while at < len(pattern):
+        token = _TOKEN.match(pattern, at)
+        text = token.group() if token else pattern[at]
+        at += len(text)
+        if text == "{":
+            depth += 1
+        elif text == "}" and depth:
+            depth -= 1
+            parts.append(")")
+            continue
+        parts.append(_piece(text, choosing=depth > 0))
+    return "".join(parts) + ")" * depth
+
+
+_TOKEN = re.compile(r"\*\*/|\*+|\\.|\[[!^]?\]?[^\]]*\]")
+_FIXED = {"**/": "(?:[^/]+/)*", "*": "[^/]*", "?": "[^/]", "{": "(?:"}
+
+
+def _piece(text: str, *, choosing: bool) -> str:
+    if text in _FIXED:
+        return _FIXED[text]
+    if text.startswith("*"):
+        return ".*"
+    if text == "," and choosing:
+        return "|"
+    if len(text) > 1 and text.startswith("["):
+        inner = text[1:-1].replace("\\", "\\\\").replace("[", "\\[")
+        negated = inner[:1] in ("!", "^")
+        inner = (inner[1:] if negated else inner).replace("^", "\\^")
+        inner = f"\\{inner}" if inner.startswith("]") else inner
+        return f"[^/{inner}]" if negated else f"[{inner}]"
+    return re.escape(text[1:] if len(text) > 1 else text)
+
+
+def literal(text: str) -> str:
+    """Return a regular expression that matches just this text."""
+    return re.escape(text)

@@ -1,0 +1,145 @@
+"""Read, Grep and Glob: looking at files through a view, with answers of bounded size."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+from memd.agent import commands, globs, matching
+from memd.agent.matching import Search
+from memd.agent.shell import Lines, Shell
+from memd.agent.step import Result
+from memd.agent.tools import Glob, Grep, Read
+from memd.agent.view import Entry, View
+
+READ_LINES = 2_000
+READ_BYTES = 64 * 1024
+_MOST = 200  # lines of an answer of Grep or Glob, unless told
+_AROUND = 50  # lines around a hit at most
+
+
+def read(given: Read, entry: Entry, view: View) -> Result:
+    """Show a file's lines with their numbers."""
+    first = max(given.offset or 1, 1)
+    wanted = READ_LINES if given.limit is None else min(given.limit, READ_LINES)
+    shell = Shell(view)
+    found = _from(view, entry, first)
+    lines = (f"{number:6}\t{text}" for number, text in islice(found, wanted))
+    text = commands.collect(lines, shell, READ_BYTES)
+    if not text:
+        text = "(the file is empty)" if first == 1 else f"(it has fewer than {first} lines)"
+    elif next(found, None) is not None:
+        text += "\n[… there is more; read on with offset]"
+    return Result(text, shell.problems[0].fault if shell.problems else "")
+
+
+def grep(given: Grep, view: View) -> Result:
+    """Search files."""
+    around = given.around if given.context is None else given.context
+    before, after = (
+        min((around if side is None else side) or 0, _AROUND)
+        for side in (given.before, given.after)
+    )
+    content = given.output_mode == "content"
+    search = matching.search(
+        given.pattern,
+        ignore_case=given.ignore_case,
+        before=before if content else 0,
+        after=after if content else 0,
+        most=1 if given.output_mode == "files_with_matches" else None,
+    )
+    shell = Shell(view)
+    first = given.offset or 0
+    most = _MOST if given.head_limit is None else given.head_limit or None
+    lines = _searched(given, search, view)
+    text = commands.collect(islice(lines, first, None if most is None else first + most), shell)
+    fault = shell.problems[0].fault if shell.problems else ""
+    return Result(text or "(nothing found)", fault)
+
+
+def glob(given: Glob, view: View) -> Result:
+    """Name files by a pattern, newest first."""
+    top = _top(given.path, view)
+    fits = globs.compiled(_below(given.pattern, top))
+    found = [entry for entry, path in _files(top, view) if fits(path)]
+    found.sort(key=lambda entry: (-entry.mtime_ns, entry.shown))
+    shell = Shell(view)
+    text = commands.collect((entry.shown for entry in found[:_MOST]), shell)
+    more = f"\n[… and {len(found) - _MOST} more]" if len(found) > _MOST else ""
+    return Result((text or "(nothing found)") + more)
+
+
+def _from(view: View, entry: Entry, first: int) -> Iterator[tuple[int, str]]:
+    """Yield numbered lines from one on; pieces before it are only counted."""
+    number = 0
+    for piece in view.pieces(entry):
+        if number + piece.count() < first:
+            number += piece.count()
+            continue
+        for text in piece.lines():
+            number += 1
+            if number >= first:
+                yield number, text
+
+
+def _searched(given: Grep, search: Search, view: View) -> Lines:
+    top = _top(given.path, view)
+    kinds = [
+        f"*.{kind}" for kind in _KINDS.get(given.type or "", (given.type,) if given.type else ())
+    ]
+    tests = [globs.compiled(pattern) for pattern in kinds]
+    wanted = globs.compiled(given.glob) if given.glob else None
+    for entry, path in _files(top, view):
+        if wanted and not (wanted(entry.name) or wanted(path)):
+            continue
+        if tests and not any(test(entry.name) for test in tests):
+            continue
+        found = matching.lines(search, view.pieces(entry), view.meter.tick)
+        yield from _shown(given, search, entry.shown, found)
+
+
+def _shown(given: Grep, search: Search, name: str, found: Iterator[matching.Line]) -> Lines:
+    if given.output_mode == "files_with_matches":
+        yield from (name for line in islice(found, 1) if line.hit)
+    elif given.output_mode == "count":
+        count = sum(line.hit for line in found)
+        yield from (f"{name}:{count}",) if count else ()
+    else:
+        last = 0
+        for line in found:
+            if last and line.number > last + 1 and (search.before or search.after):
+                yield "--"
+            last = line.number
+            mark = ":" if line.hit else "-"
+            yield f"{name}{mark}" + (f"{line.number}{mark}" if given.numbers else "") + line.text
+
+
+def _files(top: Entry, view: View) -> Iterator[tuple[Entry, str]]:
+    """Yield files, each with its path below the folder that is looked at."""
+    start = len(top.shown.rstrip("/")) + 1 if top.shown else 0
+    for _, entry in view.walk(top):
+        if not entry.folder:
+            yield entry, entry.shown[start:] if entry is not top else entry.name
+
+
+def _top(path: str | None, view: View) -> Entry:
+    """Return where to look; names below the memory directory itself stay short."""
+    return view.entry(path) if path else replace(view.entry("."), shown="")
+
+
+def _below(pattern: str, top: Entry) -> str:
+    """Return a pattern without the folder that it repeats."""
+    for prefix in (f"{top.place.root.path}/", f"{top.place.path}/", f"{top.shown}/", "./"):
+        pattern = pattern.removeprefix(prefix)
+    return pattern
+
+
+_KINDS = {
+    "js": ("js", "jsx", "mjs", "cjs"),
+    "md": ("md", "markdown"),
+    "markdown": ("md", "markdown"),
+    "python": ("py", "pyi"),
+    "py": ("py", "pyi"),
+    "rust": ("rs",),
+    "ts": ("ts", "tsx", "mts", "cts"),
+    "yaml": ("yaml", "yml"),
+}

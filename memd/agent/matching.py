@@ -1,0 +1,109 @@
+"""Searching text line by line, with the lines around a hit. Pure.
+
+A piece of text that holds nothing is passed over in one step of the engine; the lines of the
+others are looked at one by one, in the form in which they may be shown.
+"""
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from memd.agent.view import Piece
+from memd.store import regex
+
+_TICK_LINES = 4_096
+# Where a pattern speaks of the text's own ends or sets flags, a look at many lines may miss some.
+_ENDS = re.compile(r"\\[AzZ]|\(\?")
+_BASIC = re.compile(r"\\[(){}|+?]|[(){}|+?]|\\.|.", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is looked for, and how much around each hit is shown."""
+
+    pattern: Any
+    invert: bool = False
+    before: int = 0
+    after: int = 0
+    most: int | None = None
+    quick: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line to show: its number from 1, its text, and whether it is a hit itself."""
+
+    number: int
+    text: str
+    hit: bool
+
+
+def search(
+    pattern: str,
+    *,
+    ignore_case: bool = False,
+    invert: bool = False,
+    before: int = 0,
+    after: int = 0,
+    most: int | None = None,
+) -> Search:
+    """Return a search. Raises PatternRefusedError."""
+    compiled = regex.foreign(pattern, ignore_case=ignore_case)
+    quick = not invert and not _ENDS.search(pattern)
+    return Search(compiled, invert, before, after, most, quick)
+
+
+def lines(found: Search, pieces: Iterable[Piece], tick: Callable[[], None]) -> Iterator[Line]:
+    """Yield hits with the lines around them, in order; ``tick`` is called now and then."""
+    number = hits = following = 0
+    waiting: deque[Line] = deque(maxlen=found.before)
+    for piece in pieces:
+        if found.quick and not following and found.pattern.search(piece.raw) is None:
+            if found.before:
+                texts = piece.lines()[-found.before :]
+                first = number + piece.count() - len(texts)
+                waiting.extend(Line(first + n, text, hit=False) for n, text in enumerate(texts, 1))
+            number += piece.count()
+            continue
+        for text in piece.lines():
+            number += 1
+            if number % _TICK_LINES == 0:
+                tick()
+            full = found.most is not None and hits >= found.most
+            if not full and (found.pattern.search(text) is not None) != found.invert:
+                yield from waiting
+                waiting.clear()
+                yield Line(number, text, hit=True)
+                hits += 1
+                following = found.after
+            elif following:
+                yield Line(number, text, hit=False)
+                following -= 1
+            else:
+                waiting.append(Line(number, text, hit=False))
+            if found.most is not None and hits >= found.most and not following:
+                return
+
+
+def basic(pattern: str) -> str:
+    """Return a basic regular expression, as grep reads it, as the engine's own.
+
+    ``( ) { } | + ?`` stand for themselves unless a backslash is before them; sets are kept.
+    """
+    parts: list[str] = []
+    at = 0
+    while at < len(pattern):
+        token = _SET.match(pattern, at) or _BASIC.match(pattern, at)
+        text = token.group() if token else pattern[at]
+        at += len(text)
+        if len(text) == 1 and text in "(){}|+?":
+            text = f"\\{text}"
+        elif text[:1] == "\\" and text[1:] in {"(", ")", "{", "}", "|", "+", "?"}:
+            text = text[1:]
+        parts.append(text)
+    return "".join(parts)
+
+
+_SET = re.compile(r"\[\^?\]?[^\]]*\]")

@@ -1,0 +1,86 @@
+"""The record of a run as plain data: what was said, called and answered, cut to a bound. Pure.
+
+Credentials are taken out before anything is cut, since half of one is found by no rule.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memd.agent.step import AskModel, Planned, Result, Run
+from memd.core.text import cut_bytes
+from memd.model.port import Reply, ToolCall, Usage
+from memd.store import secrets
+
+TEXT_BYTES = 2_000
+RECORD_BYTES = 200_000  # above this, texts are cut to a line
+_SHORT_BYTES = 80
+_LOOKED_AT_BYTES = 64_000  # of one text; more is cut first, at a place that is not shown
+_ITEMS = 64
+_DEPTH = 6
+
+
+class Record:
+    """The turns of one run. Each is appended when it is over, so a cut run leaves its turns."""
+
+    def __init__(self) -> None:
+        self.turns: list[dict[str, Any]] = []
+        self._left = RECORD_BYTES
+
+    def add(
+        self,
+        run: Run,
+        ask: AskModel,
+        reply: Reply,
+        results: Sequence[tuple[Planned, Result]],
+        seconds: float,
+    ) -> None:
+        """Append a turn: the run after the reply, and the results of its calls in order."""
+        self.turns.append(
+            {
+                "turn": run.turn,
+                "asked": {"messages": len(run.messages), "max_tokens": ask.max_tokens},
+                "model": reply.model,
+                "stop": reply.stop,
+                "reply": [self._plain(block, 0) for block in reply.content[:_ITEMS]],
+                "results": [self._result(item.call, result) for item, result in results],
+                "usage": usage(reply.usage),
+                "denied": sum(result.fault == "denied" for _, result in results),
+                "seconds": round(seconds, 3),
+            }
+        )
+
+    def _result(self, call: ToolCall, result: Result) -> dict[str, Any]:
+        told = {"tool": self._text(call.name), "text": self._text(result.text)}
+        return told | ({"fault": result.fault} if result.fault else {})
+
+    def _plain(self, value: Any, depth: int) -> Any:
+        """Return a value of JSON with its texts cut."""
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, bool | int | float) or value is None:
+            return value
+        if depth >= _DEPTH:
+            return "…"
+        if isinstance(value, Mapping):
+            items = list(value.items())[:_ITEMS]
+            return {self._text(str(key)): self._plain(item, depth + 1) for key, item in items}
+        if isinstance(value, list | tuple):
+            return [self._plain(item, depth + 1) for item in value[:_ITEMS]]
+        return "…"
+
+    def _text(self, text: str) -> str:
+        limit = TEXT_BYTES if self._left > 0 else _SHORT_BYTES
+        clean = secrets.scrub(cut_bytes(text, _LOOKED_AT_BYTES))
+        cut = cut_bytes(clean, limit)
+        self._left -= len(cut)
+        return cut if cut == clean else f"{cut}…"
+
+
+def usage(spent: Usage) -> dict[str, int]:
+    """Return usage as plain data."""
+    return {
+        "input": spent.input,
+        "output": spent.output,
+        "cache_read": spent.cache_read,
+        "cache_created": spent.cache_created,
+    }

@@ -1,0 +1,99 @@
+"""What a tool says to the model instead of an answer; one class per situation. Pure.
+
+These never reach a client: each becomes the text of a tool's result, and its ``fault`` is counted.
+"""
+
+from typing import ClassVar
+
+from memd.agent.step import DENIED, FAILED, MALFORMED
+from memd.core.errors import MemdError
+from memd.store.names import printable
+
+
+class ToolError(MemdError):
+    """A tool call has no answer; the sentence is for the model."""
+
+    kind = "tool_failed"
+    fault: ClassVar[str] = FAILED
+
+
+class NotReachableError(ToolError):
+    """A path is not one that may be read."""
+
+    fault = DENIED
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{printable(path)} cannot be read: {why}.")
+
+
+class NothingThereError(ToolError):
+    """There is no such file or folder."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{printable(path)}: there is no such file or folder.")
+
+
+class WrongKindError(ToolError):
+    """A folder stands where a file is meant, or the other way round."""
+
+    def __init__(self, path: str, kind: str) -> None:
+        super().__init__(f"{printable(path)} is {kind}.")
+
+
+class CommandRefusedError(ToolError):
+    """A command line is not one of the few that are interpreted here."""
+
+    fault = DENIED
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"The command is refused: {why}.")
+
+
+class OptionRefusedError(ToolError):
+    """A command's option is not offered, or its value makes no sense."""
+
+    fault = DENIED
+
+    def __init__(self, command: str, option: str, why: str = "it is not offered here") -> None:
+        super().__init__(f"{command}: {printable(option)}: {why}.")
+
+
+class NoSuchToolError(ToolError):
+    """There is no tool of this name here."""
+
+    fault = DENIED
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"The tool {printable(name)} cannot be used here.")
+
+
+class InputError(ToolError):
+    """The input of a tool does not fit its schema."""
+
+    fault = MALFORMED
+
+    def __init__(self, tool: str, why: str) -> None:
+        super().__init__(f"The input of {tool} does not fit its schema: {why}.")
+
+
+class LimitError(ToolError):
+    """A call would take more than one may."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"Stopped here: {what}. Ask for less at once.")
+
+
+class ChangeRefusedError(ToolError):
+    """A memory may not be written as the model wants it."""
+
+    fault = DENIED
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{printable(path)} was not written: {why}.")
+
+
+class EditFailedError(ToolError):
+    """An edit does not say one place, or a file was not read before."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{printable(path)} was not changed: {why}.")

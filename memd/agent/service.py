@@ -1,0 +1,227 @@
+"""The loop of a run: asks the model, runs its tools in a worker thread, ends within its budget.
+
+It never writes: what the run wants is in the workspace, and whoever called it commits that when
+``Ended.finished`` says so. Cancelled at any point, it leaves nothing behind but its record.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from anyio import to_thread
+
+from memd.agent import step
+from memd.agent.record import Record
+from memd.agent.step import AskModel, Budget, CallTools, Finish, Planned, Reason, Result, Stop
+from memd.agent.workspace import Workspace
+from memd.core.clock import Clock
+from memd.model.errors import ModelError, PromptTooLongError
+from memd.model.port import Ask, Block, Model, Reply, ToolCall, Usage
+
+CALL_SECONDS = 5.0  # one tool call
+TURN_SECONDS = 20.0  # all calls of one turn
+Progress = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a run is asked.
+
+    ``kind``, ``model``, ``system``, ``tools``, ``extra`` and ``project`` go into each request as
+    they are; ``messages`` is where the conversation begins. ``runs`` are the tools that may be
+    run, whatever the list names. ``seconds`` bounds the run, ``ask_seconds`` one request with its
+    ``retries``.
+    """
+
+    kind: str
+    model: str
+    messages: tuple[Block, ...]
+    tools: tuple[Block, ...]
+    runs: frozenset[str]
+    system: str | tuple[Block, ...] = ""
+    budget: Budget = field(default_factory=Budget)
+    seconds: float = 300.0
+    ask_seconds: float = 120.0
+    retries: int = 2
+    project: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended.
+
+    ``finished`` is true when the model said that it was done; only then may its work be kept.
+    Else ``reason`` says why not, and ``error`` is the model's failure where that was it.
+    ``usage`` is the sum of all replies; what a request without one has cost is told to
+    ``on_usage`` alone.
+    """
+
+    finished: bool
+    reason: Reason | None
+    text: str
+    usage: Usage
+    turns: int
+    calls: int
+    denied: int
+    touched: tuple[str, ...]
+    record: tuple[Mapping[str, Any], ...]
+    error: ModelError | None = None
+
+
+async def run(
+    task: Task,
+    model: Model,
+    workspace: Workspace,
+    clock: Clock,
+    progress: Progress,
+    *,
+    record: Record | None = None,
+    on_usage: Callable[[Usage], None] | None = None,
+) -> Ended:
+    """Run an agent to its end and say how it ended. Raises nothing that a model can cause.
+
+    ``progress(phase, **facts)`` is told before each request and each round of tools. ``record``
+    fills up turn by turn, so that a caller that is cancelled still has it; ``on_usage`` is passed
+    to each request.
+    """
+    noted = Record() if record is None else record
+    loop = _Loop(task, model, workspace, clock, progress, record=noted, on_usage=on_usage)
+    async with anyio.create_task_group() as group:
+        group.start_soon(loop.watch, group.cancel_scope)
+        await loop.go()
+        group.cancel_scope.cancel()
+    return loop.ended()
+
+
+class _Loop:
+    """One run while it runs."""
+
+    def __init__(
+        self,
+        task: Task,
+        model: Model,
+        workspace: Workspace,
+        clock: Clock,
+        progress: Progress,
+        *,
+        record: Record,
+        on_usage: Callable[[Usage], None] | None,
+    ) -> None:
+        self._task = task
+        self._model = model
+        self._workspace = workspace
+        self._clock = clock
+        self._progress = progress
+        self._record = record
+        self._on_usage = on_usage
+        self._until = clock.monotonic() + task.seconds
+        self._stopping = False
+        self._run, self._first = step.begin(task.messages, task.budget, task.runs)
+        self._end: Finish | Stop = Stop(Reason.TIME)
+        self._error: ModelError | None = None
+
+    async def watch(self, scope: anyio.CancelScope) -> None:
+        """End the run when its time is over; and tell a tool that works in a thread to stop."""
+        try:
+            await self._clock.sleep(self._until - self._clock.monotonic())
+            scope.cancel()
+        finally:
+            self._stopping = True
+
+    async def go(self) -> None:
+        """Ask and answer until the run ends."""
+        action: AskModel | Finish | Stop = self._first
+        while isinstance(action, AskModel):
+            action = await self._ask(action)
+        self._end = action
+
+    def ended(self) -> Ended:
+        """Return how it ended."""
+        finished = isinstance(self._end, Finish)
+        return Ended(
+            finished=finished,
+            reason=self._end.reason if isinstance(self._end, Stop) else None,
+            text=self._end.text if isinstance(self._end, Finish) else "",
+            usage=self._run.usage,
+            turns=self._run.turn,
+            calls=self._run.calls,
+            denied=self._run.denied,
+            touched=self._workspace.touched,
+            record=tuple(self._record.turns),
+            error=self._error,
+        )
+
+    async def _ask(self, asked: AskModel) -> AskModel | Finish | Stop:
+        """Ask once, and run what the reply calls."""
+        self._progress("asking", **self._facts())
+        begun = self._clock.monotonic()
+        try:
+            reply = await self._model.ask(self._request(asked), self._on_usage)
+        except PromptTooLongError as error:
+            self._run, follows = step.too_long(self._run)
+            self._error = error if isinstance(follows, Stop) else None
+            return follows
+        except ModelError as error:
+            self._error = error
+            return Stop(Reason.MODEL)
+        self._run, action = step.step(self._run, reply)
+        if not isinstance(action, CallTools):
+            await self._note(asked, reply, (), begun)
+            return action
+        self._progress("tools", calling=len(action.calls), **self._facts())
+        results = await to_thread.run_sync(self._called, action)
+        self._run, follows = step.answer(self._run, [(i.call, result) for i, result in results])
+        await self._note(asked, reply, results, begun)
+        return follows
+
+    async def _note(
+        self, asked: AskModel, reply: Reply, results: Sequence[tuple[Planned, Result]], begun: float
+    ) -> None:
+        """Put a turn into the record; looking for credentials takes a moment, so in a thread."""
+        seconds = self._clock.monotonic() - begun
+        await to_thread.run_sync(self._record.add, self._run, asked, reply, results, seconds)
+
+    def _called(self, called: CallTools) -> list[tuple[Planned, Result]]:
+        """Answer the calls of one reply, one after the other. Runs in a worker thread."""
+        until = self._clock.monotonic() + TURN_SECONDS
+        results: list[tuple[Planned, Result]] = []
+        for planned in called.calls:
+            answer = planned.answer
+            if answer is None:
+                answer = self._call(planned.call, until)
+            results.append((planned, answer))
+        return results
+
+    def _call(self, call: ToolCall, until: float) -> Result:
+        stop = min(until, self._clock.monotonic() + CALL_SECONDS)
+
+        def over() -> bool:
+            return self._stopping or self._clock.monotonic() >= stop
+
+        return self._workspace.call(call.name, call.input, self._clock.now(), over)
+
+    def _request(self, asked: AskModel) -> Ask:
+        task = self._task
+        left = self._until - self._clock.monotonic()
+        return Ask(
+            kind=task.kind,
+            model=task.model,
+            messages=self._run.messages,
+            max_tokens=asked.max_tokens,
+            seconds=max(min(task.ask_seconds, left), 0.0),
+            system=task.system,
+            tools=task.tools,
+            retries=task.retries,
+            project=task.project,
+            extra=task.extra,
+        )
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "turn": self._run.turn + 1,
+            "tool_calls": self._run.calls,
+            "touched": list(self._workspace.touched),
+            "tokens": step.total(self._run.usage),
+        }

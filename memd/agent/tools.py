@@ -1,0 +1,120 @@
+"""The tools as data: their definitions for a model, and its inputs as typed values. Pure.
+
+A client's own tool list has the same names with more members. Those that change nothing here are
+accepted and passed over; one that would change what the call means is refused in words.
+"""
+
+import copy
+import tomllib
+from collections.abc import Callable, Mapping
+from importlib import resources
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from memd.agent.refusals import InputError
+from memd.model.port import Block
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+_Text = Annotated[str, msgspec.Meta(max_length=1_000_000)]
+_IN_BACKGROUND = "nothing runs in the background"
+_ONE_LINE = "a pattern matches within one line"
+
+
+class Read(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Input of Read."""
+
+    file_path: _Text
+    offset: _Count | None = None
+    limit: _Count | None = None
+    pages: Any = None
+
+
+class Grep(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Input of Grep."""
+
+    pattern: _Text
+    path: _Text | None = None
+    glob: _Text | None = None
+    output_mode: Literal["content", "files_with_matches", "count"] = "files_with_matches"
+    ignore_case: bool = msgspec.field(default=False, name="-i")
+    numbers: bool = msgspec.field(default=True, name="-n")
+    after: _Count | None = msgspec.field(default=None, name="-A")
+    before: _Count | None = msgspec.field(default=None, name="-B")
+    around: _Count | None = msgspec.field(default=None, name="-C")
+    context: _Count | None = None
+    head_limit: _Count | None = None
+    offset: _Count | None = None
+    type: _Text | None = None
+    multiline: bool = False
+
+
+class Glob(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Input of Glob."""
+
+    pattern: _Text
+    path: _Text | None = None
+
+
+class Write(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Input of Write."""
+
+    file_path: _Text
+    content: str
+
+
+class Edit(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Input of Edit."""
+
+    file_path: _Text
+    old_string: _Text
+    new_string: _Text
+    replace_all: bool = False
+
+
+class Bash(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """Input of Bash."""
+
+    command: _Text
+    description: Any = None
+    timeout: Any = None
+    run_in_background: bool = False
+
+
+Input = Read | Grep | Glob | Write | Edit | Bash
+_INPUTS: Mapping[str, type[Input]] = {
+    kind.__name__: kind for kind in (Read, Grep, Glob, Write, Edit, Bash)
+}
+NAMES = frozenset(_INPUTS)
+
+
+def definitions() -> tuple[Block, ...]:
+    """Return the tools in the shape of the Messages API, always in the same order."""
+    return tuple(copy.deepcopy(_DEFINITIONS))
+
+
+def parse(name: str, given: Mapping[str, Any]) -> Input:
+    """Return the input of a tool. Raises InputError, which says what is wrong with it."""
+    try:
+        found: Input = msgspec.convert(given, type=_INPUTS[name], strict=False)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise InputError(name, str(error)) from error
+    for refused, why in _UNSUPPORTED:
+        if refused(found):
+            raise InputError(name, why)
+    return found
+
+
+_UNSUPPORTED: tuple[tuple[Callable[[Input], bool], str], ...] = (
+    (lambda found: isinstance(found, Bash) and found.run_in_background, _IN_BACKGROUND),
+    (lambda found: isinstance(found, Grep) and found.multiline, _ONE_LINE),
+)
+
+
+def _read() -> list[Block]:
+    source = resources.files("memd.agent").joinpath("tools.toml").read_bytes()
+    tools = tomllib.loads(source.decode("utf-8"))["tool"]
+    return [tool | {"description": tool["description"].strip()} for tool in tools]
+
+
+_DEFINITIONS = _read()  # with the module, so that no run waits for a file

@@ -1,0 +1,257 @@
+"""What a model may look at: the roots of its run, with what it wrote itself on top. Blocks.
+
+Rules of this file
+- Every path goes through ``places.locate``, also those that a listing finds.
+- What comes from a project or a transcript is shown with its credentials blanked out. They are
+  blanked in whole files and before anything is selected, so that neither half a line nor a
+  search's answer tells them.
+- Characters that show nothing are made visible: text hidden in them would reach the model alone.
+- Each call has a number of bytes, files and seconds (``Meter``).
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from memd.agent import hidden, places
+from memd.agent.places import MEMORY, Place, Root
+from memd.agent.refusals import LimitError, NothingThereError, NotReachableError, WrongKindError
+from memd.core.errors import MemdError
+from memd.core.text import decode
+from memd.store import secrets
+from memd.store.confined import Confined
+
+CALL_BYTES = 64 * 1024 * 1024
+CALL_FILES = 20_000
+FOLDER_ENTRIES = 10_000
+WHOLE_BYTES = 4 * 1024 * 1024  # a file up to this is looked at for credentials in one piece
+_DEPTH = 24
+
+_TOO_MANY_BYTES = f"one call reads at most {CALL_BYTES // 1024 // 1024} MB"
+_TOO_MANY_FILES = f"one call looks at at most {CALL_FILES} files"
+_TOO_LATE = "the time for this call is over"
+_A_FOLDER, _NO_FOLDER = "a folder", "no folder"
+
+
+class Meter:
+    """What one call has used; ``over`` says whether its time is up. Raises LimitError."""
+
+    def __init__(self, over: Callable[[], bool]) -> None:
+        self._over = over
+        self._bytes = 0
+        self._files = 0
+
+    def tick(self) -> None:
+        """Look at the time."""
+        if self._over():
+            raise LimitError(_TOO_LATE)
+
+    def read(self, size: int) -> None:
+        """Count some bytes."""
+        self._bytes += size
+        if self._bytes > CALL_BYTES:
+            raise LimitError(_TOO_MANY_BYTES)
+        self.tick()
+
+    def looked(self, files: int = 1) -> None:
+        """Count some files."""
+        self._files += files
+        if self._files > CALL_FILES:
+            raise LimitError(_TOO_MANY_FILES)
+        self.tick()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or folder: how the model named it, where it is, its size in bytes, mtime in ns."""
+
+    shown: str
+    place: Place
+    folder: bool
+    size: int
+    mtime_ns: int
+
+    @property
+    def name(self) -> str:
+        """The last part of how it is shown."""
+        return self.shown.rstrip("/").rpartition("/")[2]
+
+
+class Piece:
+    """Whole lines of a file, as they are (``raw``) and as they may be shown (``text``)."""
+
+    def __init__(self, raw: str, *, foreign: bool) -> None:
+        self.raw = raw
+        self._foreign = foreign
+
+    @cached_property
+    def text(self) -> str:
+        """The lines without credentials and with everything visible."""
+        return hidden.shown(secrets.blank(self.raw) if self._foreign else self.raw)
+
+    def lines(self) -> list[str]:
+        """Return the lines that may be shown, without their ends."""
+        return self.text.removesuffix("\n").split("\n") if self.raw else []
+
+    def count(self) -> int:
+        """Return the number of lines."""
+        return self.raw.count("\n") + bool(self.raw and not self.raw.endswith("\n"))
+
+
+class View:
+    """The roots as one call sees them.
+
+    ``folders`` are the open roots by their real path; a root without one is empty. ``written``
+    maps names in the memory directory to new text, ``None`` where the file is gone; ``taken_in``
+    maps what the run has read there to the text that it stays for the run.
+    """
+
+    def __init__(
+        self,
+        roots: tuple[Root, ...],
+        folders: Mapping[str, Confined],
+        written: Mapping[str, bytes | None],
+        taken_in: Mapping[str, bytes | None],
+        *,
+        meter: Meter,
+        now: float,
+    ) -> None:
+        self.roots = roots
+        self.meter = meter
+        self.now = now
+        self._folders = folders
+        self._written = written
+        self._taken_in = taken_in
+
+    def entry(self, path: str) -> Entry:
+        """Return what stands at a path. Raises NotReachableError and NothingThereError."""
+        found = self._entry(path, places.locate(path, self.roots))
+        if found is None:
+            raise NothingThereError(path)
+        return found
+
+    def file(self, path: str) -> Entry:
+        """Return the file at a path; raises WrongKindError as well."""
+        found = self.entry(path)
+        if found.folder:
+            raise WrongKindError(path, _A_FOLDER)
+        return found
+
+    def children(self, folder: Entry) -> list[Entry]:
+        """Return what may be seen in a folder, by name. Raises WrongKindError and LimitError."""
+        if not folder.folder:
+            raise WrongKindError(folder.shown, _NO_FOLDER)
+        place = folder.place
+        found: dict[str, Entry] = {}
+        for seen in self._listed(place):
+            child = self._child(folder, seen)
+            if child is not None:
+                found[seen] = child
+        self.meter.looked(len(found) + 1)
+        return [found[name] for name in sorted(found)]
+
+    def walk(self, top: Entry, depth: int = _DEPTH) -> Iterator[tuple[int, Entry]]:
+        """Yield a file, or a folder with all below it, each with its depth. Raises LimitError."""
+        waiting = [(0, top)]
+        while waiting:
+            level, entry = waiting.pop()
+            yield level, entry
+            if entry.folder and level < min(depth, _DEPTH):
+                waiting += [(level + 1, child) for child in reversed(self.children(entry))]
+
+    def pieces(self, entry: Entry, start: int = 0) -> Iterator[Piece]:
+        """Yield a file's text from a byte on, in whole lines. Raises LimitError."""
+        place = entry.place
+        own = self._known(place)
+        if own is not None:
+            yield Piece(decode(own[start:]), foreign=False)
+            return
+        foreign = place.root.kind != MEMORY
+        gathered: list[bytes] = []
+        for chunk in self._chunks(entry, start):
+            self.meter.read(len(chunk))
+            if entry.size <= WHOLE_BYTES:
+                gathered.append(chunk)
+            else:
+                yield Piece(decode(chunk), foreign=foreign)
+        if gathered:
+            yield Piece(decode(b"".join(gathered)), foreign=foreign)
+
+    def _known(self, place: Place) -> bytes | None:
+        """Return what a memory is to this run, ``None`` where only the disk says it."""
+        if place.root.kind != MEMORY:
+            return None
+        return self._written.get(place.name, self._taken_in.get(place.name))
+
+    def _chunks(self, entry: Entry, start: int) -> Iterator[bytes]:
+        """Yield bytes; what ``confined`` refuses becomes words for the model."""
+        self.meter.looked()
+        try:
+            chunks = self._folders[entry.place.root.real].pieces(entry.place.name, start)
+            yield from chunks or ()
+        except MemdError as error:
+            raise NotReachableError(entry.shown, error.sentence.rstrip(".")) from error
+
+    def _listed(self, place: Place) -> list[str]:
+        folder = self._folders.get(place.root.real)
+        seen = folder.entries(place.name, FOLDER_ENTRIES) if folder else []
+        listed = [item.name for item in seen]
+        if place.root.kind == MEMORY:
+            above = f"{place.name}/" if place.name else ""
+            below = [path[len(above) :] for path in self._written if path.startswith(above)]
+            listed += {path.split("/")[0] for path in below} - set(listed)
+        return listed
+
+    def _child(self, folder: Entry, name: str) -> Entry | None:
+        shown = f"{folder.shown.rstrip('/')}/{name}" if folder.shown else name
+        try:
+            place = places.locate(f"{folder.place.path}/{name}", self.roots)
+            return self._entry(shown, place)
+        except NotReachableError:
+            return None
+
+    def _entry(self, shown: str, place: Place) -> Entry | None:
+        if place.root.kind == MEMORY and (new := self._own(shown, place)) is not None:
+            return new
+        if place.root.kind == MEMORY and place.name in self._written:
+            return None
+        folder = self._folders.get(place.root.real)
+        if folder is None and place.root.kind == MEMORY and not place.name:
+            return Entry(shown, place, folder=True, size=0, mtime_ns=0)  # nobody wrote here yet
+        try:
+            seen = folder.look(place.name) if folder else None
+        except MemdError as error:
+            raise NotReachableError(shown, error.sentence.rstrip(".")) from error
+        if seen is None:
+            return None
+        return Entry(shown, place, seen.folder, seen.size, seen.mtime_ns)
+
+    def _own(self, shown: str, place: Place) -> Entry | None:
+        """Return what the run itself has put at a place of the memory directory."""
+        now = int(self.now * 1_000_000_000)
+        content = self._written.get(place.name)
+        if content is not None:
+            return Entry(shown, place, folder=False, size=len(content), mtime_ns=now)
+        above = f"{place.name}/"
+        new = [text for path, text in self._written.items() if path.startswith(above)]
+        if place.name and any(text is not None for text in new):
+            return Entry(shown, place, folder=True, size=0, mtime_ns=now)
+        return None
+
+
+def open_roots(roots: tuple[Root, ...]) -> dict[str, Confined]:
+    """Open the roots that are there, by their real path; the caller closes them."""
+    found: dict[str, Confined] = {}
+    for root in roots:
+        try:
+            found[root.real] = Confined(root.real)
+        except MemdError:
+            continue  # a root that is not there, or not ours, is empty
+    return found
+
+
+def root_of(kind: str, path: str) -> Root:
+    """Return a root for a folder as a caller spells it. Asks the file system where it is."""
+    plain = path.rstrip("/") or "/"
+    return Root(kind, plain, os.path.realpath(plain))

@@ -1,0 +1,217 @@
+"""A copy-on-write view of a memory directory, and the tools that work on it. Blocks; one thread.
+
+Rules of this file
+- Nothing here writes a file. What the model writes is kept in memory until somebody commits the
+  ``proposal``; a run that is cut off, or dies with the daemon, has changed nothing.
+- A memory is taken in when it is first read, and stays what it was: that is what a change is based
+  on, so that somebody else's change meanwhile is noticed.
+- A file that exists is changed only after it was read in this run.
+- Whatever a model sends is answered in words; only a bug leaves here as an exception.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Self
+
+from memd.agent import commands, drafting, looking, places, tools, view
+from memd.agent.places import MEMORY, PROJECT, TRANSCRIPTS
+from memd.agent.proposal import Proposal, Proposed
+from memd.agent.refusals import (
+    ChangeRefusedError,
+    EditFailedError,
+    NoSuchToolError,
+    NotReachableError,
+    ToolError,
+)
+from memd.agent.step import DENIED, FAILED, Result
+from memd.agent.view import Meter, View
+from memd.core import limits
+from memd.core.errors import MemdError
+from memd.store.names import INDEX, clashes
+from memd.store.paths import Directory, DirectoryMissingError, PathRefusedError
+
+FILES = 100  # that one run may write
+BYTES = 1024 * 1024  # that one run may write in all
+
+_NOT_READ = "read it first"
+_NOT_UTF8 = "it is not UTF-8"
+_SEVERAL_NAMES = "the file has several names (hard links)"
+_REMOVAL = "this run may not remove memories"
+_NO_INDEX_REMOVAL = "the index is not removed"
+_FULL = f"a run may write {FILES} files with {BYTES // 1024} KB in all"
+
+
+class Workspace:
+    """One run's view of a memory directory, its project and the project's transcripts.
+
+    ``origin`` says whose words the run works on (``user``, ``assistant``, or anything else for
+    words that nobody vouches for). ``transcripts`` is the folder of this project's transcripts.
+    With ``removals`` a memory may be removed by writing ``removed: why`` over it. A context
+    manager; raises PathRefusedError and DirectoryUnusableError.
+    """
+
+    def __init__(
+        self,
+        memory: str,
+        *,
+        project: str = "",
+        transcripts: str = "",
+        origin: str = "",
+        removals: bool = False,
+    ) -> None:
+        wanted = ((MEMORY, memory), (PROJECT, project), (TRANSCRIPTS, transcripts))
+        roots = [view.root_of(kind, path) for kind, path in wanted if path]
+        self._roots = tuple(
+            root for root in roots if root.kind == MEMORY or places.usable(root.real)
+        )
+        self._origin = origin
+        self._removals = removals
+        self._base: dict[str, bytes | None] = {}  # as first read; None where there was no file
+        self._written: dict[str, bytes | None] = {}
+        self._reasons: dict[str, str] = {}
+        self._directory: Directory | None = None
+        with suppress(DirectoryMissingError):  # nobody has written a memory here yet
+            self._directory = Directory(memory)
+        self._folders = view.open_roots(self._roots)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close what is open; the object is of no use afterwards."""
+        for folder in self._folders.values():
+            folder.close()
+        self._folders = {}
+        if self._directory:
+            self._directory.close()
+            self._directory = None
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """The names of what the run has changed, in the order of the first change."""
+        return tuple(self._written)
+
+    def proposal(self) -> Proposal:
+        """Return what the run wants to change; what came out as it was is left out."""
+        return Proposal(
+            tuple(
+                Proposed(name, self._base.get(name), content, self._reasons.get(name, ""))
+                for name, content in self._written.items()
+                if content != self._base.get(name)
+            )
+        )
+
+    def call(
+        self, name: str, given: Mapping[str, Any], now: float, over: Callable[[], bool]
+    ) -> Result:
+        """Run one tool call; ``now`` is seconds since 1970, ``over`` says that its time is up."""
+        if name not in tools.NAMES:
+            return Result(NoSuchToolError(name).sentence, NoSuchToolError.fault)
+        try:
+            found = tools.parse(name, given)
+            return self._run(found, self._view(now, over))
+        except ToolError as error:
+            return Result(error.sentence, error.fault)
+        except MemdError as error:
+            return Result(error.sentence, DENIED if isinstance(error, PathRefusedError) else FAILED)
+
+    def _view(self, now: float, over: Callable[[], bool]) -> View:
+        return View(
+            self._roots, self._folders, self._written, self._base, meter=Meter(over), now=now
+        )
+
+    def _run(self, given: tools.Input, sight: View) -> Result:
+        sight.meter.tick()
+        match given:
+            case tools.Read():
+                return self._read(given, sight)
+            case tools.Grep():
+                return looking.grep(given, sight)
+            case tools.Glob():
+                return looking.glob(given, sight)
+            case tools.Write():
+                return self._write(given)
+            case tools.Edit():
+                return self._edit(given)
+        return commands.run(given.command, sight)
+
+    def _read(self, given: tools.Read, sight: View) -> Result:
+        entry = sight.file(given.file_path)
+        if entry.place.root.kind == MEMORY:
+            self._take_in(entry.place.name)
+        return looking.read(given, entry, sight)
+
+    def _take_in(self, name: str) -> bytes | None:
+        """Return what a memory says in this run; what is on disk is looked at once."""
+        if name in self._written:
+            return self._written[name]
+        if name not in self._base:
+            found = self._directory.read(name, limits.READ_BYTES) if self._directory else None
+            if found is not None and found[1].st_nlink > 1:
+                raise NotReachableError(name, _SEVERAL_NAMES)
+            self._base[name] = None if found is None else found[0]
+        return self._base[name]
+
+    def _write(self, given: tools.Write) -> Result:
+        name = self._name(given.file_path)
+        if name not in self._base and self._exists(name):
+            raise EditFailedError(given.file_path, _NOT_READ)
+        before = self._take_in(name)
+        reason = drafting.removal(given.content) if before is not None else ""
+        if reason:
+            return self._remove(name, reason)
+        return self._put(name, given.content, "written" if before is None else "written anew")
+
+    def _edit(self, given: tools.Edit) -> Result:
+        name = self._name(given.file_path)
+        if name not in self._base:
+            raise EditFailedError(given.file_path, _NOT_READ)
+        content = self._take_in(name)
+        if content is None:
+            raise EditFailedError(given.file_path, _NOT_READ)
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise EditFailedError(given.file_path, _NOT_UTF8) from error
+        old, new = given.old_string, given.new_string
+        text = drafting.replaced(name, text, old, new, everywhere=given.replace_all)
+        return self._put(name, text, "changed")
+
+    def _put(self, name: str, text: str, done: str) -> Result:
+        content = drafting.checked(name, self._base.get(name), text, self._origin)
+        others = {path: body for path, body in self._written.items() if path != name}
+        size = sum(len(body or b"") for body in others.values()) + len(content)
+        if len(others) >= FILES or size > BYTES:
+            raise ChangeRefusedError(name, _FULL)
+        if self._base.get(name) is None:
+            self._check_case(name, others)
+        self._written[name] = content
+        self._reasons.pop(name, None)
+        return Result(f"{name} is {done}. It is kept when this run ends well.")
+
+    def _remove(self, name: str, reason: str) -> Result:
+        if not self._removals or name == INDEX:
+            raise ChangeRefusedError(name, _NO_INDEX_REMOVAL if name == INDEX else _REMOVAL)
+        self._written[name] = None
+        self._reasons[name] = reason
+        return Result(f"{name} is removed. That holds when this run ends well.")
+
+    def _check_case(self, name: str, others: Mapping[str, bytes | None]) -> None:
+        there = [path for path, _ in self._directory.walk()] if self._directory else []
+        other = clashes(name, [*there, *(path for path, body in others.items() if body)])
+        if other is not None:
+            why = f"it differs from {other} only in case"
+            raise ChangeRefusedError(name, why)
+
+    def _exists(self, name: str) -> bool:
+        return self._directory is not None and self._directory.stat(name) is not None
+
+    def _name(self, path: str) -> str:
+        try:
+            return drafting.name_of(path, places.locate(path, self._roots))
+        except NotReachableError as error:
+            why = error.sentence.rstrip(".").partition(": ")[2]
+            raise ChangeRefusedError(path, why) from error

@@ -1,0 +1,110 @@
+"""What a model may write."""
+
+import pytest
+
+from memd.agent import drafting
+from memd.agent.places import MEMORY, PROJECT, Place, Root
+from memd.agent.refusals import ChangeRefusedError, EditFailedError
+from memd.core import limits
+from memd.store.names import INDEX
+from tests.agent.home import TOKEN, memory
+
+ROOT = Root(MEMORY, "/m/link", "/m/real")
+
+
+@pytest.mark.parametrize("path", ["a.md", "sub/b.md", "/m/link/a.md", "/m/real/sub/b.md", INDEX])
+def test_names_of_memories_pass(path: str) -> None:
+    """A memory is named relative or absolute, in either spelling of the directory."""
+    name = drafting.name_of(path, Place(ROOT, ""))
+    assert not name.startswith("/")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/m/other/a.md", "./a.md", "a//b.md", "a.txt", "logs/2026.md", "team/a.md", "TEAM/a.md",
+     "sub/MEMORY.md", "memory.md", "CON.md", "-a.md"],
+)  # fmt: skip
+def test_other_names_are_refused(path: str) -> None:
+    """The strict rule holds, and logs, other indexes and the team's memories are not written."""
+    with pytest.raises(ChangeRefusedError):
+        drafting.name_of(path, Place(ROOT, ""))
+
+
+def test_a_project_is_not_written() -> None:
+    """Only the memory directory is."""
+    with pytest.raises(ChangeRefusedError, match="only files of the memory directory"):
+        drafting.name_of("/p/a.md", Place(Root(PROJECT, "/p", "/p"), "a.md"))
+
+
+def test_a_removal_names_its_reason() -> None:
+    """A text that says nothing but why a memory goes is a removal."""
+    assert drafting.removal("Removed: merged into b.md\n") == "merged into b.md"
+    assert drafting.removal("removed: ") == ""
+    assert drafting.removal("removed: x\nmore text") == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("", "x", "is empty"),
+        ("a", "a", "the same"),
+        ("z", "x", "does not stand"),
+        ("b", "x", "2 times"),
+        ("a", "x" * limits.READ_BYTES, "far too large"),
+    ],
+)
+def test_an_edit_says_one_place(old: str, new: str, why: str) -> None:
+    """An edit that is empty, idle, absent, ambiguous or enormous fails in words."""
+    with pytest.raises(EditFailedError, match=why):
+        drafting.replaced("a.md", "abcb", old, new, everywhere=False)
+
+
+def test_all_places_can_be_meant() -> None:
+    """With replace_all each place is replaced."""
+    assert drafting.replaced("a.md", "abcb", "b", "x", everywhere=True) == "axcx"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (memory("a", TOKEN), "looks like a secret"),
+        (memory("a", "x\u202e"), r"U\+202E"),
+        (memory("a", "<!-- obey -->"), "comment"),
+        (memory("a", "y" * 66_000), "bytes of"),
+        (memory("a", "\ud800"), "half a character"),
+        ("no frontmatter", "frontmatter"),
+        (memory("a", kind="opinion"), "type"),
+        (memory("a", kind="feedback"), "the user's own word"),
+    ],
+)
+def test_what_no_memory_may_be_is_refused(text: str, why: str) -> None:
+    """Secrets, hidden text, junk, and rules from words that nobody vouches for are refused."""
+    with pytest.raises(ChangeRefusedError, match=why):
+        drafting.checked("a.md", None, text, "tool")
+
+
+def test_what_was_there_may_stay() -> None:
+    """A comment, a hidden sign or a token that a person put there does not stop an edit."""
+    text = memory("a", f"<!-- mine --> \u200b {TOKEN}")
+    assert drafting.checked("a.md", text.encode(), text + "more\n", "user")
+
+
+def test_a_rule_needs_the_users_word() -> None:
+    """Feedback passes when the run works on the user's words."""
+    text = memory("a", kind="feedback")
+    assert drafting.checked("a.md", None, text, "user") == text.encode()
+
+
+def test_damaged_memories_are_left_alone() -> None:
+    """A memory that a person has to mend is not rewritten."""
+    with pytest.raises(ChangeRefusedError, match="does not parse"):
+        drafting.checked("a.md", b"---\nname: a\nno end", memory("a"), "user")
+
+
+def test_an_index_has_a_size() -> None:
+    """An index may not grow beyond its bound, but one that is too long may shrink."""
+    long = "- [A](a.md) - x\n" * 300
+    with pytest.raises(ChangeRefusedError, match="an index has at most"):
+        drafting.checked(INDEX, b"", long, "user")
+    assert drafting.checked(INDEX, long.encode(), long[:-16], "user")
+    assert drafting.checked(INDEX, None, "- [A](a.md) - x\n", "user")

@@ -1,0 +1,66 @@
+"""Shell patterns as linear-time expressions."""
+
+import fnmatch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.agent import globs
+from memd.store.regex import PatternRefusedError
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        ("*.md", ["a.md", ".md"], ["a.mdx", "x/a.md"]),
+        ("**/*.md", ["a.md", "x/a.md", "x/y/a.md"], ["a.txt"]),
+        ("src/**", ["src/a", "src/a/b"], ["src", "a/src/b"]),
+        ("a?c", ["abc"], ["ac", "a/c"]),
+        ("[a-c].md", ["b.md"], ["d.md"]),
+        ("[!a-c].md", ["d.md"], ["b.md", "/.md"]),
+        ("[]x].md", ["].md", "x.md"], ["y.md"]),
+        ("[^]x]", ["y"], ["]", "x"]),
+        ("*.{md,txt}", ["a.md", "a.txt"], ["a.py"]),
+        ("{a,b", ["a", "b"], ["c"]),
+        ("a,b}", ["a,b}"], ["a"]),
+        (r"\*.md", ["*.md"], ["a.md"]),
+        ("a+(b)", ["a+(b)"], ["aab"]),
+        ("[a", ["[a"], ["a"]),
+        ("a\\", ["a\\"], ["a"]),
+    ],
+)
+def test_patterns_match_whole_names(pattern: str, yes: list[str], no: list[str]) -> None:
+    """Each sign means what it means in a shell, and everything else itself."""
+    fits = globs.compiled(pattern)
+    assert [name for name in yes if not fits(name)] == []
+    assert [name for name in no if fits(name)] == []
+
+
+def test_case_is_ignored_where_asked() -> None:
+    """A pattern for -iname fits in any case."""
+    assert globs.compiled("A*", ignore_case=True)("abc")
+    assert not globs.compiled("A*")("abc")
+
+
+def test_long_patterns_are_refused() -> None:
+    """A pattern has a length."""
+    with pytest.raises(PatternRefusedError):
+        globs.compiled("*" * 501)
+
+
+@given(st.text(alphabet="ab*?[]!^-", max_size=8), st.text(alphabet="ab-]", max_size=6))
+def test_simple_patterns_agree_with_python(pattern: str, name: str) -> None:
+    """Where both know a pattern, names without folders fit alike."""
+    try:
+        fits = globs.compiled(pattern)
+    except PatternRefusedError:
+        return
+    if "[" not in pattern:
+        assert fits(name) == fnmatch.fnmatchcase(name, pattern)
+
+
+@given(st.text(max_size=20))
+def test_a_literal_matches_itself(text: str) -> None:
+    """An escaped text is found in itself and is a valid expression."""
+    assert globs.literal(text) or not text

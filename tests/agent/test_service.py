@@ -1,0 +1,235 @@
+"""The loop of a run, with a model that says what it is told to and with a real server."""
+
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from blockbuster import blockbuster_ctx
+
+from memd.agent import tools
+from memd.agent.record import Record
+from memd.agent.service import Ended, Task, run
+from memd.agent.step import Budget, Reason
+from memd.agent.workspace import Workspace
+from memd.daemon.clock import SystemClock
+from memd.model.claude import Claude, Connections
+from memd.model.endpoint import Endpoint
+from memd.model.errors import ModelUnavailableError, PromptTooLongError
+from memd.model.port import Usage
+from memd.testing import messages
+from memd.testing.clock import FakeClock
+from memd.testing.messages import messages_server
+from memd.testing.scripted_model import HANG, ScriptedModel, calls, says
+from tests.agent.home import CANARY, Home, memory
+
+pytestmark = pytest.mark.anyio
+
+START = {"role": "user", "content": "Save what is worth saving."}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """Return a home."""
+    return Home(tmp_path)
+
+
+def task(**more: Any) -> Task:
+    """Return a task."""
+    plain: dict[str, Any] = {
+        "kind": "extract",
+        "model": "m",
+        "messages": (START,),
+        "tools": tools.definitions(),
+        "runs": tools.NAMES,
+    }
+    return Task(**(plain | more))
+
+
+class Heard:
+    """Keeps progress."""
+
+    def __init__(self) -> None:
+        self.phases: list[tuple[str, Mapping[str, Any]]] = []
+
+    def __call__(self, phase: str, **facts: Any) -> None:
+        """Keep one."""
+        self.phases.append((phase, facts))
+
+
+async def ran(workspace: Workspace, model: ScriptedModel, **more: Any) -> Ended:
+    """Run a task on a workspace."""
+    with anyio.fail_after(20):
+        return await run(task(**more), model, workspace, FakeClock(), Heard())
+
+
+async def test_a_normal_run_reads_writes_and_is_done(home: Home) -> None:
+    """Reads come in one turn, writes in the next; the loop never blocks and says where it is."""
+    model = ScriptedModel([
+        calls(("Read", {"file_path": "a.md"}), ("Read", {"file_path": "MEMORY.md"})),
+        calls(("Write", {"file_path": "n.md", "content": memory("n")}),
+              ("Edit", {"file_path": "a.md", "old_string": "beta", "new_string": "B"}), first=3),
+        says("Done."),
+    ])  # fmt: skip
+    heard, record, spent = Heard(), Record(), list[Usage]()
+    before = home.snapshot()
+    with home.workspace() as workspace, blockbuster_ctx("memd"):
+        ended = await run(
+            task(), model, workspace, FakeClock(), heard, record=record, on_usage=spent.append
+        )
+        files = [file.path for file in workspace.proposal().files]
+    assert (ended.finished, ended.reason, ended.text, ended.turns) == (True, None, "Done.", 3)
+    assert (ended.calls, ended.denied, ended.usage) == (4, 0, Usage(300, 60))
+    assert ended.touched == tuple(files) == ("n.md", "a.md")
+    assert len(spent) == 3
+    assert ended.record == tuple(record.turns)
+    assert len(json.loads(json.dumps(ended.record))) == 3
+    assert [phase for phase, _ in heard.phases] == ["asking", "tools", "asking", "tools", "asking"]
+    assert heard.phases[-1][1] == {
+        "turn": 3, "tool_calls": 4, "touched": ["n.md", "a.md"], "tokens": 240
+    }  # fmt: skip
+    assert model.asked[1].messages[:1] == (START,)
+    assert [len(ask.messages) for ask in model.asked] == [1, 3, 5]
+    assert home.snapshot() == before
+
+
+async def test_a_model_that_fails_ends_the_run_with_its_error(home: Home) -> None:
+    """The failure is part of the answer, and so is what was spent before it."""
+    failure = ModelUnavailableError("no answer")
+    model = ScriptedModel([calls(("Bash", {"command": "ls"})), failure])
+    with home.workspace() as workspace:
+        ended = await ran(workspace, model)
+    assert (ended.finished, ended.reason, ended.error) == (False, Reason.MODEL, failure)
+    assert ended.usage == Usage(100, 20)
+
+
+async def test_a_prompt_too_long_is_cut_once(home: Home) -> None:
+    """The oldest results make room; when that is not enough, the run ends."""
+    (home.memory / "long.md").write_text("x\n" * 900, encoding="utf-8")
+    reads = [calls(("Read", {"file_path": "long.md", "offset": n}), first=n) for n in (1, 2)]
+    model = ScriptedModel([*reads, PromptTooLongError("t"), says("ok")])
+    with home.workspace() as workspace:
+        assert (await ran(workspace, model)).finished
+    assert len(str(model.asked[3].messages)) < len(str(model.asked[2].messages))
+    failing = ScriptedModel([*reads, PromptTooLongError("t")])
+    with home.workspace() as workspace:
+        ended = await ran(workspace, failing)
+    assert (ended.reason, len(failing.asked)) == (Reason.TOO_LONG, 4)
+    assert isinstance(ended.error, PromptTooLongError)
+
+
+async def test_a_model_that_loops_ends_within_its_budget(home: Home) -> None:
+    """Calls for ever end with the turns, and a budget that is empty asks nothing at all."""
+    model = ScriptedModel([calls(("Bash", {"command": "ls"}))])
+    with home.workspace() as workspace:
+        ended = await ran(workspace, model)
+        assert (ended.reason, len(model.asked)) == (Reason.TURNS, 5)
+        unasked = ScriptedModel([says("never")])
+        ended = await ran(workspace, unasked, budget=Budget(turns=0))
+    assert (ended.reason, ended.turns, unasked.asked) == (Reason.TURNS, 0, [])
+
+
+async def test_refused_calls_are_counted_and_told(home: Home) -> None:
+    """A shared list keeps its other tools; calling one is answered with a reason."""
+    wanted: tuple[tuple[str, dict[str, str]], ...] = (
+        ("WebFetch", {"url": "x"}),
+        ("Read", {"file_path": "/etc/passwd"}),
+        ("Read", {}),
+    )
+    model = ScriptedModel([calls(*wanted), says("ok")])
+    shared = (*tools.definitions(), {"name": "WebFetch", "input_schema": {"type": "object"}})
+    with home.workspace() as workspace:
+        ended = await ran(workspace, model, tools=shared, extra={"metadata": {}})
+    assert ended.denied == 2
+    assert model.asked[1].tools == shared
+    results = model.asked[1].messages[-1]["content"]
+    assert [block["is_error"] for block in results] == [True, True, True]
+    assert CANARY not in str(ended.record)
+
+
+async def test_time_ends_a_run_that_waits(home: Home) -> None:
+    """A model that never answers is let go when the run's time is over."""
+    clock, model = FakeClock(), ScriptedModel([HANG])
+    ended: list[Ended] = []
+    with home.workspace() as workspace:
+
+        async def go() -> None:
+            ended.append(await run(task(seconds=60), model, workspace, clock, Heard()))
+
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as group:
+                group.start_soon(go)
+                while not model.asked:
+                    await anyio.lowlevel.checkpoint()
+                clock.advance(61)
+    assert (ended[0].finished, ended[0].reason) == (False, Reason.TIME)
+    assert model.asked[0].seconds == 60
+
+
+async def test_a_cancelled_run_leaves_its_record_and_nothing_else(home: Home) -> None:
+    """Cancelled while the model is asked, the run has changed nothing and is still on record."""
+    before = home.snapshot()
+    record = Record()
+    model = ScriptedModel([
+        calls(("Write", {"file_path": "n.md", "content": memory("n")})), HANG
+    ])  # fmt: skip
+    with home.workspace() as workspace, anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            group.start_soon(
+                lambda: run(task(), model, workspace, FakeClock(), Heard(), record=record)
+            )
+            while len(model.asked) < 2:
+                await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
+    assert len(record.turns) == 1
+    assert home.snapshot() == before
+
+
+async def test_cancelling_stops_a_tool_that_works(home: Home) -> None:
+    """A tool that works in its thread hears of the end of its run at its next step."""
+    begun = threading.Event()
+
+    class Slow(Workspace):
+        """A workspace whose calls last until they are told to stop."""
+
+        def call(self, name: str, given: Any, now: float, over: Any) -> Any:
+            """Work until the time is up."""
+            begun.set()
+            while not over():
+                pass
+            return super().call(name, given, now, over)
+
+    model = ScriptedModel([calls(("Bash", {"command": "ls"}))])
+    with Slow(str(home.memory)) as workspace, anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: run(task(), model, workspace, FakeClock(), Heard()))
+            while not begun.is_set():
+                await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
+
+
+@pytest.mark.xdist_group("sdk")
+async def test_a_run_over_real_http(home: Home) -> None:
+    """With the real library and a scripted server: parallel calls, one message of results."""
+    script = [
+        messages.tools(("Read", {"file_path": "a.md"}), ("Bash", {"command": "ls | wc -l"})),
+        messages.tools(("Write", {"file_path": "n.md", "content": memory("n")})),
+        messages.text("Saved n.md."),
+    ]
+    connections = Connections()
+    with messages_server(script) as server, home.workspace() as workspace, anyio.fail_after(30):
+        claude = Claude(Endpoint(server.url, "sk-key-of-the-test"), connections)
+        try:
+            wanted = task(model="claude-haiku-5-5")
+            ended = await run(wanted, claude, workspace, SystemClock(), Heard())
+        finally:
+            await connections.aclose()
+        sent = [request.json for request in server.messages]
+    assert (ended.finished, ended.text, ended.touched) == (True, "Saved n.md.", ("n.md",))
+    assert len(sent) == 3
+    assert [block["type"] for block in sent[1]["messages"][-1]["content"]] == ["tool_result"] * 2
+    assert sent[2]["messages"][:3] == sent[1]["messages"]
+    assert ended.usage.output > 0

@@ -1,0 +1,56 @@
+"""The tools as data."""
+
+import json
+from typing import Any
+
+import pytest
+
+from memd.agent import tools
+from memd.agent.refusals import InputError
+
+
+def test_definitions_have_the_shape_of_the_api() -> None:
+    """Each tool has a name, a description and a schema, the same bytes each time."""
+    found = tools.definitions()
+    assert json.dumps(found) == json.dumps(tools.definitions())
+    assert {tool["name"] for tool in found} == tools.NAMES
+    for tool in found:
+        schema = tool["input_schema"]
+        assert tool["description"]
+        assert set(schema["required"]) <= set(schema["properties"])
+        assert tool["name"] in tools.NAMES
+
+
+def test_definitions_are_not_shared() -> None:
+    """A caller that changes its copy changes nobody else's."""
+    found: Any = tools.definitions()[0]
+    found["input_schema"]["properties"].clear()
+    assert tools.definitions()[0]["input_schema"]["properties"]
+
+
+def test_inputs_are_typed() -> None:
+    """Names with dashes, numbers sent as text and members of clients' own tools are understood."""
+    found = tools.parse("Grep", {"pattern": "x", "-i": True, "-A": "3", "output_mode": "count"})
+    assert isinstance(found, tools.Grep)
+    assert (found.ignore_case, found.after, found.output_mode) == (True, 3, "count")
+    bash = tools.parse("Bash", {"command": "ls", "timeout": 5, "description": "d"})
+    assert isinstance(bash, tools.Bash)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("Read", {}),
+        ("Read", {"file_path": 5}),
+        ("Read", {"file_path": "a", "limit": -1}),
+        ("Write", {"file_path": "a", "content": "x", "mode": "0777"}),
+        ("Grep", {"pattern": "x", "output_mode": "all"}),
+        ("Grep", {"pattern": "x", "multiline": True}),
+        ("Bash", {"command": "ls", "run_in_background": True}),
+        ("Glob", []),
+    ],
+)
+def test_inputs_without_sense_are_refused(name: str, given: Any) -> None:
+    """What does not fit the schema, or asks for what is not there, is refused in words."""
+    with pytest.raises(InputError, match=f"The input of {name} does not fit"):
+        tools.parse(name, given)

@@ -1,0 +1,90 @@
+"""What a model may look at."""
+
+from pathlib import Path
+
+import pytest
+
+from memd.agent import view as seeing
+from memd.agent.refusals import LimitError, NothingThereError, NotReachableError, WrongKindError
+from memd.agent.view import CALL_BYTES, CALL_FILES, Meter, Piece, View
+from tests.agent.home import NOW, TOKEN, Home, never
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """Return a home."""
+    return Home(tmp_path)
+
+
+def test_what_was_written_lies_over_what_is_there(home: Home) -> None:
+    """New files and folders are seen, changed ones say the new text, removed ones are gone."""
+    written = {"a.md": b"new", "x/y/n.md": b"n", "rule.md": None}
+    with home.view(written) as view:
+        names = [entry.name for entry in view.children(view.entry("."))]
+        assert names == ["MEMORY.md", "a.md", "broken.md", "sub", "x"]
+        assert [entry.shown for _, entry in view.walk(view.entry("x"))] == ["x", "x/y", "x/y/n.md"]
+        assert [piece.text for piece in view.pieces(view.file("a.md"))] == ["new"]
+        with pytest.raises(NothingThereError):
+            view.entry("rule.md")
+
+
+def test_a_memory_directory_inside_another_root_is_itself(home: Home) -> None:
+    """Listed from the transcripts above it, the memory directory shows what was written."""
+    with home.view({"n.md": b"n"}) as view:
+        top = view.entry(str(home.transcripts))
+        assert f"{home.memory}/n.md" in [entry.shown for _, entry in view.walk(top)]
+
+
+def test_kinds_are_not_mixed_up(home: Home) -> None:
+    """A folder is no file and a file no folder."""
+    with home.view() as view:
+        with pytest.raises(WrongKindError):
+            view.file("sub")
+        with pytest.raises(WrongKindError):
+            view.children(view.entry("a.md"))
+        with pytest.raises(NotReachableError):
+            view.entry("link_out.md")
+
+
+def test_outside_text_is_shown_without_credentials() -> None:
+    """Text from elsewhere loses its credentials, a memory keeps its text, hidden signs show."""
+    foreign = Piece(f"a {TOKEN}\nb", foreign=True)
+    assert foreign.lines() == ["a [secret: github-token]", "b"]
+    assert Piece("\u202eb", foreign=True).lines() == ["<U+202E>b"]
+    assert foreign.count() == 2
+    assert TOKEN in Piece(TOKEN, foreign=False).text
+    assert Piece("", foreign=False).lines() == []
+
+
+def test_roots_that_are_not_there_are_empty(tmp_path: Path) -> None:
+    """A memory directory that nobody made yet is an empty folder; a missing project is nothing."""
+    roots = (
+        seeing.root_of("memory", f"{tmp_path}/none"),
+        seeing.root_of("project", f"{tmp_path}/nor-this"),
+    )
+    assert seeing.open_roots(roots) == {}
+    view = View(roots, {}, {}, {}, meter=Meter(never), now=NOW)
+    assert view.children(view.entry(".")) == []
+    with pytest.raises(NothingThereError):
+        view.entry(f"{tmp_path}/nor-this/x")
+
+
+def test_a_call_has_bounds() -> None:
+    """Bytes, files and time end a call."""
+    with pytest.raises(LimitError, match="MB"):
+        Meter(never).read(CALL_BYTES + 1)
+    with pytest.raises(LimitError, match="files"):
+        Meter(never).looked(CALL_FILES + 1)
+    with pytest.raises(LimitError, match="time"):
+        Meter(lambda: True).tick()
+
+
+def test_a_large_file_comes_in_pieces(home: Home) -> None:
+    """Up to a size a file is one piece, so that a credential of several lines is seen whole."""
+    (home.project / "small.txt").write_bytes(b"x\n" * 500_000)
+    (home.project / "large.txt").write_bytes(b"x\n" * 3_000_000)
+    with home.view() as view:
+        assert len(list(view.pieces(view.file(f"{home.project}/small.txt")))) == 1
+        large = list(view.pieces(view.file(f"{home.project}/large.txt")))
+    assert len(large) > 1
+    assert sum(piece.count() for piece in large) == 3_000_000

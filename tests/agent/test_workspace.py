@@ -1,0 +1,188 @@
+"""The copy-on-write view of a memory directory."""
+
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+
+from memd.agent import workspace as working
+from memd.agent.proposal import Change, Proposed
+from memd.core.errors import MemdError
+from memd.core.values import Actor, Provenance
+from tests.agent.home import NOW, Home, call, memory, never
+from tests.store.home import Home as StoreHome
+from tests.store.home import state
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """Return a home."""
+    return Home(tmp_path)
+
+
+def test_nothing_on_disk_changes(home: Home) -> None:
+    """Writes and edits are seen by later reads of the run, and by nobody else."""
+    before = home.snapshot()
+    with home.workspace() as workspace:
+        call(workspace, "Read", file_path="a.md")
+        edited = call(workspace, "Edit", file_path="a.md", old_string="beta", new_string="BETA")
+        written = call(workspace, "Write", file_path=f"{home.memory}/x/n.md", content=memory("n"))
+        assert (edited.fault, written.fault) == ("", "")
+        assert "BETA" in call(workspace, "Read", file_path="a.md").text
+        assert "x/n.md" in call(workspace, "Glob", pattern="**/*.md").text
+        assert call(workspace, "Bash", command="grep -l BETA a.md").text == "a.md"
+        assert workspace.touched == ("a.md", "x/n.md")
+        paths = [(file.path, file.base is None) for file in workspace.proposal().files]
+        assert paths == [("a.md", False), ("x/n.md", True)]
+    assert home.snapshot() == before
+
+
+def test_a_file_is_read_before_it_is_changed(home: Home) -> None:
+    """Neither Edit nor Write touches a file that this run has not read."""
+    with home.workspace() as workspace:
+        for tool, more in (
+            ("Edit", {"old_string": "beta", "new_string": "x"}),
+            ("Write", {"content": memory("a")}),
+        ):
+            assert "read it first" in call(workspace, tool, file_path="a.md", **more).text
+        call(workspace, "Bash", command="cat a.md")
+        assert call(workspace, "Write", file_path="a.md", content=memory("a")).fault
+        call(workspace, "Read", file_path="a.md", limit=1)
+        assert not call(workspace, "Write", file_path="a.md", content=memory("a")).fault
+        missing = call(workspace, "Edit", file_path="none.md", old_string="a", new_string="b")
+        assert missing.fault == "failed"
+
+
+def test_what_was_read_stays_what_it_was(home: Home) -> None:
+    """A save by somebody else does not change what the run is based on."""
+    with home.workspace() as workspace:
+        call(workspace, "Read", file_path="a.md")
+        (home.memory / "a.md").write_text(memory("a", "theirs"), encoding="utf-8")
+        assert "beta" in call(workspace, "Read", file_path="a.md").text
+        call(workspace, "Edit", file_path="a.md", old_string="beta", new_string="x")
+        assert b"beta" in (workspace.proposal().files[0].base or b"")
+
+
+def test_a_change_and_its_opposite_are_nothing(home: Home) -> None:
+    """A file that comes out as it was is no change."""
+    with home.workspace() as workspace:
+        call(workspace, "Read", file_path="a.md")
+        call(workspace, "Edit", file_path="a.md", old_string="beta", new_string="x")
+        call(workspace, "Edit", file_path="a.md", old_string="x", new_string="beta")
+        assert workspace.proposal().files == ()
+
+
+def test_removals_are_only_for_runs_that_may(home: Home) -> None:
+    """A memory is removed with its reason where that is allowed, and never the index."""
+    gone = "removed: merged into sub/b.md"
+    with home.workspace() as workspace:
+        call(workspace, "Read", file_path="a.md")
+        assert call(workspace, "Write", file_path="a.md", content=gone).fault == "denied"
+    with home.workspace(removals=True) as workspace:
+        for name in ("a.md", "MEMORY.md"):
+            call(workspace, "Read", file_path=name)
+        assert call(workspace, "Write", file_path="MEMORY.md", content=gone).fault == "denied"
+        assert call(workspace, "Write", file_path="a.md", content=gone).fault == ""
+        assert call(workspace, "Read", file_path="a.md").fault == "failed"
+        assert call(workspace, "Edit", file_path="a.md", old_string="a", new_string="b").fault
+        assert workspace.proposal().removed == (("a.md", "merged into sub/b.md"),)
+        assert not call(workspace, "Write", file_path="a.md", content=memory("a", "back")).fault
+        assert workspace.proposal().updated == ("a.md",)
+
+
+def test_names_that_differ_in_case_are_refused(home: Home) -> None:
+    """Neither a file on disk nor one of the run's own gets a twin."""
+    with home.workspace() as workspace:
+        assert (
+            "only in case" in call(workspace, "Write", file_path="A.md", content=memory("a")).text
+        )
+        assert not call(workspace, "Write", file_path="new.md", content=memory("n")).fault
+        assert (
+            "only in case" in call(workspace, "Write", file_path="NEW.md", content=memory("n")).text
+        )
+
+
+def test_a_run_writes_so_much(home: Home) -> None:
+    """Files and bytes of a run are bounded."""
+    with home.workspace() as workspace:
+        results = [
+            call(workspace, "Write", file_path=f"f{n}.md", content=memory("f"))
+            for n in range(working.FILES + 1)
+        ]
+        assert [bool(result.fault) for result in results].count(True) == 1
+        assert "a run may write" in results[-1].text
+
+
+def test_files_that_may_not_be_read_are_not_edited(home: Home) -> None:
+    """Links, hard links, large and foreign files, and files that are no text, stay as they are."""
+    (home.memory / "latin.md").write_bytes(memory("l").encode() + b"\xff")
+    (home.memory / "huge.md").write_bytes(b"x" * (5 << 20))
+    with home.workspace() as workspace:
+        for name in ("link_out.md", "hard.md", "fifo.md", ".consolidate-lock", "sock.md"):
+            assert call(workspace, "Read", file_path=name).fault == "denied"
+            assert call(workspace, "Write", file_path=name, content=memory("x")).fault
+        assert call(workspace, "Read", file_path="huge.md").fault == "failed"
+        call(workspace, "Read", file_path="latin.md")
+        edit = call(workspace, "Edit", file_path="latin.md", old_string="text", new_string="x")
+        assert "UTF-8" in edit.text
+        assert (
+            call(workspace, "Write", file_path=f"{home.project}/x.md", content="x").fault
+            == "denied"
+        )
+        assert call(workspace, "WebFetch", url="x").fault == "denied"
+        with pytest.raises(MemdError, match="several names"):
+            workspace._take_in("hard.md")
+
+
+def test_a_directory_that_nobody_made_yet(tmp_path: Path) -> None:
+    """A first memory can be written where there is no directory, and none is made for it."""
+    with working.Workspace(f"{tmp_path}/none", project="/", origin="user") as workspace:
+        assert call(workspace, "Bash", command="ls").text == "(no output)"
+        assert not call(workspace, "Write", file_path="a.md", content=memory("a")).fault
+        assert call(workspace, "Bash", command="ls").text == "a.md"
+        assert call(workspace, "Bash", command="ls /etc").fault == "denied"
+        assert workspace.proposal().saved == ("a.md",)
+    assert not (tmp_path / "none").exists()
+
+
+def test_closing_lets_go_of_everything(home: Home) -> None:
+    """No descriptor outlives a workspace."""
+    before = len(os.listdir("/dev/fd"))
+    with home.workspace() as workspace:
+        workspace.call("Bash", {"command": "cat a.md | head -1"}, NOW, never)
+    workspace.close()
+    assert len(os.listdir("/dev/fd")) == before
+
+
+@pytest.mark.anyio
+async def test_a_proposal_is_committed_by_a_real_store(home: Home, tmp_path: Path) -> None:
+    """New, changed and removed memories become one change set with a true index."""
+    for bad in ("hard.md", "link_out.md", "dangling.md", "fifo.md", "sock.md", "broken.md"):
+        (home.memory / bad).unlink()
+    with state(tmp_path) as database:
+        store = StoreHome(tmp_path, database).store
+        with home.workspace(removals=True) as workspace:
+            for name in ("a.md", "rule.md", "MEMORY.md"):
+                call(workspace, "Read", file_path=name)
+            call(workspace, "Edit", file_path="a.md", old_string="beta", new_string="BETA")
+            call(workspace, "Write", file_path="rule.md", content="removed: no longer true")
+            call(workspace, "Write", file_path="n.md", content=memory("n"))
+            call(workspace, "Edit", file_path="MEMORY.md", old_string="first", new_string="1st")
+            change = Change(workspace.proposal(), session="s", modified="2026-01-01T00:00:00Z")
+        by = Provenance(Actor.DREAM)
+        outcome = await store.commit(str(home.memory), change.plan, by)
+        assert {(file.path, file.action) for file in outcome.files} == {
+                ("a.md", "updated"), ("rule.md", "deleted"), ("n.md", "created"),
+            }  # fmt: skip
+        index = await anyio.Path(home.memory / "MEMORY.md").read_text()
+        assert index.count("a.md") == 1
+        assert "1st" in index
+        assert "n.md" in index
+        assert "rule.md" not in index
+        assert change.left == ()
+        forged = Proposed("a.md", b"never read", memory("a", "blind").encode())
+        late = Change(type(change.proposal)((forged,)), session="s", modified="x")
+        again = await store.commit(str(home.memory), late.plan, by)
+        assert again.change is None
+        assert late.left == ("a.md",)
