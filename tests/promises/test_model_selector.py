@@ -1,0 +1,149 @@
+"""A prompt has its answer whatever a model's server does (spec 3.2): the whole over real HTTP."""
+
+import re
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from memd.client.aio import AsyncClient
+from memd.testing.clock import FakeClock
+from memd.testing.daemon import Home, daemon_here, throw_away_home
+from memd.testing.messages import (
+    Cut,
+    Drip,
+    Failure,
+    Hang,
+    MessagesServer,
+    Raw,
+    Request,
+    error_with_200,
+    html,
+    messages_server,
+    refusal,
+    structured,
+    text,
+)
+
+pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
+
+QUERY = "how do we deploy the parser?"
+CASE = re.compile(r"case (\d+)")
+CHOSEN = {"selected_memories": ["b.md", "invented.md", "b.md"]}
+# Whatever of these a server does, the local ranker answers.
+TROUBLE = (
+    structured({"selected": ["b.md"]}),
+    text('{"selected_memories": ["b.'),
+    text("You may want to read b.md"),
+    text('{"selected_memories": ["b.md"', stop="max_tokens"),
+    refusal("bio"),
+    Raw(b'{"content": ['),
+    Raw(b""),
+    Raw(b"[" * 200_000),
+    html(502),
+    html(200),
+    error_with_200(),
+    Failure(400, "no"),
+    Failure(401),
+    Failure(403),
+    Failure(404, "model: claude-sonnet-5-5 not found"),
+    Failure(413),
+    Failure(429, retry_after=30),
+    Failure(500),
+    Failure(529),
+    Cut(structured(CHOSEN)),
+    Cut(structured(CHOSEN), at=None),
+    Hang(structured(CHOSEN)),
+    Drip(structured(CHOSEN), size=1),
+)
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    """Make a throw-away HOME."""
+    with throw_away_home() as made:
+        yield made
+
+
+def configure(home: Home, server: MessagesServer) -> None:
+    """Let the daemon ask a server, for half a second at most."""
+    path = Path(home.places.config)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    options = "[recall]\nmodel_seconds = 0.5\n[spend]\ndollars_per_day = 100\n"
+    path.write_text(f'[model]\nbase_url = "{server.url}"\n{options}')
+    path.chmod(0o600)
+
+
+async def remember(client: AsyncClient, cwd: str) -> None:
+    """Write two memories; the local ranker prefers the first for the query."""
+    for name, words in (("a", "how we deploy the parser"), ("b", "birthdays")):
+        memory = {"name": name, "description": words, "type": "project", "body": words}
+        await client.call("memory.write", {"cwd": cwd, "path": f"{name}.md", **memory})
+
+
+async def ask(client: AsyncClient, cwd: str, session: str, query: str = QUERY) -> Any:
+    """Return who answered a prompt of a session, the memories' names, and the bytes so far."""
+    params = {"cwd": cwd, "session_id": session, "query": query}
+    with anyio.fail_after(5):
+        found = await client.call("prefetch", params)
+    return found["strategy"], [m["name"] for m in found["memories"]], found["session_bytes"]
+
+
+async def chosen(client: AsyncClient, cwd: str, name: str) -> Any:
+    """Return the first answer that is the model's, in a session of its own.
+
+    Until the SDK is loaded, and on a busy machine, the local ranker answers.
+    """
+    with anyio.fail_after(20):
+        for number in count():
+            found = await ask(client, cwd, f"{name} {number}")
+            if found[0] == "model":
+                return found, f"{name} {number}"
+    raise AssertionError
+
+
+def script(request: Request) -> Any:
+    """Return the trouble of the case that a prompt names, else a right answer."""
+    case = CASE.search(request.last_text)
+    return TROUBLE[int(case[1])] if case else structured(CHOSEN)
+
+
+async def test_every_server_leads_to_an_answer(home: Home) -> None:
+    """The model's choice counts when it comes; each trouble costs only the choice."""
+    with messages_server(script) as server:
+        configure(home, server)
+        async with (
+            daemon_here(home, FakeClock()),
+            AsyncClient(home.places.socket, name="test") as client,
+        ):
+            cwd = home.project()
+            await remember(client, cwd)
+            assert (await chosen(client, cwd, "first"))[0][1] == ["b"]
+            for number, step in enumerate(TROUBLE):
+                found = await ask(client, cwd, f"s{number}", f"{QUERY} case {number}")
+                assert found[:2] == ("local", ["a"]), step
+            assert (await chosen(client, cwd, "last"))[0][1] == ["b"]
+            status = await client.call("status", {})
+    assert status["spend"]["used"]["requests"] > len(TROUBLE)
+
+
+async def test_only_what_was_sent_is_marked(home: Home) -> None:
+    """A memory that the model chose does not come again; another session still gets it."""
+    with messages_server(script, without=["output_config", "thinking"]) as server:
+        configure(home, server)
+        async with (
+            daemon_here(home, FakeClock()),
+            AsyncClient(home.places.socket, name="test") as client,
+        ):
+            cwd = home.project()
+            await remember(client, cwd)
+            (_, names, sent), session = await chosen(client, cwd, "s")
+            assert names == ["b"]
+            _, again, after = await ask(client, cwd, session)
+            assert "b" not in again
+            assert after - sent <= len("how we deploy the parser") * len(again)
+            assert (await chosen(client, cwd, "other"))[0][1] == ["b"]
+    assert "thinking" not in server.messages[-1].json
