@@ -22,6 +22,9 @@ from memd.rpc.listener import inherited_listener, launchd_listener, make_listene
 from memd.store.configuration import Configuration
 
 _DESCRIPTORS = 4096
+# Jobs compute in threads of this interpreter. At Python's own 5 ms each step of an answer waits so
+# long for them; at this value a call beside four of them took 1 ms instead of 20.
+_SWITCH_SECONDS = 0.0002
 
 
 def start(environ: Mapping[str, str]) -> int:
@@ -82,6 +85,7 @@ def _inherited(environ: Mapping[str, str]) -> bool:
 
 
 def _limits() -> None:
+    sys.setswitchinterval(_SWITCH_SECONDS)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

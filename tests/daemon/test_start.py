@@ -216,3 +216,15 @@ def test_the_socket_is_private_under_any_umask(mask: int) -> None:
                 assert os.stat(os.path.dirname(home.places.socket)).st_mode & 0o777 == 0o700
         finally:
             os.umask(old)
+
+
+def test_threads_that_compute_give_way_soon() -> None:
+    """A daemon's threads hand the interpreter on within a fraction of a millisecond."""
+    asked = "import sys; from memd.daemon import start; start._limits()"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{asked}; print(sys.getswitchinterval())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert float(done.stdout) <= 0.0005
