@@ -29,20 +29,20 @@ _REQUESTS = (
 
 @dataclass(slots=True)
 class Pressure:
-    """What ran: the jobs that ended, by kind, and how many were seen running at each look."""
+    """What ran: the jobs that ended, by kind, and how many were at work at each look.
+
+    The daemon lets so many run at once as it sees fit; the others wait in its queue.
+    """
 
     ended: Counter[str] = field(default_factory=Counter)
     running: list[int] = field(default_factory=list)
-
-    @property
-    def mean(self) -> float:
-        """How many of the jobs were running on average."""
-        return sum(self.running) / max(1, len(self.running))
+    waiting: list[int] = field(default_factory=list)
 
     def look(self, line: Line) -> None:
-        """Count the jobs that are running now, as the daemon tells it."""
+        """Count the jobs that are at work now, as the daemon tells it."""
         jobs = line.call("job.list", {"limit": 20})["jobs"]
         self.running.append(sum(job["state"] == "running" for job in jobs))
+        self.waiting.append(sum(job["state"] == "queued" for job in jobs))
 
 
 def prepare(home: Home) -> None:
@@ -87,9 +87,10 @@ def pressure(home: Home) -> Iterator[Pressure]:
         with Line(home.places.socket) as line:
             for _ in range(200):
                 found.look(line)
-                if found.running[-1] == len(work) or over.wait(0.02):
+                if found.running[-1] + found.waiting[-1] == len(work) or over.wait(0.02):
                     break
         found.running.clear()
+        found.waiting.clear()
         found.ended.clear()
         yield found
     finally:

@@ -18,6 +18,8 @@ from benchmarks.background import Pressure
 from benchmarks.corpus import Question
 from benchmarks.measures import Line, RefusedError, Series, Size, each
 from benchmarks.peers import Floors
+from memd.daemon.clock import SystemClock
+from memd.store.headers_file import HeadersFiles
 from memd.store.reading import Reading
 from memd.testing.daemon import Home, daemon_process, throw_away_home
 
@@ -42,9 +44,10 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """How long prompts took, and the share of those about a memory that got it."""
+    """How long prompts took, and calls that do nothing; the share of hits among the five."""
 
     series: Series
+    empty: Series
     found: float
 
 
@@ -97,7 +100,7 @@ def _measure(count: int) -> Found:
         asked = tuple(corpus.questions(count, QUESTIONS))
         paths = [corpus.memory(number).path for number in range(count)]
         floors = peers.floors(directory, paths)
-        first_scan, warm_scan = _scans(directory)
+        first_scan, warm_scan = _scans(directory, f"{home.path}/headers")
         _say("starting")
         with _daemon(home, cwd, count) as (process, cold):
             fresh = measures.size(process)
@@ -146,18 +149,24 @@ def _daemon(home: Home, cwd: str, count: int) -> Iterator[tuple[int, Start]]:
         yield process.pid, Start(answered * 1000, whole * 1000, note)
 
 
-def _scans(directory: str) -> tuple[float, float]:
-    """Return what the store takes to read all headers, and to see that none has changed."""
-    reading = Reading()
-    first, warm = (each(lambda _: reading.snapshot(directory), 1).p50 for _ in range(2))
-    return first, warm
+def _scans(directory: str, folder: str) -> tuple[float, float]:
+    """Return what the store takes to read all headers, and to see that none has changed since.
+
+    The second look is that of another process: it has only what the first one wrote down.
+    """
+    times = []
+    for _ in range(2):
+        reading = Reading(SystemClock(), files=HeadersFiles(folder))
+        times.append(each(lambda _, here=reading: here.catalogue(directory), 1).p50)  # type: ignore[misc]
+        reading.tend()
+    return times[0], times[1]
 
 
 def _ask(
     line: Line, cwd: str, asked: Sequence[Question], name: str, pressure: Pressure | None = None
 ) -> Prompts:
     """Ask all questions, each in a session of its own."""
-    times, hits, met = [], 0, 0
+    times, empty, hits, met = [], [], 0, 0
     warming = 0 if pressure else 20
     for number in range(warming):
         _prefetch(line, cwd, asked[number].text, f"{name}-warm-{number}")
@@ -165,13 +174,15 @@ def _ask(
     for number, question in enumerate(asked):
         answer = _prefetch(line, cwd, question.text, f"{name}-{number}")
         times.append(line.milliseconds)
+        line.call("hello", {})
+        empty.append(line.milliseconds)
         if question.path:
             hits, met = hits + 1, met + _brings(answer, question.path)
         if pressure and number % 10 == 0:
             pressure.look(line)
         if time.perf_counter() > until:
             break
-    return Prompts(Series(tuple(times)), met / hits)
+    return Prompts(Series(tuple(times)), Series(tuple(empty)), met / hits)
 
 
 def _writes(home: Home, cwd: str) -> tuple[Series | None, int, str]:
@@ -245,7 +256,8 @@ def _rows(found: Sequence[Found]) -> list[list[str]]:
         ("prefetch p50 / p95 / p99, ms", "p50 2 at 10k, 4 at 100k; p99 10", _spread),
         ("the memory asked for is among the five", "", lambda one: f"{one.idle.found:.0%}"),
         ("… beside a dream and three extractions", "p99 at most 2x idle", _loaded),
-        ("jobs running meanwhile; ended", "4", _jobs),
+        ("a call that does nothing, p50 / p99: idle; beside them", "", _empty),
+        ("jobs meanwhile: running + waiting; ended", "4", _jobs),
         ("ripgrep, words of the prompt: p50, ms", "", lambda one: _peer(one, one.scanner)),
         ("SQLite FTS5: p50, ms", "", lambda one: _peer(one, one.full_text)),
         ("cold start to first answer / whole index, ms", "", lambda one: _start(one.cold)),
@@ -276,8 +288,15 @@ def _loaded(one: Found) -> str:
 
 
 def _jobs(one: Found) -> str:
-    ended = ", ".join(f"{times} {kind}" for kind, times in sorted(one.pressure.ended.items()))
-    return f"{one.pressure.mean:.1f}; {ended or 'none'}"
+    work = one.pressure
+    ended = ", ".join(f"{times} {kind}" for kind, times in sorted(work.ended.items()))
+    running, waiting = (sum(seen) / len(seen) for seen in (work.running, work.waiting))
+    return f"{running:.1f} + {waiting:.1f}; {ended or 'none'}"
+
+
+def _empty(one: Found) -> str:
+    shown = (f"{asked.empty.p50:.2f} / {asked.empty.p99:.2f}" for asked in (one.idle, one.loaded))
+    return "; ".join(shown)
 
 
 def _peer(one: Found, theirs: Series) -> str:
