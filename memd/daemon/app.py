@@ -40,6 +40,7 @@ from memd.rpc.hub import Hub
 from memd.rpc.server import serve
 from memd.state import cursors, dreams, jobs, journal, ledger, spend
 from memd.state.database import Database, open_database
+from memd.state.meaning import Meaning
 from memd.store.configuration import Configuration
 from memd.store.service import Store
 
@@ -145,7 +146,12 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
             store.reading,
             ledger.Ledger(database),
             clock,
-            Indexes(store.reading, threading.Lock),
+            Indexes(
+                store.reading,
+                threading.Lock,
+                meaning=Meaning(partial(_tell, notes, ports.log)),
+                vectors=f"{places.state_dir}/vectors",
+            ),
             models,
         ),
         extract=extract,

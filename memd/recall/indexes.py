@@ -10,13 +10,16 @@ All methods block: call them in a worker thread.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from memd.core.errors import MemdError
 from memd.core.values import Catalogue, Header, MemoryFile
+from memd.state.fused import Fused, place
+from memd.state.meaning import Meaning
 from memd.state.search import Entry, Ranker, SearchIndex
 
 _PROJECTS = 16  # directories whose index stays open
@@ -26,7 +29,7 @@ _HOLD_SECONDS = 30.0
 class IndexBusyError(MemdError):
     """Another request uses this directory's index and did not let go in time."""
 
-    code = 1020
+    code = 1021
     kind = "index_busy"
     retryable = True
     exit_status = 75
@@ -88,7 +91,10 @@ class _Kept:
 
 
 class Indexes:
-    """The indices of one daemon. ``make`` opens one, ``lock`` makes a lock."""
+    """The indices of one daemon. ``make`` opens one, ``lock`` makes a lock.
+
+    With ``meaning`` each also ranks by vectors, which are kept in the folder ``vectors``.
+    """
 
     def __init__(
         self,
@@ -97,11 +103,15 @@ class Indexes:
         make: Callable[[str], Ranker] = lambda _: SearchIndex(),
         *,
         most: int = _PROJECTS,
+        meaning: Meaning | None = None,
+        vectors: str = "",
     ) -> None:
         self._reader = reader
         self._make_lock = lock
         self._make = make
         self._most = most
+        self._meaning = meaning
+        self._vectors = vectors
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._table = lock()
 
@@ -138,6 +148,24 @@ class Indexes:
         self._index(directory, kept, most)
         return kept.left > 0
 
+    def use(self, model_folder: str) -> bool:
+        """Note which semantic model the settings name; return whether ``learn`` has to look."""
+        if self._meaning is None:
+            return False
+        before = self._meaning.model
+        self._meaning.use(model_folder)
+        return bool(model_folder) or before is not None  # what was learnt is to be let go
+
+    def learn(self, directory: str, most: int) -> bool:
+        """Compute so many vectors at most of a directory that the caller does not hold.
+
+        Returns whether more are left. Raises what reading a directory raises, and IndexBusyError.
+        """
+        ranker = self._of(directory).ranker
+        if not isinstance(ranker, Fused):
+            return False
+        return ranker.work(partial(self._entries, directory), most, self.hold(directory))
+
     def close(self) -> None:
         """Close all of them."""
         self._kept.clear()
@@ -147,12 +175,22 @@ class Indexes:
         try:
             kept = self._kept.get(directory)
             if kept is None:
-                kept = self._kept[directory] = _Kept(self._make(directory), self._make_lock())
+                kept = self._kept[directory] = _Kept(self._open(directory), self._make_lock())
             self._kept.move_to_end(directory)
             self._close_oldest()
         finally:
             self._table.release()
         return kept
+
+    def _open(self, directory: str) -> Ranker:
+        index = self._make(directory)
+        if self._meaning is None:
+            return index
+        return Fused(index, self._meaning, place(self._vectors, directory))
+
+    def _entries(self, directory: str, paths: Sequence[str]) -> Iterable[Entry]:
+        files = self._reader.read_many(directory, paths)
+        return [_entry(file.header, file) for file in files]
 
     def _close_oldest(self) -> None:
         """Close what was not used for longest and is not in use now."""

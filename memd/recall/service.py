@@ -207,10 +207,11 @@ class Recall:
         """Choose and mark. Raises what reading a directory raises."""
         directory = asked.project.memory_dir
         model = self._model(asked)
+        learning = self._indexes.use(asked.settings.recall.semantic_model)
         choice = await self._in_thread(
             local.choose, self._indexes, self._reader, self._wish(asked, model)
         )
-        if choice.left:
+        if choice.left or learning:
             self.warm(directory)
         if choice.empty:
             return await self._explained(self._nothing(asked, select.NO_CANDIDATES), asked, choice)
@@ -349,7 +350,8 @@ class Recall:
 
     def _work(self, directory: str) -> bool:
         with self._indexes.hold(directory):
-            return self._indexes.work(directory, _SLICE)
+            more = self._indexes.work(directory, _SLICE)
+        return more or self._indexes.learn(directory, _SLICE)
 
     async def _flush(self) -> None:
         """Write the ledger; what the state file refuses now is written with the next mark."""

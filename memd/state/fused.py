@@ -16,6 +16,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import date
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -78,23 +79,32 @@ class Fused:
                 self._forget(path)
 
     def rank(
-        self, query: str, limit: int, skip: Skip = nothing, *, floor: bool = True
+        self,
+        query: str,
+        limit: int,
+        skip: Skip = nothing,
+        *,
+        floor: bool = True,
+        today: date | None = None,
     ) -> tuple[Ranked, ...]:
         """Return the entries that fit best, the best first; without ``floor`` all that match.
 
-        ``skip`` names paths that must not come back; they still count for rarity.
+        ``skip`` names paths that must not come back; they still count for rarity. ``today`` is what
+        "yesterday" and "last May" are told from.
         """
         if self._ready() is None:
-            return self._lexical.rank(query, limit, skip, floor=floor)
+            return self._lexical.rank(query, limit, skip, floor=floor, today=today)
         if floor:
-            return answered(self.explain(query, limit, skip))
+            return answered(self.explain(query, limit, skip, today=today))
         pool = max(scoring.CANDIDATES, limit)
-        lexical = self._lexical.rank(query, pool, skip, floor=False)
+        lexical = self._lexical.rank(query, pool, skip, floor=False, today=today)
         return answered(fuse(lexical, self._near(query, lexical, skip), limit, floor=False))
 
-    def explain(self, query: str, limit: int, skip: Skip = nothing) -> tuple[Ranked, ...]:
+    def explain(
+        self, query: str, limit: int, skip: Skip = nothing, *, today: date | None = None
+    ) -> tuple[Ranked, ...]:
         """Return what ``rank`` weighs, the best first: the answer and what was cut, and why."""
-        lexical = self._lexical.explain(query, limit, skip)
+        lexical = self._lexical.explain(query, limit, skip, today=today)
         if not answered(lexical):
             return lexical  # silence is decided by words alone: nothing to compute
         return fuse(lexical, self._near(query, lexical, skip), limit)

@@ -12,6 +12,7 @@ Rules of this file
 
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -36,9 +37,10 @@ class _State:
 
 
 class Meaning:
-    """The model in force; for any thread."""
+    """The model in force; for any thread. ``tell`` gets each new note, in whichever thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[str], None] = lambda _: None) -> None:
+        self._tell = tell
         self._state = _State()
         self._lock = threading.Lock()
         self._loading = threading.Lock()
@@ -91,8 +93,11 @@ class Meaning:
 
     def _exchange(self, before: _State, after: _State) -> None:
         with self._lock:
-            if self._state is before:
-                self._state = after
+            if self._state is not before:
+                return
+            self._state = after
+        if after.note not in {"", before.note}:
+            self._tell(after.note)
 
 
 def _load(folder: str, files: ModelFiles) -> "tuple[Model | None, str]":

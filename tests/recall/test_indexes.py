@@ -1,5 +1,6 @@
 """One index a directory, in step with its catalogue."""
 
+from pathlib import Path
 from threading import Lock
 
 import pytest
@@ -7,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.recall.indexes import IndexBusyError, Indexes
+from memd.state.meaning import Meaning
 from memd.state.search import SearchIndex
 from tests.recall.shelf import RefusedError, Shelf
+from tests.state.tiny_model import write_model
 
 WORDS = ("quorum", "lease", "shard", "freeze")
 
@@ -156,3 +159,39 @@ def test_the_index_follows_the_directory(steps: list[tuple[str, int, str]]) -> N
             found(indexes, word, 1)
     for word in WORDS:
         assert found(indexes, word) == sorted(path for path, held in truth.items() if held == word)
+
+
+def test_without_a_semantic_model_nothing_is_learnt(tmp_path: Path) -> None:
+    """Where no model can be used the answers are those of the words, and nothing is left to do."""
+    shelf = Shelf()
+    shelf.put("a.md", "quorum")
+    plain = Indexes(shelf, Lock)
+    assert not plain.use("/a/model")
+    assert not plain.learn("/m", 5)
+    able = Indexes(shelf, Lock, meaning=Meaning(), vectors=str(tmp_path))
+    assert not able.use("")
+    assert able.use(str(tmp_path / "nowhere"))
+    assert found(able, "quorum") == ["a.md"]
+    assert not able.learn("/m", 5)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_vectors_are_learnt_in_slices(tmp_path: Path) -> None:
+    """With a model every memory gets its vector, read from the directory, a slice at a time."""
+    for library in ("numpy", "onnxruntime", "tokenizers"):
+        pytest.importorskip(library, reason="the extra [semantic] is not installed")
+    shelf = Shelf()
+    for number in range(5):
+        shelf.put(f"{number}.md", "quorum")
+    indexes = Indexes(shelf, Lock, meaning=Meaning(), vectors=str(tmp_path / "vectors"))
+    assert indexes.use(str(write_model(tmp_path / "model", {"quorum": (1.0, 0.0)})))
+    assert len(found(indexes, "quorum")) == 5
+    shelf.read.clear()
+    assert indexes.learn("/m", 3)
+    assert not indexes.learn("/m", 3)
+    assert sorted(shelf.read) == [f"{number}.md" for number in range(5)]
+    assert len(found(indexes, "quorum")) == 5
+    assert len(list((tmp_path / "vectors").iterdir())) == 1
+    assert indexes.use("")
+    assert not indexes.learn("/m", 3)
+    assert not indexes.use("")

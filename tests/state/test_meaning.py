@@ -126,8 +126,11 @@ def test_an_outdated_answer_changes_nothing(tmp_path: Path) -> None:
 
 def test_vectors_that_cannot_be_kept_are_a_note() -> None:
     """The note names the file and says what it costs."""
-    meaning = Meaning()
-    meaning.cannot_keep(OSError(28, "No space left on device", "one.vectors"))
+    told: list[str] = []
+    meaning = Meaning(told.append)
+    for _ in range(2):
+        meaning.cannot_keep(OSError(28, "No space left on device", "one.vectors"))
+    assert tuple(told) == meaning.notes
     assert meaning.notes == (
         "vectors are computed again after a restart: one.vectors: No space left on device",
     )
