@@ -23,7 +23,7 @@ from memd.store.configuration import Configuration
 
 _DESCRIPTORS = 4096
 # Jobs compute in threads of this interpreter. At Python's own 5 ms each step of an answer waits so
-# long for them; at this value a call beside four of them took 1 ms instead of 20.
+# long for them; at this value a call beside two of them took 1 ms instead of 20.
 _SWITCH_SECONDS = 0.0002
 
 
