@@ -29,16 +29,19 @@ WHOLE_BYTES = 4 * 1024 * 1024  # a file up to this is looked at for credentials 
 _DEPTH = 24
 
 _TOO_MANY_BYTES = f"one call reads at most {CALL_BYTES // 1024 // 1024} MB"
-_TOO_MANY_FILES = f"one call looks at at most {CALL_FILES} files"
 _TOO_LATE = "the time for this call is over"
 _A_FOLDER, _NO_FOLDER = "a folder", "no folder"
 
 
 class Meter:
-    """What one call has used; ``over`` says whether its time is up. Raises LimitError."""
+    """What one call has used of its ``files``; ``over`` says whether its time is up.
 
-    def __init__(self, over: Callable[[], bool]) -> None:
+    Raises LimitError.
+    """
+
+    def __init__(self, over: Callable[[], bool], files: int = CALL_FILES) -> None:
         self._over = over
+        self._most = files
         self._bytes = 0
         self._files = 0
 
@@ -57,8 +60,9 @@ class Meter:
     def looked(self, files: int = 1) -> None:
         """Count some files."""
         self._files += files
-        if self._files > CALL_FILES:
-            raise LimitError(_TOO_MANY_FILES)
+        if self._files > self._most:
+            what = f"one call looks at {self._most} files at most"
+            raise LimitError(what)
         self.tick()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from memd.agent.places import Root
 from memd.agent.step import Result
-from memd.agent.view import Meter, View, open_roots, root_of
+from memd.agent.view import CALL_FILES, Meter, View, open_roots, root_of
 from memd.agent.workspace import Workspace
 
 NOW = 1_760_000_000.0
@@ -96,8 +96,10 @@ class Home:
         )
 
     @contextmanager
-    def view(self, written: Mapping[str, bytes | None] | None = None) -> Iterator[View]:
-        """Look through the three roots."""
+    def view(
+        self, written: Mapping[str, bytes | None] | None = None, files: int = CALL_FILES
+    ) -> Iterator[View]:
+        """Look through the three roots, at so many files."""
         roots: tuple[Root, ...] = (
             root_of("memory", str(self.memory)),
             root_of("project", str(self.project)),
@@ -105,7 +107,7 @@ class Home:
         )
         folders = open_roots(roots)
         try:
-            yield View(roots, folders, written or {}, {}, meter=Meter(never), now=NOW)
+            yield View(roots, folders, written or {}, {}, meter=Meter(never, files), now=NOW)
         finally:
             for folder in folders.values():
                 folder.close()

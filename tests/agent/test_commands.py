@@ -67,11 +67,11 @@ def test_a_bad_pattern_is_a_failure(home: Home) -> None:
 
 def test_many_names_end_a_pattern(home: Home) -> None:
     """A pattern that looks at too much ends with the limit's words."""
-    for number in range(150):
-        folder = home.project / f"d{number:03}"
+    for number in range(6):
+        folder = home.project / f"d{number}"
         folder.mkdir()
-        for name in range(150):
+        for name in range(6):
             (folder / f"{name}.txt").touch()
-    with home.view() as view:
+    with home.view(files=30) as view:
         result = commands.run(f"ls {home.project}/*/*", view)
-    assert "one call looks at at most" in result.text
+    assert "one call looks at 30 files at most" in result.text

@@ -1,7 +1,10 @@
 """An agent that is fully lost: nothing outside the workspace changes, and nothing leaks."""
 
+# ruff: noqa: E501 - a table of words
+
 import json
 import os
+import random
 import sys
 import time
 from pathlib import Path
@@ -12,7 +15,6 @@ import pytest
 
 from memd.agent import commands
 from memd.agent.step import MALFORMED
-from memd.agent.view import WHOLE_BYTES
 from memd.agent.workspace import BYTES, FILES
 from tests.agent.home import CANARY, NOW, TOKEN, Home, never
 from tests.agent.hostile_calls import VARIANTS, generated
@@ -119,6 +121,46 @@ def test_commands_that_others_thought_of_do_nothing(home: Home) -> None:
     assert home.snapshot() == before
 
 
+_WORDS = (
+    "ls", "cat", "head", "tail", "wc", "stat", "find", "grep", "rm", "|", "|", "-l", "-n", "-c", "-r",
+    "-R", "-f", "-exec", "-delete", "-name", "-o", "!", "--", "-", "'*'", "*", "**", "*/*", "..", "../..",
+    "/", "/etc/passwd", "/proc/self/environ", "a.md", "sub", "MEMORY.md", "link_out.md", "link_dir",
+    "hard.md", "fifo.md", ".consolidate-lock", "\\(", "\\)", "-type", "f", "CANARY", "-A", "9", "+5",
+    "-e", "-E", "(a+)+$", "$(id)", ";", ">", "x", "''", "'", '"', "~", "--include=*", "-maxdepth", "2",
+)  # fmt: skip
+
+
+def _random_commands(home: Home, rounds: int) -> None:
+    """Run so many command lines put together by chance; nothing may leak, change or raise."""
+    chance = random.Random(11)  # noqa: S311 - the same lines in every run
+    words = (*_WORDS, str(home.path), f"{home.path}/secret.txt", str(home.project))
+    with home.workspace() as workspace:
+        for _ in range(rounds):
+            line = " ".join(chance.choices(words, k=chance.randint(1, 7)))
+            _EVENTS.on = True
+            result = workspace.call("Bash", {"command": line}, NOW, never)
+            _EVENTS.on = False
+            assert CANARY not in result.text, line
+            assert TOKEN not in result.text, line
+            assert "root:" not in result.text, line
+    assert _EVENTS.bad == []
+
+
+def test_command_lines_by_chance_do_nothing(home: Home) -> None:
+    """Two thousand lines of commands, options and bad paths leave everything as it was."""
+    before = home.snapshot()
+    _random_commands(home, 2_000)
+    assert home.snapshot() == before
+
+
+@pytest.mark.soak
+def test_a_hundred_thousand_command_lines_do_nothing(home: Home) -> None:
+    """The same at full length."""
+    before = home.snapshot()
+    _random_commands(home, 100_000)
+    assert home.snapshot() == before
+
+
 def test_a_hostile_environment_changes_nothing(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Variables that steer real commands are not read by these."""
     with home.workspace() as workspace:
@@ -131,8 +173,8 @@ def test_a_hostile_environment_changes_nothing(home: Home, monkeypatch: pytest.M
 
 def test_a_huge_answer_is_cut(home: Home) -> None:
     """Endless lines and endless files end at the bound of an answer, whatever asks for them."""
-    (home.project / "big.txt").write_text("line of text\n" * 400_000, encoding="utf-8")
-    (home.project / "wide.txt").write_text("w" * (WHOLE_BYTES * 2), encoding="utf-8")
+    (home.project / "big.txt").write_text("line of text\n" * 60_000, encoding="utf-8")
+    (home.project / "wide.txt").write_text("w" * 1_200_000, encoding="utf-8")
     with home.workspace() as workspace:
         for name in ("big.txt", "wide.txt"):
             path = f"{home.project}/{name}"

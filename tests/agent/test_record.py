@@ -46,8 +46,8 @@ def test_a_record_is_bounded() -> None:
         "input": {str(n): [1.5, None, True] for n in range(500)},
         "x": object(),
     }
-    reply = Reply("", (), "end_turn", ({"d": deep}, wide, {"t": "é" * 50_000}), Usage(), "m")
-    for _ in range(300):
+    reply = Reply("", (), "end_turn", ({"d": deep}, wide, {"t": "é" * 5_000}), Usage(), "m")
+    for _ in range(230):
         record.add(RUN, AskModel(5), reply, (), 0)
     assert len(json.dumps(record.turns[0])) < 12_000
     texts = [turn["reply"][2]["t"] for turn in record.turns]
