@@ -11,8 +11,9 @@ Whatever differs from it was done by somebody else, and ``store/external.py`` jo
 """
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from memd.state.database import Cursor, Database, Row
 
@@ -32,6 +33,9 @@ CREATE TABLE IF NOT EXISTS shadow_directories (
     at REAL NOT NULL
 ) WITHOUT ROWID;
 """
+_FILES = "SELECT path, hash, fingerprint, mtime_ns, mode FROM shadows WHERE directory = ?1"
+_PAGE = 2000  # files; more at once would only cost memory
+_PART = 500  # paths in one question; SQLite takes 999 everywhere
 _ZLIB_LEVEL = 6
 _INTEGER = 2**63 - 1  # SQLite's largest; a file's mtime may be beyond it
 
@@ -66,15 +70,41 @@ class Shadow:
 
     def of(self, directory: str) -> dict[str, Shade] | None:
         """Return a directory's files by path, or ``None`` when it was never looked at."""
-        if not self._database.read(
-            "SELECT 1 FROM shadow_directories WHERE directory = ?", (directory,)
-        ):
+        if not self.knows(directory):
             return None
-        rows = self._database.read(
-            "SELECT path, hash, fingerprint, mtime_ns, mode FROM shadows WHERE directory = ?",
-            (directory,),
+        return {path: shade for page in self.pages(directory) for path, shade in page.items()}
+
+    def knows(self, directory: str) -> bool:
+        """Say whether a directory was ever looked at."""
+        return bool(
+            self._database.read(
+                "SELECT 1 FROM shadow_directories WHERE directory = ?", (directory,)
+            )
         )
-        return {row["path"]: _shade(row) for row in rows if isinstance(row["path"], str)}
+
+    def pages(self, directory: str) -> Iterator[dict[str, Shade]]:
+        """Yield a directory's files by path, some thousand at a time."""
+        last: object = None
+        while True:
+            rows = self._database.read(
+                f"{_FILES} AND (?2 IS NULL OR path > ?2) ORDER BY path LIMIT {_PAGE}",
+                (directory, last),
+            )
+            yield _shades(rows)
+            if len(rows) < _PAGE:
+                return
+            last = rows[-1]["path"]
+
+    def some(self, directory: str, paths: Iterable[str]) -> dict[str, Shade]:
+        """Return those of some files of a directory that are known, by path."""
+        found: dict[str, Shade] = {}
+        left = iter(paths)
+        while part := list(islice(left, _PART)):
+            marks = ",".join("?" * len(part))
+            found |= _shades(
+                self._database.read(f"{_FILES} AND path IN ({marks})", (directory, *part))
+            )
+        return found
 
     def directories(self) -> tuple[str, ...]:
         """Return every directory that was ever looked at."""
@@ -125,6 +155,10 @@ def committed(
     """Let the shadow follow a set that was applied: path, new hash (``None``: gone), and mode."""
     shades = {path: None if key is None else Shade(key, mode=mode) for path, key, mode in files}
     move(cursor, directory, Moves(shades))
+
+
+def _shades(rows: Iterable[Row]) -> dict[str, Shade]:
+    return {row["path"]: _shade(row) for row in rows if isinstance(row["path"], str)}
 
 
 def _shade(row: Row) -> Shade:

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 from memd.core.errors import MemdError
 from memd.core.health import Health
-from memd.core.values import Actor, Draft, Header, Outcome, Plan, Provenance
+from memd.core.values import Actor, Draft, Outcome, Plan, Provenance
 from memd.state.database import StateUnusableError
 from memd.state.journal import (
     ABANDONED,
@@ -48,7 +48,7 @@ from memd.store.paths import Directory
 from memd.store.probe import ensure_writable
 from memd.store.recovery import settle, sweep_strays
 from memd.store.served import Served
-from memd.store.tree import LiveTree
+from memd.store.tree import Listed, LiveTree
 
 FSYNCS_PER_COMMIT = 5
 _ATTEMPTS = 10  # a program that saves the same file ten times in a row is a conflict to report
@@ -123,10 +123,10 @@ class Changes:
         self._disk = disk
         self._health: dict[str, Health] = {}
 
-    def commit(self, request: Request, known: Mapping[str, Header]) -> Committed:
+    def commit(self, request: Request, listed: Listed | None = None) -> Committed:
         """Run the plan on the live directory and make what it wants true, all of it or nothing.
 
-        ``known`` are headers of an earlier scan. Raises ConflictError, SecretRefusedError,
+        ``listed`` knows what the directory holds. Raises ConflictError, SecretRefusedError,
         NameRefusedError, NameClashError, TooLargeError, TooManyFilesError, DirectoryBusyError,
         ReadOnlyError, StorageFailedError, StateUnusableError, what opening the directory raises,
         and whatever the plan raises.
@@ -140,17 +140,17 @@ class Changes:
                 ensure_writable(health, self._disk, directory, request.at)
                 if settle(self._journal, self._disk, directory, request.at, health).sentences:
                     answer = self._answered(request)
-                return answer or self._attempts(request, directory, known)
+                return answer or self._attempts(request, directory, listed)
         except OSError as error:
             raise StorageFailedError(request.directory, _words(error)) from error
 
-    def rehearse(self, request: Request, known: Mapping[str, Header]) -> Committed:
+    def rehearse(self, request: Request, listed: Listed | None = None) -> Committed:
         """Return what ``commit`` would do to the directory as it is now, and do nothing.
 
         Raises what ``commit`` raises before it writes.
         """
         with Directory(request.directory) as directory:
-            tree = LiveTree(directory, known)
+            tree = LiveTree(directory, listed)
             draft = request.plan(tree)
             prepared = prepare(draft, tree, self._body)
         files = tuple(file for file in file_changes(prepared.steps) if file.path != INDEX)
@@ -184,18 +184,16 @@ class Changes:
 
     def _mend_index(self, directory: str, at: float) -> None:
         by = Provenance(Actor.EXTERNAL, reason="the index after an interrupted change")
-        self.commit(Request(directory, lambda _: StoreDraft(mend_index=True), by, at), {})
+        self.commit(Request(directory, lambda _: StoreDraft(mend_index=True), by, at))
 
     def _answered(self, request: Request) -> Committed | None:
         answer = self._journal.answered(request.directory, request.by.client, request.id)
         return Committed(answer.outcome, answer.conflicts) if answer else None
 
-    def _attempts(
-        self, request: Request, directory: Directory, known: Mapping[str, Header]
-    ) -> Committed:
+    def _attempts(self, request: Request, directory: Directory, listed: Listed | None) -> Committed:
         path = ""
         for _ in range(_ATTEMPTS):
-            tree = LiveTree(directory, known)
+            tree = LiveTree(directory, listed)
             draft = request.plan(tree)
             prepared = self._prepared(request, draft, tree)
             intent = _intent(request, draft, prepared)

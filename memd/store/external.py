@@ -18,7 +18,7 @@ The caller holds the directory's lock: no commit runs meanwhile.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -29,9 +29,10 @@ from memd.core.text import sha256
 from memd.core.values import Actor, Provenance
 from memd.state.journal import Intent, Journal, Record, Step
 from memd.state.shadow import Moves, Shade, Shadow, packed
+from memd.store.dirty import Paths
 from memd.store.held import BY as LATE
 from memd.store.held import Late
-from memd.store.names import INDEX
+from memd.store.names import INDEX, concerns
 from memd.store.paths import Directory, DirectoryMissingError, PathRefusedError
 
 BY = Provenance(Actor.EXTERNAL, reason="edited outside memd")
@@ -42,14 +43,19 @@ _COARSE_SECONDS = 2.0
 _SECOND_NS = 1_000_000_000
 _CHUNK_FILES = 200  # of a first sight, per transaction
 _QUIET_FILES = 64  # statuses that are remembered before they are worth a durable transaction
+_QUIET_PAGE = 1000  # and while a look at everything runs, which must not fill the memory
 
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """What a look found: the change that it journalled, and whether one more look is wanted."""
+    """What a look found: the change that it journalled, and the paths that want one more look.
+
+    ``looked`` is false where it was not the time to look.
+    """
 
     change: Record | None = None
-    unsettled: bool = False
+    unsettled: frozenset[str] = frozenset()
+    looked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +66,33 @@ class _Seen:
     content: bytes | None
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How to look. ``at`` is seconds since 1970.
+
+    A ``patient`` look leaves what may be half of a save for the next one. With ``claim`` a
+    directory that is not there counts as seen: whatever will lie in it is news. ``paths`` are
+    those that may differ, ``None`` where that is not known. ``enter`` is as in
+    ``Directory.walk``; ``told`` is called with each path that had to be read.
+    """
+
+    at: float
+    patient: bool = False
+    claim: bool = False
+    paths: Paths = None
+    enter: Callable[[str], None] | None = None
+    told: Callable[[str], None] = lambda _path: None
+
+
 @dataclass(slots=True)
 class _Findings:
-    """What differs, while a look runs."""
+    """What differs in a directory, while a look runs."""
 
+    directory: str
     steps: list[Step] = field(default_factory=list)
     shades: dict[str, Shade | None] = field(default_factory=dict)
     bodies: dict[str, bytes] = field(default_factory=dict)
-    unsettled: bool = False
+    unsettled: set[str] = field(default_factory=set)
 
     def add(self, path: str, old: Shade | None, seen: _Seen | None) -> None:
         """Note one file that is not what it was."""
@@ -87,28 +112,27 @@ class External:
         # What was seen of files whose hash in the shadow is right: a status, not worth a write.
         self._quiet: dict[str, dict[str, Shade]] = {}
 
-    def look(
-        self, directory: str, at: float, *, patient: bool = False, claim: bool = False
-    ) -> Noticed:
-        """Journal what others did since the last look; ``at`` is seconds since 1970.
+    def look(self, directory: str, how: Look) -> Noticed:
+        """Journal what others did to a directory (its real path) since the last look.
 
-        With ``claim`` a directory that is not there counts as seen: whatever will lie in it is
-        news. Raises DirectoryUnusableError, PathRefusedError and StateUnusableError.
+        Raises DirectoryUnusableError, PathRefusedError and StateUnusableError.
         """
         if self._journal.pending(directory):
+            return Noticed(looked=False)
+        known = self._shadow.knows(directory)
+        if known and how.paths == frozenset():
             return Noticed()
-        old = self._shadow.of(directory)
         try:
             opened: Directory | None = Directory(directory)
         except DirectoryMissingError:
             opened = None
         with opened or nullcontext():
-            if old is not None:
-                return self._compare(directory, opened, old, at, patient=patient)
+            if known:
+                return self._compare(directory, opened, how)
             if opened is not None:
-                self._fill(opened, at)
-            if opened is not None or claim:
-                self._shadow.seen(directory, at)
+                self._fill(opened, how)
+            if opened is not None or how.claim:
+                self._shadow.seen(directory, how.at)
         return Noticed()
 
     def keep(self, directory: str, late: Late, at: float) -> Record:
@@ -131,71 +155,84 @@ class External:
                 if seen is not None:
                     quiet[path] = seen.shade
 
-    def _fill(self, opened: Directory, at: float) -> None:
-        paths = (path for path, _ in _files(opened))
+    def _fill(self, opened: Directory, how: Look) -> None:
+        paths = _files(opened, how)
         while chunk := list(islice(paths, _CHUNK_FILES)):
-            found = [(path, seen) for path in chunk if (seen := _look(opened, path, at))]
+            found = [(path, seen) for path in chunk if (seen := _look(opened, path, how.at))]
             moves = Moves(
                 {path: seen.shade for path, seen in found},
                 {s.shade.hash: packed(s.content) for _, s in found if s.content is not None},
             )
             self._shadow.move(opened.path, moves)
 
-    def _compare(
-        self,
-        directory: str,
-        opened: Directory | None,
-        rows: dict[str, Shade],
-        at: float,
-        *,
-        patient: bool,
-    ) -> Noticed:
-        quiet = self._quiet.setdefault(directory, {})
-        old = {path: _newer(shade, quiet.get(path)) for path, shade in rows.items()}
-        found = _Findings()
-        met: set[str] = set()
-        for path, status in _files(opened) if opened else ():
-            known = old.get(path)
-            met.add(path)
-            if known is not None and _vouches(known, status, at):
-                continue
-            try:
-                seen = _read(opened, path, at) if opened else None
-            except MemdError:
-                continue  # it is there and does not let itself be read: nothing is known of it
-            if seen is None:
-                met.discard(path)
-            elif known is not None and known.hash == seen.shade.hash:
-                quiet[path] = seen.shade
-            elif patient and seen.content == b"":
-                found.unsettled = True
-            else:
-                found.add(path, known, seen)
-        for path in sorted(old.keys() - met):
-            if opened and not _is_gone(opened, path):
-                continue
-            if patient:
-                found.unsettled = True
-            else:
-                found.add(path, old[path], None)
-        return Noticed(self._take_over(directory, rows, found, at), found.unsettled)
-
-    def _take_over(
-        self, directory: str, rows: dict[str, Shade], found: _Findings, at: float
-    ) -> Record | None:
-        quiet = self._quiet[directory]
-        fresh = {p: s for p, s in quiet.items() if p in rows and rows[p].hash == s.hash}
-        moves = Moves({**fresh, **found.shades}, found.bodies)
-        if not found.steps and len(fresh) < _QUIET_FILES:
-            return None
-        if found.steps:
-            intent = Intent(directory, at, BY, "", "", tuple(found.steps), {})
-            record = self._journal.noticed(intent, moves)
+    def _compare(self, directory: str, opened: Directory | None, how: Look) -> Noticed:
+        found = _Findings(directory)
+        if how.paths is not None:
+            paths = frozenset(path for path in how.paths if concerns(path))
+            rows = self._shadow.some(directory, paths)
+            for path in sorted(paths):
+                self._one(opened, path, rows.get(path), how, found)
         else:
-            self._shadow.move(directory, moves)
-            record = None
-        quiet.clear()
+            new = set(_files(opened, how)) if opened else set()
+            for page in self._shadow.pages(directory):
+                for path, row in page.items():
+                    new.discard(path)
+                    self._one(opened, path, row, how, found)
+                self._remember(directory, _QUIET_PAGE)
+            for path in sorted(new):
+                self._one(opened, path, None, how, found)
+        return Noticed(self._take_over(found, how.at), frozenset(found.unsettled))
+
+    def _one(
+        self, opened: Directory | None, path: str, row: Shade | None, how: Look, found: _Findings
+    ) -> None:
+        """Compare one file with what is known of it."""
+        quiet = self._quiet.setdefault(found.directory, {})
+        known = row and _newer(row, quiet.get(path))
+        try:
+            status = opened.stat(path) if opened else None
+            if known is not None and status is not None and _vouches(known, status, how.at):
+                return
+            how.told(path)
+            seen = _read(opened, path, how.at) if opened and status else None
+        except MemdError as error:
+            if not isinstance(error, PathRefusedError) or (opened and opened.holds(path)):
+                return  # it is there and does not let itself be read: nothing is known of it
+            seen = None  # a link or a folder took its place
+        if seen is None:
+            if known is not None and how.patient:
+                found.unsettled.add(path)
+            elif known is not None:
+                found.add(path, known, None)
+        elif known is not None and known.hash == seen.shade.hash:
+            quiet[path] = seen.shade
+        elif how.patient and seen.content == b"":
+            found.unsettled.add(path)
+        else:
+            found.add(path, known, seen)
+
+    def _take_over(self, found: _Findings, at: float) -> Record | None:
+        directory = found.directory
+        if not found.steps:
+            self._remember(directory, _QUIET_FILES)
+            return None
+        moves = Moves({**self._learned(directory), **found.shades}, found.bodies)
+        intent = Intent(directory, at, BY, "", "", tuple(found.steps), {})
+        record = self._journal.noticed(intent, moves)
+        self._quiet.pop(directory, None)
         return record
+
+    def _remember(self, directory: str, most: int) -> None:
+        """Write down what was learned of files, if it is worth a durable transaction."""
+        if len(self._quiet.get(directory, ())) >= most:
+            self._shadow.move(directory, Moves(self._learned(directory)))
+            self._quiet.pop(directory, None)
+
+    def _learned(self, directory: str) -> dict[str, Shade]:
+        """Return what was learned of files whose hash is still the one that is known."""
+        quiet = self._quiet.get(directory, {})
+        rows = self._shadow.some(directory, quiet)
+        return {p: s for p, s in quiet.items() if p in rows and rows[p].hash == s.hash}
 
 
 def fingerprint(status: os.stat_result, at: float) -> str:
@@ -206,15 +243,11 @@ def fingerprint(status: os.stat_result, at: float) -> str:
     return f"{status.st_ino}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_size}"
 
 
-def _files(opened: Directory) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield path and status of every memory, and of the index."""
-    yield from opened.walk([])
-    try:
-        status = opened.stat(INDEX)
-    except MemdError:
-        return  # no file that memd reads
-    if status is not None:
-        yield INDEX, status
+def _files(opened: Directory, how: Look) -> Iterator[str]:
+    """Yield the path of every memory, and of the index."""
+    for path, _, _ in opened.entries([], how.enter):
+        yield path
+    yield INDEX
 
 
 def _look(opened: Directory, path: str, at: float) -> _Seen | None:
@@ -254,16 +287,6 @@ def _vouches(known: Shade, status: os.stat_result, at: float) -> bool:
 
 def _newer(row: Shade, quiet: Shade | None) -> Shade:
     return quiet if quiet is not None and quiet.hash == row.hash else row
-
-
-def _is_gone(opened: Directory, path: str) -> bool:
-    """Say whether no memory lies under a name; what cannot be asked about is not gone."""
-    try:
-        return opened.stat(path) is None
-    except PathRefusedError:
-        return True  # a link or a folder took its place
-    except MemdError:
-        return False
 
 
 def _step(path: str, old: Shade | None, new: Shade | None) -> Step:

@@ -82,7 +82,7 @@ def plain(lines: tuple[str, ...]) -> dict[str, Any] | None:
         if match is None:
             return None
         spaces, key, value = match[1], match[2], (match[3] or "").strip(" ")
-        read = _simple(value)
+        read = simple(value)
         if read is None:
             return None
         if spaces:
@@ -157,7 +157,8 @@ def _after_lines(head: bytes) -> int:
     return at
 
 
-def _simple(value: str) -> str | None:
+def simple(value: str) -> str | None:
+    """Return what a value means, quoted or not, ``None`` when YAML must be asked."""
     if not value or _is_plain(value):
         return value
     inner = value[1:-1]

@@ -6,7 +6,8 @@ reader is told that it must take everything anew.
 """
 
 import secrets
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 from itertools import count
 
@@ -20,17 +21,22 @@ class Marks:
     def __init__(self, most: int = PATHS) -> None:
         self._most = most
         self._first = self.now = next(_MARKS)
-        self._changed: dict[str, int] = {}  # the path that changed last comes last
+        self._changed: OrderedDict[str, int] = OrderedDict()  # what changed last comes last
 
-    def change(self, paths: Iterable[str]) -> None:
+    def change(self, paths: Collection[str]) -> None:
         """Note that something became of these paths."""
-        at = next(_MARKS)
+        if not paths:
+            return
+        self.now = next(_MARKS)
+        if len(paths) > self._most:
+            self._changed.clear()
+            self._first = self.now
+            return
         for path in paths:
-            self._changed.pop(path, None)
-            self._changed[path] = self.now = at
+            self._changed[path] = self.now
+            self._changed.move_to_end(path)
         while len(self._changed) > self._most:
-            path = next(iter(self._changed))
-            self._first = self._changed.pop(path)
+            _, self._first = self._changed.popitem(last=False)
 
     def since(self, mark: int) -> AbstractSet[str] | None:
         """Return the paths that changed after a mark, ``None`` where that is not known."""

@@ -131,6 +131,16 @@ def in_catalogue(path: str) -> bool:
     return is_text(path) and not (len(parts) > 1 and parts[0] == _LOGS)
 
 
+def concerns(path: str) -> bool:
+    """Say whether a file of this relative path is a memory or the index."""
+    return path == INDEX or in_catalogue(path)
+
+
+def is_memory_in_folder(name: str) -> bool:
+    """Say what ``in_catalogue`` says of a file ending in .md in a folder of memories."""
+    return name[0] != "." and name != INDEX and (name.isascii() or is_text(name))
+
+
 def is_folder_of_memories(path: str) -> bool:
     """Say whether memories are looked for in the folder of this relative path."""
     return path != _LOGS and not path.rpartition("/")[2].startswith(".") and is_text(path)

@@ -15,13 +15,30 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
 from memd.core.errors import MemdError
 from memd.store import names
 from memd.store.beneath import FOLDER, kernel_walks, open_beneath
+from memd.store.path_errors import (
+    DirectoryMissingError,
+    DirectoryUnusableError,
+    FileTooLargeError,
+    FileUnreadableError,
+    PathRefusedError,
+    cause_of,
+)
+
+__all__ = [
+    "Directory",
+    "DirectoryMissingError",
+    "DirectoryUnusableError",
+    "FileTooLargeError",
+    "FileUnreadableError",
+    "PathRefusedError",
+]
 
 WALK_DEPTH = 16  # folders below a memory directory; memd's own names have three at most
 _CHUNK = 1 << 20
@@ -39,76 +56,6 @@ _TOO_LONG = "it is too long"
 _NOT_ABSOLUTE = "a memory directory's path is absolute"
 _NO_PATH = "it has a character that no path can have"
 _NO_FOLDER = "a part of it is no folder"
-
-
-class PathRefusedError(MemdError):
-    """A path leads, or may lead, out of the memory directory, or is no regular file of ours."""
-
-    code = 1006
-    kind = "path_refused"
-    exit_status = 65
-
-    def __init__(self, path: str, why: str) -> None:
-        shown = names.printable(path)
-        super().__init__(f"the path {shown} is refused: {why}", path=shown, why=why)
-
-
-class DirectoryMissingError(MemdError):
-    """There is no such memory directory."""
-
-    code = 1001
-    kind = "directory_missing"
-    exit_status = 66
-
-    def __init__(self, path: str) -> None:
-        shown = names.printable(path)
-        super().__init__(f"there is no memory directory {shown}", path=shown)
-
-
-class DirectoryUnusableError(MemdError):
-    """A memory directory exists or could be made, but the system does not let us in."""
-
-    code = 1012
-    kind = "directory_unusable"
-    retryable = True
-    hint = "mend the permissions or what stands at that path; no restart is needed"
-    exit_status = 73
-
-    def __init__(self, path: str, cause: str) -> None:
-        shown = names.printable(path)
-        super().__init__(
-            f"the memory directory {shown} cannot be used: {cause}", path=shown, cause=cause
-        )
-
-
-class FileUnreadableError(MemdError):
-    """A file is there, but the system does not let us read it."""
-
-    code = 1012
-    kind = "file_unreadable"
-    retryable = True
-    exit_status = 74
-
-    def __init__(self, path: str, cause: str) -> None:
-        shown = names.printable(path)
-        super().__init__(f"{shown} cannot be read: {cause}", path=shown, cause=cause)
-
-
-class FileTooLargeError(MemdError):
-    """A file is larger than what may be loaded."""
-
-    code = 1007
-    kind = "file_too_large"
-    exit_status = 65
-
-    def __init__(self, path: str, size: int, limit: int) -> None:
-        shown = names.printable(path)
-        super().__init__(
-            f"{shown} has {size} bytes; at most {limit} are loaded",
-            path=shown,
-            size=size,
-            limit=limit,
-        )
 
 
 class Directory:
@@ -133,7 +80,7 @@ class Directory:
         except ValueError as error:  # a NUL, or a character that no file name can have
             raise PathRefusedError(path, _NO_PATH) from error
         except OSError as error:
-            raise DirectoryUnusableError(path, _cause(error)) from error
+            raise DirectoryUnusableError(path, cause_of(error)) from error
         # Root's files and those of whoever owns the directory (a mounted volume) count as ours.
         self._owners = frozenset((0, os.geteuid(), os.fstat(self.fd).st_uid))
 
@@ -150,13 +97,27 @@ class Directory:
             self.fd = -1
 
     def walk(
-        self, problems: list[str] | None = None, visited: list[str] | None = None
+        self, problems: list[str] | None = None, enter: Callable[[str], None] | None = None
     ) -> Iterator[tuple[str, os.stat_result]]:
         """Yield path and status of each memory: regular files that ``in_catalogue`` allows.
 
         No link is followed. What could not be looked into is added to ``problems``, a sentence
-        each, and does not stop the walk. Every folder looked into, "" first, goes to ``visited``.
+        each, and does not stop the walk. ``enter`` is called with every folder, "" first, before
+        it is listed.
         """
+        for path, entry, _ in self.entries(problems, enter):
+            try:
+                yield path, entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue  # deleted while we looked
+            except OSError as error:
+                if problems is not None:
+                    problems.append(FileUnreadableError(path, cause_of(error)).sentence)
+
+    def entries(
+        self, problems: list[str] | None = None, enter: Callable[[str], None] | None = None
+    ) -> Iterator[tuple[str, "os.DirEntry[str]", int]]:
+        """Yield path, entry and the open folder of each memory; otherwise as ``walk``."""
         found: list[str] = [] if problems is None else problems
         folders = [""]
         while folders:
@@ -170,12 +131,40 @@ class Directory:
                 found.append(error.sentence)
                 continue
             if fd is not None:
-                if visited is not None:
-                    visited.append(folder)
+                if enter is not None:
+                    enter(folder)
                 try:
-                    yield from self._list(fd, folder, folders, found)
+                    for path, entry in self._list(fd, folder, folders, found):
+                        yield path, entry, fd
                 finally:
                     os.close(fd)
+
+    def peek(self, folder: int, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:
+        """Return the head of a file in an open folder of this directory, and its status.
+
+        ``None`` for whatever is not as usual: ``read_head`` says what that is.
+        """
+        try:
+            fd = os.open(name, _FILE | os.O_NOFOLLOW, dir_fd=folder)
+        except OSError:
+            return None
+        try:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid not in self._owners:
+                return None
+            return os.read(fd, limit), status
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
+
+    def holds(self, name: str) -> bool:
+        """Say whether a regular file lies under a name, whoever it belongs to."""
+        try:
+            with self.parent(name) as (fd, last):
+                return stat.S_ISREG(os.stat(last, dir_fd=fd, follow_symlinks=False).st_mode)
+        except (MemdError, OSError):
+            return False
 
     def stat(self, name: str) -> os.stat_result | None:
         """Return the status of a file, ``None`` when there is none.
@@ -276,7 +265,7 @@ class Directory:
         try:
             yield fd
         except OSError as error:
-            raise FileUnreadableError(name, _cause(error)) from error
+            raise FileUnreadableError(name, cause_of(error)) from error
         finally:
             os.close(fd)
 
@@ -307,28 +296,29 @@ class Directory:
             name = "/".join(parts)
             if error.errno in (errno.ENOTDIR, errno.ELOOP):
                 raise PathRefusedError(name, _NO_FOLDER) from error
-            raise FileUnreadableError(name, _cause(error)) from error
+            raise FileUnreadableError(name, cause_of(error)) from error
         return here
 
     def _list(
         self, fd: int, folder: str, folders: list[str], problems: list[str]
-    ) -> Iterator[tuple[str, os.stat_result]]:
+    ) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
         try:
             with os.scandir(fd) as entries:
                 for entry in entries:
-                    path = f"{folder}/{entry.name}" if folder else entry.name
-                    if entry.is_dir(follow_symlinks=False):
+                    name = entry.name
+                    path = f"{folder}/{name}" if folder else name
+                    if name.endswith(".md") and entry.is_file(follow_symlinks=False):
+                        if names.is_memory_in_folder(name):
+                            yield path, entry
+                        elif not names.is_text(path):
+                            problems.append(f"{names.printable(path)} has a name that is not UTF-8")
+                    elif entry.is_dir(follow_symlinks=False):
                         if names.is_folder_of_memories(path):
                             folders.append(path)
-                    elif entry.is_file(follow_symlinks=False) and names.in_catalogue(path):
-                        try:
-                            yield path, entry.stat(follow_symlinks=False)
-                        except FileNotFoundError:
-                            continue  # deleted while we looked
-                    elif entry.name.endswith(".md") and not names.is_text(path):
+                    elif name.endswith(".md") and not names.is_text(path):
                         problems.append(f"{names.printable(path)} has a name that is not UTF-8")
         except OSError as error:
-            problems.append(FileUnreadableError(folder or self.path, _cause(error)).sentence)
+            problems.append(FileUnreadableError(folder or self.path, cause_of(error)).sentence)
 
 
 def _parts(name: str) -> list[str]:
@@ -360,7 +350,7 @@ def _refuse_unless_absent(name: str, error: OSError) -> None:
         raise PathRefusedError(name, _TOO_LONG) from error
     if error.errno == errno.ENXIO:
         raise PathRefusedError(name, _NO_FILE) from error
-    raise FileUnreadableError(name, _cause(error)) from error
+    raise FileUnreadableError(name, cause_of(error)) from error
 
 
 def _make(path: str) -> None:
@@ -385,7 +375,3 @@ def _bytes(fd: int, limit: int) -> bytes:
         chunks.append(chunk)
         limit -= len(chunk)
     return b"".join(chunks)
-
-
-def _cause(error: OSError) -> str:
-    return error.strerror or str(error)

@@ -1,22 +1,37 @@
 """Reading memory directories: headers, the index, and single memories as they are on the disk.
 
-What an earlier scan has met is kept by the directory's real path. It saves reading files anew, it
-lets a person's own file have any name, and it says whether there is news.
+The catalogue of each directory that is in use is kept in memory, by the directory's real path. It
+saves asking the file system for what has not changed, it lets a person's own file have any name,
+and it says whether there is news. Rules of this file:
+
+- While a watch is in force (``watch.py``) only the paths that were named are asked for; the watch
+  was there before everything was looked at. Without one each use looks at everything.
+- What is named while a look runs is looked at by the next use.
+- A catalogue that nobody asked for in half an hour, or that is not among the last few, is dropped.
+  Its headers outlive it in a file, but are believed only with the status of each memory.
 """
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.values import Catalogue, Header, MemoryFile, Snapshot
-from memd.store import catalogue
-from memd.store.marks import Marks
-from memd.store.names import INDEX, NameRefusedError, check_name
+from memd.store.dirty import Dirty
+from memd.store.headers_file import HeadersFiles, storable
+from memd.store.live import Live
+from memd.store.names import NameRefusedError, check_name
 from memd.store.paths import Directory, DirectoryMissingError
 from memd.store.served import Served
 from memd.store.tree import Found, memory_file, read_file
+from memd.store.watch import Watch
+
+DIRECTORIES = 16  # whose catalogue is in memory; the one that was not used for longest goes first
+UNUSED_SECONDS = 30 * 60.0  # after which a catalogue is dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +43,33 @@ class Glance:
     news: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Met:
-    headers: Mapping[str, Header]
-    index: tuple[int, int, int] | None
-
-
 class Reading:
     """Reads below any memory directory. All methods block and may run in any thread.
 
     ``served`` are the texts that were read last. ``news`` is called, in the thread that met it,
     with the real path of a directory that is not what it was, and the path that was asked for.
+    ``files`` is where headers are written down, if they are.
     """
 
-    def __init__(self, news: Callable[[str, str], None] = lambda _real, _directory: None) -> None:
-        self._met: dict[str, _Met] = {}
-        self._marks: dict[str, Marks] = {}
-        self._lock = threading.Lock()
+    def __init__(
+        self,
+        clock: Clock,
+        news: Callable[[str, str], None] = lambda _real, _directory: None,
+        files: HeadersFiles | None = None,
+    ) -> None:
+        self._clock = clock
         self._news = news
+        self._files = files
+        self._lives: OrderedDict[str, Live] = OrderedDict()
+        self._dropped: set[str] = set()
+        self._lock = threading.Lock()
+        self._watch: Watch | None = None
+        self.dirty = Dirty()
         self.served = Served()
+
+    def use(self, watch: Watch | None) -> None:
+        """Trust a watch, which tells ``dirty``, from now on; with ``None`` none."""
+        self._watch = watch
 
     def catalogue(self, directory: str, since: int = -1) -> Catalogue:
         """Return what became of a directory's headers since a mark that was given earlier.
@@ -54,48 +77,56 @@ class Reading:
         A directory that is not there is an empty one. Raises PathRefusedError and
         DirectoryUnusableError.
         """
-        with self._lock:
-            before = self.known(os.path.realpath(directory))
-            glance = self.snapshot(directory)
-            now = self.known(glance.real)
-            changed = {path for path, header in now.items() if before.get(path) != header}
-            marks = self._marks.setdefault(glance.real, Marks())
-            marks.change(changed | (before.keys() - now.keys()))
-            paths = marks.since(since)
-        if glance.news:
-            self._news(glance.real, directory)
-        gone = () if paths is None else tuple(path for path in paths if path not in now)
-        found = now.values() if paths is None else [now[path] for path in paths if path in now]
-        whole, problems = paths is None, glance.snapshot.problems
-        return Catalogue(directory, marks.now, whole, tuple(found), gone, len(now), problems)
+        with self._current(directory) as (live, _):
+            return live.since(directory, since)
 
     def header(self, directory: str, path: str) -> Header | None:
         """Return what is known of one memory; raises what ``catalogue`` does."""
-        self.catalogue(directory)
-        return self.known(os.path.realpath(directory)).get(path)
+        with self._current(directory) as (live, _):
+            return live.headers.get(path)
+
+    def listed(self, directory: str) -> tuple[Header, ...]:
+        """Return all headers, newest first; raises what ``catalogue`` does."""
+        with self._current(directory) as (live, _):
+            return live.listed()
+
+    def files(self, directory: str) -> tuple[frozenset[str], bool]:
+        """Return the paths of all memories, and whether some may be missing.
+
+        Raises what ``catalogue`` does.
+        """
+        with self._current(directory) as (live, _):
+            return live.files(), live.unclear
 
     def known(self, real: str) -> Mapping[str, Header]:
-        """Return the headers of the last scan by path."""
-        met = self._met.get(real)
-        return met.headers if met else {}
+        """Return the headers that were last seen by path, without looking again."""
+        live = self._lives.get(real)
+        return live.headers if live else {}
 
     def snapshot(self, directory: str) -> Glance:
         """Return headers and index; raises PathRefusedError and DirectoryUnusableError."""
-        real = os.path.realpath(directory)
-        before = self._met.get(real)
-        try:
-            with Directory(directory) as opened:
-                headers, problems = catalogue.scan(opened, before.headers if before else {})
-                index, more = _index(opened)
-        except DirectoryMissingError:
-            self._met.pop(real, None)
-            return Glance(Snapshot(directory, (), None), real, before is not None)
-        met = _Met(
-            {header.path: header for header in headers}, index.fingerprint if index else None
-        )
-        self._met[real] = met
-        snapshot = Snapshot(directory, headers, index.content if index else None, problems + more)
-        return Glance(snapshot, real, met != before)
+        real, changed = os.path.realpath(directory), False
+        with self._current(directory) as (live, news):
+            if live.number is None or not live.index_known:
+                try:
+                    with Directory(real) as opened:
+                        changed = live.index(opened)
+                except DirectoryMissingError:
+                    changed = live.clear()
+            snapshot = Snapshot(directory, live.listed(), live.content, live.problems)
+        return Glance(snapshot, real, news or changed)
+
+    def tend(self) -> None:
+        """Drop what nobody uses and write down what changed."""
+        oldest = self._clock.monotonic() - UNUSED_SECONDS
+        for real, live in list(self._lives.items()):
+            self._save(real, live)
+            if live.used <= oldest:
+                self._drop(real)
+
+    def in_use(self) -> tuple[str, ...]:
+        """Return the directories whose catalogue is in memory."""
+        return tuple(self._lives)
 
     def read(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
         """Return the memories of these paths that are there; raises what reading raises."""
@@ -129,13 +160,91 @@ class Reading:
             check_name(path, index=True)
         except NameRefusedError:
             # A person's own file may have any name, if it is one that a scan has met.
-            if path not in self.known(os.path.realpath(directory.path)):
+            real = os.path.realpath(directory.path)
+            if real in self._dropped:
+                self.header(real, path)
+            if path not in self.known(real):
                 raise
         return read_file(directory, path)
 
+    @contextmanager
+    def _current(self, directory: str) -> Iterator[tuple[Live, bool]]:
+        """Hold a directory's catalogue as it is now, and say whether it has changed."""
+        if not directory.startswith("/"):
+            Directory(directory)  # which refuses it
+        real = os.path.realpath(directory)
+        with self._held(real) as live:
+            try:
+                news = self._refresh(real, live)
+            except BaseException:
+                self.dirty.note(real, None)
+                raise
+            yield live, news
+        if news:
+            self._news(real, directory)
 
-def _index(directory: Directory) -> tuple[Found | None, tuple[str, ...]]:
-    try:
-        return read_file(directory, INDEX), ()
-    except MemdError as error:
-        return None, (error.sentence,)
+    @contextmanager
+    def _held(self, real: str) -> Iterator[Live]:
+        """Hold the lock of a directory's catalogue, which is in memory meanwhile."""
+        while True:
+            with self._lock:
+                live = self._lives.setdefault(real, Live())
+                live.used = self._clock.monotonic()
+                self._lives.move_to_end(real)
+                unused = list(self._lives)[:-DIRECTORIES]
+            for other in unused:
+                self._drop(other)
+            with live.lock:
+                if self._lives.get(real) is live:
+                    yield live
+                    return
+
+    def _drop(self, real: str) -> None:
+        """Forget a catalogue, unless somebody is using it now."""
+        with self._lock:
+            live = self._lives.get(real)
+            if live is not None and live.lock.acquire(blocking=False):
+                del self._lives[real]
+                self._dropped.add(real)
+                live.lock.release()
+
+    def _save(self, real: str, live: Live) -> None:
+        if self._files is None or not live.unsaved:
+            return
+        with live.lock:
+            headers, live.unsaved = storable(live.headers, live.young), False
+        self._files.save(real, headers)
+
+    def _refresh(self, real: str, live: Live) -> bool:
+        watch, at = self._watch, self._clock.now()
+        number = watch.add(real) if watch else None
+        if watch:
+            watch.catch_up()
+        paths = self.dirty.take(real)
+        everything = number is None or number != live.number or paths is None
+        live.number = None  # until all went well
+        if not everything and not paths:
+            live.number = number
+            return False
+        try:
+            with Directory(real) as opened:
+                if everything:
+                    news = self._scan(real, live, opened, paths or frozenset(), at)
+                else:
+                    news = live.check(opened, paths or (), at)
+        except DirectoryMissingError:
+            return live.clear()
+        live.number = number if watch and watch.add(real) == number else None
+        return news
+
+    def _scan(
+        self, real: str, live: Live, opened: Directory, doubted: frozenset[str], at: float
+    ) -> bool:
+        watch = self._watch
+        kept = self._files.load(real) if self._files and live.fresh else None
+
+        def enter(folder: str) -> None:
+            if watch:
+                watch.enter(real, folder)
+
+        return live.scan(opened, doubted, at, enter, kept)

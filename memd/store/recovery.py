@@ -68,7 +68,7 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> tuple[st
     """
     sentences = []
     folders: list[str] = []
-    for _ in directory.walk(visited=folders):
+    for _ in directory.walk(enter=folders.append):
         pass  # also a folder without memories may hold what was one
     for folder in sorted(folders):
         with directory.parent(f"{folder}/x" if folder else "x") as (fd, _):

@@ -9,17 +9,18 @@ nobody, for a slow disk must not hold up a prompt.
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import TypeVar
 
 import anyio
 from anyio import from_thread, to_thread
 from anyio.abc import TaskStatus
-from anyio.lowlevel import current_token
+from anyio.lowlevel import EventLoopToken, current_token
 
 from memd.core import limits
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
-from memd.core.events import MEMORY_CHANGED, Event, EventSink
+from memd.core.events import EventSink
 from memd.core.settings import Settings
 from memd.core.values import (
     Change,
@@ -37,18 +38,22 @@ from memd.state.roots import Roots
 from memd.state.shadow import Shadow
 from memd.store import claude_code
 from memd.store.changes import Changes, Committed, Request
-from memd.store.commits import Commits
+from memd.store.commits import Commits, event_of
 from memd.store.configuration import Configuration
 from memd.store.exchange import Disk, real_disk
 from memd.store.external import BY as EXTERNAL
 from memd.store.external import External, Noticed
+from memd.store.headers_file import HeadersFiles
 from memd.store.history import Past
+from memd.store.looks import Looks
 from memd.store.paths import Directory
 from memd.store.projects import Projects
 from memd.store.reading import Reading
 from memd.store.watch import Watch
 
 T = TypeVar("T")
+_TEND_SECONDS = 30.0  # between two looks after the catalogues
+_DOUBT_TURNS = 20  # of these, between two looks at everything where all is told
 
 
 class MemoryNotFoundError(MemdError):
@@ -76,13 +81,16 @@ class Store:
         home: str,
         environ: Mapping[str, str],
         disk: Disk | None = None,
+        headers: str = "",
     ) -> None:
         self._journal = Journal(database)
-        self._reading = Reading(self._news)
+        files = HeadersFiles(headers) if headers else None
+        self._reading = Reading(clock, self._news, files)
         self._past = Past(self._journal, self._reading.live)
         self._changes = Changes(self._journal, disk or real_disk(), self._reading.served)
-        self._external = External(self._journal, Shadow(database))
-        self._commits = Commits(self._journal, self._changes, self._external, self._reading)
+        external = External(self._journal, Shadow(database))
+        self._looks = Looks(external, self._reading)
+        self._commits = Commits(self._journal, self._changes, external, self._looks)
         self._configuration = configuration
         self._clock = clock
         self._events = events
@@ -90,7 +98,7 @@ class Store:
         self._projects = Projects(configuration, Roots(database), dict(environ), home)
         self._locks: dict[str, anyio.Lock] = {}
         self._watch: Watch | None = None
-        self._hints: set[str] = set()
+        self._token: EventLoopToken | None = None  # of the loop that looks, while it does
         self._hinted = anyio.Event()
         self._doubted: set[str] = set()  # where something looked like half of a save
         self._spelled: dict[str, str] = {}  # real path: the one that callers use
@@ -222,24 +230,38 @@ class Store:
 
         The watch is this task's: it ends with it.
         """
-        token = current_token()
-        watch = self._watch = Watch(lambda: from_thread.run_sync(self._wake, token=token))
-        self._hints.update(await to_thread.run_sync(self._looked_at))
+        self._token = current_token()
+        watch = self._watch = Watch(self._looks.tell, self._wake)
+        self._looks.use(watch)
+        for directory in await to_thread.run_sync(self._commits.directories):
+            self._looks.hint(directory)
         self._hinted.set()
         task_status.started()
         try:
-            while True:
-                await self._hinted.wait()
-                await self._clock.sleep(limits.LOOK_SECONDS)
-                self._hinted = anyio.Event()
-                hints, self._hints = self._hints | watch.take(), set()
-                for directory in sorted(hints):
-                    await self._look_again(directory)
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._tend)
+                while True:
+                    await self._hinted.wait()
+                    await self._clock.sleep(limits.LOOK_SECONDS)
+                    self._hinted = anyio.Event()
+                    for directory in sorted(self._looks.wanted()):
+                        await self._look_again(directory)
         finally:
-            self._watch = None
+            self._watch = self._token = None
+            self._looks.use(None)
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(watch.close)
+                await to_thread.run_sync(self._reading.tend)
                 self._commits.close()
+
+    async def _tend(self) -> None:
+        """See to the catalogues, and now and then look at what nobody has told of."""
+        for turn in count(1):
+            await self._clock.sleep(_TEND_SECONDS)
+            await to_thread.run_sync(self._reading.tend)
+            if turn % _DOUBT_TURNS == 0:
+                self._looks.doubt()
+                self._hinted.set()
 
     def watching(self) -> tuple[str, ...]:
         """Return a sentence for each directory in which others' work is noticed at its use only."""
@@ -309,7 +331,7 @@ class Store:
         outcome = committed.outcome
         if outcome.change and not outcome.repeated:
             self._hint(real)
-            self._events.publish(_event(directory, outcome, by))
+            self._events.publish(event_of(directory, outcome, by))
         return committed
 
     def _lock(self, real: str) -> anyio.Lock:
@@ -326,10 +348,8 @@ class Store:
         """Look at a directory whose lock is held, and tell of what others did."""
 
         def look() -> tuple[Noticed, list[Outcome], bool]:
-            if self._watch:
-                self._watch.add(real)
             at = self._clock.now()
-            noticed = self._external.look(real, at, patient=patient, claim=claim)
+            noticed = self._looks.look(real, at, patient=patient, claim=claim)
             return noticed, *self._commits.late(real, at, self._clock.monotonic())
 
         noticed, saved, again = await to_thread.run_sync(look)
@@ -342,7 +362,7 @@ class Store:
             self._hint(real)
         changes = [noticed.change.outcome()] if noticed.change else []
         for outcome in (*changes, *saved):
-            self._events.publish(_event(self._spelled.get(real, real), outcome, EXTERNAL))
+            self._events.publish(event_of(self._spelled.get(real, real), outcome, EXTERNAL))
         return (*changes, *saved)[-1].change if changes or saved else None
 
     async def _look_again(self, real: str) -> None:
@@ -360,30 +380,19 @@ class Store:
             await self._look_again(real)
 
     def _news(self, real: str, directory: str) -> None:
-        """Note, in any thread, that a directory is worth a look."""
-        self._spelled[real] = directory
-        if self._watch is not None:
-            self._watch.hint(real)
-        else:
-            self._hints.add(real)
+        """Note, in any thread but the loop's, that a directory is worth a look."""
+        self._spelled.setdefault(real, directory)
+        self._looks.hint(real)
+        self._wake()
 
     def _hint(self, real: str) -> None:
-        self._hints.add(real)
+        self._looks.hint(real)
         self._hinted.set()
 
     def _wake(self) -> None:
+        token = self._token
+        if token is not None:
+            from_thread.run_sync(self._ring, token=token)
+
+    def _ring(self) -> None:
         self._hinted.set()
-
-    def _looked_at(self) -> frozenset[str]:
-        return frozenset((*self._journal.directories(), *self._external.directories()))
-
-
-def _event(directory: str, outcome: Outcome, by: Provenance) -> Event:
-    files = [{"path": file.path, "action": file.action} for file in outcome.files]
-    params = {
-        "change": outcome.change,
-        "actor": by.actor.value,
-        "client": by.client,
-        "files": files,
-    }
-    return Event(MEMORY_CHANGED, directory, params)

@@ -4,8 +4,8 @@ Whatever the plan read once stays as it was read. The change set is then based o
 bytes, so a file that somebody saves after the plan has read it is noticed when it is exchanged.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from memd.core import limits
 from memd.core.text import sha256
@@ -26,15 +26,28 @@ class Found:
     mode: int
 
 
+class Listed(Protocol):
+    """What a directory holds at the time of asking. Blocks."""
+
+    def headers(self) -> tuple[Header, ...]:
+        """All memories, newest first."""
+        ...
+
+    def files(self) -> tuple[frozenset[str], bool]:
+        """Return the paths of all memories, and whether some may be missing."""
+        ...
+
+
 class LiveTree:
     """The Tree of ``core/values.py`` over an open directory. Blocks.
 
-    Reading raises PathRefusedError, FileTooLargeError and FileUnreadableError.
+    ``listed`` knows what it holds; without one it is listed. Reading raises PathRefusedError,
+    FileTooLargeError and FileUnreadableError.
     """
 
-    def __init__(self, directory: Directory, known: Mapping[str, Header]) -> None:
+    def __init__(self, directory: Directory, listed: Listed | None = None) -> None:
         self._directory = directory
-        self._known = known
+        self._listed = listed or _Scanned(directory)
         self._headers: tuple[Header, ...] | None = None
         self._found: dict[str, Found | None] = {}
         self._files: frozenset[str] | None = None
@@ -43,7 +56,7 @@ class LiveTree:
     def headers(self) -> tuple[Header, ...]:
         """All memories, newest first."""
         if self._headers is None:
-            self._headers = catalogue.scan(self._directory, self._known)[0]
+            self._headers = self._listed.headers()
         return self._headers
 
     def read(self, path: str) -> MemoryFile | None:
@@ -71,9 +84,7 @@ class LiveTree:
     def files(self) -> frozenset[str]:
         """Return the paths of all memories."""
         if self._files is None:
-            problems: list[str] = []
-            self._files = frozenset(path for path, _ in self._directory.walk(problems))
-            self._unclear = bool(problems)
+            self._files, self._unclear = self._listed.files()
         return self._files
 
     def uncertain(self, path: str) -> bool:
@@ -82,6 +93,23 @@ class LiveTree:
         So it is where a folder could not be looked into: the index keeps what points there.
         """
         return path not in self.files() and self._unclear and "/" in path
+
+
+class _Scanned:
+    """A directory that nobody else keeps a list of."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+
+    def headers(self) -> tuple[Header, ...]:
+        """All memories, newest first."""
+        found = catalogue.scan(self._directory, {}).headers
+        return tuple(sorted(found.values(), key=catalogue.order))
+
+    def files(self) -> tuple[frozenset[str], bool]:
+        """Return the paths of all memories, and whether some may be missing."""
+        problems: list[str] = []
+        return frozenset(path for path, _, _ in self._directory.entries(problems)), bool(problems)
 
 
 def read_file(directory: Directory, path: str) -> Found | None:

@@ -79,7 +79,7 @@ class Trial:
     def readable(self) -> bool:
         """Say whether memories and history can be read just now."""
         with Directory(self.bench.directory) as directory:
-            tree = LiveTree(directory, {})
+            tree = LiveTree(directory)
             texts = [tree.read(path) for path in tree.files()]
         return all(texts) and bool(self.bench.journal.history(self.bench.directory))
 

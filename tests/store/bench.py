@@ -63,7 +63,7 @@ class Bench:
         """Commit and return the conflicts of an undo as well."""
         self.at += 1
         chosen = (lambda _: plan) if isinstance(plan, Draft) else plan
-        return self.changes.commit(Request(self.directory, chosen, by, self.at, request), {})
+        return self.changes.commit(Request(self.directory, chosen, by, self.at, request))
 
     def write(self, path: str, content: bytes | None, *effects: Effect) -> Outcome:
         """Write or delete one file."""

@@ -11,6 +11,7 @@ from memd.core.values import Header, MemoryType
 from memd.store import catalogue
 from memd.store.index import load
 from memd.store.paths import Directory
+from tests.store.bench import topic
 
 NESTED = (
     "---\nname: topic-{n}\ndescription: About topic {n}\nmetadata:\n  node_type: memory\n"
@@ -67,9 +68,10 @@ def test_a_real_directory_is_listed_and_not_touched(claude: Path) -> None:
     """Every memory has its header, newest first, and each byte and mtime is as before."""
     before = state(claude)
     with Directory(str(claude)) as directory:
-        headers, problems = catalogue.scan(directory, {})
+        scan = catalogue.scan(directory, {})
         read = directory.read("MEMORY.md", limits.READ_BYTES)
-    assert problems == ()
+    headers = sorted(scan.headers.values(), key=catalogue.order)
+    assert scan.troubles == {"": ()}
     assert len(headers) == 262
     found = {header.path: header for header in headers}
     assert found["area/deep/topic_2.md"] == Header(
@@ -106,31 +108,51 @@ def test_an_unchanged_file_is_not_read_again(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_bytes(b"---\nname: one\n---\n")
     with Directory(str(tmp_path)) as directory:
-        (first,), _ = catalogue.scan(directory, {})
-        (again,), _ = catalogue.scan(directory, {"a.md": first})
-        assert again is first
+        first = catalogue.scan(directory, {})
+        again = catalogue.scan(directory, first.headers)
+        assert again.headers["a.md"] is first.headers["a.md"]
+        assert (first.changed, again.changed) == (("a.md",), ())
         path.write_bytes(b"---\nname: three\n---\n")
-        (changed,), _ = catalogue.scan(directory, {"a.md": first})
-    assert changed.name == "three"
+        changed = catalogue.scan(directory, first.headers)
+    assert changed.changed == ("a.md",)
+    assert changed.headers["a.md"].name == "three"
+
+
+def test_a_doubted_file_is_read_whatever_its_status(tmp_path: Path) -> None:
+    """A save that leaves the same status is seen when the path is named, or was young."""
+    path = tmp_path / "a.md"
+    path.write_bytes(topic("a", "one"))
+    status = path.stat()
+    with Directory(str(tmp_path)) as directory:
+        first = catalogue.scan(directory, {}, at=status.st_mtime)
+        assert first.young == {"a.md"}
+        path.write_bytes(topic("b", "one"))
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert catalogue.scan(directory, first.headers).headers["a.md"].name == "a"
+        again = catalogue.scan(directory, first.headers, first.young, at=status.st_mtime + 9)
+        assert (again.headers["a.md"].name, again.changed, again.young) == ("b", ("a.md",), frozenset())
 
 
 def test_one_bad_file_spoils_nothing(tmp_path: Path) -> None:
     """A file that cannot be opened when its turn comes is a sentence, the rest is listed."""
 
     class Refusing(Directory):
-        def read_head(self, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:
-            if name == "bad.md":
-                return super().read_head("link.md", limit)
-            return None if name == "gone.md" else super().read_head(name, limit)
+        def peek(self, folder: int, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:
+            if name == "worse.md":
+                raise PermissionError(13, "no entry")
+            return None if name in ("bad.md", "gone.md") else super().peek(folder, name, limit)
 
-    for name in ("bad.md", "gone.md", "good.md"):
+        def read_head(self, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:
+            return None if name == "gone.md" else super().read_head("link.md", limit)
+
+    for name in ("bad.md", "gone.md", "good.md", "worse.md"):
         (tmp_path / name).touch()
     (tmp_path / "link.md").symlink_to("good.md")
     with Refusing(str(tmp_path)) as directory:
-        headers, problems = catalogue.scan(directory, {})
-    assert [header.path for header in headers] == ["good.md"]
-    assert len(problems) == 1
-    assert "link" in problems[0]
+        scan = catalogue.scan(directory, {})
+    assert list(scan.headers) == ["good.md"]
+    assert "link" in scan.troubles["bad.md"][0]
+    assert "no entry" in scan.troubles["worse.md"][0]
 
 
 def known(path: str, description: str = "", mtime_ns: int = 0) -> Header:

@@ -8,14 +8,17 @@ from memd.state.shadow import Shadow
 from memd.store.changes import Request
 from memd.store.commits import Commits
 from memd.store.external import External
+from memd.store.looks import Looks
 from memd.store.reading import Reading
+from memd.testing.clock import FakeClock
 from tests.store.bench import BY, Bench, open_bench, topic
 
 
 def commits(bench: Bench) -> Commits:
     """Return commits on a bench."""
     external = External(bench.journal, Shadow(bench.database))
-    return Commits(bench.journal, bench.changes, external, Reading())
+    looks = Looks(external, Reading(FakeClock()))
+    return Commits(bench.journal, bench.changes, external, looks)
 
 
 def request(bench: Bench, body: bytes, now: float = 0.0) -> Request:

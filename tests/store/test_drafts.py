@@ -39,7 +39,7 @@ def tree(tmp_path: Path) -> Iterator[LiveTree]:
     os.chmod(tmp_path / "a.md", 0o640)
     (tmp_path / INDEX).write_bytes(b"# Mine\n\n- [A](a.md)\n- [Gone](gone.md)\n")
     with Directory(str(tmp_path)) as directory:
-        yield LiveTree(directory, {})
+        yield LiveTree(directory)
 
 
 def index_of(prepared: Prepared) -> str:
@@ -101,9 +101,9 @@ def test_an_exact_index_is_exact_only_where_the_old_one_was_true(tmp_path: Path)
     base = sha256(b"- [A](a.md)\n")
     draft = StoreDraft((FileEdit(INDEX, b"old bytes", base),), exact_index=True, restores=True)
     with Directory(str(tmp_path)) as directory:
-        assert index_of(prepare(draft, LiveTree(directory, {}))) == "old bytes"
+        assert index_of(prepare(draft, LiveTree(directory))) == "old bytes"
         (tmp_path / "late.md").write_bytes(topic("late"))
-        text = index_of(prepare(draft, LiveTree(directory, {})))
+        text = index_of(prepare(draft, LiveTree(directory)))
         assert "(a.md)" in text
         assert "(late.md)" in text
 
@@ -150,7 +150,7 @@ def changed(tmp_path: Path) -> Iterator[LiveTree]:
         (folder / f"{name}.md").write_bytes(topic(name))
     (folder / INDEX).write_bytes(INDEX_BASE + b"- [M](m.md)\n- [N](n.md)\n")
     with Directory(str(folder)) as directory:
-        yield LiveTree(directory, {})
+        yield LiveTree(directory)
 
 
 def test_an_edit_of_an_older_text_is_merged(changed: LiveTree) -> None:

@@ -11,7 +11,7 @@ from memd.core.text import sha256
 from memd.core.values import Actor
 from memd.state.journal import Intent, Record, Step
 from memd.state.shadow import Shadow
-from memd.store.external import External, fingerprint
+from memd.store.external import External, Look, fingerprint
 from memd.store.names import INDEX
 from tests.store.bench import BY, Bench, open_bench, topic
 
@@ -28,9 +28,9 @@ class Looking:
         self.path = bench.path
         self.external = External(bench.journal, Shadow(bench.database))
 
-    def look(self, at: float = NEVER, *, patient: bool = False, claim: bool = False) -> Any:
+    def look(self, at: float = NEVER, **options: Any) -> Any:
         """Look once."""
-        return self.external.look(self.bench.directory, at, patient=patient, claim=claim)
+        return self.external.look(self.bench.directory, Look(at, **options))
 
     def change(self) -> Record | None:
         """Look, and return the change that it made."""
@@ -153,7 +153,7 @@ def test_half_of_a_save_waits_for_the_next_look(looking: Looking) -> None:
     (looking.path / "new.md").write_bytes(b"")
     looking.bench.save("c.md", A)
     noticed = looking.look(patient=True)
-    assert noticed.unsettled
+    assert noticed.unsettled == {"a.md", "b.md", "new.md"}
     assert [step.path for step in noticed.change.steps] == ["c.md"]
     (looking.path / "a.md").write_bytes(B)
     assert looking.actions() == {"a.md": "updated", "b.md": "deleted", "new.md": "created"}

@@ -120,9 +120,9 @@ def test_what_was_not_replaced_is_let_go(bench: Bench) -> None:
     holding = Holding()
     with Directory(bench.directory) as directory:
         plan = holding.plan(lambda _: Draft((FileEdit("a.md", B), FileEdit("../x.md", B))))
-        plan(LiveTree(directory, {}))
+        plan(LiveTree(directory))
         assert sorted(holding.files) == ["MEMORY.md", "a.md"]
-        plan(LiveTree(directory, {}))
+        plan(LiveTree(directory))
     held = Held()
     held.keep(bench.directory, holding, [Step("a.md", "1", "2", conflict=True)], 10.0)
     assert held.late(bench.directory, 10.0) == ([], False)

@@ -1,17 +1,26 @@
 """Reading memory directories, and knowing whether there is news."""
 
+import threading
 from pathlib import Path
 
 import pytest
+from msgspec import structs
+from watchdog.observers import inotify_c
 
-from memd.store.names import INDEX, NameRefusedError
-from memd.store.reading import Reading
+from memd.store.headers_file import HeadersFiles
+from memd.store.inotify import Inotify
+from memd.store.names import INDEX, NameRefusedError, concerns
+from memd.store.paths import DirectoryUnusableError, PathRefusedError
+from memd.store.reading import DIRECTORIES, UNUSED_SECONDS, Reading
+from memd.store.watch import Watch
+from memd.testing.clock import FakeClock
 from tests.store.bench import topic
+from tests.store.watched import Copy, open_watched
 
 
 def test_news_is_what_differs_from_the_last_snapshot(tmp_path: Path) -> None:
     """The first sight, a memory, the index and the directory's end are news; nothing else is."""
-    reading, real = Reading(), tmp_path / "real"
+    reading, real = Reading(FakeClock()), tmp_path / "real"
     link = tmp_path / "link"
     link.symlink_to(real)
 
@@ -37,7 +46,7 @@ def test_news_is_what_differs_from_the_last_snapshot(tmp_path: Path) -> None:
 
 def test_what_a_scan_has_met_may_have_any_name(tmp_path: Path) -> None:
     """A person's own name can be read after a scan; before, the name rule refuses it."""
-    reading, here = Reading(), str(tmp_path)
+    reading, here = Reading(FakeClock()), str(tmp_path)
     (tmp_path / "über uns.md").write_bytes(b"us")
     with pytest.raises(NameRefusedError):
         reading.live(here, "über uns.md")
@@ -52,7 +61,7 @@ def test_what_a_scan_has_met_may_have_any_name(tmp_path: Path) -> None:
 def test_a_catalogue_tells_what_changed_since_a_mark(tmp_path: Path) -> None:
     """Without a mark everything comes; with one what changed and what went away, once."""
     told: list[tuple[str, str]] = []
-    reading, here = Reading(lambda *news: told.append(news)), str(tmp_path)
+    reading, here = Reading(FakeClock(), lambda *news: told.append(news)), str(tmp_path)
     for name in ("a", "b"):
         (tmp_path / f"{name}.md").write_bytes(topic(name))
     first = reading.catalogue(here)
@@ -69,3 +78,121 @@ def test_a_catalogue_tells_what_changed_since_a_mark(tmp_path: Path) -> None:
     assert reading.header(here, "c.md") == news.changed[0]
     assert reading.header(here, "a.md") is None
     assert len(told) == 2
+
+
+def test_under_a_watch_only_what_is_named_is_asked_for(tmp_path: Path) -> None:
+    """A change that is not told stays unseen until everything is in doubt: nothing else is read."""
+
+    class Deaf(Inotify):
+        """A queue that tells of one name alone."""
+
+        def _change(self, directory: str, folder: str, mask: int, name: bytes) -> None:
+            if name == b"told.md":
+                super()._change(directory, folder, mask, name)
+
+    clock, here = FakeClock(2e10), str(tmp_path)
+    reading = Reading(clock)
+    watch = Watch(
+        reading.dirty.note,
+        lambda: None,
+        source=lambda tell, wake: Deaf(inotify_c, tell, wake, concerns),
+    )
+    reading.use(watch)
+    copy = Copy(reading, here)
+    copy.follow()
+    for name in ("told.md", "untold.md"):
+        (tmp_path / name).write_bytes(topic("a"))
+    assert copy.follow().keys() == {"told.md"}
+    assert copy.wholes == 1
+    reading.dirty.note(here, None)
+    assert copy.follow().keys() == {"told.md", "untold.md"}
+    watch.close()
+
+
+def test_a_catalogue_that_nobody_uses_is_dropped_and_comes_back(tmp_path: Path) -> None:
+    """After half an hour a catalogue goes; its marks are unknown then, and odd names still work."""
+    with open_watched(tmp_path) as watched:
+        watched.bench.save("über.md", topic("u"))
+        mark = watched.reading.catalogue(watched.real).mark
+        watched.clock.advance(UNUSED_SECONDS - 1)
+        watched.reading.tend()
+        assert watched.reading.in_use() == (watched.real,)
+        watched.clock.advance(1)
+        watched.reading.tend()
+        assert watched.reading.in_use() == ()
+        assert watched.reading.live(watched.real, "über.md") == topic("u")
+        assert watched.reading.catalogue(watched.real, mark).whole
+
+
+def test_the_catalogues_used_last_are_kept(tmp_path: Path) -> None:
+    """Only so many are in memory, and one that somebody is using now is not dropped."""
+    reading = Reading(FakeClock())
+    places = [tmp_path / str(number) for number in range(DIRECTORIES + 2)]
+    for place in places:
+        place.mkdir()
+    with reading._held(str(places[0])):
+        for place in places[1:]:
+            reading.catalogue(str(place))
+        assert len(reading.in_use()) == DIRECTORIES + 1
+        assert str(places[0]) in reading.in_use()
+    reading.catalogue(str(places[-1]))
+    assert reading.in_use() == tuple(str(place) for place in places[2:])
+
+
+def test_headers_outlive_the_process_and_are_checked(tmp_path: Path) -> None:
+    """A later process takes over what is still so, and reads what differs."""
+    with open_watched(tmp_path) as watched:
+        for name in "abc":
+            watched.bench.save(f"{name}.md", topic(name))
+        watched.reading.catalogue(watched.real)
+        watched.reading.tend()
+        watched.reading.tend()
+    files = HeadersFiles(str(tmp_path / "headers"))
+    kept = files.load(watched.real)
+    assert kept.keys() == {"a.md", "b.md", "c.md"}
+    wrong = {**kept, "a.md": structs.replace(kept["a.md"], name="believed")}
+    files.save(watched.real, wrong.values())
+    (watched.path / "b.md").write_bytes(topic("new", "of another length"))
+    (watched.path / "c.md").unlink()
+    found = Reading(FakeClock(), files=files).catalogue(watched.real)
+    assert {h.path: h.name for h in found.changed} == {"a.md": "believed", "b.md": "new"}
+
+
+def test_a_directory_that_cannot_be_used_is_looked_at_again(tmp_path: Path) -> None:
+    """A failure is told each time, and costs nothing of what is there afterwards."""
+    with open_watched(tmp_path) as watched:
+        watched.bench.save("a.md", topic("a"))
+        mark = watched.reading.catalogue(watched.real).mark
+        away = watched.path.rename(tmp_path / "away")
+        watched.path.touch()
+        for _ in range(2):
+            with pytest.raises(DirectoryUnusableError):
+                watched.reading.catalogue(watched.real)
+        watched.path.unlink()
+        away.rename(watched.path)
+        watched.bench.save("b.md", topic("b"))
+        found = watched.reading.catalogue(watched.real, mark)
+        assert ([header.path for header in found.changed], found.whole) == (["b.md"], False)
+        with pytest.raises(PathRefusedError):
+            watched.reading.catalogue("relative")
+
+
+def test_many_threads_read_one_catalogue(tmp_path: Path) -> None:
+    """Whoever saves finds it in the next answer, whatever others ask at the same time."""
+    with open_watched(tmp_path) as watched:
+        wrong: list[str] = []
+
+        def work(name: str) -> None:
+            copy = Copy(watched.reading, watched.real)
+            for number in range(30):
+                (watched.path / f"{name}{number}.md").write_bytes(topic(f"{name}{number}"))
+                if f"{name}{number}.md" not in copy.follow():
+                    wrong.append(name)
+
+        threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert wrong == []
+        assert len(watched.reading.listed(watched.real)) == 120

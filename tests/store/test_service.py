@@ -333,7 +333,7 @@ async def test_what_a_reader_meets_is_looked_at(tmp_path: Path) -> None:
     with state(tmp_path) as database:
         home = Home(tmp_path, database, clock=SystemClock())
         await home.write("a.md", topic("a"))
-        home.store.reading.catalogue(home.directory)
+        await to_thread.run_sync(home.store.reading.catalogue, home.directory)
         (home.real / "b.md").write_bytes(topic("b"))
         found = await to_thread.run_sync(home.store.reading.header, home.directory, "b.md")
         assert found is not None

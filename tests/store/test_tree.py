@@ -24,7 +24,7 @@ def directory(tmp_path: Path) -> Iterator[Directory]:
 
 def test_what_was_read_stays_as_it_was(directory: Directory) -> None:
     """A plan sees one text of a file, however often it looks and whoever saves meanwhile."""
-    tree = LiveTree(directory, {})
+    tree = LiveTree(directory)
     first = tree.read("a.md")
     absent = tree.read("b.md")
     Path(directory.path, "a.md").write_bytes(b"newer")
@@ -38,7 +38,7 @@ def test_what_was_read_stays_as_it_was(directory: Directory) -> None:
 
 def test_headers_and_files_are_listed_once(directory: Directory) -> None:
     """The list of memories is of one instant too."""
-    tree = LiveTree(directory, {})
+    tree = LiveTree(directory)
     assert [header.path for header in tree.headers()] == ["a.md"]
     assert tree.files() == {"a.md"}
     Path(directory.path, "b.md").write_bytes(b"new")
@@ -49,7 +49,7 @@ def test_headers_and_files_are_listed_once(directory: Directory) -> None:
 def test_odd_names_are_read_and_no_others(directory: Directory) -> None:
     """A person's own file may have any name that a memory can have; nothing else is read."""
     Path(directory.path, "ein Gedanke.md").write_bytes(topic("g"))
-    tree = LiveTree(directory, {})
+    tree = LiveTree(directory)
     found = tree.read("ein Gedanke.md")
     assert found is not None
     assert found.header in tree.headers()
@@ -63,7 +63,7 @@ def test_what_is_no_readable_file_is_refused(directory: Directory) -> None:
     """Links and huge files are not read as memories."""
     os.symlink("a.md", f"{directory.path}/{INDEX}")
     with pytest.raises(PathRefusedError):
-        LiveTree(directory, {}).index()
+        LiveTree(directory).index()
     with open(f"{directory.path}/huge.md", "wb") as file:
         file.truncate(limits.READ_BYTES + 1)
     with pytest.raises(FileTooLargeError):
@@ -72,11 +72,11 @@ def test_what_is_no_readable_file_is_refused(directory: Directory) -> None:
 
 def test_a_folder_that_is_closed_hides_files_without_removing_them(directory: Directory) -> None:
     """Where a folder cannot be looked into, files below it may be there all the same."""
-    tree = LiveTree(directory, {})
+    tree = LiveTree(directory)
     assert not tree.uncertain("sub/x.md")
     deep = "/".join(["d"] * 17)
     os.makedirs(f"{directory.path}/{deep}")
-    tree = LiveTree(directory, {})
+    tree = LiveTree(directory)
     assert tree.uncertain("sub/x.md")
     assert not tree.uncertain("x.md")
     assert not tree.uncertain("a.md")

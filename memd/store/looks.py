@@ -1,0 +1,106 @@
+"""Looks at what others did, at as little as is known to be enough.
+
+Blocks; the caller holds the lock of the directory meant. Hints come from any thread.
+"""
+
+from dataclasses import dataclass
+
+from memd.core.values import Header
+from memd.store.dirty import Dirty
+from memd.store.external import External, Look, Noticed
+from memd.store.reading import Reading
+from memd.store.tree import Listed
+from memd.store.watch import Watch
+
+
+class Looks:
+    """When a directory was looked at as a whole, and what was named below it since."""
+
+    def __init__(self, external: External, reading: Reading) -> None:
+        self._external = external
+        self._reading = reading
+        self._watch: Watch | None = None
+        self._whole: dict[str, int | None] = {}  # directory: the watch under which all was seen
+        self._dirty = Dirty()
+
+    def use(self, watch: Watch | None) -> None:
+        """Trust a watch, which tells ``tell``, from now on; with ``None`` none."""
+        self._watch = watch
+        self._reading.use(watch)
+
+    def tell(self, directory: str, path: str | None) -> None:
+        """Note a path below a directory for whoever reads or looks; thread-safe."""
+        self._reading.dirty.note(directory, path)
+        self._dirty.note(directory, path)
+
+    def hint(self, directory: str) -> None:
+        """Note that a directory is worth a look; thread-safe."""
+        self._dirty.name(directory)
+
+    def doubt(self) -> None:
+        """Look at everything once more in the directories that are in use."""
+        for directory in self._reading.in_use():
+            self._dirty.note(directory, None)
+
+    def wanted(self) -> frozenset[str]:
+        """Return the directories that are worth a look."""
+        return self._dirty.directories()
+
+    def listed(self, real: str) -> Listed:
+        """Return what knows at each time what a directory holds."""
+        return _Listing(self._reading, real)
+
+    def look(self, real: str, at: float, *, patient: bool = False, claim: bool = False) -> Noticed:
+        """Journal what others did to a directory; raises what ``External.look`` does.
+
+        Whatever was done before this call is seen, also where nobody has told of it yet.
+        """
+        watch = self._watch
+        number = watch.add(real) if watch else None
+        if watch:
+            watch.catch_up()
+        paths = self._dirty.take(real)
+        if number is None or number != self._whole.get(real):
+            paths = None
+        try:
+            noticed = self._external.look(
+                real,
+                Look(
+                    at,
+                    patient=patient,
+                    claim=claim,
+                    paths=paths,
+                    enter=lambda folder: self._enter(real, folder),
+                    told=lambda path: self._reading.dirty.note(real, path),
+                ),
+            )
+        except BaseException:
+            self._dirty.note(real, None)
+            raise
+        if not noticed.looked:
+            self._dirty.note_all(real, paths)
+        elif paths is None:
+            same = watch is not None and watch.add(real) == number
+            self._whole[real] = number if same else None
+        self._dirty.note_all(real, noticed.unsettled)
+        return noticed
+
+    def _enter(self, real: str, folder: str) -> None:
+        if self._watch:
+            self._watch.enter(real, folder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """What a plan is told of a directory: its catalogue at the time of asking."""
+
+    reading: Reading
+    directory: str
+
+    def headers(self) -> tuple[Header, ...]:
+        """All memories, newest first."""
+        return self.reading.listed(self.directory)
+
+    def files(self) -> tuple[frozenset[str], bool]:
+        """Return the paths of all memories, and whether some may be missing."""
+        return self.reading.files(self.directory)
