@@ -43,6 +43,11 @@ _UNRELATED = (
     "The violin was tuned a little too low.",
 )
 _LEAST_SPREAD = 0.05
+_ASKS = "it asks for {}"
+_GIVES = "its output is {}"
+_SHAPE = "its output has the shape {}"
+_NO_TOKENIZER = "it is no tokenizer"
+_NOTHING_UNKNOWN = "it has no token for unknown words"
 _ROWS = 1024  # compared at once: the block fits the processor's cache
 _FAILED: tuple[type[Exception], ...] = tuple(
     kind
@@ -82,10 +87,10 @@ class Model:
         self._session = session
         self._inputs = {item.name for item in session.get_inputs()}
         if not {"input_ids"} <= self._inputs <= _INPUTS:
-            raise ModelUnusableError(path, f"it asks for {', '.join(sorted(self._inputs))}")
+            raise ModelUnusableError(path, _ASKS.format(", ".join(sorted(self._inputs))))
         output = session.get_outputs()[0].type
         if output not in _OUTPUTS:
-            raise ModelUnusableError(path, f"its output is {output}")
+            raise ModelUnusableError(path, _GIVES.format(output))
         self.width = 0
         # The shortest text and the longest: a foreign tokenizer, too few positions, or an output
         # that grows with the text show here.
@@ -137,7 +142,7 @@ class Model:
             found = (found * mask[..., None]).sum(axis=1) / mask.sum(axis=1)[:, None]
         width = self.width or (found.shape[-1] if found.ndim else 0)
         if found.shape != (len(rows), width) or not 0 < width <= _WIDTH:
-            raise ModelUnusableError(self.path, f"its output has the shape {found.shape}")
+            raise ModelUnusableError(self.path, _SHAPE.format(found.shape))
         found = np.nan_to_num(found.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
         lengths = np.linalg.norm(found, axis=1, keepdims=True)
         return found / np.maximum(lengths, 1e-12)
@@ -237,9 +242,9 @@ def _tokenizer(path: str, vocabulary: bytes) -> Any:
             whole = unknown in kind["vocab"] or (unknown is None and kind.get("type") == "BPE")
         tokenizer = tokenizers.Tokenizer.from_buffer(vocabulary)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ModelUnusableError(path, "it is no tokenizer") from error
+        raise ModelUnusableError(path, _NO_TOKENIZER) from error
     if not whole:
-        raise ModelUnusableError(path, "it has no token for unknown words")
+        raise ModelUnusableError(path, _NOTHING_UNKNOWN)
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

@@ -17,6 +17,8 @@ from memd.core.errors import MemdError
 _MODELS = ("model.onnx", "onnx/model.onnx")
 _TOKENIZER = "tokenizer.json"
 _BESIDE = (".data", "_data")  # where weights lie that a graph does not hold itself
+_IRREGULAR = "it is no regular file of at most {} bytes"
+_SHARED = "it is another user's, or others may write it"
 _MODEL_BYTES = 512 * 1024 * 1024
 _TOKENIZER_BYTES = 64 * 1024 * 1024
 
@@ -89,9 +91,9 @@ def _opened(path: str, most: int) -> Iterator[BufferedReader]:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             facts = os.fstat(file.fileno())
             if not stat.S_ISREG(facts.st_mode) or facts.st_size > most:
-                raise ModelUnusableError(path, f"it is no regular file of at most {most} bytes")
+                raise ModelUnusableError(path, _IRREGULAR.format(most))
             if facts.st_uid not in (os.getuid(), 0) or facts.st_mode & 0o022:
-                raise ModelUnusableError(path, "it is another user's, or others may write it")
+                raise ModelUnusableError(path, _SHARED)
             yield file
     except OSError as error:
         raise ModelUnusableError(path, error.strerror or type(error).__name__) from error
