@@ -21,7 +21,7 @@ from importlib.resources import files
 from memd.state import dates
 from memd.state.engine import stems as stems_of
 
-ANALYSIS = 2  # raised whenever ``indexed`` gives other words: what was indexed by them is old
+ANALYSIS = 3  # raised whenever ``indexed`` gives other words: what was indexed by them is old
 
 _CACHE_WORDS = 200_000  # about 20 MB at worst; a store of 100,000 memories has some 60,000 stems
 # Han, half of the marks between, Katakana, Hangul; Hiragana is grammar and separates.
@@ -46,6 +46,8 @@ _CJK_STARTERS = re.compile(
     "[吗呢?\uff1f]|什么|怎|哪|谁|为何|如何|是否|记得|多少|几|写|添加|新增|创建|实现|设计|重构|计划|部署|发布"
 )
 
+# A piece of code in a prompt: work is to begin on it.
+_CODE = re.compile(r"[{}]|[\w\]]\(|\w=\w|[=!:]=|=>|->|;\s*$", re.MULTILINE)
 _OPENING = 6  # what a prompt is about to do stands in its first words
 
 _ROOT_LETTERS = 4  # a root has at least so many, and a word without more is its own
@@ -111,7 +113,11 @@ def opens(text: str) -> bool:
     if _CJK_RUN.search(lowered):
         return _CJK_STARTERS.search(lowered) is not None
     starters = _starters()
-    return "?" in text or any(word in starters for word in _PARTS.findall(lowered)[:_OPENING])
+    return (
+        "?" in text
+        or _CODE.search(text) is not None
+        or any(word in starters for word in _PARTS.findall(lowered)[:_OPENING])
+    )
 
 
 def count(text: str) -> int:
@@ -140,8 +146,12 @@ def _tokens(text: str) -> Iterator[str]:
 def _word(part: str) -> Iterator[str]:
     if part.isascii():
         if _MIXED.search(part) and part != dates.MAY:
+            humps = _HUMP.split(part)
+            if len(humps[0]) == 1:  # iPad, gRPC: a name, not a letter and a word
+                yield part.lower()
+                return
             yield "\0" + part.lower()
-            yield from (hump.lower() for hump in _HUMP.split(part))
+            yield from (hump.lower() for hump in humps)
         else:
             yield part.lower() if part != dates.MAY else part
         return

@@ -32,25 +32,6 @@ def _document(path: str, heading: str, body: str = "", *, mtime_ns: int = 0) -> 
     return Document(path, mtime_ns, pack((*head, *indexed(body))), len(head))
 
 
-def test_a_key_is_the_same_in_every_process() -> None:
-    """What an index on disk has stored is still the word's number tomorrow."""
-    assert (scoring.key("freez"), scoring.key("部署")) == (4146074604, 649712689)
-
-
-@given(st.lists(st.text(min_size=1, max_size=5)))
-def test_packing_keeps_every_word_in_its_place(found: list[str]) -> None:
-    """The packed numbers are those of the words, in their order."""
-    assert list(keys(pack(found))) == [scoring.key(word) for word in found]
-
-
-def test_packed_words_are_remembered_within_bounds() -> None:
-    """Endless different words do not fill the memory, and a word's number stays."""
-    before = pack(["freez"])
-    pack(f"w{number:x}" for number in range(scoring._KEYS_KEPT + 1))
-    assert len(scoring._packed) <= scoring._KEYS_KEPT
-    assert pack(["freez"]) == before
-
-
 def test_rare_words_weigh_more() -> None:
     """An engine is told the prompt's words in order, the rarer the heavier, common ones damped."""
     corpus = Corpus("quorum lease", "quorum shard", "quorum work")
@@ -136,16 +117,32 @@ def test_each_cut_has_its_reason() -> None:
         "the lease",
         "unrelated",
     )
-    documents = [*corpus.documents, _document("weak.md", "", "renewal")]
+    documents = corpus.documents
     asked = ask("how does the broker renew the quorum lease of a shard?")
     judged = judge(asked, corpus, documents, 1, floor=True)
     assert [(ranked.path, ranked.cut) for ranked in judged] == [
         ("1.md", ""),
         ("0.md", scoring.BEYOND_LIMIT),
-        ("weak.md", scoring.BELOW_FLOOR),
         ("2.md", scoring.FAR_BELOW_BEST),
     ]
     assert order(asked, corpus, documents, 1, floor=True) == judged[:1]
+    weak = judge(ask("thanks, the lease"), corpus, documents, 5, floor=True)
+    assert {ranked.cut for ranked in weak} == {scoring.BELOW_FLOOR}
+
+
+def test_what_reaches_the_floor_brings_others() -> None:
+    """Beside a memory that reaches the floor a weaker one may come; alone it stays away."""
+    corpus = Corpus("quorum lease shard", "broker", "shard of the broker", "shard again")
+    asked = ask("the quorum lease of a shard, thanks")
+    assert len(order(asked, corpus, corpus.documents, 5, floor=True)) > 1
+    assert order(asked, corpus, corpus.documents[1:], 5, floor=True) == ()
+
+
+def test_common_words_reach_no_floor() -> None:
+    """Words that everybody uses, and bare numbers, do not make a memory worth a prompt."""
+    corpus = Corpus("the file of 16", "16 quorum files", "16 files of a lease")
+    assert order(ask("now 16 in the file"), corpus, corpus.documents, 5, floor=True) == ()
+    assert len(order(ask("now 16 in the file"), corpus, corpus.documents, 5, floor=False)) == 3
 
 
 def test_a_number_that_stands_across_two_words_is_no_match() -> None:
