@@ -31,7 +31,7 @@ class Home:
         self.path = path
         self.memory = path / ".claude" / "projects" / "p" / "memory"
         self.transcripts = self.memory.parent
-        self.project = path / "work" / "p"
+        self.project = path / "code" / "p"
         for folder in (self.memory / "sub", self.project / "src", self.project / ".git"):
             folder.mkdir(parents=True)
         self._fill_memory()
@@ -73,8 +73,8 @@ class Home:
         other = self.path / ".claude" / "projects" / "other" / "memory"
         other.mkdir(parents=True)
         (other / "o.md").write_text(CANARY, encoding="utf-8")
-        (self.path / "work" / "p-evil").mkdir()
-        (self.path / "work" / "p-evil" / "x.md").write_text(CANARY, encoding="utf-8")
+        (self.path / "code" / "p-evil").mkdir()
+        (self.path / "code" / "p-evil" / "x.md").write_text(CANARY, encoding="utf-8")
         for root in (self.memory, self.project):
             (root / "link_out.md").symlink_to(outside)
             (root / "link_dir").symlink_to(self.path)

@@ -38,7 +38,7 @@ def outside(home: Home) -> list[str]:
     """Return paths that lie outside the roots, or hold what nobody may read."""
     up = "../" * 12
     found = [
-        f"{home.path}/secret.txt", f"{home.path}/.ssh/id_rsa", f"{home.path}/work/p-evil/x.md",
+        f"{home.path}/secret.txt", f"{home.path}/.ssh/id_rsa", f"{home.path}/code/p-evil/x.md",
         f"{home.path}/.claude/projects/other/memory/o.md", f"{home.memory}/../../../secret.txt",
         f"{home.memory}/../../other/memory/o.md", f"{home.project}/../p-evil/x.md",
         f"{home.project}-evil/x.md", f"{home.memory}/link_out.md", f"{home.memory}/link_dir/secret.txt",
@@ -94,7 +94,7 @@ def commands(home: Home) -> list[str]:
         f"grep -- x {secret}", "grep -E 'a{1000}{1000}' a.md", "grep -E '((((' a.md", "grep '\\(a\\)\\1' a.md",
         f"grep -e {CANARY[:6]} {secret}", f"grep -c '' {secret}", f"grep -L x {secret}",
         f"grep -v x {home.project}/.env", f"grep -r {CANARY[:6]} {home.project}",
-        f"grep -rv nothing {home.memory}", f"grep -r . {home.path}/.claude", f"grep -rl . {home.path}/work",
+        f"grep -rv nothing {home.memory}", f"grep -r . {home.path}/.claude", f"grep -rl . {home.path}/code",
         f"grep -E '^ghp_[a-m]' {home.project}/README.md", f"grep {TOKEN[:9]} {home.project}/README.md",
         f"grep -o {TOKEN[:9]} {home.transcripts}/s.jsonl", f"grep -rh gh.._ {home.transcripts}",
         f"grep -A 999999999 x {secret}", "grep -m -1 x a.md", "grep --line-buffered -r x /",
