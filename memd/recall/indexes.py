@@ -19,11 +19,15 @@ from typing import Protocol
 from memd.core.errors import MemdError
 from memd.core.values import Catalogue, Header, MemoryFile
 from memd.state.fused import Fused, place
+from memd.state.index import Index
 from memd.state.meaning import Meaning
-from memd.state.search import Entry, Ranker, SearchIndex
+from memd.state.search import Entry, Ranker
+from memd.state.stored import same
 
 _PROJECTS = 16  # directories whose index stays open
 _HOLD_SECONDS = 30.0
+_CLOSE_SECONDS = 1.0
+_FOLD = 10  # to put a memory on disk costs so much less than to read and index it
 
 
 class IndexBusyError(MemdError):
@@ -66,18 +70,22 @@ class Lock(Protocol):
 class Current:
     """A directory's index as it is now.
 
-    ``left`` memories are not indexed yet, of ``count`` in all; ``notes`` are sentences for users.
+    ``left`` memories are not indexed yet, of ``count`` in all; ``busy`` says that the background
+    has something to do, for them or to bring what is indexed to disk. ``notes`` are sentences for
+    users.
     """
 
     ranker: Ranker
     left: int
     count: int
+    busy: bool = False
     notes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class _Kept:
-    ranker: Ranker
+    index: Index
+    ranker: Ranker  # the index, or what asks it and a model
     lock: Lock
     mark: int = -1
     count: int = 0
@@ -88,6 +96,10 @@ class _Kept:
     @property
     def left(self) -> int:
         return len(self.fresh) + len(self.backlog)
+
+    @property
+    def busy(self) -> bool:
+        return self.left > 0 or self.index.pending
 
 
 class Indexes:
@@ -100,7 +112,7 @@ class Indexes:
         self,
         reader: Reader,
         lock: Callable[[], Lock],
-        make: Callable[[str], Ranker] = lambda _: SearchIndex(),
+        make: Callable[[str], Index] = lambda _: Index(None),
         *,
         most: int = _PROJECTS,
         meaning: Meaning | None = None,
@@ -118,13 +130,17 @@ class Indexes:
     @contextmanager
     def hold(self, directory: str, seconds: float = _HOLD_SECONDS) -> Iterator[None]:
         """Use a directory's index alone for the length of the block. Raises IndexBusyError."""
-        lock = self._of(directory).lock
-        if not lock.acquire(timeout=max(seconds, 0.0)):
-            raise IndexBusyError(directory)
+        while True:
+            kept = self._of(directory)
+            if not kept.lock.acquire(timeout=max(seconds, 0.0)):
+                raise IndexBusyError(directory)
+            if self._kept.get(directory) is kept:
+                break
+            kept.lock.release()  # it was closed meanwhile
         try:
             yield
         finally:
-            lock.release()
+            kept.lock.release()
 
     def current(self, directory: str, allowance: int) -> Current:
         """Return a held directory's index with what changed, ``allowance`` memories at most.
@@ -134,19 +150,21 @@ class Indexes:
         kept = self._of(directory)
         self._take_delta(directory, kept)
         if kept.left:
-            self._index(directory, kept, allowance)
-        return Current(kept.ranker, kept.left, kept.count, kept.problems)
+            self._advance(directory, kept, allowance)
+        notes = kept.problems + kept.index.notes()
+        return Current(kept.ranker, kept.left, kept.count, kept.busy, notes)
 
     def work(self, directory: str, most: int) -> bool:
-        """Index so many memories of a held directory at most; return whether more are left.
+        """Do one slice of what a held directory needs; return whether more is to be done.
 
-        Raises what reading a directory raises.
+        A slice indexes ``most`` memories at most, or brings some that are indexed to disk. Raises
+        what reading a directory raises.
         """
         kept = self._of(directory)
         if kept.mark < 0:
             self._take_delta(directory, kept)
-        self._index(directory, kept, most)
-        return kept.left > 0
+        self._advance(directory, kept, most)
+        return kept.busy
 
     def use(self, model_folder: str) -> bool:
         """Note which semantic model the settings name; return whether ``learn`` has to look."""
@@ -167,26 +185,36 @@ class Indexes:
         return ranker.work(partial(self._entries, directory), most, self.hold(directory))
 
     def close(self) -> None:
-        """Close all of them."""
-        self._kept.clear()
+        """Close all of them; one that is held is left as it is."""
+        for directory, kept in list(self._kept.items()):
+            if kept.lock.acquire(timeout=_CLOSE_SECONDS):
+                del self._kept[directory]
+                kept.index.close()
+                kept.lock.release()
+
+    def drop(self, directory: str) -> None:
+        """Close the index of a directory that nobody uses for now. Raises IndexBusyError."""
+        with self.hold(directory):
+            self._kept.pop(directory).index.close()
 
     def _of(self, directory: str) -> _Kept:
         self._table.acquire()
         try:
             kept = self._kept.get(directory)
             if kept is None:
-                kept = self._kept[directory] = _Kept(self._open(directory), self._make_lock())
+                kept = self._kept[directory] = self._open(directory)
             self._kept.move_to_end(directory)
             self._close_oldest()
         finally:
             self._table.release()
         return kept
 
-    def _open(self, directory: str) -> Ranker:
+    def _open(self, directory: str) -> _Kept:
         index = self._make(directory)
         if self._meaning is None:
-            return index
-        return Fused(index, self._meaning, place(self._vectors, directory))
+            return _Kept(index, index, self._make_lock())
+        fused = Fused(index, self._meaning, place(self._vectors, directory))
+        return _Kept(index, fused, self._make_lock())
 
     def _entries(self, directory: str, paths: Sequence[str]) -> Iterable[Entry]:
         files = self._reader.read_many(directory, paths)
@@ -197,10 +225,11 @@ class Indexes:
         for directory, kept in list(self._kept.items())[: max(len(self._kept) - self._most, 0)]:
             if kept.lock.acquire(blocking=False):
                 del self._kept[directory]
+                kept.index.close()
                 kept.lock.release()
 
     def _take_delta(self, directory: str, kept: _Kept) -> None:
-        found = self._reader.catalogue(directory, kept.mark)
+        found = self._reader.catalogue(directory, -1 if kept.index.lost() else kept.mark)
         if found.whole:
             self._compare(kept, found)
         else:
@@ -215,10 +244,19 @@ class Indexes:
         known = kept.ranker.known()
         paths = {header.path for header in found.changed}
         kept.ranker.remove([path for path in known if path not in paths])
-        changed = [item for item in found.changed if known.get(item.path) != item.fingerprint]
+        changed = [
+            item for item in found.changed if not same(known.get(item.path), item.fingerprint)
+        ]
         changed.sort(key=lambda header: (-header.mtime_ns, header.path))
         kept.fresh.clear()
         kept.backlog = {header.path: header for header in changed}
+
+    def _advance(self, directory: str, kept: _Kept, most: int) -> None:
+        """Index, or fold what was indexed before it is too much for memory."""
+        if kept.index.pending and not (kept.left and kept.index.sealing):
+            kept.index.fold(most * _FOLD)
+        else:
+            self._index(directory, kept, most)
 
     def _index(self, directory: str, kept: _Kept, most: int) -> None:
         headers = _first(kept.fresh, most)
@@ -226,6 +264,11 @@ class Indexes:
         files = self._reader.read_many(directory, [header.path for header in headers])
         bodies = {file.header.path: file for file in files}
         kept.ranker.update(_entry(header, bodies.get(header.path)) for header in headers)
+
+
+def opener(folder: str) -> Callable[[str], Index]:
+    """Return what opens the index of a directory below a folder of the state directory."""
+    return lambda directory: Index(place(folder, directory).removesuffix(".vectors"))
 
 
 def _first(headers: dict[str, Header], most: int) -> list[Header]:

@@ -83,13 +83,15 @@ class Hit:
 class Choice:
     """What the ranker would bring.
 
-    ``empty`` says that there was nothing to choose from. ``left`` memories were not indexed yet.
+    ``empty`` says that there was nothing to choose from. ``left`` memories were not indexed yet;
+    ``busy`` says that the index has something to do in the background.
     """
 
     offers: tuple[Offer, ...] = ()
     empty: bool = False
     left: int = 0
     count: int = 0
+    busy: bool = False
     options: tuple[Header, ...] = ()
     rows: tuple[explain.Row, ...] = ()
     notes: tuple[str, ...] = ()
@@ -102,10 +104,12 @@ def choose(indexes: Indexes, reader: Reader, wish: Wish) -> Choice:
     """
     with indexes.hold(wish.directory, wish.until - wish.monotonic()):
         current = indexes.current(wish.directory, _SLICE)
-        left = current.left
+        left, notes = current.left, current.notes
         while left and wish.monotonic() < wish.until:
             indexes.work(wish.directory, _SLICE)
-            left = indexes.current(wish.directory, 0).left
+            current = indexes.current(wish.directory, 0)
+            left = current.left
+            notes += tuple(note for note in current.notes if note not in notes)
         rules = _rules(reader, wish)
         ranked = current.ranker.rank(wish.query, wish.limit, rules.skips)
         weighed = (
@@ -115,7 +119,7 @@ def choose(indexes: Indexes, reader: Reader, wish: Wish) -> Choice:
     offers = offer(reader, wish.directory, [hit.path for hit in ranked], wish.now)
     rows = _rows(reader, wish, rules, weighed) if wish.explain else ()
     empty = not ranked and _empty(reader, wish, rules, current.count)
-    return Choice(offers, empty, left, current.count, options, rows, current.notes)
+    return Choice(offers, empty, left, current.count, current.busy, options, rows, notes)
 
 
 def search(

@@ -211,7 +211,7 @@ class Recall:
         choice = await self._in_thread(
             local.choose, self._indexes, self._reader, self._wish(asked, model)
         )
-        if choice.left or learning:
+        if choice.busy or learning:
             self.warm(directory)
         if choice.empty:
             return await self._explained(self._nothing(asked, select.NO_CANDIDATES), asked, choice)

@@ -58,11 +58,15 @@ class Fused:
         """Return the fingerprint of every entry, by path."""
         return self._lexical.known()
 
+    def has(self, path: str, fingerprint: Fingerprint) -> bool:
+        """Say whether an entry is there with this fingerprint."""
+        return self._lexical.has(path, fingerprint)
+
     def update(self, entries: Iterable[Entry]) -> None:
         """Add entries, or replace those whose fingerprint changed."""
         entries = tuple(entries)
-        known = self._lexical.known()
-        changed = [entry for entry in entries if known.get(entry.path) != entry.fingerprint]
+        has = self._lexical.has
+        changed = [entry for entry in entries if not has(entry.path, entry.fingerprint)]
         self._lexical.update(entries)
         with self._lock:
             for entry in changed if self._table is not None else ():

@@ -118,10 +118,20 @@ class Index:
         found.update(self._upper.known())
         return found
 
+    def has(self, path: str, fingerprint: Fingerprint) -> bool:
+        """Say whether an entry is there with this fingerprint."""
+        if path in self._hidden or self._lower is None:
+            return self._upper.has(path, fingerprint)
+        try:
+            return same(self._lower.fingerprint(path), fingerprint)
+        except Broken as error:
+            self._give_up(error)
+            return False
+
     def update(self, entries: Iterable[Entry]) -> None:
         """Add entries, or replace those whose fingerprint changed."""
         for entry in entries:
-            if not same(self._upper.known().get(entry.path), entry.fingerprint):
+            if not self.has(entry.path, entry.fingerprint):
                 self._hide(entry.path)
                 self._upper.update((entry,))
 
@@ -157,6 +167,12 @@ class Index:
         """Return what ``rank`` weighs, the best first: the answer and what was cut, and why."""
         asked = ask(query, today)
         return scoring.judge(asked, self, self._propose(asked, limit, skip), limit, floor=True)
+
+    @property
+    def sealing(self) -> bool:
+        """Whether a fold only waits for the disk."""
+        fold = self._fold
+        return fold is not None and fold.sealing is not None and fold.sealing.is_alive()
 
     def fold(self, most: int) -> bool:
         """Do one slice of a fold, of so many entries at most; return whether more is to be done."""
@@ -256,7 +272,7 @@ class Index:
             below = False
             if self._lower is not None:
                 try:
-                    below = self._lower.holds(path)
+                    below = self._lower.fingerprint(path) is not None
                 except Broken as error:
                     self._give_up(error)
             self._mark(path, below=below)

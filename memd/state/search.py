@@ -51,6 +51,10 @@ class Ranker(Protocol):
         """Return the fingerprint of every entry, by path."""
         ...
 
+    def has(self, path: str, fingerprint: Fingerprint) -> bool:
+        """Say whether an entry is there with this fingerprint; costs the same at any size."""
+        ...
+
     def update(self, entries: Iterable[Entry]) -> None:
         """Add entries, or replace those whose fingerprint changed."""
         ...
@@ -116,10 +120,14 @@ class SearchIndex:
         """Return the fingerprint of every entry, by path."""
         return self._fingerprints
 
+    def has(self, path: str, fingerprint: Fingerprint) -> bool:
+        """Say whether an entry is there with this fingerprint."""
+        return self._fingerprints.get(path) == fingerprint
+
     def update(self, entries: Iterable[Entry]) -> None:
         """Add entries, or replace those whose fingerprint changed."""
         for entry in entries:
-            if self._fingerprints.get(entry.path) != entry.fingerprint:
+            if not self.has(entry.path, entry.fingerprint):
                 self.remove((entry.path,))
                 self._add(entry)
 

@@ -139,9 +139,10 @@ class Stored:
         """Return how many memories hold a word."""
         return self._engine.holders(_hex(key))
 
-    def holds(self, path: str) -> bool:
-        """Say whether there is a memory of this path."""
-        return self._engine.find(_name(path)) is not None
+    def fingerprint(self, path: str) -> Fingerprint | None:
+        """Return a memory's fingerprint as ``known`` does, ``None`` where there is none."""
+        at = self._engine.find(_name(path))
+        return None if at is None else self._words.read(at)[1]
 
     def known(self) -> dict[str, Fingerprint]:
         """Return every memory's fingerprint by path, as ``bounded`` gives it."""

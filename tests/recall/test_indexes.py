@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.recall.indexes import IndexBusyError, Indexes
+from memd.recall.indexes import IndexBusyError, Indexes, opener
+from memd.state.index import Index
 from memd.state.meaning import Meaning
-from memd.state.search import SearchIndex
 from tests.recall.shelf import RefusedError, Shelf
 from tests.state.tiny_model import write_model
 
@@ -112,9 +112,9 @@ def test_directories_unused_for_longest_are_dropped() -> None:
     """Indices stay for a bounded number of directories; one in use is never dropped."""
     shelf, made = Shelf(), []
 
-    def make(directory: str) -> SearchIndex:
+    def make(directory: str) -> Index:
         made.append(directory)
-        return SearchIndex()
+        return Index(None)
 
     indexes = Indexes(shelf, Lock, make, most=2)
     with indexes.hold("/0"):
@@ -195,3 +195,56 @@ def test_vectors_are_learnt_in_slices(tmp_path: Path) -> None:
     assert indexes.use("")
     assert not indexes.learn("/m", 3)
     assert not indexes.use("")
+
+
+def test_an_index_goes_to_disk_and_comes_back(tmp_path: Path) -> None:
+    """What work has brought to disk is not read again by the next process, nor after a drop."""
+    shelf = Shelf()
+    for number in range(8):
+        shelf.put(f"{number}.md", "quorum", mtime_ns=number)
+
+    def make(directory: str) -> Index:
+        return Index(f"{tmp_path}{directory}", small=2, batch=3)
+
+    indexes = Indexes(shelf, Lock, make)
+    with indexes.hold("/m"):
+        assert indexes.current("/m", 5).busy
+        while indexes.work("/m", 2):
+            pass
+        assert not indexes.current("/m", 0).busy
+    assert len(found(indexes, "quorum")) == 8
+    indexes.drop("/m")
+    kept = len(Index(f"{tmp_path}/m").known())
+    assert kept >= 5
+    shelf.read.clear()
+    again = Indexes(shelf, Lock, make)
+    assert len(found(again, "quorum")) == 8
+    assert len(shelf.read) == 8 - kept
+    indexes.close()
+    again.close()
+
+
+def test_a_damaged_index_is_filled_again(tmp_path: Path) -> None:
+    """What turns out to be damaged in the middle of a query is there again at the next use."""
+    shelf = Shelf()
+    for number in range(8):
+        shelf.put(f"{number}.md", "quorum", mtime_ns=number)
+    indexes = Indexes(shelf, Lock, lambda _: Index(str(tmp_path / "i"), small=2, batch=3))
+    with indexes.hold("/m"):
+        while indexes.work("/m", 4):
+            pass
+    (tmp_path / "i" / "words").write_bytes(b"")
+    (tmp_path / "i" / "words").write_bytes(bytes(100_000))
+    assert len(found(indexes, "quorum")) < 8
+    with indexes.hold("/m"):
+        assert "damaged" in " ".join(indexes.current("/m", 100).notes)
+        while indexes.work("/m", 4):
+            pass
+    assert len(found(indexes, "quorum")) == 8
+    indexes.close()
+
+
+def test_the_place_of_an_index_is_its_directory_s(tmp_path: Path) -> None:
+    """Every directory has a folder of its own below the one of all indices."""
+    opener(str(tmp_path))("/a").close()
+    assert opener(str(tmp_path))("/a")._folder != opener(str(tmp_path))("/b")._folder

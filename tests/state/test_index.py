@@ -208,7 +208,7 @@ def test_a_damaged_one_is_built_anew(
         known = index.known()
         assert known in ({}, twin().known())
         if not known and pattern != "seal":
-            assert any("anew" in note for note in index.notes())
+            assert any("indexed again" in note for note in index.notes())
         index.update(
             entry(f"m{n}.md", f"{WORDS[n % 9]} {WORDS[n % 7]} river", mtime_ns=n) for n in range(20)
         )

@@ -42,7 +42,7 @@ def test_an_index_that_is_opened_again_has_what_was_sealed(tmp_path: Path) -> No
     with closing(opened) as stored:
         assert (stored.count, stored.known()) == (1, {"a.md": (1, 2, 3)})
         assert stored.holders(scoring.key("z")) == 1
-        assert (stored.holds("a.md"), stored.holds("b.md")) == (True, False)
+        assert (stored.fingerprint("a.md"), stored.fingerprint("b.md")) == ((1, 2, 3), None)
         assert stored.propose({"z": 1.0}, 5, nothing) == [document("a.md", "z")]
         assert stored.propose({"z": 1.0}, 5, lambda _: True) == []
 
