@@ -34,7 +34,7 @@ from memd.jobs.service import Jobs
 from memd.memories.service import Memories
 from memd.model.configured import Models
 from memd.prompt.service import Prompts
-from memd.recall.indexes import Indexes
+from memd.recall.indexes import Indexes, opener
 from memd.recall.service import Recall
 from memd.rpc.hub import Hub
 from memd.rpc.server import serve
@@ -149,6 +149,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
             Indexes(
                 store.reading,
                 threading.Lock,
+                opener(f"{places.state_dir}/index"),
                 meaning=Meaning(partial(_tell, notes, ports.log)),
                 vectors=f"{places.state_dir}/vectors",
             ),
