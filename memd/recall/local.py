@@ -7,6 +7,7 @@ is an offer, and the service decides on the loop what of it goes out.
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from typing import Protocol
 
 from memd.core import limits
@@ -111,9 +112,12 @@ def choose(indexes: Indexes, reader: Reader, wish: Wish) -> Choice:
             left = current.left
             notes += tuple(note for note in current.notes if note not in notes)
         rules = _rules(reader, wish)
-        ranked = current.ranker.rank(wish.query, wish.limit, rules.skips)
+        today = _today(wish.now)
+        ranked = current.ranker.rank(wish.query, wish.limit, rules.skips, today=today)
         weighed = (
-            current.ranker.explain(wish.query, wish.limit, rules.skips) if wish.explain else ()
+            current.ranker.explain(wish.query, wish.limit, rules.skips, today=today)
+            if wish.explain
+            else ()
         )
         options = _options(current.ranker, reader, wish, rules, current.count)
     offers = offer(reader, wish.directory, [hit.path for hit in ranked], wish.now)
@@ -149,6 +153,11 @@ def offer(reader: Reader, directory: str, paths: Sequence[str], now: float) -> t
     )
 
 
+def _today(now: float) -> date:
+    """Return the date where the user is, from which "yesterday" is told."""
+    return datetime.fromtimestamp(now, UTC).astimezone().date()
+
+
 def _rules(reader: Reader, wish: Wish) -> select.Rules:
     directory = wish.directory
     roots = (directory, os.path.realpath(directory)) if wish.read_paths else ()
@@ -172,7 +181,7 @@ def _options(
         headers = reader.catalogue(wish.directory).changed
         newest = sorted(headers, key=lambda header: (-header.mtime_ns, header.path))
         return tuple(header for header in newest if not rules.reason(header))
-    found = ranker.rank(wish.query, wish.options, rules.skips, floor=False)
+    found = ranker.rank(wish.query, wish.options, rules.skips, floor=False, today=_today(wish.now))
     known = (reader.header(wish.directory, hit.path) for hit in found)
     return tuple(header for header in known if header is not None)
 
