@@ -172,9 +172,9 @@ class _Loop:
             return action
         self._progress("tools", calling=len(action.calls), **self._facts())
         results = await to_thread.run_sync(self._called, action)
-        self._run, follows = step.answer(self._run, [(i.call, result) for i, result in results])
+        self._run, ends = step.answer(self._run, [(i.call, result) for i, result in results])
         await self._note(asked, reply, results, begun)
-        return follows
+        return ends
 
     async def _note(
         self, asked: AskModel, reply: Reply, results: Sequence[tuple[Planned, Result]], begun: float

@@ -19,6 +19,7 @@ from typing import Any
 from memd.model.port import Block, Reply, ToolCall, Usage
 
 _MILLION = 1_000_000
+_WRITING = ("Write", "Edit")
 _CUT = "[this result was cut away to make room]"
 
 
@@ -68,7 +69,8 @@ class Budget:
     that is read or written, cached or not. ``money`` is what is left to spend, ``None`` for no
     bound. ``calls_per_turn`` and ``calls`` bound tool calls; ``same_call`` is how often one call
     may be made with the same input. ``repeats`` and ``malformed`` are how many calls may be
-    refused for repeating themselves or for their input before the run ends.
+    refused for repeating themselves or for their input before the run ends. With
+    ``ends_after_writes`` a reply whose calls all wrote well is the last: nobody pays for a nod.
     """
 
     turns: int = 5
@@ -82,6 +84,7 @@ class Budget:
     malformed: int = 6
     money: float | None = None
     prices: Prices = field(default_factory=Prices)
+    ends_after_writes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +187,9 @@ def step(run: Run, reply: Reply) -> tuple[Run, Action]:
     return run, Stop(Reason.JUNK) if reply.stop == "tool_use" else Finish(reply.text)
 
 
-def answer(run: Run, results: Sequence[tuple[ToolCall, Result]]) -> tuple[Run, AskModel | Stop]:
+def answer(
+    run: Run, results: Sequence[tuple[ToolCall, Result]]
+) -> tuple[Run, AskModel | Finish | Stop]:
     """Put the results of the last reply's calls, in their order, into the conversation."""
     faults = [result.fault for _, result in results]
     run = replace(
@@ -197,6 +202,8 @@ def answer(run: Run, results: Sequence[tuple[ToolCall, Result]]) -> tuple[Run, A
         return run, Stop(Reason.MALFORMED)
     if run.repeated > run.budget.repeats:
         return run, Stop(Reason.LOOP)
+    if run.budget.ends_after_writes and _all_wrote(results):
+        return run, Finish("")
     return run, _ask(run)
 
 
@@ -291,6 +298,10 @@ def _call(run: Run, reply: Reply) -> tuple[Run, CallTools]:
         seen=seen,
     )
     return run, CallTools(tuple(planned))
+
+
+def _all_wrote(results: Sequence[tuple[ToolCall, Result]]) -> bool:
+    return all(call.name in _WRITING and not result.fault for call, result in results)
 
 
 def _too_many(limit: int) -> Result:

@@ -12,6 +12,7 @@ from memd.memories.service import Memories
 from memd.model.configured import Models
 from memd.prompt.service import Prompts
 from memd.recall.service import Recall
+from memd.state.runs import Runs
 from memd.state.spend import SpendTable
 from memd.store.service import Store
 
@@ -32,6 +33,7 @@ class Services:
     jobs: Jobs
     models: Models
     spent: SpendTable
+    runs: Runs
     clock: Clock
     places: Places
     version: str

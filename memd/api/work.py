@@ -66,7 +66,10 @@ class Extracted(Result):
     earlier_changes: list[str] | None = None
     problem: str | None = None
     usage: dict[str, int] | None = None
+    hit_rate: float | None = None
     engine: str | None = None
+    turns: int | None = None
+    prefix_changed: list[str] | None = None
 
 
 class Removed(Result):
@@ -156,6 +159,7 @@ async def extract(services: Services, call: Call, params: Extract) -> Extracted:
         "session": params.session_id,
         "transcript_path": params.transcript_path,
         "messages": params.messages,
+        "cache": params.cache,
     }
     lane = await to_thread.run_sync(os.path.realpath, project.memory_dir)
     submitted = await services.jobs.submit(

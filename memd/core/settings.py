@@ -56,6 +56,10 @@ class ExtractSettings:
     enabled: bool = option(default=True, doc="write memories from conversations")
     every_turns: int = option(1, "look at every N-th complete turn", 1, 1000)
     allow_remote: bool = option(default=False, doc="also for remote or non-interactive clients")
+    use_model: bool = option(default=True, doc="let a model learn where one is configured")
+    skip_outside: bool = option(
+        default=False, doc="leave out conversations with words from the web or from MCP servers"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,13 +38,21 @@ from memd.recall.indexes import Indexes, opener
 from memd.recall.service import Recall
 from memd.rpc.hub import Hub
 from memd.rpc.server import serve
-from memd.state import cursors, dreams, jobs, journal, ledger, spend
+from memd.state import cursors, dreams, jobs, journal, ledger, runs, spend
 from memd.state.database import Database, open_database
 from memd.state.meaning import Meaning
 from memd.store.configuration import Configuration
 from memd.store.service import Store
 
-SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA, ledger.SCHEMA, spend.SCHEMA)
+SCHEMAS = (
+    journal.SCHEMA,
+    cursors.SCHEMA,
+    jobs.SCHEMA,
+    dreams.SCHEMA,
+    ledger.SCHEMA,
+    runs.SCHEMA,
+    spend.SCHEMA,
+)
 
 _LOOK_SECONDS = 5.0  # what a removed socket costs its users at most
 
@@ -124,11 +132,15 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         hub,
         home=places.home,
         environ=ports.environ,
+        headers=places.headers,
     )
     notes = list(await store.recover())
     notes += database.notes
     table = jobs.JobTable(database)
-    extract = Extract(store, cursors.Cursors(database), clock)
+    spent = spend.SpendTable(database)
+    models = Models(ports.environ, clock, spent)
+    kept = runs.Runs(database)
+    extract = Extract(store, cursors.Cursors(database), clock, models, kept)
     dreaming = Dreams(store, dreams.DreamTable(database), clock)
     notes += await dreaming.recover()
     for note in notes:
@@ -137,8 +149,6 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     runners = Runners(store, extract, dreaming, hub)
     work = Jobs(table, clock, hub, runners.table(), on_unexpected=ports.log.unexpected)
     runners.jobs = work
-    spent = spend.SpendTable(database)
-    models = Models(ports.environ, clock, spent)
     return Services(
         store=store,
         prompts=Prompts(store),
@@ -161,6 +171,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         jobs=work,
         models=models,
         spent=spent,
+        runs=kept,
         clock=clock,
         places=places,
         version=__version__,

@@ -38,9 +38,11 @@ class Runners:
                 session=request["session"],
                 transcript_path=request["transcript_path"],
                 messages=request["messages"],
+                cache=request.get("cache"),
             ),
             job=running.job.id,
             client=request["client"],
+            progress=running.progress,
         )
         facts = extracted.facts()
         if extracted.change or extracted.earlier_changes:

@@ -1,7 +1,7 @@
 """What an extraction is asked, what it answers, and where a conversation goes on. Pure."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ EXTRACTION_OFF = "extraction_off"
 NOTHING_NEW = "nothing_new"
 EVERY_TURNS = "every_turns"
 ALREADY_WRITTEN = "already_written"
+OUTSIDE = "outside_words"
 
 COMPLETED = "completed"
 SKIPPED = "skipped"
@@ -26,11 +27,15 @@ _USAGE = ("input", "output", "cache_read", "cache_created")  # tokens; none with
 
 @dataclass(frozen=True, slots=True)
 class ExtractRequest:
-    """What to look at: a session and either its transcript's path or its messages."""
+    """What to look at: a session and either its transcript's path or its messages.
+
+    ``cache`` is what the client itself sends to its model: system, tools, model and messages.
+    """
 
     session: str
     transcript_path: str | None = None
     messages: Any = None
+    cache: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,8 @@ class Extracted:
     candidate that held a credential. ``problem`` is a sentence about a transcript that could not
     be understood. ``passed_over`` is the reason for each request to remember that was not taken.
     Many memories come in several changes: ``earlier_changes`` are those before ``change``.
+    ``engine`` is ``local`` or the model's name, ``turns`` how often it was asked, and
+    ``prefix_changed`` what of its request's prefix was not as at the session's last run.
     """
 
     status: str
@@ -55,6 +62,8 @@ class Extracted:
     problem: str = ""
     engine: str = ENGINE
     usage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_USAGE, 0))
+    turns: int = 0
+    prefix_changed: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
         """Return it as JSON values, as a job's result and on the wire (spec 4.5)."""
@@ -74,8 +83,17 @@ class Extracted:
             "problem": self.problem,
             "change": self.change,
             "earlier_changes": list(self.earlier_changes),
+            "turns": self.turns,
+            "prefix_changed": list(self.prefix_changed),
+            "hit_rate": self._hit_rate(),
         }
         return facts | {key: value for key, value in optional.items() if value}
+
+    def _hit_rate(self) -> float:
+        """Return the share of the tokens read that came from the server's cache."""
+        used = self.usage
+        read = used["input"] + used["cache_read"] + used["cache_created"]
+        return round(used["cache_read"] / read, 4) if read else 0.0
 
 
 @dataclass(frozen=True, slots=True)

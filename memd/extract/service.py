@@ -1,36 +1,57 @@
 """Extraction as the daemon runs it: what is new in a conversation becomes memories.
 
-Reads, asks the pure files beside it, and commits change sets of at most 50 candidates, so that
-nobody waits long for the directory and no set is too large. The cursor and the job's end move with
-the last one: after a crash the stretch is read again, and what is already written changes nothing.
+With a model that the settings name, an agent reads the conversation and works in a workspace; what
+it leaves there is one change set. Without one, or where a cap is reached or the server will not let
+memd in, the fixed extractor does it, in change sets of at most 50 candidates, so that nobody waits
+long for the directory and no set is too large. The cursor and the job's end move with the last one:
+after a crash the stretch is read again, and what is already written changes nothing.
 """
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Protocol
 
 from anyio import to_thread
 
+from memd.agent import service as agent
+from memd.agent.proposal import Change
+from memd.agent.record import Record
+from memd.agent.service import Ended, Task
+from memd.agent.workspace import Workspace
+from memd.core import text
 from memd.core.clock import Clock
+from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.values import (
     Actor,
-    CursorMove,
     Draft,
     Effect,
+    Header,
     JobEnd,
     Message,
     Project,
     Provenance,
     Tree,
 )
-from memd.extract import candidates, requests
+from memd.extract import candidates, fork, requests
 from memd.extract.candidates import Candidate
+from memd.extract.listening import Heard, Listener, own_words
 from memd.extract.merge import Merged, merge, settle
 from memd.extract.requests import Extracted, ExtractRequest, Unread
+from memd.extract.vouching import origin, vouched
+from memd.model.errors import (
+    CapReachedError,
+    ModelNotConfiguredError,
+    ModelRefusedError,
+    ModelUnauthorisedError,
+)
+from memd.model.port import Model
 from memd.state.cursors import Cursors
+from memd.state.runs import Runs
 from memd.store import transcripts
+from memd.store.project import slug
 from memd.store.service import Store
 from memd.store.transcripts import InvalidMessagesError, TranscriptRefusedError
 
@@ -44,33 +65,89 @@ __all__ = [
 
 
 _SLICE = 50  # candidates in one change set; a set may have 500 files
+UNVOUCHED = "unvouched"  # what others' words alone would have made a rule of
+# With these the fixed extractor is better than nothing: asking again does not help today.
+_USELESS = (CapReachedError, ModelNotConfiguredError, ModelUnauthorisedError, ModelRefusedError)
+Progress = Callable[..., None]
+
+
+def _quiet(*_: object, **__: object) -> None:
+    """Tell nobody."""
+
+
+class ExtractionFailedError(MemdError):
+    """A model did not come to an end with a conversation; nothing was kept of its work."""
+
+    code = 1022
+    kind = "extraction_failed"
+    retryable = True
+    hint = "memctl job show tells what the model did"
+
+    def __init__(self, ended: Ended) -> None:
+        why = ended.error.sentence if ended.error else f"it ran into its bound: {ended.reason}"
+        super().__init__(
+            f"the model did not finish: {why}", reason=str(ended.reason), turns=ended.turns
+        )
+
+
+class ModelSource(Protocol):
+    """Where the model that the settings name comes from."""
+
+    def for_(self, settings: Settings) -> Model | None:
+        """Return the model, or ``None`` where none is configured; waits for nothing."""
+        ...
+
+    def name(self, settings: Settings, kind: str) -> str:
+        """Return the model's name for a kind of work."""
+        ...
 
 
 class Extract:
-    """Extractions of one daemon; one at a time per memory directory is the jobs' business."""
+    """Extractions of one daemon; one at a time per memory directory is the jobs' business.
 
-    def __init__(self, store: Store, cursors: Cursors, clock: Clock) -> None:
+    ``models`` gives the model that the settings name; ``runs`` keeps the records of its runs.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        cursors: Cursors,
+        clock: Clock,
+        models: ModelSource | None = None,
+        runs: Runs | None = None,
+    ) -> None:
         self._store = store
         self._cursors = cursors
         self._clock = clock
+        self._models = models
+        self._runs = runs
+        self._listener = Listener()
 
     def gate(self, settings: Settings, project: Project) -> str:
         """Return the reason to extract nothing, "" to go on (spec 4.2)."""
         return requests.gate(settings, project)
 
     async def run(
-        self, project: Project, request: ExtractRequest, *, job: str, client: str
+        self,
+        project: Project,
+        request: ExtractRequest,
+        *,
+        job: str,
+        client: str,
+        progress: Progress = _quiet,
     ) -> Extracted:
         """Read what is new since the session's cursor, keep what is worth keeping, move on.
 
-        Raises TranscriptRefusedError, InvalidMessagesError and what ``Store.commit`` raises; then
-        the cursor stays where it was.
+        Raises TranscriptRefusedError, InvalidMessagesError, ExtractionFailedError and what
+        ``Store.commit`` raises; then the cursor stays where it was.
         """
         settings, _ = await self._store.settings(project)
         reason = requests.gate(settings, project)
         if reason:
             return Extracted(requests.SKIPPED, reason)
-        unread = await to_thread.run_sync(self._unread, project, request)
+        model = self._model(settings)
+        heard = await to_thread.run_sync(self._hear, project, request, model is not None)
+        unread = heard.unread
         turns = requests.turns(unread.messages)
         if 0 < turns < settings.extract.every_turns:
             return Extracted(requests.SKIPPED, requests.EVERY_TURNS, problem=unread.problem)
@@ -78,36 +155,159 @@ class Extract:
         written = requests.wrote_memory(
             unread.messages, sorted(directories), transcripts.MEMORY_ROOT
         )
+        asked = _Asked(project, settings, request, heard, job, client)
         run = _Run(unread, self._clock.now(), job)
         if written:
             run.skip(requests.ALREADY_WRITTEN)
         elif not turns:
             run.skip(requests.NOTHING_NEW)
+        elif heard.outside and settings.extract.skip_outside:
+            run.skip(requests.OUTSIDE)
+        elif model is not None:
+            done = await self._by_model(asked, model, progress)
+            if isinstance(done, Extracted):
+                return done
+            run.note(done)
+            await to_thread.run_sync(run.find)
         else:
             await to_thread.run_sync(run.find)
+        return await self._locally(asked, run)
+
+    async def _locally(self, asked: "_Asked", run: "_Run") -> Extracted:
+        """Commit what the fixed extractor found, slice by slice."""
+        directory = asked.project.memory_dir
         by = Provenance(
             Actor.EXTRACT,
-            client=client,
-            session=request.session,
+            client=asked.client,
+            session=asked.request.session,
             reason=f"extracted by the {requests.ENGINE} extractor",
             origin="user",
         )
         # Between two slices others get the directory, and a cancellation gets through.
         while not run.done:
-            outcome = await self._store.commit(project.memory_dir, run.plan, by)
+            outcome = await self._store.commit(directory, run.plan, by)
             run.committed(outcome.change)
             if not run.done:
                 # What the store has seen it need not parse again for the next slice.
-                await self._store.snapshot(project.memory_dir)
+                await self._store.snapshot(directory)
+        self._listener.keep(directory, asked.request.session, asked.heard, {})
         return run.extracted
 
-    def _unread(self, project: Project, request: ExtractRequest) -> Unread:
+    def _model(self, settings: Settings) -> Model | None:
+        """Return the model that learns from conversations, or ``None``."""
+        if self._models is None or not settings.extract.use_model:
+            return None
+        return self._models.for_(settings)
+
+    async def _by_model(
+        self, asked: "_Asked", model: Model, progress: Progress
+    ) -> "Extracted | str":
+        """Let an agent look at what is new; return how it ended, or why it did not begin.
+
+        Raises ExtractionFailedError and what ``Store.commit`` raises.
+        """
+        directory, session = asked.project.memory_dir, asked.request.session
+        headers = (await self._store.snapshot(directory)).headers
+        task = self._task(asked, headers)
+        prefix = fork.fingerprints(task)
+        record = Record()
+        with await to_thread.run_sync(_workspace, asked.project) as workspace:
+            ended = await agent.run(task, model, workspace, self._clock, progress, record=record)
+            await self._note(asked.job, ended)
+            if not ended.finished:
+                if isinstance(ended.error, _USELESS):
+                    return ended.error.sentence
+                raise ExtractionFailedError(ended)
+            proposal = workspace.proposal()
+        own = own_words(asked.heard.unread.messages)
+        proposal, dropped = vouched(proposal, own, output=asked.heard.output)
+        before = self._listener.keep(directory, session, asked.heard, prefix)
+        extracted = Extracted(
+            requests.COMPLETED,
+            saved=proposal.saved,
+            updated=proposal.updated,
+            refused=(UNVOUCHED,) * len(dropped),
+            problem=asked.heard.unread.problem,
+            engine=task.model,
+            usage=asdict(ended.usage),
+            turns=ended.turns,
+            prefix_changed=fork.changed(before, prefix),
+        )
+        by = Provenance(
+            Actor.EXTRACT,
+            client=asked.client,
+            session=session,
+            model=task.model,
+            reason="extracted by a model",
+            origin=origin(proposal, own, output=asked.heard.output),
+        )
+        change = Change(
+            proposal,
+            session=session,
+            modified=text.iso_time(self._clock.now()),
+            effects=lambda made: asked.effects(_without(extracted, made.left)),
+        )
+        outcome = await self._store.commit(directory, change.plan, by)
+        return replace(_without(extracted, change.left), change=outcome.change)
+
+    def _task(self, asked: "_Asked", headers: Sequence[Header]) -> Task:
+        directory, heard = asked.project.memory_dir, asked.heard
+        client = fork.prefix(asked.request.cache)
+        if client is not None:
+            return fork.shared(client, directory=directory, new=heard.pieces, headers=headers)
+        name = self._models.name(asked.settings, fork.KIND) if self._models else ""
+        return fork.own(
+            heard.dialogue,
+            directory=directory,
+            model=name,
+            before=heard.before,
+            new=heard.pieces,
+            headers=headers,
+        )
+
+    async def _note(self, job: str, ended: Ended) -> None:
+        """Keep the record of a run, whatever came of it."""
+        if job and self._runs is not None:
+            await to_thread.run_sync(self._runs.keep, job, ended.record, self._clock.now())
+
+    def _hear(self, project: Project, request: ExtractRequest, whole: bool) -> Heard:  # noqa: FBT001 - a thread's argument
         """Read from the cursor on. Blocks: runs in a worker thread."""
         cursor = self._cursors.get(project.memory_dir, request.session)
-        if request.transcript_path is None:
-            messages = transcripts.from_messages(request.messages)
-            return requests.unread(messages, request.session, cursor)
-        return _transcript(request.transcript_path, request.session, cursor)
+        return self._listener.hear(project.memory_dir, request, cursor, whole=whole)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One extraction while it runs."""
+
+    project: Project
+    settings: Settings
+    request: ExtractRequest
+    heard: Heard
+    job: str
+    client: str
+
+    def effects(self, extracted: Extracted) -> tuple[Effect, ...]:
+        """Return what moves with the change set: the cursor, and the job's end if it is one."""
+        cursor = self.heard.unread.cursor
+        if not self.job:
+            return (cursor,)
+        result = json.dumps(extracted.facts())
+        return cursor, JobEnd(self.job, requests.COMPLETED, result)
+
+
+def _workspace(project: Project) -> Workspace:
+    folder = f"{project.transcripts}/{slug(project.cwd)}"
+    return Workspace(project.memory_dir, project=project.root, transcripts=folder, origin="user")
+
+
+def _without(extracted: Extracted, left: Sequence[str]) -> Extracted:
+    """Return a result without the files that were left as others made them meanwhile."""
+    return replace(
+        extracted,
+        saved=tuple(path for path in extracted.saved if path not in left),
+        updated=tuple(path for path in extracted.updated if path not in left),
+    )
 
 
 class _Run:
@@ -126,6 +326,10 @@ class _Run:
     def skip(self, reason: str) -> None:
         """Keep nothing of this stretch; the cursor moves all the same."""
         self.extracted = replace(self.extracted, status=requests.SKIPPED, reason=reason)
+
+    def note(self, problem: str) -> None:
+        """Say why the fixed extractor does it."""
+        self.extracted = replace(self.extracted, problem=problem or self.extracted.problem)
 
     def find(self) -> None:
         """Look for candidates. Takes a while on a long conversation: runs in a worker thread."""
@@ -172,21 +376,6 @@ class _Run:
             saved=(*saved, *self._planned.saved),
             updated=(*updated, *fresh),
         )
-
-
-def _transcript(path: str, session: str, cursor: CursorMove | None) -> Unread:
-    """Return what a transcript holds behind the cursor: the person's words and what was written."""
-    known = cursor is not None and cursor.source == path
-    offset, marker = (cursor.position, cursor.marker) if cursor and known else (0, "")
-    kept: list[Message] = []
-    problem, complete = "", False
-    while not complete:
-        part = transcripts.read(path, offset, marker)
-        # A first reading may cover hundreds of megabytes; only these are looked at again.
-        kept += [item for item in part.messages if item.origin == "user" or item.writes]
-        offset, marker, complete = part.offset, part.marker, part.complete
-        problem = problem or part.problem
-    return Unread(tuple(kept), CursorMove(session, path, offset, marker), problem)
 
 
 def _real(directory: str) -> str:

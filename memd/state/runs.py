@@ -1,0 +1,46 @@
+"""What agents did in their runs, turn by turn, for ``memctl job show``.
+
+A record is plain data without credentials (``agent/record.py``); the newest stay.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memd.state.database import Database
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS runs (
+    job TEXT PRIMARY KEY,
+    turns TEXT NOT NULL,
+    at REAL NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS runs_at ON runs (at);
+"""
+
+KEPT = 200  # runs; some 40 MB at the very most
+
+
+class Runs:
+    """The records of runs by job. All methods block and may raise StateUnusableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def keep(self, job: str, turns: Sequence[Mapping[str, Any]], at: float) -> None:
+        """Keep the turns of a job's last run; ``at`` is seconds since 1970."""
+        with self._database.transaction(synced=False) as cursor:
+            cursor.execute(
+                "INSERT OR REPLACE INTO runs (job, turns, at) VALUES (?, ?, ?)",
+                (job, json.dumps(list(turns)), at),
+            )
+            cursor.execute(
+                "DELETE FROM runs WHERE job NOT IN (SELECT job FROM runs ORDER BY at DESC LIMIT ?)",
+                (KEPT,),
+            )
+
+    def of(self, job: str) -> list[dict[str, Any]]:
+        """Return the turns of a job's last run, none where there was no model in it."""
+        rows = self._database.read("SELECT turns FROM runs WHERE job = ?", (job,))
+        found: list[dict[str, Any]] = json.loads(rows[0]["turns"]) if rows else []
+        return found

@@ -1,0 +1,165 @@
+"""What an extraction asks a model."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+from memd.agent.service import Task
+from memd.core.values import Header, MemoryType, Message
+from memd.extract import fork
+from memd.extract.dialogue import Dialogue, extended
+
+HEADER = Header(
+    path="testing.md",
+    name="testing",
+    description="Tests run against <the> real database",
+    type=MemoryType.FEEDBACK,
+    mtime_ns=1_772_000_000_000_000_000,
+    size=10,
+    damaged=False,
+    inode=1,
+)
+CLIENT = {
+    "system": [
+        {"type": "text", "text": "You are a coder.", "cache_control": {"type": "ephemeral"}}
+    ],
+    "tools": [{"name": "Bash", "input_schema": {"type": "object"}}, {"name": "WebFetch"}],
+    "model": "claude-opus-5-5",
+    "messages": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}],
+}
+
+
+def said(text: str, origin: str = "user") -> Message:
+    """Return one piece."""
+    return Message(id="1", role="user", text=text, origin=origin, at=1_772_528_400.0)
+
+
+def own(dialogue: Dialogue, before: int = 0, new: int = 1) -> Task:
+    """Return the run over memd's own prefix."""
+    return fork.own(
+        dialogue, directory="/m", model="small", before=before, new=new, headers=[HEADER]
+    )
+
+
+def system_of(task: Task) -> str:
+    """Return the text of memd's own system prompt."""
+    assert not isinstance(task.system, str)
+    return str(task.system[0]["text"])
+
+
+def marked(task: Task) -> list[int]:
+    """Return which blocks of the first message carry a mark for the cache."""
+    content = task.messages[0]["content"]
+    return [place for place, block in enumerate(content) if "cache_control" in block]
+
+
+def test_a_conversation_that_goes_on_begins_as_before() -> None:
+    """All but the marks and the task is the same, to the byte; the last run's end is marked."""
+    first = extended(Dialogue(), [said("one"), said("two")])
+    second = extended(first, [said("three")])
+    a, b = own(first), own(second, before=2)
+    assert (a.system, a.tools, a.model) == (b.system, b.tools, b.model)
+    texts = [[block["text"] for block in task.messages[0]["content"]] for task in (a, b)]
+    assert texts[0][:2] == texts[1][:2]
+    assert (marked(a), marked(b)) == ([1, 2], [1, 2, 3])
+    assert fork.changed(fork.fingerprints(a), fork.fingerprints(b)) == ()
+
+
+def test_a_prefix_that_changed_is_named() -> None:
+    """Another model, other tools or another beginning of the conversation are told apart."""
+    a = own(extended(Dialogue(), [said("one")]))
+    b = own(extended(Dialogue(), [said("uno")]))
+    client = fork.prefix(CLIENT)
+    assert client is not None
+    shared = fork.shared(client, directory="/m", new=1, headers=[])
+    assert fork.changed(fork.fingerprints(a), fork.fingerprints(b)) == ("beginning",)
+    assert fork.changed(fork.fingerprints(a), fork.fingerprints(shared)) == (
+        "model",
+        "tools",
+        "system",
+        "beginning",
+    )
+    assert fork.changed({}, fork.fingerprints(a)) == ()
+
+
+def test_a_clients_prefix_goes_out_untouched() -> None:
+    """System, tools, model and messages are the client's own; one message is added."""
+    client = fork.prefix(CLIENT)
+    assert client is not None
+    task = fork.shared(client, directory="/m", new=3, headers=[HEADER])
+    sent = {
+        "system": list(task.system),
+        "tools": list(task.tools),
+        "model": task.model,
+        "messages": list(task.messages[:-1]),
+    }
+    assert json.dumps(sent, sort_keys=True) == json.dumps(CLIENT, sort_keys=True)
+    assert task.messages[-1]["role"] == "user"
+    assert "memory extraction sub-agent" in task.messages[-1]["content"]
+    assert "Read" in task.runs
+
+
+def test_a_prefix_without_sense_is_none() -> None:
+    """What is not the shape of a request cannot be repeated: memd's own prefix is used."""
+    for wrong in (
+        None,
+        {},
+        {**CLIENT, "model": ""},
+        {**CLIENT, "model": 5},
+        {**CLIENT, "messages": []},
+        {**CLIENT, "messages": "hello"},
+        {**CLIENT, "tools": ["Bash"]},
+        {**CLIENT, "system": 7},
+    ):
+        assert fork.prefix(wrong) is None
+
+
+def test_a_memory_cannot_break_out_of_the_manifest() -> None:
+    """What a description holds is no tag, and the manifest stands behind the conversation."""
+    task = own(extended(Dialogue(), [said("one")]))
+    text = task.messages[0]["content"][-1]["text"]
+    assert "- [feedback] testing.md" in text
+    assert "&lt;the> real database" in text
+
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+def test_the_wording_is_reviewed() -> None:
+    """The prompts are these, to the byte; write them anew with MEMD_SNAPSHOTS=write."""
+    task = own(extended(Dialogue(), [said("one")]))
+    client = fork.prefix(CLIENT)
+    assert client is not None
+    shared = fork.shared(client, directory="/m", new=3, headers=[HEADER])
+    texts = {
+        "system": system_of(task),
+        "task": str(task.messages[0]["content"][-1]["text"]),
+        "task-shared": str(shared.messages[-1]["content"]),
+    }
+    for name, text in texts.items():
+        path = SNAPSHOTS / f"{name}.md"
+        if os.environ.get("MEMD_SNAPSHOTS") == "write":
+            SNAPSHOTS.mkdir(exist_ok=True)
+            path.write_text(text + "\n", encoding="utf-8")
+        assert path.read_text(encoding="utf-8") == text + "\n"
+
+
+def test_every_rule_of_the_spec_is_there() -> None:
+    """What spec 4.4 asks of the fork's message can be found in it."""
+    task = own(extended(Dialogue(), [said("one")]), new=7)
+    text = str(task.messages[0]["content"][-1]["text"])
+    for rule in (
+        "last 7 pieces",
+        "Do not investigate and do not verify",
+        "no git",
+        "Update a memory that is there rather than write a second one",
+        "In the first call `Read`, all at once",
+        "In the second call `Write` and `Edit`, all at once",
+        "5 turns at most",
+    ):
+        assert rule in text
+    system = system_of(task)
+    assert re.findall(r"<name>(\w+)</name>", system) == ["user", "feedback", "project", "reference"]
+    assert "What never becomes a memory" in system
+    assert "How to save" in system

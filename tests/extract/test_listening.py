@@ -1,0 +1,111 @@
+"""Taking in what is new in a conversation."""
+
+import json
+from pathlib import Path
+
+from memd.core.values import CursorMove
+from memd.extract.listening import Heard, Listener, own_words
+from memd.extract.requests import ExtractRequest
+from memd.store import transcripts
+
+
+def line(number: int, kind: str = "user", content: object = None) -> str:
+    """Return one line of a transcript."""
+    said = {"role": kind, "content": content or f"Message {number}."}
+    return json.dumps({"type": kind, "uuid": f"u{number}", "message": said}) + "\n"
+
+
+def asked(path: Path) -> ExtractRequest:
+    """Return a request for a transcript."""
+    return ExtractRequest(session="s", transcript_path=str(path))
+
+
+def test_only_new_bytes_are_read(tmp_path: Path) -> None:
+    """What was heard stays; the next turn adds to it, and says how much is new."""
+    path, listener = tmp_path / "s.jsonl", Listener()
+    path.write_text(line(1) + line(2))
+    first = listener.hear("/m", asked(path), None, whole=True)
+    assert (first.pieces, first.before, len(first.dialogue.pieces)) == (2, 0, 2)
+    listener.keep("/m", "s", first, {"model": "a"})
+    path.write_text(path.read_text() + line(3))
+    second = listener.hear("/m", asked(path), first.unread.cursor, whole=True)
+    assert (second.pieces, second.before, len(second.dialogue.pieces)) == (1, 2, 3)
+    assert own_words(second.unread.messages) == "Message 3."
+    assert listener.keep("/m", "s", second, {}) == {"model": "a"}
+
+
+def test_another_cursor_is_another_past(tmp_path: Path) -> None:
+    """What was kept belongs to its cursor; else the past is read once more from the file."""
+    path, listener = tmp_path / "s.jsonl", Listener()
+    path.write_text(line(1))
+    first = listener.hear("/m", asked(path), None, whole=True)
+    listener.keep("/m", "s", first, {})
+    path.write_text(path.read_text() + line(2))
+    again = listener.hear("/m", asked(path), None, whole=True)
+    assert (again.pieces, again.before) == (2, 0)
+    fresh = Listener().hear("/m", asked(path), first.unread.cursor, whole=True)
+    assert (fresh.pieces, fresh.before, len(fresh.dialogue.pieces)) == (1, 1, 2)
+    elsewhere = CursorMove("s", "/another.jsonl", 5, "x")
+    assert Listener().hear("/m", asked(path), elsewhere, whole=True).before == 0
+
+
+def test_a_file_written_anew_has_no_past(tmp_path: Path) -> None:
+    """A transcript that was replaced is read from its start."""
+    path, listener = tmp_path / "s.jsonl", Listener()
+    path.write_text(line(1) + line(2))
+    first = listener.hear("/m", asked(path), None, whole=True)
+    listener.keep("/m", "s", first, {})
+    path.write_text(line(7) + line(8) + line(9))
+    anew = listener.hear("/m", asked(path), first.unread.cursor, whole=True)
+    assert (anew.pieces, anew.before, len(anew.dialogue.pieces)) == (3, 0, 3)
+
+
+def test_without_a_model_no_conversation_is_kept(tmp_path: Path) -> None:
+    """The fixed extractor needs the person's words alone."""
+    path = tmp_path / "s.jsonl"
+    path.write_text(line(1) + line(2, "assistant"))
+    heard = Listener().hear("/m", asked(path), None, whole=False)
+    assert (heard.dialogue.pieces, [item.id for item in heard.unread.messages]) == ((), ["u1"])
+
+
+def test_outside_words_are_noticed(tmp_path: Path) -> None:
+    """Output of tools is told apart from what the two said, and the web's from the machine's."""
+    path = tmp_path / "s.jsonl"
+    for name, expected in (("Bash", (True, False)), ("WebFetch", (True, True))):
+        call = [{"type": "tool_use", "id": "t", "name": name, "input": {}}]
+        result = [{"type": "tool_result", "tool_use_id": "t", "content": "out"}]
+        path.write_text(line(1) + line(2, "assistant", call) + line(3, "user", result))
+        heard = Listener().hear("/m", asked(path), None, whole=True)
+        assert (heard.output, heard.outside) == expected
+
+
+def test_messages_carry_their_own_past() -> None:
+    """Given as messages, what the cursor counts as read is the past."""
+    listener = Listener()
+    messages = [{"role": "user", "content": f"Message {number}."} for number in range(3)]
+    request = ExtractRequest(session="s", messages=messages[:2])
+    first = listener.hear("/m", request, None, whole=True)
+    more = ExtractRequest(session="s", messages=messages)
+    second = listener.hear("/m", more, first.unread.cursor, whole=True)
+    assert (second.pieces, second.before, len(second.dialogue.pieces)) == (1, 2, 3)
+
+
+def test_conversations_are_bounded(tmp_path: Path) -> None:
+    """The oldest of many conversations leave memory."""
+    path, listener = tmp_path / "s.jsonl", Listener()
+    path.write_text(line(1))
+    heard: Heard = listener.hear("/m", asked(path), None, whole=True)
+    for number in range(30):
+        listener.keep("/m", f"s{number}", heard, {"n": str(number)})
+    assert listener.keep("/m", "s0", heard, {}) == {}
+    assert listener.keep("/m", "s29", heard, {}) == {"n": "29"}
+
+
+def test_a_long_transcript_begins_near_its_end(tmp_path: Path) -> None:
+    """Of a conversation that is heard for the first time the end alone is read."""
+    path = tmp_path / "s.jsonl"
+    noise = json.dumps({"type": "attachment", "data": "x" * 100_000}) + "\n"
+    path.write_text(line(1) + noise * (transcripts.TAIL_BYTES // 100_000 + 2) + line(2))
+    heard = Listener().hear("/m", asked(path), None, whole=True)
+    assert own_words(heard.unread.messages) == "Message 2."
+    assert heard.unread.cursor.position == path.stat().st_size
