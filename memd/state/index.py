@@ -32,7 +32,7 @@ from memd.state.search import (
 from memd.state.stored import Broken, Changing, Stored, same
 
 SMALL = 3_000  # memories that stay in memory: 10 MB, and 0.6 s to read them again
-_FOLD = 1_000  # changes that wait for a fold where there is a lower part already
+_FOLD = 2_000  # changes that wait for a fold where there is a lower part already
 _BATCH = 4_000  # memories of one fold; they stay in memory until it is committed
 _WAIT_SECONDS = 0.005
 
