@@ -3,6 +3,7 @@
 The words stay; the date they mean goes behind them: ``Thursday (2026-03-05)``. A date that already
 has one is left alone, so resolving twice is resolving once. A bare weekday is the next one, today
 included; ``every Thursday``, ``Thursdays`` and the day of a habit (``core/habits.py``) are no date.
+A day of a month without its year (``June 9th``, ``6月底``) is the next one, or one just over.
 """
 
 import re
@@ -21,6 +22,27 @@ _NUMBERS = {
     )
     for word in words.split()
 }
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "January Jan 一",
+            "February Feb 二",
+            "March Mar 三",
+            "April Apr 四",
+            "May 五",
+            "June Jun 六",
+            "July Jul 七",
+            "August Aug 八",
+            "September Sept Sep 九",
+            "October Oct 十",
+            "November Nov 十一",
+            "December Dec 十二",
+        ),
+        1,
+    )
+    for name in names.split()
+}
 _DAYS_ZH = {
     "今天": 0,
     "今晚": 0,
@@ -38,6 +60,7 @@ _COUNT_ZH = r"(\d{1,3}|[一二两三四五六])"
 # What stands behind a date that is already absolute.
 _DATED = r"(?!\s?[(\uff08](?:week of |\d{4}-))"
 _WEEK = 7
+_JUST_OVER = timedelta(days=60)
 
 
 def resolve(text: str, at: float, offset: float = 0.0) -> str:
@@ -137,6 +160,36 @@ def _last_day(unit: str, day: date, shift: int) -> str:
     return first.replace(day=monthrange(first.year, first.month)[1]).isoformat()
 
 
+def _month_first(match: re.Match[str], day: date) -> str:
+    return _nearest(_MONTHS[match.group(1)], int(match.group(2)), day)
+
+
+def _day_first(match: re.Match[str], day: date) -> str:
+    return _nearest(_MONTHS[match.group(2)], int(match.group(1)), day)
+
+
+def _end_of_named(match: re.Match[str], day: date) -> str:
+    return _nearest(_month_of(match.group(1)), 0, day)
+
+
+def _day_zh(match: re.Match[str], day: date) -> str:
+    return _nearest(_month_of(match.group(1)), int(match.group(2)), day)
+
+
+def _month_of(name: str) -> int:
+    return int(name) if name.isdecimal() else _MONTHS[name]
+
+
+def _nearest(month: int, number: int, day: date) -> str:
+    """Return a day of a month that is ahead or just over; 0 is the month's last day."""
+    for year in (day.year - 1, day.year, day.year + 1):
+        if year and number <= monthrange(year, month)[1]:
+            found = date(year, month, number or monthrange(year, month)[1])
+            if found >= day - _JUST_OVER:
+                return found.isoformat()
+    raise ValueError
+
+
 def _ahead(match: re.Match[str], day: date) -> str:
     return _moved(match.group(1), match.group(2), day, 1)
 
@@ -175,17 +228,28 @@ _WEEKDAY_NAMES = "|".join(_WEEKDAYS)
 _BARE_WEEKDAY = re.compile(
     rf"(?:{_WEEKDAY_NAMES})|(?:周|星期|礼拜)[一二三四五六日天]", re.IGNORECASE
 )
+_MONTH_NAMES = "|".join(name for name in _MONTHS if name.isascii())
+# "may 15 users" is no date: a month has its capital.
+_MONTH = rf"(?-i:({_MONTH_NAMES}))\.?"
+_ORDINAL = r"(\d{1,2})(?:st|nd|rd|th)?"
+_NO_YEAR = r"(?!,? ?\d)"
+_MONTH_ZH = r"(?<![\d年十])(\d{1,2}|十[一二]|[一二三四五六七八九十])月"
 # The longer phrase stands before the shorter one that it holds.
 _PHRASES: tuple[tuple[str, _Meaning], ...] = (
     (rf"in {_COUNT} (day|week|month)s?", _ahead),
     (rf"{_COUNT} (day|week|month)s? (?:from now|later)", _ahead),
     (rf"{_COUNT} (day|week|month)s? ago", _ago),
+    (rf"end of {_MONTH}(?! \d)", _end_of_named),
+    (rf"{_MONTH} {_ORDINAL}{_NO_YEAR}", _month_first),
+    (rf"{_ORDINAL}(?: of)? {_MONTH}{_NO_YEAR}", _day_first),
     (r"end of (?:(the|this|next|last) )?(week|month|quarter|year)", _end),
     (r"(next|last|this) (week|month|quarter|year)", _period),
     (rf"((?:this|next|last|coming|past) )?({_WEEKDAY_NAMES})", _weekday),
     (r"(today|tonight|tomorrow|yesterday)", _named_day),
 )
 _PHRASES_ZH: tuple[tuple[str, _Meaning], ...] = (
+    (rf"{_MONTH_ZH}(?:份)?[底末]", _end_of_named),
+    (rf"{_MONTH_ZH}(\d{{1,2}})[日号]", _day_zh),
     (rf"{_COUNT_ZH}个?(天|周|星期|月)(后|前)(?!天)", _distance_zh),
     (r"([本这下上])?个?(?:周|星期|礼拜)([一二三四五六日天])", _weekday_zh),
     (r"([本这下上])?个?(月|年|季度)[底末]", _end_zh),
