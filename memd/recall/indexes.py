@@ -95,6 +95,7 @@ class _Kept:
 
     @property
     def left(self) -> int:
+        """How many memories are not indexed yet."""
         return len(self.fresh) + len(self.backlog)
 
     @property

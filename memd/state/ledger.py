@@ -81,6 +81,7 @@ class _Given:
     items: dict[tuple[str, str], int] = field(default_factory=dict)  # (path, fingerprint): bytes
 
     def surfaced(self) -> Surfaced:
+        """Return them as they are told."""
         return Surfaced(sum(self.items.values()), dict(self.items.keys()))
 
 

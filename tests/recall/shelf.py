@@ -1,11 +1,18 @@
 """Memories in memory, read as the store reads them."""
 
 from collections.abc import Sequence
+from threading import Lock
+from typing import Any
 
 from msgspec import structs
 
 from memd.core.errors import MemdError
-from memd.core.values import Catalogue, Header, MemoryFile, MemoryType
+from memd.core.settings import Settings
+from memd.core.values import Catalogue, Header, MemoryFile, MemoryType, Project
+from memd.recall.indexes import Indexes
+from memd.recall.service import ModelSource, Prefetched, Prompt, Recall
+from memd.state.ledger import Ledger
+from memd.testing.clock import FakeClock
 
 DAY = 86_400
 NOW = 1_760_000_000
@@ -79,3 +86,17 @@ class Shelf:
         self.read += paths
         files = self.files.get(directory, {})
         return tuple(files[p] for p in paths if p in files and p not in self.unreadable)
+
+
+PROJECT = Project("/r", "/r", "/m", "default", "/t", enabled=True)
+FREEZE = "when does the merge freeze begin?"
+
+
+def remembering(shelf: Shelf, ledger: Ledger, models: ModelSource | None = None) -> Recall:
+    """Return recall over a shelf."""
+    return Recall(shelf, ledger, FakeClock(NOW), Indexes(shelf, Lock), models)
+
+
+async def ask(recall: Recall, project: Project, settings: Settings, **facts: Any) -> Prefetched:
+    """Ask as a client does."""
+    return await recall.prefetch(project, settings, Prompt(**facts))

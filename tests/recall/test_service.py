@@ -1,10 +1,8 @@
 """prefetch, search and the end of a session."""
 
 import errno
-import json
 import tempfile
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
@@ -16,62 +14,16 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from memd.core.errors import MemdError
-from memd.core.events import Event
-from memd.core.settings import RecallSettings, Settings, TeamSettings
-from memd.core.values import Catalogue, Project
+from memd.core.settings import RecallSettings, Settings
+from memd.core.values import Catalogue
 from memd.daemon.clock import SystemClock
-from memd.model.errors import ModelUnavailableError
-from memd.model.port import Ask, Reply, Usage
 from memd.recall.indexes import Indexes
-from memd.recall.service import ModelSource, Prefetched, Prompt, Recall
-from memd.state import journal
+from memd.recall.service import Recall
 from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.ledger import SCHEMA, Ledger
-from memd.store.configuration import Configuration
-from memd.store.service import Store
-from memd.testing.clock import FakeClock
-from tests.recall.shelf import NOW, Shelf
+from tests.recall.shelf import FREEZE, PROJECT, Shelf, ask, remembering
 
 pytestmark = pytest.mark.anyio
-
-PROJECT = Project("/r", "/r", "/m", "default", "/t", enabled=True)
-FREEZE = "when does the merge freeze begin?"
-
-
-@pytest.fixture
-def shelf() -> Shelf:
-    """Return two memories that have nothing in common."""
-    shelf = Shelf()
-    shelf.put(
-        "freeze.md", "Merge freeze for the mobile release", "Begins on 2026-03-05.\nEnds later."
-    )
-    shelf.put("pnpm.md", "User prefers pnpm over npm", "Use pnpm for installs.")
-    return shelf
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    """Open an empty state file."""
-    database = open_database(str(tmp_path / "state.db"), [SCHEMA])
-    yield database
-    database.close()
-
-
-def remembering(shelf: Shelf, ledger: Ledger, models: ModelSource | None = None) -> Recall:
-    """Return recall over a shelf."""
-    return Recall(shelf, ledger, FakeClock(NOW), Indexes(shelf, Lock), models)
-
-
-async def ask(recall: Recall, project: Project, settings: Settings, **facts: Any) -> Prefetched:
-    """Ask as a client does."""
-    return await recall.prefetch(project, settings, Prompt(**facts))
-
-
-@pytest.fixture
-def recall(shelf: Shelf, database: Database) -> Recall:
-    """Return recall over the shelf."""
-    return remembering(shelf, Ledger(database))
 
 
 async def test_the_memory_that_fits_comes_back(recall: Recall) -> None:
@@ -294,139 +246,6 @@ async def test_any_session_name_will_do(recall: Recall) -> None:
         assert len(found.memories) == expected
     await recall.reset("\ud800")
     assert (await ask(recall, PROJECT, Settings(), session="\ud800", query=FREEZE)).memories
-
-
-class Deaf:
-    """Events that nobody listens to."""
-
-    def publish(self, event: Event) -> None:
-        """Drop the event."""
-
-
-async def test_through_the_real_store(tmp_path: Path) -> None:
-    """Memories on disk are found: nested and flat, CRLF, damaged ones, and the team's by scope."""
-    memories = tmp_path / "memory"
-    (memories / "team").mkdir(parents=True)
-    (memories / "MEMORY.md").write_text("- [Freeze](freeze.md) - quorum lease shard\n")
-    (memories / "freeze.md").write_bytes(
-        b"---\r\nname: freeze\r\ndescription: Merge freeze for the release\r\n"
-        b"type: project\r\n---\r\n\r\nFrom 2026-03-05.\r\n"
-    )
-    (memories / "team" / "quorum.md").write_text(
-        "---\nname: quorum\ndescription: The quorum is three\n"
-        "metadata:\n  type: reference\n---\n\nX.\n"
-    )
-    (memories / "raw.md").write_text("---\nname: [[[\n---\n\nThe lease renewal takes a minute.\n")
-    database = open_database(str(tmp_path / "state.db"), [SCHEMA, journal.SCHEMA])
-    configuration = Configuration(str(tmp_path / "memd.toml"))
-    clock = FakeClock(memories.stat().st_mtime + 60)
-    store = Store(database, configuration, clock, Deaf(), home=str(tmp_path), environ={})
-    recall = Recall(store.reading, Ledger(database), clock, Indexes(store.reading, Lock))
-    project = replace(PROJECT, memory_dir=str(memories))
-    before = {path: path.read_bytes() for path in memories.rglob("*.md")}
-    alone = await ask(recall, project, Settings(), session="t", query="how many make a quorum?")
-    assert alone.memories == ()  # team memory is off
-    team = replace(Settings(), team=TeamSettings(enabled=True))
-    surfaced = {}
-    for query in (FREEZE, "how many make a quorum?", "what does the lease renewal take?"):
-        found = await ask(recall, project, team, session="s", query=query)
-        (memory,) = found.memories
-        surfaced[memory.path] = (memory.type, memory.scope, memory.content)
-    assert surfaced == {
-        f"{memories}/freeze.md": ("project", "private", "From 2026-03-05."),
-        f"{memories}/team/quorum.md": ("reference", "team", "X."),
-        f"{memories}/raw.md": (None, "private", "The lease renewal takes a minute."),
-    }
-    assert {path: path.read_bytes() for path in memories.rglob("*.md")} == before
-    database.close()
-
-
-class Chooser:
-    """A model that answers as it is told, or fails; keeps what it was asked."""
-
-    def __init__(self, *answers: str | MemdError) -> None:
-        self.answers = list(answers)
-        self.asked: list[Ask] = []
-
-    def for_(self, settings: Settings) -> "Chooser":  # noqa: ARG002 - one for all
-        """Return the model."""
-        return self
-
-    def name(self, settings: Settings, kind: str) -> str:  # noqa: ARG002 - one for all
-        """Return its name."""
-        return f"small-{kind}"
-
-    async def ask(self, ask: Ask, on_usage: object = None) -> Reply:  # noqa: ARG002 - the port's shape
-        """Answer, or wait for ever when there is nothing to say."""
-        self.asked.append(ask)
-        if not self.answers:
-            await anyio.sleep_forever()
-        answer = self.answers.pop(0)
-        if isinstance(answer, MemdError):
-            raise answer
-        return Reply(answer, (), "end_turn", (), Usage(), ask.model)
-
-
-def chosen(*names: str) -> str:
-    """Return a model's answer that names memories."""
-    return json.dumps({"selected_memories": names})
-
-
-async def test_a_model_chooses(shelf: Shelf, database: Database) -> None:
-    """What it names comes, what it invents does not, never twice and never more than the limit."""
-    model = Chooser(chosen("pnpm.md", "made-up.md", "pnpm.md"), chosen(), chosen("freeze.md"))
-    recall = remembering(shelf, Ledger(database), model)
-    first = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
-    assert ([memory.name for memory in first.memories], first.strategy) == (["pnpm"], "model")
-    silent = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
-    assert (silent.memories, silent.strategy, silent.skipped) == ((), "model", "")
-    again = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
-    assert [memory.name for memory in again.memories] == ["freeze"]
-    assert model.asked[0].model == "small-recall"
-    assert "pnpm.md" not in str(model.asked[2].messages)  # the session has it
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        ("I would pick freeze.md", "the local ranker answered"),
-        ('{"selected_memories": "freeze.md"}', "the local ranker answered"),
-        (ModelUnavailableError("it broke off"), "it broke off; the local ranker answered"),
-    ],
-)
-async def test_a_model_that_fails_costs_nothing(
-    shelf: Shelf, database: Database, answer: str | MemdError, said: str
-) -> None:
-    """Junk and failures are answered by the local ranker, and the answer says so."""
-    recall = remembering(shelf, Ledger(database), Chooser(answer))
-    found = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
-    assert ([memory.name for memory in found.memories], found.strategy) == (["freeze"], "local")
-    assert said in found.note
-
-
-async def test_a_model_that_hangs_is_left_at_the_deadline(shelf: Shelf, database: Database) -> None:
-    """The local answer is there when the time is up; with too little time nobody is asked."""
-    model = Chooser()
-    recall = Recall(shelf, Ledger(database), SystemClock(), Indexes(shelf, Lock), model)
-    for seconds, asked in ((0.5, 1), (0.2, 1)):
-        found = await ask(
-            recall, PROJECT, Settings(), session=f"{seconds}", query=FREEZE, seconds=seconds
-        )
-        assert (len(found.memories), found.strategy, len(model.asked)) == (1, "local", asked)
-        assert "no time to ask the model" in found.note
-    local = await ask(recall, PROJECT, Settings(), session="l", query=FREEZE, strategy="local")
-    assert (local.strategy, local.note, len(model.asked)) == ("local", "", 1)
-
-
-async def test_a_model_with_nothing_to_choose_from_is_not_asked(
-    shelf: Shelf, database: Database
-) -> None:
-    """Where every memory is known to the client, the model is left in peace."""
-    model = Chooser()
-    recall = remembering(shelf, Ledger(database), model)
-    read = ["freeze.md", "pnpm.md"]
-    found = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE, read_paths=read)
-    assert (found.skipped, model.asked) == ("no_candidates", [])
 
 
 async def test_an_explanation_marks_nothing(recall: Recall) -> None:

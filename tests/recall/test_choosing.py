@@ -1,0 +1,108 @@
+"""prefetch with a model that chooses."""
+
+import json
+from threading import Lock
+
+import anyio
+import pytest
+
+from memd.core.errors import MemdError
+from memd.core.settings import Settings
+from memd.daemon.clock import SystemClock
+from memd.model.errors import ModelUnavailableError
+from memd.model.port import Ask, Reply, Usage
+from memd.recall.indexes import Indexes
+from memd.recall.service import Recall
+from memd.state.database import Database
+from memd.state.ledger import Ledger
+from tests.recall.shelf import FREEZE, PROJECT, Shelf, ask, remembering
+
+pytestmark = pytest.mark.anyio
+
+
+class Chooser:
+    """A model that answers as it is told, or fails; keeps what it was asked."""
+
+    def __init__(self, *answers: str | MemdError) -> None:
+        self.answers = list(answers)
+        self.asked: list[Ask] = []
+
+    def for_(self, settings: Settings) -> "Chooser":  # noqa: ARG002 - one for all
+        """Return the model."""
+        return self
+
+    def name(self, settings: Settings, kind: str) -> str:  # noqa: ARG002 - one for all
+        """Return its name."""
+        return f"small-{kind}"
+
+    async def ask(self, ask: Ask, on_usage: object = None) -> Reply:  # noqa: ARG002 - the port's shape
+        """Answer, or wait for ever when there is nothing to say."""
+        self.asked.append(ask)
+        if not self.answers:
+            await anyio.sleep_forever()
+        answer = self.answers.pop(0)
+        if isinstance(answer, MemdError):
+            raise answer
+        return Reply(answer, (), "end_turn", (), Usage(), ask.model)
+
+
+def chosen(*names: str) -> str:
+    """Return a model's answer that names memories."""
+    return json.dumps({"selected_memories": names})
+
+
+async def test_a_model_chooses(shelf: Shelf, database: Database) -> None:
+    """What it names comes, what it invents does not, never twice and never more than the limit."""
+    model = Chooser(chosen("pnpm.md", "made-up.md", "pnpm.md"), chosen(), chosen("freeze.md"))
+    recall = remembering(shelf, Ledger(database), model)
+    first = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
+    assert ([memory.name for memory in first.memories], first.strategy) == (["pnpm"], "model")
+    silent = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
+    assert (silent.memories, silent.strategy, silent.skipped) == ((), "model", "")
+    again = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
+    assert [memory.name for memory in again.memories] == ["freeze"]
+    assert model.asked[0].model == "small-recall"
+    assert "pnpm.md" not in str(model.asked[2].messages)  # the session has it
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("I would pick freeze.md", "the local ranker answered"),
+        ('{"selected_memories": "freeze.md"}', "the local ranker answered"),
+        (ModelUnavailableError("it broke off"), "it broke off; the local ranker answered"),
+    ],
+)
+async def test_a_model_that_fails_costs_nothing(
+    shelf: Shelf, database: Database, answer: str | MemdError, said: str
+) -> None:
+    """Junk and failures are answered by the local ranker, and the answer says so."""
+    recall = remembering(shelf, Ledger(database), Chooser(answer))
+    found = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
+    assert ([memory.name for memory in found.memories], found.strategy) == (["freeze"], "local")
+    assert said in found.note
+
+
+async def test_a_model_that_hangs_is_left_at_the_deadline(shelf: Shelf, database: Database) -> None:
+    """The local answer is there when the time is up; with too little time nobody is asked."""
+    model = Chooser()
+    recall = Recall(shelf, Ledger(database), SystemClock(), Indexes(shelf, Lock), model)
+    for seconds, asked in ((0.5, 1), (0.2, 1)):
+        found = await ask(
+            recall, PROJECT, Settings(), session=f"{seconds}", query=FREEZE, seconds=seconds
+        )
+        assert (len(found.memories), found.strategy, len(model.asked)) == (1, "local", asked)
+        assert "no time to ask the model" in found.note
+    local = await ask(recall, PROJECT, Settings(), session="l", query=FREEZE, strategy="local")
+    assert (local.strategy, local.note, len(model.asked)) == ("local", "", 1)
+
+
+async def test_a_model_with_nothing_to_choose_from_is_not_asked(
+    shelf: Shelf, database: Database
+) -> None:
+    """Where every memory is known to the client, the model is left in peace."""
+    model = Chooser()
+    recall = remembering(shelf, Ledger(database), model)
+    read = ["freeze.md", "pnpm.md"]
+    found = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE, read_paths=read)
+    assert (found.skipped, model.asked) == ("no_candidates", [])

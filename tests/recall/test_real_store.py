@@ -1,0 +1,66 @@
+"""prefetch over memories on the disk."""
+
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+
+import pytest
+
+from memd.core.events import Event
+from memd.core.settings import Settings, TeamSettings
+from memd.recall.indexes import Indexes
+from memd.recall.service import Recall
+from memd.state import journal
+from memd.state.database import open_database
+from memd.state.ledger import SCHEMA, Ledger
+from memd.store.configuration import Configuration
+from memd.store.service import Store
+from memd.testing.clock import FakeClock
+from tests.recall.shelf import FREEZE, PROJECT, ask
+
+pytestmark = pytest.mark.anyio
+
+
+class Deaf:
+    """Events that nobody listens to."""
+
+    def publish(self, event: Event) -> None:
+        """Drop the event."""
+
+
+async def test_through_the_real_store(tmp_path: Path) -> None:
+    """Memories on disk are found: nested and flat, CRLF, damaged ones, and the team's by scope."""
+    memories = tmp_path / "memory"
+    (memories / "team").mkdir(parents=True)
+    (memories / "MEMORY.md").write_text("- [Freeze](freeze.md) - quorum lease shard\n")
+    (memories / "freeze.md").write_bytes(
+        b"---\r\nname: freeze\r\ndescription: Merge freeze for the release\r\n"
+        b"type: project\r\n---\r\n\r\nFrom 2026-03-05.\r\n"
+    )
+    (memories / "team" / "quorum.md").write_text(
+        "---\nname: quorum\ndescription: The quorum is three\n"
+        "metadata:\n  type: reference\n---\n\nX.\n"
+    )
+    (memories / "raw.md").write_text("---\nname: [[[\n---\n\nThe lease renewal takes a minute.\n")
+    database = open_database(str(tmp_path / "state.db"), [SCHEMA, journal.SCHEMA])
+    configuration = Configuration(str(tmp_path / "memd.toml"))
+    clock = FakeClock(memories.stat().st_mtime + 60)
+    store = Store(database, configuration, clock, Deaf(), home=str(tmp_path), environ={})
+    recall = Recall(store.reading, Ledger(database), clock, Indexes(store.reading, Lock))
+    project = replace(PROJECT, memory_dir=str(memories))
+    before = {path: path.read_bytes() for path in memories.rglob("*.md")}
+    alone = await ask(recall, project, Settings(), session="t", query="how many make a quorum?")
+    assert alone.memories == ()  # team memory is off
+    team = replace(Settings(), team=TeamSettings(enabled=True))
+    surfaced = {}
+    for query in (FREEZE, "how many make a quorum?", "what does the lease renewal take?"):
+        found = await ask(recall, project, team, session="s", query=query)
+        (memory,) = found.memories
+        surfaced[memory.path] = (memory.type, memory.scope, memory.content)
+    assert surfaced == {
+        f"{memories}/freeze.md": ("project", "private", "From 2026-03-05."),
+        f"{memories}/team/quorum.md": ("reference", "team", "X."),
+        f"{memories}/raw.md": (None, "private", "The lease renewal takes a minute."),
+    }
+    assert {path: path.read_bytes() for path in memories.rglob("*.md")} == before
+    database.close()
