@@ -42,6 +42,9 @@ bench: $(STAMP)   ## latency and size, as ratios within one run; PARTS='latency 
 bench-semantic: $(STAMP)   ## what ranking by meaning costs and brings; MODEL=folder DATA=folder
 	@$(BIN)/python -m benchmarks.semantic $(MODEL) $(DATA)
 
+bench-recall: $(STAMP)  ## what prefetch finds, beside plain rankers: DATA=folder that holds locomo, MODEL=sentence encoder
+	@$(BIN)/python -m benchmarks.recall_quality $(or $(DATA),../shared/corpora) $(MODEL)
+
 e2e: $(STAMP)     ## real clients; installs into .venv/e2e only (npm and Debian packages)
 	@tests/e2e/install.sh
 	@$(BIN)/python -m pytest -m e2e tests/e2e -rs

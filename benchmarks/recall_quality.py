@@ -1,111 +1,164 @@
-"""Recall on LoCoMo's observations, beside plain BM25: ``python -m benchmarks.recall_quality DATA``.
+"""Recall through a running daemon beside plain rankers: ``make bench-recall DATA=… [MODEL=…]``.
 
-DATA is the folder that holds ``locomo_retrieval.json.gz`` (CC BY-NC: measure, never ship). Each
-observation is a memory. Recall is the share of a question's evidence that the first five or ten
-memories cover; category 5 (questions without an answer) stays out of the mean.
+DATA is the folder that holds ``locomo`` (its questions without an answer stay out); MODEL the
+folder of a sentence encoder for the optional semantic ranker. Each conversation, and each project
+of the coding set, is a project of the daemon; each question is a ``prefetch`` of a session of its
+own.
+
+Recall is the share of a question's evidence that the first five or ten memories cover. "Covered"
+counts the questions and evidence that some memory holds, as the facts do; "all" counts everything
+that a question names, which no ranker can reach: the line "ceiling" says how far it goes.
 """
 
-import gzip
 import json
-import math
 import os
-import re
 import sys
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
-from memd.state.search import Entry, SearchIndex
+from benchmarks.background import folder
+from benchmarks.baselines import BASELINES
+from benchmarks.measures import Line, table
+from benchmarks.recall_sets import (
+    TODAY,
+    Answer,
+    Collection,
+    Search,
+    answers,
+    coding,
+    conversations,
+    mean,
+)
+from memd.testing.daemon import daemon_process, throw_away_home
 
-Search = Callable[[str, int], Sequence[str]]
-UNANSWERABLE = 5
+_READY_SECONDS = 60.0  # for a model to load and to read all memories
+_HEADING = ("ranker", "recall@5", "recall@10", "talks 1-3", "talks 4-5", "all @5", "all @10")
+_WRITTEN = datetime.fromisoformat(TODAY).replace(tzinfo=UTC).timestamp()
+_CODING = ("ranker", "recall@5", "first right", "silent", "held out: recall@5", "silent")
+
+Found = Mapping[str, list[Answer]]  # by the name of a collection
 
 
-def main(folder: str) -> int:
-    """Print both rankers' recall@5 and recall@10; return the exit status."""
-    path = os.path.join(folder, "locomo", "locomo_retrieval.json.gz")
-    if not os.path.exists(path):
-        print(f"skipped: {path} is not there")
-        return 0
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        conversations = json.load(file)["conversations"]
-    print(f"{'ranker':<28}{'recall@5':>10}{'recall@10':>11}")
-    makers: Mapping[str, Callable[[Sequence[Mapping[str, Any]]], Search]] = {
-        "plain BM25": _plain,
-        "memd, without its floor": lambda observations: _ours(observations, floor=False),
-        "memd": lambda observations: _ours(observations, floor=True),
-    }
-    for name, maker in makers.items():
-        five, ten = _measure(conversations, maker)
-        print(f"{name:<28}{five:>10.3f}{ten:>11.3f}")
+def main(data: str, model: str = "") -> int:
+    """Print both tables; return the exit status."""
+    talks, projects = conversations(data), coding()
+    sets = (*talks, *projects)
+    found = {"memd, by words": _through_a_daemon(sets, "")}
+    if model:
+        found["memd, by words and meaning"] = _through_a_daemon(sets, model)
+    for name, make in BASELINES.items():
+        found[name] = {one.name: answers(one, make(one)) for one in sets}
+    if talks:
+        print(table([_HEADING, *(_talk_row(name, one, talks) for name, one in found.items())]))
+        ceiling = mean(
+            len(question.evidence & one.covered) / len(question.evidence)
+            for one in talks
+            for question in one.questions
+        )
+        print(f'\n{ceiling:.3f} is the ceiling of the columns "all".\n')
+    else:
+        print(f"skipped: there is no locomo in {data}\n")
+    print(table([_CODING, *(_coding_row(name, one, projects) for name, one in found.items())]))
     return 0
 
 
-def _measure(
-    conversations: Sequence[Mapping[str, Any]],
-    maker: Callable[[Sequence[Mapping[str, Any]]], Search],
-) -> tuple[float, float]:
-    totals = [0.0, 0.0]
-    questions = 0
-    for conversation in conversations:
-        observations = conversation["observations"]
-        search = maker(observations)
-        evidence = {item["id"]: set(item["evidence"]) for item in observations}
-        reachable: set[str] = set().union(*evidence.values())
-        for query in conversation["queries"]:
-            wanted = reachable & set(query["evidence"])
-            if query["category"] == UNANSWERABLE or not wanted:
-                continue
-            questions += 1
-            found = search(query["question"], 10)
-            for at, cut in enumerate((5, 10)):
-                covered: set[str] = set().union(*(evidence[item] for item in found[:cut]))
-                totals[at] += len(wanted & covered) / len(wanted)
-    return totals[0] / questions, totals[1] / questions
-
-
-def _ours(observations: Sequence[Mapping[str, Any]], *, floor: bool) -> Search:
-    index = SearchIndex()
-    index.update(
-        Entry(
-            path=item["id"],
-            fingerprint=(number, 0, 0),
-            mtime_ns=0,
-            name="",
-            description=item["text"],
-            type="",
-            body=item["date"],
-        )
-        for number, item in enumerate(observations)
+def _talk_row(name: str, found: Found, talks: Sequence[Collection]) -> tuple[str, ...]:
+    rows = [answer for talk in talks for answer in found[talk.name]]
+    early = [row for row in rows if not row.question.held_out]
+    late = [row for row in rows if row.question.held_out]
+    return (
+        name,
+        f"{mean(row.five for row in rows):.3f}",
+        f"{mean(row.ten for row in rows):.3f}",
+        *(
+            f"{mean(r.five for r in part):.3f} {mean(r.ten for r in part):.3f}"
+            for part in (early, late)
+        ),
+        f"{mean(row.all_five for row in rows):.3f}",
+        f"{mean(row.all_ten for row in rows):.3f}",
     )
-    return lambda query, limit: [hit.path for hit in index.rank(query, limit, floor=floor)]
 
 
-def _plain(observations: Sequence[Mapping[str, Any]]) -> Search:
-    """BM25 as in the textbook (k1 1.5, b 0.75): lower case, no stop words, no stemming."""
-    documents = [Counter(_split(item["text"])) for item in observations]
-    lengths = [sum(document.values()) for document in documents]
-    mean = sum(lengths) / len(lengths)
-    holders = Counter(word for document in documents for word in document)
+def _coding_row(name: str, found: Found, projects: Sequence[Collection]) -> tuple[str, ...]:
+    rows = [answer for project in projects for answer in found[project.name]]
+    tuned = [row for row in rows if not row.question.held_out]
+    held = [row for row in rows if row.question.held_out]
+    first = mean(float(row.first) for row in tuned if row.question.evidence)
+    return (
+        name,
+        f"{mean(row.five for row in tuned):.3f}",
+        f"{first:.3f}",
+        f"{_silent(tuned):.3f}",
+        f"{mean(row.five for row in held):.3f}",
+        f"{_silent(held):.3f}",
+    )
+
+
+def _silent(rows: Sequence[Answer]) -> float:
+    """Return the share of the questions that nothing helps with that were answered with nothing."""
+    return mean(float(not row.given) for row in rows if not row.question.evidence)
+
+
+def _through_a_daemon(sets: Sequence[Collection], model: str) -> Found:
+    """Ask every question of a daemon that found the memories when it started."""
+    with throw_away_home() as home:
+        places = {one.name: home.project(one.name) for one in sets}
+        for one in sets:
+            _write(folder(home, places[one.name]), one)
+        if model:
+            os.makedirs(os.path.dirname(home.places.config), exist_ok=True)
+            with open(home.places.config, "w", encoding="utf-8") as file:
+                file.write(f"[recall]\nsemantic_model = {json.dumps(os.path.abspath(model))}\n")
+        with daemon_process(home), Line(home.places.socket) as line:
+            for one in sets if model else ():
+                _wait_for_meaning(line, places[one.name], one)
+            began = time.perf_counter()
+            found = {one.name: answers(one, _search(line, places[one.name])) for one in sets}
+            asked = 2 * sum(len(one.questions) for one in sets)
+            each = (time.perf_counter() - began) * 1000 / asked
+            print(f"{asked} prompts, {each:.1f} ms each", file=sys.stderr)
+            return found
+
+
+def _write(directory: str, collection: Collection) -> None:
+    os.makedirs(directory, mode=0o700)
+    for item in collection.items:
+        path = os.path.join(directory, item.path)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(item.content)
+        os.utime(path, (_WRITTEN, _WRITTEN))
+
+
+def _search(line: Line, cwd: str) -> Search:
+    number = 0
 
     def search(query: str, limit: int) -> Sequence[str]:
-        scores = [0.0] * len(documents)
-        for word in _split(query):
-            rarity = math.log(1 + (len(documents) - holders[word] + 0.5) / (holders[word] + 0.5))
-            for at, document in enumerate(documents):
-                times = document[word]
-                scores[at] += (
-                    rarity * times * 2.5 / (times + 1.5 * (0.25 + 0.75 * lengths[at] / mean))
-                )
-        order = sorted(range(len(documents)), key=lambda at: -scores[at])
-        return [observations[at]["id"] for at in order[:limit]]
+        nonlocal number
+        number += 1
+        session = f"{cwd}-{number}"
+        asked = {"cwd": cwd, "session_id": session, "query": query, "limit": limit}
+        answer = line.call("prefetch", asked | {"strategy": "local"})
+        assert answer.get("note") is None, answer["note"]
+        return [os.path.basename(memory["path"]) for memory in answer["memories"]]
 
     return search
 
 
-def _split(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
+def _wait_for_meaning(line: Line, cwd: str, collection: Collection) -> None:
+    """Wait until the model has read a project: a prompt's order does not change any more."""
+    query = next(question.text for question in collection.questions if question.evidence)
+    asked = {"cwd": cwd, "session_id": "wait", "query": query, "limit": 10, "explain": True}
+    before, until = None, time.perf_counter() + _READY_SECONDS
+    while time.perf_counter() < until:
+        rows = (line.call("prefetch", asked).get("explanation") or {}).get("rows", [])
+        scores = [(row["path"], row["score"]) for row in rows if "semantic" in row["parts"]]
+        if scores and scores == before:
+            return
+        before = scores
+        time.sleep(1.0)
+    print(f"the model had not read {collection.name} in time", file=sys.stderr)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "../shared/corpora"))
+    sys.exit(main(*(sys.argv[1:] or ["../shared/corpora"])))
