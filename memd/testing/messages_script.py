@@ -104,6 +104,8 @@ _SAYS: Mapping[str, Callable[[Any, Mapping[str, Any]], Whole]] = {
         step.get("content_type", "application/json"),
     ),
 }
+_ONE_OF = f"one of {', '.join(_SAYS)} is wanted"
+_UNKNOWN = "{} is not known"
 _BESIDES = {"stop", "say", "message", "retry_after", "status", "content_type"}
 _DELIVERY = {"cut", "drip", "hang", "interrupt"}
 
@@ -116,11 +118,11 @@ def _step(where: str, value: Any) -> Answer:
     _known(where, value, _SAYS.keys() | _BESIDES | _DELIVERY)
     said = [name for name in _SAYS if name in value]
     if len(said) != 1:
-        raise InvalidScriptError(where, f"one of {', '.join(_SAYS)} is wanted")
+        raise InvalidScriptError(where, _ONE_OF)
     try:
         return _delivered(_SAYS[said[0]](value[said[0]], value), value)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise InvalidScriptError(where, f"{type(error).__name__} {error}") from error
+        raise InvalidScriptError(where, repr(error)) from error
 
 
 def _delivered(whole: Whole, value: Mapping[str, Any]) -> Step:
@@ -138,7 +140,7 @@ def _delivered(whole: Whole, value: Mapping[str, Any]) -> Step:
 
 def _known(where: str, value: Mapping[str, Any], names: set[str]) -> None:
     if strange := sorted(value.keys() - names):
-        raise InvalidScriptError(where, f"{strange[0]} is not known")
+        raise InvalidScriptError(where, _UNKNOWN.format(strange[0]))
 
 
 def _then(steps: Sequence[Answer], otherwise: Answer) -> Answer:
