@@ -49,6 +49,13 @@ def test_what_stands_for_a_word_weighs_less() -> None:
     assert weights["^deplo"] < weights["deploy"]
 
 
+def test_a_word_of_the_prompt_keeps_its_weight() -> None:
+    """What stands for one word of the prompt and is another of its words weighs as that word."""
+    corpus = Corpus("teach the teacher")
+    both = terms(ask("teacher teach"), corpus)
+    assert both["teach"] == terms(ask("teach"), corpus)["teach"]
+
+
 def test_the_words_of_a_date_are_looked_for() -> None:
     """What a prompt calls yesterday is looked for as a memory spells it, and counts where found."""
     corpus = Corpus("2026-04-01 quorum chosen", "2026-05-01 quorum dropped")

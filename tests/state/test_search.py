@@ -1,9 +1,11 @@
 """Which memories fit a prompt."""
 
+from datetime import date
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.state.search import Entry, SearchIndex
+from memd.state.search import Entry, SearchIndex, analyse
 
 STORE = (
     # path, name, description, type, body
@@ -209,6 +211,26 @@ def test_limit_and_skip() -> None:
     )
     assert best[0].path not in {hit.path for hit in rest}
     assert index.rank("database", 0, floor=False) == ()
+
+
+def test_an_explanation_holds_the_answer_and_what_was_cut() -> None:
+    """What is not cut is the answer; what is cut says why; dates are told from the same day."""
+    index = _store()
+    query = "where do we track ingestion bugs, and what was due last April?"
+    today = date(2026, 6, 1)
+    weighed = index.explain(query, 1, today=today)
+    assert tuple(hit for hit in weighed if not hit.cut) == index.rank(query, 1, today=today)
+    assert any(hit.cut for hit in weighed)
+    assert index.rank("what was due last April?", 1, today=today)[0].path == "billing.md"
+
+
+def test_an_entry_can_be_handed_on() -> None:
+    """What is kept of an entry is its words and its fingerprint."""
+    index = SearchIndex()
+    entry = _entry("a", description="quorum")
+    index.update([entry])
+    assert index.entry("a") == (analyse(entry), entry.fingerprint)
+    assert index.entry("b") is None
 
 
 def test_recency_decides_between_equals() -> None:

@@ -83,6 +83,16 @@ def test_a_number_across_two_words_is_passed_over() -> None:
     assert weighed.bm25 == _bm25("quorum", "quorum")
 
 
+def test_neighbours_across_words_are_passed_over() -> None:
+    """Bytes that only look like two neighbours do not make a pair."""
+    both = pack(["quorum", "leas"])
+    planned = plan(ask("quorum lease"), Rarities(Known()))
+    apart = pack(["leas"]) + b"\0\0" + both + b"\0\0" + pack(["quorum"])
+    weighed = weigh(planned, Document("a", 0, apart, 6))
+    assert weighed is not None
+    assert (weighed.terms, weighed.pairs) == (("quorum", "leas"), 0)
+
+
 def test_feedback_needs_words_beside_the_prompts() -> None:
     """Without any other word in the best memories nothing is added."""
     weighed = _weigh("quorum", "quorum")
