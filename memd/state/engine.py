@@ -140,6 +140,8 @@ class Engine:
     def _numbers(self, query: Any, limit: int) -> list[int]:
         hits = self._searcher.search(query, limit, count=False).hits
         numbers: list[int] = self._searcher.fast_field_values(_AT, [hit[1] for hit in hits])
+        if None in numbers:  # a damaged column
+            raise EngineBrokenError(_AT)
         return numbers
 
     def _weighted(self, word: str, weight: float) -> Any:

@@ -46,6 +46,7 @@ class _Fold:
     ``clearing`` are the paths that are below and still above, once it is sealed and adopted.
     """
 
+    lower: Stored
     change: Changing
     waiting: list[str]
     taken: dict[str, _Kept] = field(default_factory=dict)
@@ -220,7 +221,7 @@ class Index:
         if self._lower is None:
             self._lower = Stored.create(str(self._folder))
         waiting = list(islice(self._hidden, self._batch))
-        self._fold = _Fold(self._lower.change(), waiting)
+        self._fold = _Fold(self._lower, self._lower.change(), waiting)
         return self._fold
 
     def _step(self, fold: _Fold, most: int) -> None:
@@ -243,10 +244,8 @@ class Index:
 
     def _adopt(self, fold: _Fold) -> None:
         """See what was sealed; it stays hidden until it leaves the upper part."""
-        if self._lower is None:
-            return
         try:
-            self._lower.adopt()
+            fold.lower.adopt()
         except Broken as error:
             self._give_up(error)
             return

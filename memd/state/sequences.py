@@ -59,10 +59,8 @@ class Sequences:
         self._map: mmap.mmap | None = None
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            if os.fstat(self._file).st_size < size:
-                raise SequencesDamagedError(path, size)
-            os.ftruncate(self._file, size)
             self._remap()
+            os.ftruncate(self._file, size)
         except (OSError, MemdError):
             self.close()
             raise
@@ -161,9 +159,11 @@ class Sequences:
     def _remap(self) -> None:
         if self._map is not None:
             self._map.close()
-        self._map = (
-            mmap.mmap(self._file, self._mapped, prot=mmap.PROT_READ) if self._mapped else None
-        )
+            self._map = None
+        if os.fstat(self._file).st_size < self._mapped:
+            raise SequencesDamagedError(self._path, self._mapped)
+        if self._mapped:
+            self._map = mmap.mmap(self._file, self._mapped, prot=mmap.PROT_READ)
 
 
 def bounded(fingerprint: Fingerprint) -> Fingerprint:

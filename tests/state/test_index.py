@@ -231,6 +231,97 @@ def test_damage_in_the_middle_of_a_query_is_survived(tmp_path: Path) -> None:
         assert index.known().keys() == {"new.md"}
 
 
+def _overwrite(path: Path) -> None:
+    """Spoil a file in place, where an open index sees it."""
+    with path.open("r+b") as file:
+        file.write(bytes(path.stat().st_size))
+
+
+@pytest.mark.parametrize("pattern", ["engine/*.term", "engine/*.idx", "engine/*.fast"])
+def test_a_panic_of_the_library_costs_no_answer(tmp_path: Path, pattern: str) -> None:
+    """What the engine does over files that are spoilt under it never reaches the caller."""
+    folder = tmp_path / "i"
+    filled(folder).close()
+    with opened(folder) as index:
+        index.update([entry("new.md", "stone river")])
+        for path in folder.glob(pattern):
+            _overwrite(path)
+        assert "new.md" in [hit.path for hit in index.rank(QUERIES[0], 5, floor=False)]
+        assert index.lost()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda index: index.has("m1.md", (1, 1, 1)),
+        lambda index: index.remove(["m1.md"]),
+        lambda index: index.known(),
+    ],
+)
+def test_damage_is_survived_at_any_use(tmp_path: Path, use: Callable[[Index], object]) -> None:
+    """Whoever meets the damage first, the lower part is given up and nothing is raised."""
+    folder = tmp_path / "i"
+    with closing(filled(folder)) as index:
+        _overwrite(folder / "words")
+        use(index)
+        assert (index.lost(), index.known()) == (True, {})
+
+
+def _begun(folder: Path, slices: int) -> Index:
+    """Return an index with so many slices of a fold behind it, and its disk at rest."""
+    index = filled(folder)
+    index.update([entry("new.md", "stone river")])
+    for _ in range(slices):
+        index.fold(3)
+    while index.sealing:
+        index.fold(3)
+    return index
+
+
+def test_a_seal_that_fails_leaves_memory(tmp_path: Path) -> None:
+    """When the disk refuses the seal, what was to be folded stays in memory and a note says so."""
+    folder = tmp_path / "i"
+    with closing(_begun(folder, 1)) as index:
+        shutil.rmtree(folder)
+        fold_all(index)
+        assert index.known().keys() == {*twin().known(), "new.md"}
+        assert (len(index.notes()), index.pending) == (1, False)
+
+
+def test_a_fold_whose_result_is_spoilt_is_given_up(tmp_path: Path) -> None:
+    """What was sealed but cannot be read back costs the lower part and nothing above."""
+    folder = tmp_path / "i"
+    with closing(_begun(folder, 2)) as index:
+        os.truncate(folder / "words", 1)
+        fold_all(index)
+        assert index.lost()
+        assert set(index.known()) == {"new.md"}
+
+
+def test_damage_during_a_seal_waits_for_its_end(tmp_path: Path) -> None:
+    """A lower part that is given up while a fold is written goes when that has come to its end."""
+    folder = tmp_path / "i"
+    with closing(_begun(folder, 2)) as index:
+        _overwrite(folder / "words")
+        assert [hit.path for hit in index.rank(QUERIES[0], 5, floor=False)] == ["new.md"]
+        fold_all(index)
+        assert [hit.path for hit in index.rank(QUERIES[0], 5, floor=False)] == ["new.md"]
+        assert index.lost()
+
+
+def test_a_memory_that_changes_during_a_fold_is_as_it_is_now(tmp_path: Path) -> None:
+    """What changes or goes while it is being put to disk counts as it is afterwards."""
+    folder = tmp_path / "i"
+    with closing(_begun(folder, 2)) as index:
+        index.update([entry("new.md", "tiger", 2)])
+        index.remove(["m1.md"])
+        fold_all(index)
+        assert [hit.path for hit in index.rank("tiger", 1, floor=False)] != []
+        index.remove(["new.md"])
+        fold_all(index)
+        assert index.known().keys() == twin().known().keys() - {"m1.md"}
+
+
 def test_a_foreign_version_is_built_anew(tmp_path: Path) -> None:
     """A seal of another kind or age is not believed."""
     folder = tmp_path / "i"
