@@ -68,6 +68,11 @@ class Places:
         return f"{self.state_dir}/memd.lock"
 
     @property
+    def headers(self) -> str:
+        """The folder of what is known of memories' heads; it may be deleted."""
+        return f"{self.state_dir}/headers"
+
+    @property
     def log(self) -> str:
         """Where a daemon that was started by a client writes its log."""
         return f"{self.state_dir}/memd.log"

@@ -107,7 +107,10 @@ def clashes(name: str, existing: Iterable[str]) -> str | None:
     Two such names are one file on some systems. ``None`` when there is none.
     """
     wanted = name.split("/")
+    beginning = wanted[0].casefold()
     for other in existing:
+        if not other.casefold().startswith(beginning):
+            continue  # most of many names end here
         for mine, theirs in zip(wanted, other.split("/"), strict=False):
             if mine == theirs:
                 continue

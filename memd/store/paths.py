@@ -108,11 +108,8 @@ class Directory:
         for path, entry, _ in self.entries(problems, enter):
             try:
                 yield path, entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
+            except OSError:
                 continue  # deleted while we looked
-            except OSError as error:
-                if problems is not None:
-                    problems.append(FileUnreadableError(path, cause_of(error)).sentence)
 
     def entries(
         self, problems: list[str] | None = None, enter: Callable[[str], None] | None = None
@@ -144,19 +141,17 @@ class Directory:
 
         ``None`` for whatever is not as usual: ``read_head`` says what that is.
         """
+        fd = -1
         try:
             fd = os.open(name, _FILE | os.O_NOFOLLOW, dir_fd=folder)
-        except OSError:
-            return None
-        try:
             status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode) or status.st_uid not in self._owners:
-                return None
-            return os.read(fd, limit), status
+            usual = stat.S_ISREG(status.st_mode) and status.st_uid in self._owners
+            return (os.read(fd, limit), status) if usual else None
         except OSError:
             return None
         finally:
-            os.close(fd)
+            if fd >= 0:
+                os.close(fd)
 
     def holds(self, name: str) -> bool:
         """Say whether a regular file lies under a name, whoever it belongs to."""

@@ -12,6 +12,7 @@ def test_without_xdg_everything_lies_below_the_home() -> None:
     assert found.database == "/home/you/.local/state/memd/state.db"
     assert found.lock == "/home/you/.local/state/memd/memd.lock"
     assert found.log == "/home/you/.local/state/memd/memd.log"
+    assert found.headers == "/home/you/.local/state/memd/headers"
     assert found.config == "/home/you/.config/memd/memd.toml"
 
 

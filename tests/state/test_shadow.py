@@ -71,6 +71,21 @@ def test_a_commit_moves_the_shadow_in_its_own_transaction(database: Database) ->
     assert shadow.of(HERE) == {"a.md": Shade("3", mode=0o640), "c.md": Shade("4")}
 
 
+def test_many_files_come_in_pages_and_some_by_name(database: Database) -> None:
+    """Pages together are everything, once and in order; named files are found among many."""
+    shadow = Shadow(database)
+    shadow.seen(HERE, 1.0)
+    files = {f"{number:05}.md": Shade(str(number)) for number in range(4500)}
+    shadow.move(HERE, Moves(files))
+    pages = list(shadow.pages(HERE))
+    assert [len(page) for page in pages] == [2000, 2000, 500]
+    assert [path for page in pages for path in page] == list(files)
+    assert shadow.of(HERE) == files
+    assert shadow.some(HERE, [*files, "none.md"]) == files
+    assert (shadow.some("/other", files), shadow.some(HERE, ())) == ({}, {})
+    assert (shadow.knows(HERE), shadow.knows("/other")) == (True, False)
+
+
 def test_rows_that_memd_did_not_write_do_no_harm(database: Database) -> None:
     """A row of other types is a file whose bytes are looked at anew."""
     shadow = Shadow(database)

@@ -50,6 +50,7 @@ class Home:
         database: Database,
         disk: Disk | None = None,
         clock: Clock | None = None,
+        headers: str = "",
     ) -> None:
         self.events = Events()
         self.clock = FakeClock()
@@ -66,6 +67,7 @@ class Home:
             home=str(root / "home"),
             environ={},
             disk=disk,
+            headers=headers,
         )
 
     async def write(self, path: str, content: bytes | None, request: str = "") -> str | None:

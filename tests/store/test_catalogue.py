@@ -130,7 +130,11 @@ def test_a_doubted_file_is_read_whatever_its_status(tmp_path: Path) -> None:
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
         assert catalogue.scan(directory, first.headers).headers["a.md"].name == "a"
         again = catalogue.scan(directory, first.headers, first.young, at=status.st_mtime + 9)
-        assert (again.headers["a.md"].name, again.changed, again.young) == ("b", ("a.md",), frozenset())
+        assert (again.headers["a.md"].name, again.changed, again.young) == (
+            "b",
+            ("a.md",),
+            frozenset(),
+        )
 
 
 def test_one_bad_file_spoils_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from memd.core.text import sha256
 from memd.core.values import Actor
 from memd.state.journal import Intent, Record, Step
-from memd.state.shadow import Shadow
+from memd.state.shadow import Shade, Shadow
 from memd.store.external import External, Look, fingerprint
 from memd.store.names import INDEX
 from tests.store.bench import BY, Bench, open_bench, topic
@@ -64,6 +64,32 @@ def test_the_first_sight_is_no_change(looking: Looking) -> None:
     assert looking.history() == 0
     assert looking.change() is None
     assert looking.bench.journal.blob(sha256(A)) == A
+
+
+def test_only_what_was_named_is_looked_at(looking: Looking) -> None:
+    """With paths, other files are not asked for; what is no memory's name is none."""
+    for name in ("a.md", "b.md", "c.md"):
+        looking.bench.save(name, topic("new", name))
+    paths = frozenset({"a.md", "c.md", "none.md", ".hidden.md", "logs/x.md"})
+    change = looking.look(paths=paths).change
+    assert {step.path for step in change.steps} == {"a.md", "c.md"}
+    assert looking.look(paths=frozenset()).change is None
+    assert looking.actions() == {"b.md": "updated"}
+
+
+def test_what_cannot_be_read_at_first_sight_is_not_known(tmp_path: Path) -> None:
+    """A link in the index's place is passed over when a directory is seen first."""
+    with open_bench(tmp_path) as bench:
+        (bench.path / INDEX).symlink_to("x")
+        bench.save("a.md", A)
+        opened = Looking(bench)
+        opened.look()
+        assert Shadow(bench.database).of(bench.directory) == {"a.md": _shade(bench.path / "a.md")}
+
+
+def _shade(file: Path) -> Shade:
+    status = file.stat()
+    return Shade(sha256(file.read_bytes()), "", status.st_mtime_ns, status.st_mode & 0o777)
 
 
 def test_a_directory_that_is_claimed_has_only_news(tmp_path: Path) -> None:

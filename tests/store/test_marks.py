@@ -42,3 +42,14 @@ def test_a_full_log_forgets_and_says_so(rounds: list[list[str]]) -> None:
     for mark, missed in given_out:
         assert marks.since(mark) in (missed, None)
     assert marks.since(marks.now) == set()
+
+
+def test_more_changes_than_a_log_holds_are_a_new_beginning() -> None:
+    """After too much at once no earlier mark is known, and the next one is."""
+    marks = Marks(3)
+    before = marks.now
+    marks.change(list("abcd"))
+    assert (marks.since(before), marks.since(marks.now)) == (None, set())
+    later = marks.now
+    marks.change(["a"])
+    assert marks.since(later) == {"a"}

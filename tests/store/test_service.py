@@ -345,3 +345,24 @@ async def test_what_a_reader_meets_is_looked_at(tmp_path: Path) -> None:
             await home.events.wait(3)
             group.cancel_scope.cancel()
     assert len(home.events.got) == 3
+
+
+async def test_catalogues_are_seen_to_while_it_runs(tmp_path: Path) -> None:
+    """Headers are written down now and then, and a lost event costs minutes at most."""
+    (tmp_path / "real").mkdir()
+    headers = tmp_path / "headers"
+    with state(tmp_path) as database:
+        home = Home(tmp_path, database, headers=str(headers))
+        async with anyio.create_task_group() as group:
+            await group.start(home.store.run)
+            await home.write("a.md", topic("a"))
+            await home.store.snapshot(home.directory)
+            home.store._looks.use(None)  # now nobody tells
+            (home.real / "b.md").write_bytes(topic("b"))
+            with anyio.fail_after(10):
+                while len(home.events.got) < 2:
+                    home.clock.advance(30)
+                    await anyio.lowlevel.checkpoint()
+            assert headers.is_dir()
+            group.cancel_scope.cancel()
+    assert [file["path"] for file in home.events.got[1].params["files"]] == ["b.md"]
