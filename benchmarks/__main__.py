@@ -27,6 +27,7 @@ MEMORIES = 200
 ROUNDS = 400
 HOOK_ROUNDS = 60
 TYPES = ("user", "feedback", "project", "reference")
+PROMPT = "what was decided about the release rule in week 11?"
 SUBJECTS = ("database", "release", "review", "editor", "tracker", "pipeline", "budget", "design")
 
 
@@ -100,7 +101,7 @@ def _round_trips(home: Home, cwd: str) -> None:
             "prefetch": {
                 "cwd": cwd,
                 "session_id": "",
-                "query": "what did we say about the release",
+                "query": PROMPT,
             },
         }
         for method, params in question.items():
@@ -133,13 +134,14 @@ def _lines(path: str, frame: dict[str, object]) -> list[float]:
 def _hooks(home: Home, cwd: str) -> None:
     hook = str(Path(memd.cli.__file__).parent / "hook.py")
     environ = dict(home.environ)
+    silent: list[bool] = []
 
     def run(number: int) -> None:
         payload = {
             "session_id": f"h{number}",
             "cwd": cwd,
             "hook_event_name": "UserPromptSubmit",
-            "prompt": "what did we say about the release " * 40,
+            "prompt": f"{PROMPT} " * 40,
         }
         command = [sys.executable, "-I", "-S", hook, "claude-code", "UserPromptSubmit"]
         done = subprocess.run(
@@ -149,7 +151,7 @@ def _hooks(home: Home, cwd: str) -> None:
             capture_output=True,
             check=True,
         )
-        assert b"additionalContext" in done.stdout, done
+        silent.append(b"additionalContext" not in done.stdout)
 
     def floor(_: int) -> None:
         subprocess.run([sys.executable, "-I", "-S", "-c", "pass"], env=environ, check=True)
@@ -160,7 +162,8 @@ def _hooks(home: Home, cwd: str) -> None:
         hook_times += _each(lambda _, n=number: run(n), 1)  # type: ignore[misc]
         floor_times += _each(floor, 1)
     _print("hook, process start to answer", hook_times, "python -I -S -c pass", floor_times)
-    print("   (aim: at most 1.5 times the floor)")
+    late = f"; {sum(silent)} of {HOOK_ROUNDS} brought nothing within the hook's deadline"
+    print(f"   (aim: at most 1.5 times the floor{late})")
 
 
 def _durable_file(path: Path) -> None:
