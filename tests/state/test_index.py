@@ -282,7 +282,7 @@ def test_a_seal_that_fails_leaves_memory(tmp_path: Path) -> None:
     """When the disk refuses the seal, what was to be folded stays in memory and a note says so."""
     folder = tmp_path / "i"
     with closing(_begun(folder, 1)) as index:
-        shutil.rmtree(folder)
+        (folder / "seal.new").mkdir()
         fold_all(index)
         assert index.known().keys() == {*twin().known(), "new.md"}
         assert (len(index.notes()), index.pending) == (1, False)
