@@ -19,6 +19,7 @@ class MemdError(Exception):
     code: ClassVar[int] = 1000
     kind: ClassVar[str] = "failed"
     retryable: ClassVar[bool] = False
+    of_model: ClassVar[bool] = False  # a model or its server failed; a job's breaker goes by it
     hint: ClassVar[str] = ""
     exit_status: ClassVar[int] = 1
 

@@ -48,6 +48,17 @@ SOCKET_PATH_BYTES_MACOS = 103
 
 # Jobs and shutdown (spec 4.3)
 DRAIN_SECONDS = 60.0
+LEASE_SECONDS = DRAIN_SECONDS + 10.0  # what a daemon that is leaving gets to end its jobs
+
+# Failures of jobs (spec 4.4, 6.3)
+RETRY_SECONDS = 5.0  # before the second attempt
+RETRY_GROWTH = 4.0
+PARK_AFTER = 3  # failures of the same sort in a row
+ATTEMPTS_MOST = 6  # of whatever sorts, over half an hour
+BREAKER_AFTER = 3  # failures of a model in a row, by directory
+BREAKER_SECONDS = 5 * 60.0
+BREAKER_SECONDS_MOST = 4 * 60 * 60.0
+PARKED_KEPT = 50  # parked jobs that can be put back; a request may hold a frame of 4 MiB
 
 # Dream (spec 5.2, 5.3)
 LOCK_STALE_SECONDS = 60 * 60.0

@@ -9,6 +9,7 @@ Rules of this file
    One whose session has asked anew meanwhile is superseded: to try it again after the newer
    request would be to go back in time, so it is not held.
 5. A job leaves only through ``remove``; nothing else loses one.
+6. While it is paused nothing starts; jobs are taken all the same, and what runs may end.
 """
 
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ class Lanes:
         self._tickets: dict[str, Ticket] = {}
         self._running: set[str] = set()
         self._held: set[str] = set()
+        self.paused = False
 
     def __len__(self) -> int:
         return len(self._tickets)
@@ -46,6 +48,14 @@ class Lanes:
     def running(self, job: str) -> bool:
         """Whether this job is at work."""
         return job in self._running
+
+    def idle(self) -> bool:
+        """Whether no job is at work."""
+        return not self._running
+
+    def settled(self) -> bool:
+        """Whether nothing more ends before something new happens."""
+        return self.idle() and (self.paused or not self._tickets)
 
     def waiting(self, kind: str, lane: str, session: str) -> str | None:
         """Return the job whose place a new request of this session takes (rule 3)."""
@@ -65,8 +75,8 @@ class Lanes:
         self._tickets[ticket.job] = ticket
 
     def next(self) -> Ticket | None:
-        """Return the job that may start now, or ``None`` (rules 1, 2 and 4)."""
-        if len(self._running) >= self._at_once:
+        """Return the job that may start now, or ``None`` (rules 1, 2, 4 and 6)."""
+        if self.paused or len(self._running) >= self._at_once:
             return None
         busy = {self._tickets[job].lane for job in self._running}
         for ticket in self._tickets.values():
@@ -83,6 +93,10 @@ class Lanes:
         """Put a running job back in its place, to be tried again later."""
         self._running.discard(job)
         self._held.add(job)
+
+    def back(self, job: str) -> None:
+        """Put a running job back in its place, to start again when its turn comes."""
+        self._running.discard(job)
 
     def release(self, job: str) -> None:
         """Let a held job have its turn again."""

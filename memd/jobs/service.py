@@ -3,15 +3,18 @@
 Rules of this file
 - The row is on disk before ``submit`` returns. The table is the truth for what must happen, the
   lanes (``lanes.py``) for whose turn it is; both change under one lock, so they never disagree.
-- A job runs in a cancel scope of its own. Cancelled by a caller it is ``killed``; cancelled from
-  outside (the daemon stops) it goes back into the queue and its attempt does not count.
-- A failure that says it is worth another try is tried ``ATTEMPTS`` times with growing pauses in
-  which the lane is free, unless its session has asked anew; every other failure is the job's end.
+- A job runs in a cancel scope of its own. Cancelled by a caller it is ``killed``; cancelled by a
+  pause or from outside (the daemon stops) it goes back into the queue, its attempt not counted.
+- A job is leased to this process while it runs. Where another daemon, which is leaving, is at one,
+  its lane is taken; the job is run here only if the other did not end it.
+- What a failure leads to is decided in ``breaker.py``: another try after a pause in which the lane
+  is free, unless the session has asked anew; parking; and whether the directory's next jobs may
+  ask a model. A failure that says that it cannot pass is the job's end at once.
 - An end that cannot be written down is tried again until it can; the lane stays taken meanwhile.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -19,55 +22,39 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
+from memd.core import limits
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.events import JOB_DONE, JOB_PROGRESS, Event, EventSink
+from memd.jobs.ending import Ending
 from memd.jobs.lanes import Lanes, Ticket
+from memd.jobs.running import (
+    ACCEPTED,
+    COALESCED,
+    Runner,
+    Running,
+    Submitted,
+    UnknownJobKindError,
+)
+from memd.jobs.standstill import Standing, Standstill
 from memd.state.database import StateUnusableError
-from memd.state.jobs import ATTEMPTS, Job, JobState, JobTable, NewJob
-from memd.store.secrets import scrub_error
+from memd.state.jobs import Job, JobState, JobTable, NewJob
 
-ACCEPTED = "accepted"
-COALESCED = "coalesced"
-RETRY_SECONDS = 5.0  # before the second attempt; each further one waits four times as long
-_RETRY_GROWTH = 4.0
+__all__ = [
+    "ACCEPTED",
+    "COALESCED",
+    "Jobs",
+    "Runner",
+    "Running",
+    "Submitted",
+    "UnknownJobKindError",
+]
+
 _SETTLE_SECONDS = 60.0  # the longest pause between tries to write an end down
 _CLEANUP_SECONDS = 5.0  # one durable transaction, on a slow disk
+_LEASE_LOOK_SECONDS = 1.0  # between two looks at a job that another daemon is at
 
 T = TypeVar("T")
-
-
-class UnknownJobKindError(MemdError):
-    """There is no runner for jobs of this kind."""
-
-    code = 1012
-    kind = "unknown_job_kind"
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(f"this memd does not run jobs of the kind {kind}", job_kind=kind)
-
-
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """The answer to a request: the job's id, and ``accepted`` or ``coalesced``."""
-
-    job: str
-    status: str
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """What a runner gets: the job, what was asked, and how to tell where it is.
-
-    ``progress(phase, **facts)`` publishes at once and never fails; call it on the loop.
-    """
-
-    job: Job
-    request: dict[str, Any]
-    progress: Callable[..., None]
-
-
-Runner = Callable[[Running], Awaitable[dict[str, Any]]]
 
 
 class Jobs:
@@ -89,6 +76,8 @@ class Jobs:
         self._runners = runners
         self._on_unexpected = on_unexpected
         self._lanes = Lanes(at_once)
+        self._standstill = Standstill(table.pauses)
+        self._pausing: set[str] = set()  # cancelled, to go back into the queue
         self._lock = anyio.Lock()
         self._taken_up = False
         self._changed = anyio.Event()
@@ -147,6 +136,7 @@ class Jobs:
                 return True
         if job not in self._lanes:
             return False
+        self._pausing.discard(job)
         self._scopes[job].cancel()
         found = await self.wait(job)
         return found.state is JobState.KILLED
@@ -158,12 +148,61 @@ class Jobs:
             found = await to_thread.run_sync(self._table.get, job)
         return self._live(found)
 
-    async def list(self, directory: str = "", limit: int = 50) -> tuple[Job, ...]:
-        """Return jobs, the newest first. Raises StateUnusableError."""
+    async def list(
+        self, directory: str = "", limit: int = 50, *, parked: bool = False
+    ) -> tuple[Job, ...]:
+        """Return jobs, or parked ones alone, the newest first. Raises StateUnusableError."""
+        rows = partial(self._table.list, directory, limit, parked=parked)
         async with self._lock:
             await self._take_up()
-            found = await to_thread.run_sync(self._table.list, directory, limit)
+            found = await to_thread.run_sync(rows)
         return tuple(self._live(job) for job in found)
+
+    async def retry(self, job: str) -> Job:
+        """Put a parked job back, behind the jobs that wait; return it as it now stands.
+
+        Raises JobNotFoundError, JobNotParkedError and StateUnusableError.
+        """
+        async with self._lock:
+            await self._take_up()
+            row = await to_thread.run_sync(self._table.retry, job)
+            self._lanes.put(Ticket(row.id, row.kind, row.lane, row.session))
+        self._notify()
+        return row
+
+    async def pause(self, *, now: bool = False) -> Standing:
+        """Let nothing start until ``resume``, also after a restart; jobs are accepted as before.
+
+        ``now``: what runs is cancelled back into the queue; returns once that is so. Raises
+        StateUnusableError.
+        """
+        async with self._lock:
+            await self._take_up()
+            await to_thread.run_sync(self._standstill.pause, self._clock.now())
+            self._lanes.paused = True
+        self._notify()
+        if now:
+            self._pausing |= self._scopes.keys()
+            for scope in self._scopes.values():
+                scope.cancel()
+            while self._lanes.paused and not self._lanes.idle():
+                await self._changed.wait()
+        return await self.standing()
+
+    async def resume(self) -> Standing:
+        """End a pause. Raises StateUnusableError."""
+        async with self._lock:
+            await self._take_up()
+            await to_thread.run_sync(self._standstill.resume)
+            self._lanes.paused = False
+        self._notify()
+        return await self.standing()
+
+    async def standing(self) -> Standing:
+        """Return what holds work up now. Raises StateUnusableError."""
+        async with self._lock:
+            await self._take_up()
+        return self._standstill.standing(self._clock.now())
 
     def unfinished(self) -> int:
         """Return how many jobs wait or run."""
@@ -186,7 +225,10 @@ class Jobs:
                 await self._changed.wait()
 
     async def drain(self, seconds: float) -> int:
-        """Wait up to so long for all jobs to end; return how many the next start must do."""
+        """Wait up to so long for the jobs to end; return how many the next start must do.
+
+        What a pause keeps from starting is not waited for.
+        """
         async with anyio.create_task_group() as group:
 
             async def out_of_time() -> None:
@@ -194,7 +236,7 @@ class Jobs:
                 group.cancel_scope.cancel()
 
             group.start_soon(out_of_time)
-            while self._lanes:
+            while not self._lanes.settled():
                 await self._changed.wait()
             group.cancel_scope.cancel()
         return len(self._lanes)
@@ -205,21 +247,19 @@ class Jobs:
             return
         for job in await to_thread.run_sync(self._table.take_up, self._clock.now()):
             self._lanes.put(Ticket(job.id, job.kind, job.lane, job.session))
+        await to_thread.run_sync(self._standstill.load)
+        self._lanes.paused = self._standstill.paused_since is not None
         self._taken_up = True
 
     async def _work(self, ticket: Ticket, group: TaskGroup) -> None:
         """Run one job in its own scope and see it to its end."""
         scope = self._scopes[ticket.job]
-        result: dict[str, Any] | None = None
-        error: dict[str, Any] | None = None
-        attempts = 0
+        run = Ending()
         try:
             with scope:
-                async with self._lock:
-                    now = self._clock.now()
-                    row = await to_thread.run_sync(self._table.start, ticket.job, now)
-                attempts = row.attempts
-                result = await self._runner(row.kind)(self._running(row))
+                run.row = row = await self._claim(ticket.job)
+                if not row.over:
+                    run.result = await self._runner(row.kind)(self._running(row))
         except anyio.get_cancelled_exc_class():
             with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
                 await to_thread.run_sync(
@@ -227,50 +267,75 @@ class Jobs:
                 )
             raise
         except MemdError as failure:
-            scrub_error(failure)
-            error = {"kind": failure.kind, "message": failure.sentence, **failure.facts}
-            again = failure.retryable and attempts < ATTEMPTS and not scope.cancel_called
-            if again and await self._put_back(ticket.job, error):
-                pause = RETRY_SECONDS * _RETRY_GROWTH ** (attempts - 1)
-                group.start_soon(self._release, ticket.job, pause)
-                return
+            run.failed(failure)
         except Exception as failure:  # noqa: BLE001 - the job edge: no bug of a runner may end the daemon or another job
-            number = self._on_unexpected(failure)
-            message = f"something unexpected went wrong; the log has it under {number}"
-            error = {"kind": "unexpected", "message": message, "id": number}
+            run.broke(self._on_unexpected(failure))
+        if run.about_model():
+            await self._durably(
+                partial(to_thread.run_sync, run.tell, self._standstill, self._clock.now())
+            )
         # A job that answered before its cancellation reached it has done its work.
-        state = JobState.COMPLETED if result is not None else JobState.FAILED
-        if result is None and scope.cancel_called:
-            state, error = JobState.KILLED, None
-        await self._finish(ticket.job, state, result, error)
+        if run.result is not None:
+            await self._finish(ticket.job, JobState.COMPLETED, result=run.result)
+        elif scope.cancel_called and ticket.job in self._pausing:
+            await self._put_back(ticket.job, None)
+        elif run.error is None or scope.cancel_called:  # what another daemon ended stays as it is
+            await self._finish(ticket.job, JobState.KILLED)
+        else:
+            follows = run.setback()
+            if follows.again and await self._put_back(ticket.job, follows.error):
+                group.start_soon(self._release, ticket.job, follows.pause)
+                return
+            state = JobState.FAILED
+            await self._finish(ticket.job, state, error=follows.error, parked=follows.parked)
+
+    async def _claim(self, job: str) -> Job:
+        """Lease a job once no other daemon is at it; one that has ended is returned as it is."""
+        patience = limits.LEASE_SECONDS
+        while True:
+            start = partial(self._table.start, job, self._clock.now(), patient=patience > 0)
+            async with self._lock:
+                row = await to_thread.run_sync(start)
+            if row.over or self._table.ours(row):
+                return row
+            await self._clock.sleep(_LEASE_LOOK_SECONDS)
+            patience -= _LEASE_LOOK_SECONDS
 
     async def _finish(
         self,
         job: str,
         state: JobState,
-        result: dict[str, Any] | None,
-        error: dict[str, Any] | None,
+        *,
+        result: dict[str, Any] | None = None,
+        error: dict[str, Any] | None = None,
+        parked: bool = False,
     ) -> None:
+        """End a job; it is not parked when its session has asked anew."""
         phase, now = self._phases.get(job, ""), self._clock.now()
         write = partial(
             self._table.finish, job, state, now, phase=phase, result=result, error=error
         )
 
         async def finish() -> None:
-            self._ended(await to_thread.run_sync(write))
+            kept = parked and not self._lanes.superseded(job)
+            self._ended(await to_thread.run_sync(partial(write, parked=kept)))
 
         await self._durably(finish)
 
-    async def _put_back(self, job: str, error: dict[str, Any]) -> bool:
-        """Free the lane and keep the job for another attempt, unless it is superseded."""
+    async def _put_back(self, job: str, error: dict[str, Any] | None) -> bool:
+        """Free the lane and keep the job for another attempt.
+
+        With an error it is held for a while, unless it is superseded: then it is not kept.
+        """
 
         async def put_back() -> bool:
-            if self._lanes.superseded(job):
+            if error is not None and self._lanes.superseded(job):
                 return False
             await to_thread.run_sync(self._table.requeue, job, error)
             del self._scopes[job]
             self._phases.pop(job, None)
-            self._lanes.hold(job)
+            self._pausing.discard(job)
+            self._lanes.back(job) if error is None else self._lanes.hold(job)
             self._notify()
             return True
 
@@ -306,7 +371,8 @@ class Jobs:
             params = {"job": row.id, "kind": row.kind, "phase": phase, **facts}
             self._events.publish(Event(JOB_PROGRESS, row.directory, params))
 
-        return Running(row, row.request, progress)
+        allowed = self._standstill.model_allowed(row.directory, self._clock.now())
+        return Running(row, row.request, progress, model_allowed=allowed)
 
     def _live(self, job: Job) -> Job:
         """Return a job with the phase that its runner last told."""
@@ -317,6 +383,7 @@ class Jobs:
         self._lanes.remove(job.id)
         self._scopes.pop(job.id, None)
         self._phases.pop(job.id, None)
+        self._pausing.discard(job.id)
         waiting = self._ends.pop(job.id, None)
         if waiting is not None:
             waiting.set()

@@ -17,6 +17,7 @@ class ModelError(MemdError):
     code = 1019
     kind = "model_failed"
     exit_status = 69
+    of_model = True
     may_cost = False
 
 

@@ -2,108 +2,54 @@
 
 Rules of this file
 - A job is ``queued``, then ``running``, then for ever one of ``completed``, ``failed``, ``killed``.
-  No method leads out of an end; the end that was written first stands.
-- The job's request (it may hold a conversation) is kept only until the job ends.
-- A job counts an attempt when it starts. A row still ``running`` when the table is taken up is
-  what a crash left: it is queued again, unless it used all its attempts; then it failed, so that
-  a job which kills the daemon cannot do so for ever.
+  The end that was written first stands. Only a parked job can leave its end: ``retry``.
+- The job's request (it may hold a conversation) is kept until the job ends. A job that failed and
+  still has it is parked; a newer job of its session takes it away, and so do many later ones.
+- A job counts an attempt when it starts, and is leased then to the process that starts it. Only
+  a queued job can be started, and one whose holder is dead; so two daemons never run one job.
+- Whatever a dead process held is queued again when the table is taken up, and its death is
+  counted. A job that did not outlive its holder ``DEATHS`` times is parked, so that a job which
+  kills the daemon cannot do so for ever.
 - Who replaces whom and whose turn it is are rules of ``memd/jobs/lanes.py``; this file keeps rows.
 """
 
 import json
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable
 from typing import Any
 
-from memd.core.errors import MemdError
+from memd.core import limits
 from memd.core.values import JobEnd
+from memd.state import pauses
 from memd.state.database import Cursor, Database, Row
+from memd.state.job_rows import (
+    PARKED,
+    PARKED_ROWS,
+    ROWS,
+    SCHEMA,
+    Job,
+    JobNotFoundError,
+    JobNotParkedError,
+    JobState,
+    NewJob,
+    number_of,
+    read_job,
+    to_json,
+)
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS jobs (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind TEXT NOT NULL,
-    lane TEXT NOT NULL,
-    directory TEXT NOT NULL,
-    session TEXT NOT NULL,
-    request TEXT NOT NULL,
-    state TEXT NOT NULL,
-    phase TEXT NOT NULL DEFAULT '',
-    result TEXT,
-    error TEXT,
-    attempts INTEGER NOT NULL DEFAULT 0,
-    created REAL NOT NULL,
-    started REAL,
-    ended REAL
-) STRICT;
-CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state);
-CREATE INDEX IF NOT EXISTS jobs_by_directory ON jobs (directory, number);
-"""
+__all__ = [
+    "SCHEMA",
+    "Job",
+    "JobNotFoundError",
+    "JobNotParkedError",
+    "JobState",
+    "JobTable",
+    "NewJob",
+]
 
-ATTEMPTS = 3  # spec 6.3: what fails the same way three times is parked, not repeated
+DEATHS = 3  # of processes that were at a job; then the job is parked
 KEPT_ROWS = 1000  # ended jobs that stay to be looked at; some weeks of a busy machine
-_UNFINISHED = ("queued", "running")
 
-
-class JobState(StrEnum):
-    """Where a job is; the last three are ends."""
-
-    QUEUED = "queued"
-    RUNNING = "running"
-    COMPLETED = "completed"
-    FAILED = "failed"
-    KILLED = "killed"
-
-
-@dataclass(frozen=True, slots=True)
-class NewJob:
-    """What is known of a job when it is accepted; see Job."""
-
-    kind: str
-    lane: str
-    directory: str
-    session: str
-    request: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One job as it stands; times are seconds since 1970.
-
-    ``directory`` is the memory directory it concerns, ``lane`` what it must not overlap in.
-    ``error`` holds ``kind`` and ``message`` of the last failure. ``request`` is empty once ended.
-    """
-
-    id: str
-    kind: str
-    lane: str
-    directory: str
-    session: str
-    request: dict[str, Any]
-    state: JobState
-    phase: str
-    result: dict[str, Any] | None
-    error: dict[str, Any] | None
-    attempts: int
-    created: float
-    started: float | None
-    ended: float | None
-
-    @property
-    def over(self) -> bool:
-        """Whether the job has come to an end."""
-        return self.state not in _UNFINISHED
-
-
-class JobNotFoundError(MemdError):
-    """There is no job with this id, or it is too old to be kept."""
-
-    code = 1001
-    kind = "job_not_found"
-    hint = "list the jobs to see those that are known"
-
-    def __init__(self, job: str) -> None:
-        super().__init__(f"there is no job {job}", job=job)
+Lives = Callable[[int, float], bool]  # (pid, since when): is it still that process
 
 
 def end(cursor: Cursor, effect: JobEnd, at: float) -> None:
@@ -111,70 +57,109 @@ def end(cursor: Cursor, effect: JobEnd, at: float) -> None:
     cursor.execute(
         "UPDATE jobs SET state = ?, result = ?, error = NULL, ended = ?, request = '{}'"
         " WHERE number = ? AND state IN ('queued', 'running')",
-        (effect.state, effect.result, at, _number(effect.job)),
+        (effect.state, effect.result, at, number_of(effect.job)),
     )
 
 
 class JobTable:
-    """The durable rows. All methods block and raise StateUnusableError."""
+    """The durable rows. All methods block and raise StateUnusableError.
 
-    def __init__(self, database: Database) -> None:
+    ``pid`` is this process; ``lives`` tells whether another one is still there.
+    """
+
+    def __init__(
+        self, database: Database, pid: int = 0, lives: Lives = lambda _pid, _since: False
+    ) -> None:
         self._database = database
+        self._pid = pid
+        self._lives = lives
+        self.pauses = pauses.Pauses(database)
 
     def take_up(self, at: float) -> tuple[Job, ...]:
-        """Queue again what a crash left running; return all queued jobs, oldest first."""
-        gave_up = _json({"kind": "gave_up", "message": f"it ended memd {ATTEMPTS} times"})
+        """Queue again what the dead held; return all jobs that have not ended, oldest first."""
         with self._database.transaction() as cursor:
-            cursor.execute(
-                "UPDATE jobs SET state = 'failed', error = ?, ended = ?, request = '{}'"
-                " WHERE state = 'running' AND attempts >= ?",
-                (gave_up, at, ATTEMPTS),
-            )
-            cursor.execute("UPDATE jobs SET state = 'queued', phase = '' WHERE state = 'running'")
+            cursor.execute(f"{ROWS} WHERE state = 'running'")
+            for row in cursor.fetchall():
+                if not self._is_held(row):
+                    self._bury(cursor, row["number"], at)
             cursor.execute(
                 "DELETE FROM jobs WHERE ended IS NOT NULL AND number <="
                 " (SELECT max(number) FROM jobs) - ?",
                 (KEPT_ROWS,),
             )
-            cursor.execute("SELECT * FROM jobs WHERE state = 'queued' ORDER BY number")
-            return tuple(_job(row) for row in cursor.fetchall())
+            cursor.execute(
+                "DELETE FROM leases WHERE job NOT IN"
+                " (SELECT number FROM jobs WHERE state IN ('queued', 'running'))"
+            )
+            cursor.execute(f"{ROWS} WHERE state IN ('queued', 'running') ORDER BY number")
+            return tuple(read_job(row) for row in cursor.fetchall())
 
     def add(self, new: NewJob, at: float) -> str:
-        """Write a queued job and return its id."""
+        """Write a queued job and return its id; it takes the place of its session's parked one."""
         with self._database.transaction() as cursor:
             cursor.execute(
                 "INSERT INTO jobs (kind, lane, directory, session, request, state, created)"
                 " VALUES (?, ?, ?, ?, ?, 'queued', ?)",
-                (new.kind, new.lane, new.directory, new.session, _json(new.request), at),
+                (new.kind, new.lane, new.directory, new.session, to_json(new.request), at),
             )
-            return f"j{cursor.lastrowid}"
+            job = f"j{cursor.lastrowid}"
+            cursor.execute(
+                f"{PARKED_ROWS} AND kind = ? AND lane = ? AND session = ?",
+                (new.kind, new.lane, new.session),
+            )
+            _let_go(cursor, superseded_by=job)
+            return job
 
     def replace(self, job: str, request: dict[str, Any]) -> None:
         """Give a queued job a newer request; its earlier failures no longer count."""
         with self._database.transaction() as cursor:
             cursor.execute(
-                "UPDATE jobs SET request = ?, attempts = 0 WHERE number = ? AND state = 'queued'",
-                (_json(request), _number(job)),
+                "UPDATE jobs SET request = ?, attempts = 0, error = NULL"
+                " WHERE number = ? AND state = 'queued'",
+                (to_json(request), number_of(job)),
             )
 
-    def start(self, job: str, at: float) -> Job:
-        """Mark a queued job running, count the attempt, and return it."""
+    def start(self, job: str, at: float, *, patient: bool = True) -> Job:
+        """Mark a queued job running, count the attempt, lease it to this process, and return it.
+
+        A job that has ended, or that another living process is at, is returned as it is; who is
+        not ``patient`` takes the latter for dead. Raises JobNotFoundError.
+        """
+        number = number_of(job)
         with self._database.transaction() as cursor:
+            cursor.execute(f"{ROWS} WHERE number = ? AND state = 'running'", (number,))
+            row = cursor.fetchone()
+            if row is not None and not (patient and self._is_held(row)):
+                self._bury(cursor, number, at)
             cursor.execute(
                 "UPDATE jobs SET state = 'running', started = ?, attempts = attempts + 1"
                 " WHERE number = ? AND state = 'queued'",
-                (at, _number(job)),
+                (at, number),
             )
+            if cursor.rowcount:
+                cursor.execute(
+                    "INSERT INTO leases (job, holder, since) VALUES (?, ?, ?) ON CONFLICT (job)"
+                    " DO UPDATE SET holder = excluded.holder, since = excluded.since",
+                    (number, self._pid, at),
+                )
         return self.get(job)
 
+    def ours(self, job: Job) -> bool:
+        """Whether a job is at work in this process."""
+        return job.state is JobState.RUNNING and job.holder == self._pid
+
     def requeue(self, job: str, error: dict[str, Any] | None) -> None:
-        """Put a running job back; without an error its attempt does not count."""
+        """Put a job of ours back; without an error its attempt does not count."""
+        number = number_of(job)
         with self._database.transaction() as cursor:
             cursor.execute(
-                "UPDATE jobs SET state = 'queued', phase = '', error = ?, attempts = attempts - ?"
-                " WHERE number = ? AND state = 'running'",
-                (None if error is None else _json(error), int(error is None), _number(job)),
+                "UPDATE jobs SET state = 'queued', phase = '', error = coalesce(?, error),"
+                " attempts = attempts - ? WHERE number = ? AND state = 'running'"
+                " AND (SELECT holder FROM leases WHERE job = number) = ?",
+                (None if error is None else to_json(error), int(error is None), number, self._pid),
             )
+            if cursor.rowcount:
+                cursor.execute("UPDATE leases SET holder = 0 WHERE job = ?", (number,))
 
     def finish(
         self,
@@ -185,68 +170,107 @@ class JobTable:
         phase: str = "",
         result: dict[str, Any] | None = None,
         error: dict[str, Any] | None = None,
+        parked: bool = False,
     ) -> Job:
-        """End a job and return it as it now stands.
+        """End a job and return it as it now stands; a ``parked`` one keeps what was asked.
 
         A job whose change already ended it keeps that end; a completed one takes the fuller
         result.
         """
-        number = _number(job)
-        text = None if result is None else _json(result)
+        number = number_of(job)
+        text = None if result is None else to_json(result)
+        error = error | {PARKED: True} if parked and error is not None else error
         with self._database.transaction() as cursor:
             cursor.execute(
                 "UPDATE jobs SET state = ?, phase = ?, result = ?, error = ?, ended = ?,"
-                " request = '{}' WHERE number = ? AND state IN ('queued', 'running')",
-                (state, phase, text, None if error is None else _json(error), at, number),
+                " request = CASE WHEN ? THEN request ELSE '{}' END"
+                " WHERE number = ? AND state IN ('queued', 'running')",
+                (state, phase, text, error and to_json(error), at, parked, number),
             )
             if cursor.rowcount == 0 and state is JobState.COMPLETED:
                 cursor.execute(
                     "UPDATE jobs SET phase = ?, result = ? WHERE number = ? AND state = ?",
                     (phase, text, number, state),
                 )
+            cursor.execute("DELETE FROM leases WHERE job = ?", (number,))
+            if parked:
+                _keep_newest_parked(cursor)
         return self.get(job)
+
+    def retry(self, job: str) -> Job:
+        """Queue a parked job again, as if it had never failed, and return it.
+
+        Raises JobNotFoundError and JobNotParkedError.
+        """
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "UPDATE jobs SET state = 'queued', phase = '', error = NULL, attempts = 0,"
+                " started = NULL, ended = NULL"
+                " WHERE number = ? AND state = 'failed' AND request <> '{}'",
+                (number_of(job),),
+            )
+            put_back = cursor.rowcount > 0
+            if put_back:
+                cursor.execute("DELETE FROM leases WHERE job = ?", (number_of(job),))
+        found = self.get(job)
+        if not put_back:
+            raise JobNotParkedError(job)
+        return found
 
     def get(self, job: str) -> Job:
         """Return one job. Raises JobNotFoundError."""
-        rows = self._database.read("SELECT * FROM jobs WHERE number = ?", (_number(job),))
+        rows = self._database.read(f"{ROWS} WHERE number = ?", (number_of(job),))
         if not rows:
             raise JobNotFoundError(job)
-        return _job(rows[0])
+        return read_job(rows[0])
 
-    def list(self, directory: str = "", limit: int = 50) -> tuple[Job, ...]:
-        """Return jobs, the newest first; those of one memory directory when it is given."""
+    def list(
+        self, directory: str = "", limit: int = 50, *, parked: bool = False
+    ) -> tuple[Job, ...]:
+        """Return jobs, the newest first: of one memory directory when it is given; or parked."""
+        query = f"{PARKED_ROWS} AND" if parked else f"{ROWS} WHERE"
         rows = self._database.read(
-            "SELECT * FROM jobs WHERE ? IN ('', directory) ORDER BY number DESC LIMIT ?",
-            (directory, limit),
+            f"{query} ? IN ('', directory) ORDER BY number DESC LIMIT ?", (directory, limit)
         )
-        return tuple(_job(row) for row in rows)
+        return tuple(read_job(row) for row in rows)
+
+    def _is_held(self, row: Row) -> bool:
+        """Whether another process that lives is at a running job."""
+        holder = row["holder"] or self._pid
+        return bool(holder != self._pid and self._lives(holder, row["since"]))
+
+    def _bury(self, cursor: Cursor, number: int, at: float) -> None:
+        """Queue a job again whose holder died; park one whose holders always do."""
+        cursor.execute(
+            "INSERT INTO leases (job, holder, since, deaths) VALUES (?, 0, ?, 1)"
+            " ON CONFLICT (job) DO UPDATE SET holder = 0, deaths = deaths + 1",
+            (number, at),
+        )
+        cursor.execute("SELECT deaths FROM leases WHERE job = ?", (number,))
+        if cursor.fetchone()["deaths"] < DEATHS:
+            cursor.execute(
+                "UPDATE jobs SET state = 'queued', phase = '' WHERE number = ?", (number,)
+            )
+            return
+        gave_up = {"kind": "gave_up", "message": f"it ended memd {DEATHS} times", PARKED: True}
+        cursor.execute(
+            "UPDATE jobs SET state = 'failed', error = ?, ended = ? WHERE number = ?",
+            (to_json(gave_up), at, number),
+        )
 
 
-def _number(job: str) -> int:
-    digits = job[1:]
-    if job[:1] != "j" or not (digits.isascii() and digits.isdigit()) or len(digits) > 18:  # noqa: PLR2004 - digits that surely fit SQLite's 64 bits
-        raise JobNotFoundError(job)
-    return int(digits)
+def _keep_newest_parked(cursor: Cursor) -> None:
+    """Let the oldest parked jobs go, so that what was asked does not pile up."""
+    cursor.execute(f"{PARKED_ROWS} ORDER BY number DESC LIMIT -1 OFFSET ?", (limits.PARKED_KEPT,))
+    _let_go(cursor)
 
 
-def _json(value: dict[str, Any]) -> str:
-    return json.dumps(value)
-
-
-def _job(row: Row) -> Job:
-    return Job(
-        id=f"j{row['number']}",
-        kind=row["kind"],
-        lane=row["lane"],
-        directory=row["directory"],
-        session=row["session"],
-        request=json.loads(row["request"]),
-        state=JobState(row["state"]),
-        phase=row["phase"],
-        result=None if row["result"] is None else json.loads(row["result"]),
-        error=None if row["error"] is None else json.loads(row["error"]),
-        attempts=row["attempts"],
-        created=row["created"],
-        started=row["started"],
-        ended=row["ended"],
-    )
+def _let_go(cursor: Cursor, **facts: str) -> None:
+    """Make the parked jobs that the cursor found ordinary failures."""
+    for row in cursor.fetchall():
+        error = {**json.loads(row["error"]), **facts}
+        error.pop(PARKED, None)
+        cursor.execute(
+            "UPDATE jobs SET request = '{}', error = ? WHERE number = ?",
+            (to_json(error), row["number"]),
+        )

@@ -43,6 +43,7 @@ PURE_FILES = (
     "memd/store/diff3.py",
     "memd/store/merge.py",
     "memd/store/merge_head.py",
+    "memd/jobs/breaker.py",
     "memd/jobs/lanes.py",
     "memd/model/endpoint.py",
     "memd/model/errors.py",

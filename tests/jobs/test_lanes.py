@@ -62,6 +62,27 @@ def test_only_the_same_session_is_replaced() -> None:
     assert lanes.waiting("extract", "a", "s1") == "j3"
 
 
+def test_nothing_starts_in_a_pause() -> None:
+    """While it is paused jobs are taken and none starts; a running one may go back to its place."""
+    lanes = Lanes(2)
+    assert lanes.settled()
+    for job in ("j1", "j2"):
+        lanes.put(Ticket(job, "extract", job, "s"))
+    lanes.start("j1")
+    lanes.paused = True
+    assert lanes.next() is None
+    assert not lanes.idle()
+    assert not lanes.settled()
+    lanes.back("j1")
+    assert lanes.idle()
+    assert lanes.settled()
+    lanes.paused = False
+    assert not lanes.settled()
+    first = lanes.next()
+    assert first is not None
+    assert first.job == "j1"
+
+
 _ACTIONS = st.lists(
     st.tuples(
         st.sampled_from(["submit", "submit", "start", "end", "hold", "release"]),

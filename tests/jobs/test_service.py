@@ -1,132 +1,40 @@
 """Durable background jobs."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import anyio
 import pytest
 
-from memd.core.errors import MemdError
+from memd.core import limits
 from memd.core.events import JOB_DONE, JOB_PROGRESS, Event
 from memd.jobs.service import (
     ACCEPTED,
     COALESCED,
-    RETRY_SECONDS,
     Jobs,
     Runner,
     Running,
     UnknownJobKindError,
 )
-from memd.state import jobs
-from memd.state.database import Database, open_database
 from memd.state.jobs import JobNotFoundError, JobState, JobTable
-from memd.testing.clock import FakeClock
+from tests.jobs.bench import (
+    Bench,
+    LaterError,
+    NeverError,
+    at_work,
+    blocked,
+    fail_often,
+    submit,
+    until,
+)
 
 pytestmark = pytest.mark.anyio
 
 
-class _LaterError(MemdError):
-    kind = "later"
-    retryable = True
-
-    def __init__(self) -> None:
-        super().__init__("come back later", why="test")
-
-
-class _NeverError(MemdError):
-    kind = "never"
-
-    def __init__(self) -> None:
-        super().__init__("this cannot work")
-
-
-class _Sink:
-    """Keeps what was published."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def publish(self, event: Event) -> None:
-        self.events.append(event)
-
-
-class _Bench:
-    """Jobs over a real state file, a fake clock, and runners that a test steers."""
-
-    def __init__(self, database: Database) -> None:
-        self.database = database
-        self.clock = FakeClock(now=100.0)
-        self.sink = _Sink()
-        self.unexpected: list[BaseException] = []
-        self.ran: list[str] = []
-        self.gates: dict[str, anyio.Event] = {}
-        self.failures: dict[str, list[BaseException]] = {}
-
-    def jobs(self, *, at_once: int = 2, runner: Runner | None = None) -> Jobs:
-        return Jobs(
-            JobTable(self.database),
-            self.clock,
-            self.sink,
-            {"extract": runner or self.runner, "dream": self.runner},
-            on_unexpected=self._note,
-            at_once=at_once,
-        )
-
-    def gate(self, name: str) -> anyio.Event:
-        return self.gates.setdefault(name, anyio.Event())
-
-    async def runner(self, running: Running) -> dict[str, Any]:
-        name = str(running.request["name"])
-        self.ran.append(name)
-        running.progress("working", name=name)
-        if name in self.gates:
-            await self.gates[name].wait()
-        if self.failures.get(name):
-            raise self.failures[name].pop(0)
-        return {"name": name}
-
-    def ran_times(self, count: int) -> bool:
-        return len(self.ran) == count
-
-    def _note(self, error: BaseException) -> str:
-        self.unexpected.append(error)
-        return f"e{len(self.unexpected)}"
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[_Bench]:
-    """Open a state file and what stands around it."""
-    database = open_database(str(tmp_path / "state.db"), [jobs.SCHEMA])
-    yield _Bench(database)
-    database.close()
-
-
-@asynccontextmanager
-async def _at_work(service: Jobs) -> AsyncIterator[Jobs]:
-    async with anyio.create_task_group() as group:
-        await group.start(lambda *, task_status: service.run(task_status=task_status))
-        yield service
-        group.cancel_scope.cancel()
-
-
-async def _submit(service: Jobs, name: str, session: str = "", lane: str = "/m") -> str:
-    answer = await service.submit("extract", lane, session or name, {"name": name})
-    return answer.job
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    """Let other tasks and threads go on until something holds."""
-    with anyio.fail_after(5):
-        while not condition():
-            await anyio.lowlevel.checkpoint()
-
-
-async def test_a_job_runs_and_tells(bench: _Bench) -> None:
+async def test_a_job_runs_and_tells(bench: Bench) -> None:
     """A submitted job runs, its progress and its end are published, and its result is kept."""
-    async with _at_work(bench.jobs()) as service:
+    async with at_work(bench.jobs()) as service:
         answer = await service.submit("extract", "/lane", "s", {"name": "a"}, lane_directory="/m")
         assert answer.status == ACCEPTED
         ended = await service.wait(answer.job)
@@ -142,15 +50,15 @@ async def test_a_job_runs_and_tells(bench: _Bench) -> None:
     ]
 
 
-async def test_accepted_means_durable(bench: _Bench) -> None:
+async def test_accepted_means_durable(bench: Bench) -> None:
     """What was accepted before a daemon ran, or was running when it stopped, is done later."""
     first = bench.jobs()
-    queued = await _submit(first, "queued", lane="/a")
+    queued = await submit(first, "queued", lane="/a")
     bench.gate("running")
-    async with _at_work(first):
-        running = await _submit(first, "running", lane="/b")
+    async with at_work(first):
+        running = await submit(first, "running", lane="/b")
         await first.wait(queued)
-        await _until(lambda: "running" in bench.ran)
+        await until(lambda: "running" in bench.ran)
     left = await bench.jobs().list()
     assert {job.id: job.state for job in left} == {
         queued: JobState.COMPLETED,
@@ -158,18 +66,18 @@ async def test_accepted_means_durable(bench: _Bench) -> None:
     }
     assert left[0].attempts == 0
     bench.gates.clear()
-    async with _at_work(bench.jobs()) as second:
+    async with at_work(bench.jobs()) as second:
         assert (await second.wait(running)).result == {"name": "running"}
 
 
-async def test_one_lane_is_never_at_two_jobs(bench: _Bench) -> None:
+async def test_one_lane_is_never_at_two_jobs(bench: Bench) -> None:
     """Jobs of one directory follow each other in order; another directory's run beside them."""
     for name in ("a1", "a2", "b1", "c1"):
         bench.gate(name)
-    async with _at_work(bench.jobs()) as service:
+    async with at_work(bench.jobs()) as service:
         for name in ("a1", "a2", "b1", "c1"):
-            last = await _submit(service, name, lane=f"/{name[0]}")
-        await _until(lambda: len(bench.ran) == 2)
+            last = await submit(service, name, lane=f"/{name[0]}")
+        await until(lambda: len(bench.ran) == 2)
         await anyio.wait_all_tasks_blocked()
         assert bench.ran == ["a1", "b1"]
         for name in ("b1", "c1", "a1", "a2"):
@@ -180,14 +88,14 @@ async def test_one_lane_is_never_at_two_jobs(bench: _Bench) -> None:
     assert bench.ran.index("a1") < bench.ran.index("a2")
 
 
-async def test_the_newest_request_of_a_session_counts(bench: _Bench) -> None:
+async def test_the_newest_request_of_a_session_counts(bench: Bench) -> None:
     """A waiting request is replaced by its session's newer one, in its place, and by no other."""
     bench.gate("now")
-    async with _at_work(bench.jobs()) as service:
-        running = await _submit(service, "now", "s1")
-        await _until(lambda: bench.ran == ["now"])
+    async with at_work(bench.jobs()) as service:
+        running = await submit(service, "now", "s1")
+        await until(lambda: bench.ran == ["now"])
         old = await service.submit("extract", "/m", "s1", {"name": "old"})
-        other = await _submit(service, "other", "s2")
+        other = await submit(service, "other", "s2")
         new = await service.submit("extract", "/m", "s1", {"name": "new"})
         assert (old.status, new.status) == (ACCEPTED, COALESCED)
         assert new.job == old.job != running
@@ -196,70 +104,63 @@ async def test_the_newest_request_of_a_session_counts(bench: _Bench) -> None:
     assert bench.ran == ["now", "new", "other"]
 
 
-async def test_a_failure_that_may_pass_is_tried_again(bench: _Bench) -> None:
+async def test_a_failure_that_may_pass_is_tried_again(bench: Bench) -> None:
     """A retryable failure is tried again after a pause in which the lane is free for others."""
-    bench.failures["a"] = [_LaterError()]
-    async with _at_work(bench.jobs()) as service:
-        job = await _submit(service, "a")
-        other = await _submit(service, "b")
+    bench.failures["a"] = [LaterError()]
+    async with at_work(bench.jobs()) as service:
+        job = await submit(service, "a")
+        other = await submit(service, "b")
         await service.wait(other)
         waiting = await service.get(job)
         assert waiting.state is JobState.QUEUED
-        assert waiting.error == {"kind": "later", "message": "come back later", "why": "test"}
+        assert waiting.error == {
+            "kind": "later",
+            "message": "come back later",
+            "why": "test",
+            "times": 1,
+        }
         await anyio.wait_all_tasks_blocked()
-        bench.clock.advance(RETRY_SECONDS)
+        bench.clock.advance(limits.RETRY_SECONDS)
         ended = await service.wait(job)
     assert (ended.state, ended.attempts, ended.error) == (JobState.COMPLETED, 2, None)
     assert bench.ran == ["a", "b", "a"]
 
 
-async def test_three_failures_are_the_end(bench: _Bench) -> None:
-    """A job that fails three times the same way has failed; its pauses grow."""
-    bench.failures["a"] = [_LaterError() for _ in range(4)]
-    async with _at_work(bench.jobs()) as service:
-        job = await _submit(service, "a")
-        for attempt, pause in enumerate((RETRY_SECONDS, 4 * RETRY_SECONDS), start=1):
-            await _until(partial(bench.ran_times, attempt))
-            await _blocked(service, job)
-            bench.clock.advance(pause - 0.1)
-            await _blocked(service, job)
-            assert len(bench.ran) == attempt
-            bench.clock.advance(0.1)
+async def test_three_same_failures_park_a_job(bench: Bench) -> None:
+    """A job that fails three times the same way is parked; its pauses grow."""
+    bench.failures["a"] = [LaterError() for _ in range(4)]
+    async with at_work(bench.jobs()) as service:
+        job = await submit(service, "a")
+        await fail_often(bench, service, job, 3)
         ended = await service.wait(job)
-    assert (ended.state, ended.attempts) == (JobState.FAILED, 3)
-    assert bench.sink.events[-1].params["error"]["kind"] == "later"
+    assert (ended.state, ended.attempts, ended.parked) == (JobState.FAILED, 3, True)
+    assert ended.request == {"name": "a"}
+    told = bench.sink.events[-1].params["error"]
+    assert (told["kind"], told["times"], told["parked"]) == ("later", 3, True)
 
 
-async def _blocked(service: Jobs, job: str) -> None:
-    """Wait until a failed attempt is written down and everything waits for the clock."""
-    with anyio.fail_after(5):
-        while (await service.get(job)).state is not JobState.QUEUED:
-            await anyio.lowlevel.checkpoint()
-    await anyio.wait_all_tasks_blocked()
-
-
-async def test_a_superseded_job_is_not_tried_again(bench: _Bench) -> None:
+async def test_a_superseded_job_is_not_tried_again(bench: Bench) -> None:
     """A job whose session asked anew while it failed has failed: the newer request has it all."""
     bench.gate("old")
-    bench.failures["old"] = [_LaterError()]
-    async with _at_work(bench.jobs()) as service:
-        old = await _submit(service, "old", "s")
-        await _until(lambda: bench.ran == ["old"])
-        new = await _submit(service, "new", "s")
+    bench.failures["old"] = [LaterError()]
+    async with at_work(bench.jobs()) as service:
+        old = await submit(service, "old", "s")
+        await until(lambda: bench.ran == ["old"])
+        new = await submit(service, "new", "s")
         bench.gates["old"].set()
         assert (await service.wait(old)).state is JobState.FAILED
         assert (await service.wait(new)).state is JobState.COMPLETED
     assert bench.ran == ["old", "new"]
 
 
-async def test_other_failures_end_a_job_at_once(bench: _Bench) -> None:
+async def test_other_failures_end_a_job_at_once(bench: Bench) -> None:
     """A failure that cannot pass ends its job, and a bug in a runner ends no other job."""
-    bench.failures["a"] = [_NeverError()]
+    bench.failures["a"] = [NeverError()]
     bench.failures["b"] = [ZeroDivisionError("secret detail")]
-    async with _at_work(bench.jobs()) as service:
-        never = await service.wait(await _submit(service, "a"))
-        bug = await service.wait(await _submit(service, "b"))
-        fine = await service.wait(await _submit(service, "c"))
+    async with at_work(bench.jobs()) as service:
+        never = await service.wait(await submit(service, "a"))
+        bug = await service.wait(await submit(service, "b"))
+        fine = await service.wait(await submit(service, "c"))
     assert never.error == {"kind": "never", "message": "this cannot work"}
     assert bug.error is not None
     assert (bug.error["kind"], bug.error["id"]) == ("unexpected", "e1")
@@ -268,7 +169,7 @@ async def test_other_failures_end_a_job_at_once(bench: _Bench) -> None:
     assert fine.state is JobState.COMPLETED
 
 
-async def test_a_kind_without_a_runner_is_refused(bench: _Bench) -> None:
+async def test_a_kind_without_a_runner_is_refused(bench: Bench) -> None:
     """A kind that this memd does not know is refused, and fails when another version left it."""
     newer = Jobs(
         JobTable(bench.database),
@@ -278,7 +179,7 @@ async def test_a_kind_without_a_runner_is_refused(bench: _Bench) -> None:
         on_unexpected=lambda _: "e0",
     )
     left = await newer.submit("novel", "/m", "", {})
-    async with _at_work(bench.jobs()) as service:
+    async with at_work(bench.jobs()) as service:
         with pytest.raises(UnknownJobKindError):
             await service.submit("novel", "/m", "", {})
         ended = await service.wait(left.job)
@@ -290,13 +191,13 @@ async def test_a_kind_without_a_runner_is_refused(bench: _Bench) -> None:
     }
 
 
-async def test_cancel_kills_what_waits_and_what_runs(bench: _Bench) -> None:
+async def test_cancel_kills_what_waits_and_what_runs(bench: Bench) -> None:
     """A queued job never runs once cancelled, a running one ends at once; both are killed."""
     bench.gate("running")
-    async with _at_work(bench.jobs()) as service:
-        running = await _submit(service, "running")
-        waiting = await _submit(service, "waiting")
-        await _until(lambda: bench.ran == ["running"])
+    async with at_work(bench.jobs()) as service:
+        running = await submit(service, "running")
+        waiting = await submit(service, "waiting")
+        await until(lambda: bench.ran == ["running"])
         assert (await service.get(running)).phase == "working"
         assert await service.cancel(waiting)
         assert await service.cancel(running)
@@ -312,15 +213,15 @@ async def test_cancel_kills_what_waits_and_what_runs(bench: _Bench) -> None:
     ]
 
 
-async def test_a_job_killed_in_its_pause_is_not_tried_again(bench: _Bench) -> None:
+async def test_a_job_killed_in_its_pause_is_not_tried_again(bench: Bench) -> None:
     """A failed job that waits for its next attempt can be killed."""
-    bench.failures["a"] = [_LaterError()]
-    async with _at_work(bench.jobs()) as service:
-        job = await _submit(service, "a")
-        await _until(lambda: bench.ran == ["a"])
-        await _blocked(service, job)
+    bench.failures["a"] = [LaterError()]
+    async with at_work(bench.jobs()) as service:
+        job = await submit(service, "a")
+        await until(lambda: bench.ran == ["a"])
+        await blocked(service, job)
         assert await service.cancel(job)
-        bench.clock.advance(RETRY_SECONDS)
+        bench.clock.advance(limits.RETRY_SECONDS)
         await anyio.wait_all_tasks_blocked()
         assert (await service.get(job)).state is JobState.KILLED
     assert bench.ran == ["a"]
@@ -341,30 +242,30 @@ def _answer() -> dict[str, Any]:
 
 
 def _fail() -> dict[str, Any]:
-    raise _LaterError
+    raise LaterError
 
 
 @pytest.mark.parametrize(
     ("end", "state"), [(_answer, JobState.COMPLETED), (_fail, JobState.KILLED)]
 )
 async def test_a_job_that_outruns_its_cancellation(
-    bench: _Bench, end: Callable[[], dict[str, Any]], state: JobState
+    bench: Bench, end: Callable[[], dict[str, Any]], state: JobState
 ) -> None:
     """A cancelled job that still finished its work completed; one that failed then was killed."""
     started = anyio.Event()
-    async with _at_work(bench.jobs(runner=_stubborn(end, started))) as service:
-        job = await _submit(service, "a")
+    async with at_work(bench.jobs(runner=_stubborn(end, started))) as service:
+        job = await submit(service, "a")
         await started.wait()
         assert await service.cancel(job) is (state is JobState.KILLED)
         assert (await service.get(job)).state is state
 
 
-async def test_drain_waits_as_long_as_it_may(bench: _Bench) -> None:
+async def test_drain_waits_as_long_as_it_may(bench: Bench) -> None:
     """Draining ends when all is done or the time is up, and says what is left."""
     bench.gate("slow")
-    async with _at_work(bench.jobs()) as service:
-        await _submit(service, "slow")
-        await _submit(service, "next")
+    async with at_work(bench.jobs()) as service:
+        await submit(service, "slow")
+        await submit(service, "next")
         left: list[int] = []
 
         async def drain() -> None:
@@ -372,7 +273,7 @@ async def test_drain_waits_as_long_as_it_may(bench: _Bench) -> None:
 
         async with anyio.create_task_group() as group:
             group.start_soon(drain)
-            await _until(lambda: bench.ran == ["slow"])
+            await until(lambda: bench.ran == ["slow"])
             await anyio.wait_all_tasks_blocked()
             assert left == []
             bench.clock.advance(60.0)
@@ -381,16 +282,16 @@ async def test_drain_waits_as_long_as_it_may(bench: _Bench) -> None:
         assert await service.drain(60.0) == 0
 
 
-async def test_an_end_that_cannot_be_written_is_tried_again(bench: _Bench) -> None:
+async def test_an_end_that_cannot_be_written_is_tried_again(bench: Bench) -> None:
     """While the state file fails, a finished job keeps its lane and its end is not lost."""
     bench.gate("a")
-    async with _at_work(bench.jobs()) as service:
-        job = await _submit(service, "a")
-        await _until(lambda: bench.ran == ["a"])
+    async with at_work(bench.jobs()) as service:
+        job = await submit(service, "a")
+        await until(lambda: bench.ran == ["a"])
         with bench.database.transaction() as cursor:
             cursor.execute("ALTER TABLE jobs RENAME TO away")
         bench.gates["a"].set()
-        await _until(lambda: len(bench.unexpected) == 1)
+        await until(lambda: len(bench.unexpected) == 1)
         await anyio.wait_all_tasks_blocked()
         assert service.unfinished() == 1
         with bench.database.transaction() as cursor:

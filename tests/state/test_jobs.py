@@ -6,10 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from memd.core import limits
 from memd.core.values import JobEnd
 from memd.state import jobs
 from memd.state.database import Database, open_database
-from memd.state.jobs import ATTEMPTS, JobNotFoundError, JobState, JobTable, NewJob
+from memd.state.jobs import (
+    DEATHS,
+    JobNotFoundError,
+    JobNotParkedError,
+    JobState,
+    JobTable,
+    NewJob,
+)
 
 
 @pytest.fixture
@@ -57,9 +65,9 @@ def test_rows_outlive_the_process(table: JobTable, database: Database) -> None:
 
 
 def test_a_job_that_keeps_killing_the_daemon_is_given_up(table: JobTable) -> None:
-    """A job that was running at every one of its attempts' ends has failed for good."""
+    """A job that did not outlive its daemon three times is parked."""
     job = table.add(_new(), 1.0)
-    for _ in range(ATTEMPTS):
+    for _ in range(DEATHS):
         assert [left.id for left in table.take_up(2.0)] == [job]
         table.start(job, 2.0)
     assert table.take_up(3.0) == ()
@@ -134,3 +142,80 @@ def test_old_ends_are_forgotten(table: JobTable) -> None:
     assert table.get(last).state is JobState.QUEUED
     with pytest.raises(JobNotFoundError):
         table.get(ended)
+
+
+def _at(database: Database, pid: int, *living: int) -> JobTable:
+    return JobTable(database, pid, lambda holder, _since: holder in living)
+
+
+def test_a_lease_names_who_is_at_a_job(database: Database) -> None:
+    """A running job is its starter's; nobody else takes it up while that lives."""
+    mine, theirs = _at(database, 1), _at(database, 2, 1)
+    job = mine.add(_new(), 1.0)
+    assert mine.get(job).holder == 0
+    held = mine.start(job, 2.0)
+    assert (held.holder, mine.ours(held), theirs.ours(held)) == (1, True, False)
+    assert [row.state for row in theirs.take_up(3.0)] == [JobState.RUNNING]
+    assert theirs.start(job, 3.0) == held
+    theirs.requeue(job, None)
+    assert mine.get(job) == held
+    mine.requeue(job, None)
+    assert (mine.get(job).state, mine.get(job).holder) == (JobState.QUEUED, 0)
+    assert theirs.ours(theirs.start(job, 4.0))
+
+
+def test_the_dead_hold_nothing(database: Database) -> None:
+    """A job of a process that died can be started at once, one of a living process by force."""
+    mine, heir, other = _at(database, 1), _at(database, 2), _at(database, 3, 2)
+    job = mine.add(_new(), 1.0)
+    mine.start(job, 2.0)
+    assert heir.ours(heir.start(job, 3.0))
+    assert not other.ours(other.start(job, 4.0))
+    taken = other.start(job, 5.0, patient=False)
+    assert (taken.holder, taken.attempts) == (3, 3)
+    again = _at(database, 3, 2, 3).take_up(6.0)  # the same PID, a process before this one
+    assert again == ()
+    assert mine.get(job).parked
+
+
+def test_a_start_after_too_many_deaths_is_refused(database: Database) -> None:
+    """A job whose holders always die is parked at the moment somebody wants to start it."""
+    job = _at(database, 0).add(_new(), 1.0)
+    for pid in range(1, DEATHS + 1):
+        assert _at(database, pid).start(job, 2.0).state is JobState.RUNNING
+    table = _at(database, 9)
+    assert table.start(job, 3.0).parked
+    assert table.retry(job).state is JobState.QUEUED
+    assert table.start(job, 4.0).holder == 9
+    assert len(_at(database, 10).take_up(5.0)) == 1
+
+
+def test_only_parked_jobs_keep_their_request(table: JobTable) -> None:
+    """A parked job is listed with what was asked, until a newer one of its session comes."""
+    ids = [table.add(_new(name), 1.0) for name in "abc"]
+    error = {"kind": "x", "message": "y"}
+    for job, parked in zip(ids, (True, False, True), strict=True):
+        ended = table.finish(job, JobState.FAILED, 2.0, error=error, parked=parked)
+        assert ended.parked is parked
+        assert ended.error == (error | {"parked": True} if parked else error)
+    assert [job.id for job in table.list(parked=True)] == [ids[2], ids[0]]
+    assert table.list("/other", parked=True) == ()
+    newer = table.add(_new("a"), 3.0)
+    assert table.get(ids[0]).request == {}
+    assert table.get(ids[0]).error == error | {"superseded_by": newer}
+    with pytest.raises(JobNotParkedError):
+        table.retry(ids[0])
+    again = table.retry(ids[2])
+    assert (again.state, again.error, again.ended) == (JobState.QUEUED, None, None)
+    assert again.request == {"session": "c"}
+
+
+def test_old_parked_jobs_are_let_go(table: JobTable) -> None:
+    """So many parked jobs keep what was asked, the newest."""
+    for number in range(limits.PARKED_KEPT + 2):
+        job = table.add(_new(f"s{number}"), 1.0)
+        table.finish(job, JobState.FAILED, 2.0, error={"kind": "x"}, parked=True)
+    kept = table.list(limit=1000, parked=True)
+    assert len(kept) == limits.PARKED_KEPT
+    assert kept[0].id == job
+    assert table.get("j1").error == {"kind": "x"}

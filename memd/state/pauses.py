@@ -1,0 +1,83 @@
+"""What holds background work up, kept over restarts: a person's pause, and a directory's breaker.
+
+A breaker's row is there from the first failure of a model until it works again. What the numbers
+mean is decided in ``memd/jobs/breaker.py``; this file keeps rows.
+"""
+
+from dataclasses import dataclass
+
+from memd.state.database import Database
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS pauses (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    since REAL NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS breakers (
+    directory TEXT PRIMARY KEY,
+    failures INTEGER NOT NULL,
+    since REAL NOT NULL,
+    until REAL NOT NULL,
+    why TEXT NOT NULL
+) STRICT;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """How models did for a directory: failures in a row, the last one's time and sentence.
+
+    No model is asked before ``until``. Times are seconds since 1970.
+    """
+
+    directory: str
+    failures: int
+    since: float
+    until: float
+    why: str
+
+
+class Pauses:
+    """The durable rows. All methods block and may raise StateUnusableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def since(self) -> float | None:
+        """Return when background work was paused, ``None`` where it is not."""
+        rows = self._database.read("SELECT since FROM pauses")
+        return float(rows[0]["since"]) if rows else None
+
+    def pause(self, at: float) -> None:
+        """Note that nothing may start from now on; an earlier pause stands."""
+        with self._database.transaction() as cursor:
+            cursor.execute("INSERT OR IGNORE INTO pauses (one, since) VALUES (1, ?)", (at,))
+
+    def resume(self) -> None:
+        """Note that work goes on."""
+        with self._database.transaction() as cursor:
+            cursor.execute("DELETE FROM pauses")
+
+    def breakers(self) -> tuple[Breaker, ...]:
+        """Return the directories whose last work with a model failed."""
+        rows = self._database.read("SELECT * FROM breakers ORDER BY directory")
+        return tuple(Breaker(**dict(row)) for row in rows)
+
+    def keep(self, breaker: Breaker) -> None:
+        """Write a directory's breaker in the place of its last."""
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "INSERT OR REPLACE INTO breakers VALUES (?, ?, ?, ?, ?)",
+                (
+                    breaker.directory,
+                    breaker.failures,
+                    breaker.since,
+                    breaker.until,
+                    breaker.why,
+                ),
+            )
+
+    def forget(self, directory: str) -> None:
+        """Forget a directory's failures."""
+        with self._database.transaction() as cursor:
+            cursor.execute("DELETE FROM breakers WHERE directory = ?", (directory,))

@@ -1,0 +1,18 @@
+"""What the tests of the jobs start from."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.state import jobs
+from memd.state.database import open_database
+from tests.jobs.bench import Bench
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """Open a state file and what stands around it."""
+    database = open_database(str(tmp_path / "state.db"), [jobs.SCHEMA])
+    yield Bench(database)
+    database.close()

@@ -1,0 +1,63 @@
+"""What a failure leads to."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.core import limits
+from memd.jobs import breaker
+from memd.state.pauses import Breaker
+
+_DOWN = {"kind": "down", "message": "overloaded (request req_01AB), try in 5 s"}
+
+
+def test_pauses_grow() -> None:
+    """Each pause is four times the last, also where nothing was counted."""
+    assert [breaker.pause_before(n) for n in (0, 1, 2, 3)] == [5.0, 5.0, 20.0, 80.0]
+
+
+@pytest.mark.parametrize(
+    ("before", "error", "times"),
+    [
+        (None, _DOWN, 1),
+        (_DOWN, _DOWN, 2),
+        ({**_DOWN, "times": 2}, _DOWN, 3),
+        ({**_DOWN, "times": "2"}, _DOWN, 1),
+        ({**_DOWN, "message": "overloaded (request req_9), try in 12.5 s"}, _DOWN, 2),
+        ({**_DOWN, "message": "overloaded"}, _DOWN, 1),
+        ({**_DOWN, "kind": "other", "times": 2}, _DOWN, 1),
+        ({}, _DOWN, 1),
+    ],
+)
+def test_the_same_failure_is_counted(
+    before: dict[str, Any] | None, error: dict[str, Any], times: int
+) -> None:
+    """Failures are the same by kind and sentence, whatever numbers and ids are in it."""
+    assert breaker.repeated(before, error) == times
+
+
+@pytest.mark.parametrize(
+    ("times", "attempts", "parks"), [(1, 1, False), (2, 5, False), (3, 3, True), (1, 6, True)]
+)
+def test_what_is_parked(times: int, attempts: int, *, parks: bool) -> None:
+    """The third same failure parks a job, and so does the sixth of any sort."""
+    assert breaker.parks(times, attempts) is parks
+
+
+@given(st.integers(1, 200), st.floats(0, 4e9))
+def test_a_directorys_pause_grows_within_its_bound(count: int, now: float) -> None:
+    """Two failures open nothing, the third does; each pause is twice the last, up to the most."""
+    row: Breaker | None = None
+    seconds = []
+    for _ in range(count):
+        row = breaker.failed(row, "/m", "why", now)
+        seconds.append(row.until - row.since)
+        assert breaker.is_open(row, now) is (row.failures >= limits.BREAKER_AFTER)
+        assert not breaker.is_open(row, row.until)
+        assert not breaker.is_open(row, now - 1)  # the clock was set back
+    grown = [0.0, 0.0, *(limits.BREAKER_SECONDS * 2**n for n in range(count))]
+    most = limits.BREAKER_SECONDS_MOST
+    assert seconds == pytest.approx([min(s, most) for s in grown[:count]], abs=1e-3)
+    assert not breaker.is_open(None, now)

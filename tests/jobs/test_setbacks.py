@@ -1,0 +1,227 @@
+"""What jobs do after failures, in a pause, and beside another daemon."""
+
+from functools import partial
+
+import anyio
+import pytest
+
+from memd.core import limits
+from memd.core.errors import MemdError
+from memd.jobs.service import COALESCED, Jobs
+from memd.state.jobs import JobNotParkedError, JobState
+from tests.jobs.bench import (
+    Bench,
+    LaterError,
+    ModelDownError,
+    at_work,
+    blocked,
+    fail_often,
+    submit,
+    until,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+class _OtherwiseError(MemdError):
+    """It fails in another way."""
+
+    kind = "otherwise"
+    retryable = True
+
+    def __init__(self) -> None:
+        super().__init__("something else")
+
+
+async def _park(bench: Bench, service: Jobs, name: str, session: str = "") -> str:
+    bench.failures[name] = [LaterError() for _ in range(limits.PARK_AFTER)]
+    job = await submit(service, name, session)
+    await fail_often(bench, service, job, limits.PARK_AFTER)
+    assert (await service.wait(job)).parked
+    return job
+
+
+def _passing(bench: Bench, service: Jobs, jobs: int) -> bool:
+    """Let a second pass, and tell whether no more than so many jobs are left."""
+    bench.clock.advance(1.0)
+    return service.unfinished() <= jobs
+
+
+async def test_a_parked_job_can_be_put_back(bench: Bench) -> None:
+    """A parked job is listed, also after a restart, and runs again when a person wants it."""
+    async with at_work(bench.jobs()) as service:
+        job = await _park(bench, service, "a")
+        fine = await submit(service, "b")
+        await service.wait(fine)
+    async with at_work(bench.jobs()) as service:
+        assert [found.id for found in await service.list(parked=True)] == [job]
+        with pytest.raises(JobNotParkedError):
+            await service.retry(fine)
+        queued = await service.retry(job)
+        assert (queued.state, queued.attempts, queued.error) == (JobState.QUEUED, 0, None)
+        assert (await service.wait(job)).result == {"name": "a"}
+        assert await service.list(parked=True) == ()
+
+
+async def test_a_newer_request_takes_a_parked_jobs_place(bench: Bench) -> None:
+    """Once its session asks anew a parked job cannot be put back; another session's can."""
+    async with at_work(bench.jobs()) as service:
+        old = await _park(bench, service, "old", "s1")
+        other = await _park(bench, service, "other", "s2")
+        new = await submit(service, "new", "s1")
+        await service.wait(new)
+        with pytest.raises(JobNotParkedError):
+            await service.retry(old)
+        error = (await service.get(old)).error
+        assert error is not None
+        assert error["superseded_by"] == new
+        assert "parked" not in error
+        assert [found.id for found in await service.list(parked=True)] == [other]
+
+
+async def test_failures_of_several_sorts_end_too(bench: Bench) -> None:
+    """A job that fails now this way and now that is parked after its last attempt."""
+    pairs = limits.ATTEMPTS_MOST // 2
+    bench.failures["a"] = [error() for _ in range(pairs) for error in (LaterError, _OtherwiseError)]
+    async with at_work(bench.jobs()) as service:
+        job = await submit(service, "a")
+        await fail_often(bench, service, job, limits.ATTEMPTS_MOST)
+        ended = await service.wait(job)
+    assert (ended.parked, ended.attempts) == (True, limits.ATTEMPTS_MOST)
+    assert ended.error is not None
+    assert ended.error["times"] == 1
+
+
+async def test_a_superseded_job_is_not_parked(bench: Bench) -> None:
+    """A last failure while its session has asked anew ends the job: the newer request has it."""
+    bench.failures["a"] = [LaterError() for _ in range(limits.PARK_AFTER)]
+    async with at_work(bench.jobs()) as service:
+        job = await submit(service, "a", "s")
+        await fail_often(bench, service, job, limits.PARK_AFTER - 1)
+        gate = bench.gate("a")
+        await blocked(service, job)
+        bench.clock.advance(limits.RETRY_SECONDS * limits.RETRY_GROWTH)
+        await until(lambda: len(bench.ran) == limits.PARK_AFTER)
+        await submit(service, "b", "s")
+        gate.set()
+        ended = await service.wait(job)
+    assert (ended.state, ended.parked) == (JobState.FAILED, False)
+
+
+async def test_a_model_that_fails_is_left_alone_for_a_while(bench: Bench) -> None:
+    """After three failures a directory's jobs go without, longer each time, until one works."""
+    bench.failures["a"] = [ModelDownError(number) for number in range(9)]
+    async with at_work(bench.jobs()) as service:
+        job = await submit(service, "a")
+        await fail_often(bench, service, job, 3)
+        ended = await service.wait(job)
+        assert ended.parked
+        standing = await service.standing()
+    assert [(row.directory, row.failures) for row in standing.breakers] == [("/m", 3)]
+    assert standing.breakers[0].why == "the model is down (request req_2)"
+    assert standing.breakers[0].until == bench.clock.now() + limits.BREAKER_SECONDS
+    bench.models.clear()
+    async with at_work(bench.jobs()) as service:
+        await service.wait(await submit(service, "b"))
+        await service.wait(await submit(service, "c", lane="/other"))
+        assert bench.models == [False, True]
+        bench.clock.advance(limits.BREAKER_SECONDS)
+        probe = await submit(service, "a", "later")
+        await fail_often(bench, service, probe, 1)
+        await blocked(service, probe)
+        again = (await service.standing()).breakers[0]
+        assert (again.failures, again.until - again.since) == (4, 2 * limits.BREAKER_SECONDS)
+        bench.failures.clear()
+        bench.turns = 2
+        bench.clock.advance(2 * limits.BREAKER_SECONDS)
+        await service.wait(probe)
+        assert bench.models[-1]
+        assert (await service.standing()).breakers == ()
+    async with at_work(bench.jobs()) as service:
+        assert (await service.standing()).breakers == ()
+
+
+async def test_a_pause_outlives_the_daemon(bench: Bench) -> None:
+    """In a pause jobs are taken and kept, none starts, and what runs ends; resume starts them."""
+    gate = bench.gate("running")
+    async with at_work(bench.jobs()) as service:
+        running = await submit(service, "running")
+        await until(lambda: bench.ran == ["running"])
+        assert (await service.pause()).paused_since == bench.clock.now()
+        gate.set()
+        assert (await service.wait(running)).state is JobState.COMPLETED
+        waiting = await submit(service, "waiting", "s")
+        await anyio.wait_all_tasks_blocked()
+        assert await service.drain(60.0) == 1
+    bench.clock.advance(10.0)
+    async with at_work(bench.jobs()) as service:
+        again = await service.submit("extract", "/m", "s", {"name": "newer"})
+        assert (again.job, again.status) == (waiting, COALESCED)
+        await anyio.wait_all_tasks_blocked()
+        assert (await service.pause()).paused_since == bench.clock.now() - 10.0
+        assert bench.ran == ["running"]
+        assert (await service.resume()).paused_since is None
+        await service.wait(waiting)
+    assert bench.ran == ["running", "newer"]
+
+
+async def test_a_pause_can_end_what_runs(bench: Bench) -> None:
+    """With now a running job goes back into the queue, its attempt not counted, and runs later."""
+    bench.gate("a")
+    async with at_work(bench.jobs()) as service:
+        job = await submit(service, "a")
+        await until(lambda: bench.ran == ["a"])
+        await service.pause(now=True)
+        back = await service.get(job)
+        assert (back.state, back.attempts, back.holder) == (JobState.QUEUED, 0, 0)
+        assert service.unfinished() == 1
+        bench.gates.clear()
+        await service.resume()
+        assert (await service.wait(job)).state is JobState.COMPLETED
+    assert bench.ran == ["a", "a"]
+
+
+async def test_a_job_of_a_leaving_daemon_is_left_to_it(bench: Bench) -> None:
+    """A job that another living daemon is at keeps its lane and is not run a second time."""
+    gate = bench.gate("a")
+    async with at_work(bench.jobs(pid=1)) as leaving:
+        job = await submit(leaving, "a")
+        await until(lambda: bench.ran == ["a"])
+        async with at_work(bench.jobs(pid=2, lives=lambda pid, _: pid == 1)) as service:
+            assert (await service.get(job)).holder == 1
+            after = await submit(service, "b")
+            await anyio.wait_all_tasks_blocked()
+            assert bench.ran == ["a"]
+            gate.set()
+            await leaving.wait(job)
+            await until(partial(_passing, bench, service, 1))
+            assert (await service.get(job)).result == {"name": "a"}
+            await service.wait(after)
+    assert bench.ran == ["a", "b"]
+
+
+async def test_a_lease_ends_with_patience(bench: Bench) -> None:
+    """A job is taken from a daemon that lives but does not end it in the time it has."""
+    bench.gate("a")
+    async with at_work(bench.jobs(pid=1)) as stuck:
+        job = await submit(stuck, "a")
+        await until(lambda: bench.ran == ["a"])
+        async with at_work(bench.jobs(pid=2, lives=lambda pid, _: pid == 1)) as service:
+            bench.gates.clear()
+            begun = bench.clock.now()
+            await until(partial(_passing, bench, service, 0))
+            assert (await service.get(job)).state is JobState.COMPLETED
+            assert bench.clock.now() - begun >= limits.LEASE_SECONDS
+    assert bench.ran == ["a", "a"]
+
+
+async def test_what_waits_for_another_daemon_can_be_killed(bench: Bench) -> None:
+    """A job that another daemon is at can be given up here; that is its end."""
+    bench.gate("a")
+    async with at_work(bench.jobs(pid=1)) as leaving:
+        job = await submit(leaving, "a")
+        await until(lambda: bench.ran == ["a"])
+        async with at_work(bench.jobs(pid=2, lives=lambda pid, _: pid == 1)) as service:
+            await anyio.wait_all_tasks_blocked()
+            assert await service.cancel(job)
+            assert (await service.get(job)).state is JobState.KILLED
