@@ -188,3 +188,18 @@ def test_odd_files_keep_the_manifest_in_shape() -> None:
         ]
     ).splitlines()
     assert [line.split(" (")[0] for line in lines] == ["- a b .md", "- far.md", "- old.md"]
+
+
+def test_a_peek_sees_only_what_is_usual(tmp_path: Path) -> None:
+    """A regular file of ours is read; a link, a folder and nothing at all are left to others."""
+    (tmp_path / "usual.md").write_bytes(b"12345")
+    (tmp_path / "aside.md").symlink_to("usual.md")
+    (tmp_path / "shelf.md").mkdir()
+    with Directory(str(tmp_path)) as directory:
+        peeked = directory.peek(directory.fd, "usual.md", 3)
+        assert peeked is not None
+        assert (peeked[0], peeked[1].st_size) == (b"123", 5)
+        for name in ("aside.md", "shelf.md", "none.md"):
+            assert directory.peek(directory.fd, name, 3) is None
+        names = ("usual.md", "aside.md", "shelf.md", "none.md", "none/x.md", "../x")
+        assert [name for name in names if directory.holds(name)] == ["usual.md"]

@@ -109,8 +109,8 @@ steps = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(steps, max_size=14))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(steps, max_size=10))
 @example(
     [
         ("saved", "sub/deep/c.md", "a.md", True),

@@ -279,21 +279,6 @@ def test_what_vanishes_during_the_walk(tmp_path: Path) -> None:
     assert problems == []
 
 
-def test_a_peek_sees_only_what_is_usual(memories: Path) -> None:
-    """A regular file of ours is read; a link, a folder and nothing at all are left to others."""
-    (memories / "usual.md").write_bytes(b"12345")
-    (memories / "aside.md").symlink_to("usual.md")
-    (memories / "shelf.md").mkdir()
-    with Directory(str(memories)) as directory:
-        peeked = directory.peek(directory.fd, "usual.md", 3)
-        assert peeked is not None
-        assert (peeked[0], peeked[1].st_size) == (b"123", 5)
-        for name in ("aside.md", "shelf.md", "none.md"):
-            assert directory.peek(directory.fd, name, 3) is None
-        names = ("usual.md", "aside.md", "shelf.md", "none.md", "none/x.md", "../x")
-        assert [name for name in names if directory.holds(name)] == ["usual.md"]
-
-
 def test_a_file_that_the_system_cannot_read(tmp_path: Path) -> None:
     """A failing disk is an error of this project with the system's words."""
     if not os.path.exists("/proc/self/mem"):
