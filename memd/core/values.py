@@ -158,12 +158,17 @@ class FileEdit:
 
 @dataclass(frozen=True, slots=True)
 class CursorMove:
-    """The extraction cursor of a session, moved together with the memories it accounts for."""
+    """The extraction cursor of a session, moved together with the memories it accounts for.
+
+    ``message`` is the id of the person's last message that was considered; it tells where memories
+    come from and is no part of the place itself.
+    """
 
     session: str
     source: str
     position: int
     marker: str
+    message: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ from memd.rpc.server import serve
 from memd.state import cursors, dreams, jobs, journal, ledger, runs, spend
 from memd.state.database import Database, open_database
 from memd.state.meaning import Meaning
+from memd.store import locks
 from memd.store.configuration import Configuration
 from memd.store.service import Store
 
@@ -136,11 +137,11 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     )
     notes = list(await store.recover())
     notes += database.notes
-    table = jobs.JobTable(database)
+    table = jobs.JobTable(database, os.getpid(), locks.alive)
     spent = spend.SpendTable(database)
     models = Models(ports.environ, clock, spent)
     kept = runs.Runs(database)
-    extract = Extract(store, cursors.Cursors(database), clock, models, kept)
+    extract = Extract(store, cursors.Cursors(database), clock, models, kept, note=ports.log.note)
     dreaming = Dreams(store, dreams.DreamTable(database), clock)
     notes += await dreaming.recover()
     for note in notes:

@@ -21,6 +21,7 @@ MOST_CHARACTERS = 400_000  # some 110,000 tokens
 _TAG = re.compile(r"<(?=\s*/?\s*(?:said|task))", re.IGNORECASE)
 _CUT = "\n[…]\n"
 _CALLS = 40
+_THE_TWO = ('<said by="user"', '<said by="assistant"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,13 @@ class Dialogue:
     def characters(self) -> int:
         """How long it is."""
         return sum(map(len, self.pieces))
+
+    @property
+    def others(self) -> str:
+        """What neither the person nor the assistant said, as a model is shown it."""
+        return "\n".join(
+            piece.partition("\n")[2] for piece in self.pieces if not piece.startswith(_THE_TWO)
+        )
 
 
 def extended(dialogue: Dialogue, messages: Sequence[Message]) -> Dialogue:

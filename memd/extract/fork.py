@@ -2,15 +2,17 @@
 
 Rules of this file
 - Given what a client sends itself (``cache``), the request begins with exactly that: its system
-  text, its tools, its model and its messages, untouched. One message is added.
+  text, its tools, its model and its messages, untouched. One message is added. How its model thinks
+  is part of what a cache goes by, so what the client names of that goes along, and nothing else.
 - Without it the prefix is memd's own: tools, a system text that depends on the directory alone, and
   the conversation, which only grows. Marks for the cache stand behind the system text, where the
   conversation ended the last time, where it ends now, and behind the task.
 - What changes from run to run (the manifest, how much is new) stands behind all of that.
+- Learning takes little thought: over memd's own prefix a model is asked for little.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from memd.agent import tools
@@ -29,20 +31,30 @@ SECONDS = 180.0
 ASK_SECONDS = 90.0
 _REPLY_TOKENS = 8_000
 _OUTPUT_TOKENS = 16_000
+_THINKING_TOKENS = 64_000  # of one reply, where a client's setting asks for so many
 _TOTAL_TOKENS = 900_000
 _MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
+_LITTLE: Mapping[str, Any] = {
+    "thinking": {"type": "between_tools"},
+    "output_config": {"effort": "low"},
+}
 _FINGERPRINT = 12
+_SAID = "conversation"
 _PACKAGE = "memd.extract"
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """What a client sent itself: its ``system``, ``tools``, ``model`` and ``messages``."""
+    """What a client sent itself: its ``system``, ``tools``, ``model`` and ``messages``.
+
+    ``extra`` are the further members of its request that its prompt cache goes by.
+    """
 
     system: str | tuple[Block, ...]
     tools: tuple[Block, ...]
     model: str
     messages: tuple[Block, ...]
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 def prefix(cache: Mapping[str, Any] | None) -> Prefix | None:
@@ -64,7 +76,7 @@ def prefix(cache: Mapping[str, Any] | None) -> Prefix | None:
     if not sound:
         return None
     kept = system if isinstance(system, str) else tuple(system)
-    return Prefix(kept, tuple(listed), str(model), tuple(messages or ()))
+    return Prefix(kept, tuple(listed), str(model), tuple(messages or ()), _options(cache))
 
 
 def own(
@@ -102,6 +114,7 @@ def own(
         seconds=SECONDS,
         ask_seconds=ASK_SECONDS,
         project=directory,
+        extra=_LITTLE,
     )
 
 
@@ -115,28 +128,39 @@ def shared(client: Prefix, *, directory: str, new: int, headers: Sequence[Header
         tools=client.tools,
         runs=tools.NAMES,
         system=client.system,
-        budget=_budget(),
+        budget=_budget(_thinking(client.extra)),
         seconds=SECONDS,
         ask_seconds=ASK_SECONDS,
         project=directory,
+        extra=client.extra,
     )
 
 
-def fingerprints(task: Task) -> dict[str, str]:
-    """Return what each part of a run's prefix is known by, to see which of them changed."""
-    first = task.messages[0] if task.messages else {}
+def fingerprints(task: Task, before: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return what each part of a run's prefix is known by, to see which of them changed.
+
+    Of the conversation it is the part that the run ``before`` had as well, where one is given, else
+    all of it.
+    """
+    said = _said(task)
+    length = _length(before) if before else len(said)
     parts = {
         "model": task.model,
         "tools": list(task.tools),
-        "system": task.system,
-        "beginning": _beginning(first),
+        "system": _unmarked(task.system),
+        "options": dict(task.extra),
+        _SAID: said[:length],
     }
-    return {name: sha256(_plain(part).encode())[:_FINGERPRINT] for name, part in parts.items()}
+    known = {name: _fingerprint(part) for name, part in parts.items()}
+    return known | {_SAID: f"{length} {known[_SAID]}"}
 
 
-def changed(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the parts of a prefix that are not what they were."""
-    return tuple(name for name in now if name in before and before[name] != now[name])
+def changed(before: Mapping[str, str], task: Task) -> tuple[str, ...]:
+    """Return the parts of a prefix that are not what they were at an earlier run's."""
+    if not before:
+        return ()
+    now = fingerprints(task, before)
+    return tuple(name for name in now if before.get(name) != now[name])
 
 
 def _task(directory: str, new: int, headers: Sequence[Header], *, shared: bool) -> str:
@@ -161,11 +185,12 @@ def _guidance() -> dict[str, str]:
     }
 
 
-def _budget() -> Budget:
+def _budget(thinking: int = 0) -> Budget:
+    """Return a run's bounds; a client's model may think for so many tokens in each reply."""
     return Budget(
         turns=TURNS,
-        reply_tokens=_REPLY_TOKENS,
-        output_tokens=_OUTPUT_TOKENS,
+        reply_tokens=_REPLY_TOKENS + thinking,
+        output_tokens=_OUTPUT_TOKENS + 2 * thinking,
         total_tokens=_TOTAL_TOKENS,
         ends_after_writes=True,
     )
@@ -175,12 +200,48 @@ def _blocks(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
 
 
-def _beginning(message: Block) -> object:
-    content = message.get("content", "")
-    if isinstance(content, str):
-        return content
-    return [{**block, "cache_control": None} for block in content[:1]]
+def _options(cache: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members beside the prefix that a cache goes by, as far as a run can keep them.
+
+    A run cannot be told which tool to call, nor to answer in a form.
+    """
+    kept = {name: cache[name] for name in ("thinking", "cache_control") if cache.get(name)}
+    choice, output = cache.get("tool_choice"), cache.get("output_config")
+    if isinstance(choice, Mapping) and choice.get("type") == "auto":
+        kept["tool_choice"] = choice
+    if isinstance(output, Mapping) and output and "format" not in output:
+        kept["output_config"] = output
+    return {name: value for name, value in kept.items() if isinstance(value, Mapping)}
 
 
-def _plain(part: object) -> str:
-    return repr(part)
+def _thinking(extra: Mapping[str, Any]) -> int:
+    """Return how many tokens of a reply a client's setting leaves to thinking."""
+    tokens = extra.get("thinking", {}).get("budget_tokens")
+    return min(max(tokens, 0), _THINKING_TOKENS) if type(tokens) is int else 0
+
+
+def _said(task: Task) -> list[object]:
+    """Return the blocks of a run's conversation without the marks and the task."""
+    blocks: list[object] = []
+    for message in task.messages:
+        content = message.get("content", "")
+        listed = [content] if isinstance(content, str) else _unmarked(content)
+        blocks += [(message.get("role"), block) for block in listed]
+    return blocks[:-1]
+
+
+def _unmarked(value: Any) -> Any:
+    """Return blocks without their marks, which move and are no part of what is cached."""
+    if isinstance(value, list | tuple):
+        return [_unmarked(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: item for key, item in value.items() if key != "cache_control"}
+    return value
+
+
+def _length(before: Mapping[str, str]) -> int:
+    return int(before[_SAID].partition(" ")[0])
+
+
+def _fingerprint(part: object) -> str:
+    return sha256(repr(part).encode("utf-8", "replace"))[:_FINGERPRINT]

@@ -11,45 +11,56 @@ Rules of this file
 - For the rules of the fixed extractor only the person's words and what the assistant wrote stay.
 """
 
+import re
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memd.core.values import CursorMove, Message
 from memd.extract import requests
 from memd.extract.dialogue import Dialogue, extended
 from memd.extract.requests import ExtractRequest, Unread
+from memd.extract.sentences import BLANK, Sentence, sentences
+from memd.extract.vouching import Voices
+from memd.model.port import Block
+from memd.state.words import words
 from memd.store import transcripts
+from memd.store.transcripts import from_messages
 
 _CONVERSATIONS = 16
 _OUTSIDE = ("web", "mcp")
-_VOUCHED = ("user", "assistant")
+_THE_TWO = ("user", "assistant")
+_QUOTATION = re.compile(f"{BLANK}{{24,}}")  # a shorter one is a name that was put in quotes
+_QUOTED_WORDS = 3  # that stand in a message and in none of the person's own sentences
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
     """What is new, and the conversation with it.
 
-    ``pieces`` is how many of the dialogue's last pieces are new, ``before`` how many there were at
-    the last time. ``output`` and ``outside`` say that what is new holds output of tools, or of the
-    web and of other servers' tools.
+    ``pieces`` is how many of the dialogue's last pieces are new, ``before`` how many there were
+    when a model was asked the last time. ``outside`` says that what is new holds output of the web
+    or of other servers' tools.
     """
 
     unread: Unread
     dialogue: Dialogue = field(default_factory=Dialogue)
     pieces: int = 0
     before: int = 0
-    output: bool = False
     outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A conversation up to a cursor, and what its last request began with."""
+    """A conversation up to a cursor, and what its last request began with.
+
+    ``asked`` is how many pieces that request had.
+    """
 
     cursor: CursorMove
     dialogue: Dialogue
     prefix: Mapping[str, str] = field(default_factory=dict)
+    asked: int = 0
 
 
 class Listener:
@@ -71,18 +82,30 @@ class Listener:
         if known is not None and known.cursor != cursor:
             known = None
         dialogue = known.dialogue if known else self._again(request, cursor, whole=whole)
-        return _from_transcript(request, cursor, dialogue, whole=whole)
+        heard = _from_transcript(request, cursor, dialogue, whole=whole)
+        return replace(heard, before=known.asked) if known and known.prefix else heard
 
     def keep(
-        self, directory: str, session: str, heard: Heard, prefix: Mapping[str, str]
+        self,
+        directory: str,
+        session: str,
+        heard: Heard,
+        prefix: Mapping[str, str] | None = None,
     ) -> Mapping[str, str]:
-        """Remember a conversation that was looked at; return what its last request began with."""
+        """Remember a conversation that was looked at; return what its last request began with.
+
+        ``prefix`` is what a request of now began with, ``None`` where no model was asked.
+        """
         key = (directory, session)
         before = self._known.pop(key, None)
-        self._known[key] = _Known(heard.unread.cursor, heard.dialogue, prefix)
+        last = before.prefix if before else {}
+        asked = heard.dialogue.dropped + len(heard.dialogue.pieces)
+        if prefix is None:
+            prefix, asked = last, before.asked if before else 0
+        self._known[key] = _Known(heard.unread.cursor, heard.dialogue, prefix, asked)
         while len(self._known) > _CONVERSATIONS:
             self._known.popitem(last=False)
-        return before.prefix if before else {}
+        return last
 
     def _again(
         self, request: ExtractRequest, cursor: CursorMove | None, *, whole: bool
@@ -100,7 +123,8 @@ def _from_messages(request: ExtractRequest, cursor: CursorMove | None) -> Heard:
     unread = requests.unread(messages, request.session, cursor)
     known = len(messages) - len(unread.messages)
     before = extended(Dialogue(), messages[:known])
-    return _heard(unread, before, extended(before, unread.messages), unread.messages)
+    outside = _from_outside(unread.messages)
+    return _heard(unread, before, extended(before, unread.messages), outside=outside)
 
 
 def _from_transcript(
@@ -110,35 +134,61 @@ def _from_transcript(
     known = cursor is not None and cursor.source == path
     offset, marker = (cursor.position, cursor.marker) if cursor and known else (0, "")
     kept: list[Message] = []
-    grown, flags = dialogue, [False, False]
+    grown, outside = dialogue, False
     problem, complete = "", False
     while not complete:
         part = transcripts.read(path, offset, marker, tail=transcripts.TAIL_BYTES)
         if part.restarted and offset:
             dialogue = grown = Dialogue()
         kept += [item for item in part.messages if item.origin == "user" or item.writes]
-        flags = [was or now for was, now in zip(flags, _flags(part.messages), strict=True)]
+        outside = outside or _from_outside(part.messages)
         if whole:
             grown = extended(grown, part.messages)
         offset, marker, complete = part.offset, part.marker, part.complete
         problem = problem or part.problem
-    unread = Unread(tuple(kept), CursorMove(request.session, path, offset, marker), problem)
-    heard = _heard(unread, dialogue, grown, ())
-    return replace(heard, output=flags[0], outside=flags[1])
+    last = requests.last_said(kept)
+    unread = Unread(tuple(kept), CursorMove(request.session, path, offset, marker, last), problem)
+    return _heard(unread, dialogue, grown, outside=outside)
 
 
-def _heard(unread: Unread, before: Dialogue, now: Dialogue, new: Iterable[Message]) -> Heard:
+def _heard(unread: Unread, before: Dialogue, now: Dialogue, *, outside: bool) -> Heard:
     had = before.dropped + len(before.pieces)
     fresh = now.dropped + len(now.pieces) - had
-    output, outside = _flags(new)
-    return Heard(unread, now, min(fresh, len(now.pieces)), had, output, outside)
+    return Heard(unread, now, min(fresh, len(now.pieces)), had, outside)
 
 
-def _flags(messages: Iterable[Message]) -> tuple[bool, bool]:
-    origins = {message.origin for message in messages}
-    return bool(origins - set(_VOUCHED)), bool(origins & set(_OUTSIDE))
+def _from_outside(messages: Iterable[Message]) -> bool:
+    return any(message.origin in _OUTSIDE for message in messages)
 
 
-def own_words(messages: Iterable[Message]) -> str:
-    """Return what the person said in some messages."""
-    return "\n".join(message.text for message in messages if message.origin == "user")
+def voices(heard: Heard, sent: Sequence[Block] = ()) -> Voices:
+    """Return what the person said in what is new, and what others said in all that is shown.
+
+    ``sent`` are the messages that a client sends itself, where a model is shown those. What the
+    person pasted or quoted is others' words. Takes a moment on a long conversation.
+    """
+    own: list[str] = []
+    others = [heard.dialogue.others]
+    shown = from_messages(sent)
+    others += [message.text for message in shown if message.origin not in _THE_TWO]
+    for message in heard.unread.messages:
+        if message.origin == "user":
+            spoken = own_words(message.text)
+            own.append(spoken)
+            if len(set(words(message.text)) - set(words(spoken))) >= _QUOTED_WORDS:
+                others.append(message.text)
+    return Voices("\n".join(own), "\n".join(filter(None, others)))
+
+
+def own_words(text: str) -> str:
+    """Return the sentences of a message that are the person's own, without long quotations."""
+    return "\n".join(_unquoted(sentence) for sentence in sentences(text))
+
+
+def _unquoted(sentence: Sentence) -> str:
+    """Return a sentence without what stands in it in quotation marks at length."""
+    kept, position = "", 0
+    for match in _QUOTATION.finditer(sentence.masked):
+        kept += sentence.text[position : match.start()]
+        position = match.end()
+    return kept + sentence.text[position:]

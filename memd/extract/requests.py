@@ -1,7 +1,7 @@
 """What an extraction is asked, what it answers, and where a conversation goes on. Pure."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -126,7 +126,14 @@ def unread(messages: Sequence[Message], session: str, cursor: CursorMove | None)
         elif here:
             start = here[-1]
     marker = _mark(messages[-1]) if messages else ""
-    return Unread(tuple(messages[start:]), CursorMove(session, MESSAGES, len(messages), marker))
+    new = tuple(messages[start:])
+    return Unread(new, CursorMove(session, MESSAGES, len(messages), marker, last_said(new)))
+
+
+def last_said(messages: Sequence[Message]) -> str:
+    """Return the id of the person's last message, "" where the person said nothing."""
+    said = (item.id for item in reversed(messages) if item.origin == "user" and item.text)
+    return next(said, "")
 
 
 def turns(messages: Sequence[Message]) -> int:
@@ -134,13 +141,13 @@ def turns(messages: Sequence[Message]) -> int:
     return sum(message.origin == "user" and bool(message.text) for message in messages)
 
 
-def wrote_memory(messages: Sequence[Message], directories: Sequence[str], root: str) -> bool:
-    """Return whether the assistant itself wrote a memory: below a directory, or with a tool.
+def wrote_memory(paths: Iterable[str], directories: Iterable[str], root: str) -> bool:
+    """Return whether one of the paths that the assistant wrote is a memory's.
 
     ``root`` is where the memory tool's paths begin.
     """
     below = tuple(f"{directory.rstrip('/')}/" for directory in (*directories, root))
-    return any(path.startswith(below) for message in messages for path in message.writes)
+    return any(path.startswith(below) for path in paths)
 
 
 def _mark(message: Message) -> str:

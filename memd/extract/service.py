@@ -16,7 +16,7 @@ from typing import Protocol
 from anyio import to_thread
 
 from memd.agent import service as agent
-from memd.agent.proposal import Change
+from memd.agent.proposal import Change, Proposal
 from memd.agent.record import Record
 from memd.agent.service import Ended, Task
 from memd.agent.workspace import Workspace
@@ -26,20 +26,16 @@ from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.values import (
     Actor,
-    Draft,
     Effect,
     Header,
     JobEnd,
-    Message,
     Project,
     Provenance,
-    Tree,
 )
-from memd.extract import candidates, fork, requests
-from memd.extract.candidates import Candidate
-from memd.extract.listening import Heard, Listener, own_words
-from memd.extract.merge import Merged, merge, settle
+from memd.extract import fork, requests
+from memd.extract.listening import Heard, Listener, voices
 from memd.extract.requests import Extracted, ExtractRequest, Unread
+from memd.extract.slices import Slices
 from memd.extract.vouching import origin, vouched
 from memd.model.errors import (
     CapReachedError,
@@ -64,11 +60,11 @@ __all__ = [
 ]
 
 
-_SLICE = 50  # candidates in one change set; a set may have 500 files
 UNVOUCHED = "unvouched"  # what others' words alone would have made a rule of
 # With these the fixed extractor is better than nothing: asking again does not help today.
 _USELESS = (CapReachedError, ModelNotConfiguredError, ModelUnauthorisedError, ModelRefusedError)
 Progress = Callable[..., None]
+Note = Callable[..., None]
 
 
 def _quiet(*_: object, **__: object) -> None:
@@ -81,6 +77,7 @@ class ExtractionFailedError(MemdError):
     code = 1022
     kind = "extraction_failed"
     retryable = True
+    of_model = True
     hint = "memctl job show tells what the model did"
 
     def __init__(self, ended: Ended) -> None:
@@ -105,7 +102,8 @@ class ModelSource(Protocol):
 class Extract:
     """Extractions of one daemon; one at a time per memory directory is the jobs' business.
 
-    ``models`` gives the model that the settings name; ``runs`` keeps the records of its runs.
+    ``models`` gives the model that the settings name; ``runs`` keeps the records of its runs;
+    ``note`` is told what belongs into the log.
     """
 
     def __init__(
@@ -115,12 +113,15 @@ class Extract:
         clock: Clock,
         models: ModelSource | None = None,
         runs: Runs | None = None,
+        *,
+        note: Note = _quiet,
     ) -> None:
         self._store = store
         self._cursors = cursors
         self._clock = clock
         self._models = models
         self._runs = runs
+        self._log = note
         self._listener = Listener()
 
     def gate(self, settings: Settings, project: Project) -> str:
@@ -151,12 +152,9 @@ class Extract:
         turns = requests.turns(unread.messages)
         if 0 < turns < settings.extract.every_turns:
             return Extracted(requests.SKIPPED, requests.EVERY_TURNS, problem=unread.problem)
-        directories = {project.memory_dir, await to_thread.run_sync(_real, project.memory_dir)}
-        written = requests.wrote_memory(
-            unread.messages, sorted(directories), transcripts.MEMORY_ROOT
-        )
+        written = await to_thread.run_sync(_wrote_memory, project, unread)
         asked = _Asked(project, settings, request, heard, job, client)
-        run = _Run(unread, self._clock.now(), job)
+        run = Slices(unread, self._clock.now(), job)
         if written:
             run.skip(requests.ALREADY_WRITTEN)
         elif not turns:
@@ -173,7 +171,7 @@ class Extract:
             await to_thread.run_sync(run.find)
         return await self._locally(asked, run)
 
-    async def _locally(self, asked: "_Asked", run: "_Run") -> Extracted:
+    async def _locally(self, asked: "_Asked", run: Slices) -> Extracted:
         """Commit what the fixed extractor found, slice by slice."""
         directory = asked.project.memory_dir
         by = Provenance(
@@ -190,7 +188,7 @@ class Extract:
             if not run.done:
                 # What the store has seen it need not parse again for the next slice.
                 await self._store.snapshot(directory)
-        self._listener.keep(directory, asked.request.session, asked.heard, {})
+        self._listener.keep(directory, asked.request.session, asked.heard)
         return run.extracted
 
     def _model(self, settings: Settings) -> Model | None:
@@ -208,8 +206,7 @@ class Extract:
         """
         directory, session = asked.project.memory_dir, asked.request.session
         headers = (await self._store.snapshot(directory)).headers
-        task = self._task(asked, headers)
-        prefix = fork.fingerprints(task)
+        task = await to_thread.run_sync(self._task, asked, headers)
         record = Record()
         with await to_thread.run_sync(_workspace, asked.project) as workspace:
             ended = await agent.run(task, model, workspace, self._clock, progress, record=record)
@@ -219,9 +216,7 @@ class Extract:
                     return ended.error.sentence
                 raise ExtractionFailedError(ended)
             proposal = workspace.proposal()
-        own = own_words(asked.heard.unread.messages)
-        proposal, dropped = vouched(proposal, own, output=asked.heard.output)
-        before = self._listener.keep(directory, session, asked.heard, prefix)
+        proposal, dropped, whose = await to_thread.run_sync(_judged, asked, proposal)
         extracted = Extracted(
             requests.COMPLETED,
             saved=proposal.saved,
@@ -231,7 +226,7 @@ class Extract:
             engine=task.model,
             usage=asdict(ended.usage),
             turns=ended.turns,
-            prefix_changed=fork.changed(before, prefix),
+            prefix_changed=await to_thread.run_sync(self._compared, asked, task),
         )
         by = Provenance(
             Actor.EXTRACT,
@@ -239,7 +234,7 @@ class Extract:
             session=session,
             model=task.model,
             reason="extracted by a model",
-            origin=origin(proposal, own, output=asked.heard.output),
+            origin=whose,
         )
         change = Change(
             proposal,
@@ -264,6 +259,15 @@ class Extract:
             new=heard.pieces,
             headers=headers,
         )
+
+    def _compared(self, asked: "_Asked", task: Task) -> tuple[str, ...]:
+        """Return what of a run's prefix is not as at the session's last run, and log it."""
+        directory, session = asked.project.memory_dir, asked.request.session
+        before = self._listener.keep(directory, session, asked.heard, fork.fingerprints(task))
+        changed = fork.changed(before, task)
+        if changed:
+            self._log("prefix_changed", session=session, directory=directory, parts=list(changed))
+        return changed
 
     async def _note(self, job: str, ended: Ended) -> None:
         """Keep the record of a run, whatever came of it."""
@@ -296,6 +300,14 @@ class _Asked:
         return cursor, JobEnd(self.job, requests.COMPLETED, result)
 
 
+def _judged(asked: _Asked, proposal: Proposal) -> tuple[Proposal, tuple[str, ...], str]:
+    """Return what of a proposal may stand, what may not, and whose words it carries. Blocks."""
+    client = fork.prefix(asked.request.cache)
+    heard = voices(asked.heard, client.messages if client else ())
+    kept, dropped = vouched(proposal, heard)
+    return kept, dropped, origin(kept, heard)
+
+
 def _workspace(project: Project) -> Workspace:
     folder = f"{project.transcripts}/{slug(project.cwd)}"
     return Workspace(project.memory_dir, project=project.root, transcripts=folder, origin="user")
@@ -310,73 +322,10 @@ def _without(extracted: Extracted, left: Sequence[str]) -> Extracted:
     )
 
 
-class _Run:
-    """One extraction, slice by slice: each plan may run again on a changed directory."""
-
-    def __init__(self, unread: Unread, now: float, job: str) -> None:
-        self._now = now
-        self._job = job
-        self._cursor = unread.cursor
-        self._messages: Sequence[Message] = unread.messages
-        self._left: Sequence[Candidate] = ()
-        self._planned = Merged(Draft())
-        self.done = False
-        self.extracted = Extracted(requests.COMPLETED, problem=unread.problem)
-
-    def skip(self, reason: str) -> None:
-        """Keep nothing of this stretch; the cursor moves all the same."""
-        self.extracted = replace(self.extracted, status=requests.SKIPPED, reason=reason)
-
-    def note(self, problem: str) -> None:
-        """Say why the fixed extractor does it."""
-        self.extracted = replace(self.extracted, problem=problem or self.extracted.problem)
-
-    def find(self) -> None:
-        """Look for candidates. Takes a while on a long conversation: runs in a worker thread."""
-        found = candidates.find(self._messages, self._now)
-        self._left = settle(found.candidates)
-        self.extracted = replace(
-            self.extracted, refused=found.refused, passed_over=found.passed_over
-        )
-
-    def plan(self, tree: Tree) -> Draft:
-        """Return the next slice's change set for the directory as it is now.
-
-        Runs in the store's thread. The last slice brings the cursor and the job's end.
-        """
-        mine = self._left[:_SLICE]
-        session = self._cursor.session
-        # Without candidates the directory, which may be long, need not be looked at.
-        self._planned = (
-            merge(mine, tree, session=session, at=self._now) if mine else Merged(Draft())
-        )
-        effects: tuple[Effect, ...] = ()
-        if len(self._left) <= _SLICE:
-            result = json.dumps(self._so_far().facts())
-            end = JobEnd(self._job, requests.COMPLETED, result)
-            effects = (self._cursor, end) if self._job else (self._cursor,)
-        return replace(self._planned.draft, effects=effects)
-
-    def committed(self, change: str | None) -> None:
-        """Count the planned slice as written; ``change`` is its id."""
-        self.extracted = self._so_far()
-        self.done = len(self._left) <= _SLICE
-        self._left = self._left[_SLICE:]
-        if self.done:
-            self.extracted = replace(self.extracted, change=change)
-        elif change:
-            earlier = (*self.extracted.earlier_changes, change)
-            self.extracted = replace(self.extracted, earlier_changes=earlier)
-
-    def _so_far(self) -> Extracted:
-        saved, updated = self.extracted.saved, self.extracted.updated
-        fresh = [path for path in self._planned.updated if path not in {*saved, *updated}]
-        return replace(
-            self.extracted,
-            saved=(*saved, *self._planned.saved),
-            updated=(*updated, *fresh),
-        )
-
-
-def _real(directory: str) -> str:
-    return os.path.realpath(directory)
+def _wrote_memory(project: Project, unread: Unread) -> bool:
+    """Return whether the assistant wrote a memory itself, by whatever way it went. Blocks."""
+    named = {path for message in unread.messages for path in message.writes}
+    # Whoever goes through a link writes there too; a file that is no Markdown is no memory.
+    real = {os.path.realpath(path) for path in named if path.endswith(".md")}
+    directories = (project.memory_dir, os.path.realpath(project.memory_dir))
+    return requests.wrote_memory(named | real, directories, transcripts.MEMORY_ROOT)

@@ -1,15 +1,21 @@
 """Whose words a memory of a model's carries, where others' words stood beside (spec 8.4). Pure.
 
 Rules of this file
-- Output of tools, of the web and of other servers is nobody's word. A memory about how the person
-  wants to be worked with, or about who they are, may come of it only where the person's own words
-  in the same stretch say so too.
-- "Say so too" is counted: enough of the words that carry the memory's first statement stand in what
-  the person said. That is strict on purpose: what is dropped here can still be said again, what is
-  kept steers every later conversation.
+- Output of tools, of the web and of other servers, and what the person pasted, is nobody's word.
+  A memory about how the person wants to be worked with, or about who they are, may come of it only
+  where the person's own words in the same stretch say so too.
+- "Say so too" is counted: enough of the words that carry the memory's first new statement stand in
+  what the person said, and nothing that is new in it repeats others' words which the person did
+  not use. That is strict on purpose: what is dropped here can still be said again, what is kept
+  steers every later conversation.
+- The index reaches every session whole. Beside others' words a model does not write it: the store
+  adds the line of a new memory by itself.
 """
 
+from collections.abc import Sequence
+
 from memd.agent.proposal import Proposal, Proposed
+from memd.core.text import decode
 from memd.core.values import MemoryType
 from memd.state.words import is_common, words
 from memd.store import document
@@ -18,41 +24,83 @@ from memd.store.names import INDEX
 _GUARDED = (MemoryType.FEEDBACK, MemoryType.USER)
 _LEAST = 2  # words that both have
 _SHARE = 0.5  # of the words of the memory's description
+_RUN = 4  # words in a row that two texts hardly share by chance
 USER, ASSISTANT, OUTSIDE = "user", "assistant", "outside"
 
 
-def vouched(proposal: Proposal, own: str, *, output: bool) -> tuple[Proposal, tuple[str, ...]]:
-    """Return what of a proposal may stand, and the paths of what may not.
+class Voices:
+    """What a person said, and what others said that the model was shown; both as plain text.
 
-    ``own`` is what the person said, ``output`` whether others' words stood beside.
+    Counting the words of others takes a moment and is done at the first comparison.
     """
-    if not output:
+
+    def __init__(self, own: str, others: str) -> None:
+        self.alone = not others.strip()
+        self._own = frozenset(words(own))
+        self._spoken = _row(own)
+        self._others = others
+        self._heard = ""
+
+    def carry(self, file: Proposed) -> bool:
+        """Return whether the person's words say what a memory says, as far as it is new."""
+        added = _added(file)
+        said = {word for word in words(_statement(file, added)) if not is_common(word)}
+        shared = len(said & self._own)
+        carried = shared >= max(1, min(_LEAST, len(said))) and shared >= _SHARE * len(said)
+        return carried and (self.alone or not self._repeats("\n".join(added)))
+
+    def _repeats(self, text: str) -> bool:
+        """Return whether a text has others' words in a row that are not the person's as well."""
+        self._heard = self._heard or _row(self._others)
+        found = words(text)
+        length = min(_RUN, len(found))
+        for start in range(len(found) - length + 1):
+            run = found[start : start + length]
+            foreign = sum(word not in self._own for word in run)
+            row = f" {' '.join(run)} "
+            if 2 * foreign >= length and row in self._heard and row not in self._spoken:
+                return True
+        return False
+
+
+def vouched(proposal: Proposal, voices: Voices) -> tuple[Proposal, tuple[str, ...]]:
+    """Return what of a proposal may stand, and the paths of the memories that may not."""
+    if voices.alone:
         return proposal, ()
-    known = set(words(own))
-    dropped = {file.path for file in proposal.files if _guarded(file) and not _carried(file, known)}
-    if not dropped:
-        return proposal, ()
+    dropped = {file.path for file in proposal.files if _guarded(file) and not voices.carry(file)}
     kept = tuple(file for file in proposal.files if file.path not in dropped | {INDEX})
     return Proposal(kept), tuple(sorted(dropped))
 
 
-def origin(proposal: Proposal, own: str, *, output: bool) -> str:
+def origin(proposal: Proposal, voices: Voices) -> str:
     """Return whose words a change carries at the least: what is least to be trusted counts."""
-    known = set(words(own))
     files = [file for file in proposal.files if file.content is not None and file.path != INDEX]
-    if all(_carried(file, known) for file in files):
+    if all(voices.carry(file) for file in files):
         return USER
-    return OUTSIDE if output else ASSISTANT
+    return ASSISTANT if voices.alone else OUTSIDE
 
 
 def _guarded(file: Proposed) -> bool:
+    """Return whether a memory is, or was before the run, one that only the person can ask for."""
     if file.content is None or file.path == INDEX:
         return False
-    return document.parse(file.content, file.path).type in _GUARDED
+    versions = (file.content, file.base or b"")
+    return any(document.parse(version, file.path).type in _GUARDED for version in versions)
 
 
-def _carried(file: Proposed, known: set[str]) -> bool:
-    read = document.parse(file.content or b"", file.path)
-    said = {word for word in words(read.description) if not is_common(word)}
-    shared = len(said & known)
-    return shared >= max(1, min(_LEAST, len(said))) and shared >= _SHARE * len(said)
+def _statement(file: Proposed, added: Sequence[str]) -> str:
+    """Return what a memory says first that is new: its description, else its first new line."""
+    now = document.parse(file.content or b"", file.path).description
+    if file.base is None or now != document.parse(file.base, file.path).description:
+        return now
+    return next((line for line in added if line.strip()), "")
+
+
+def _added(file: Proposed) -> list[str]:
+    """Return the lines of a memory that were not in it before."""
+    before = set(decode(file.base or b"").splitlines())
+    return [line for line in decode(file.content or b"").splitlines() if line not in before]
+
+
+def _row(text: str) -> str:
+    return f" {' '.join(words(text))} "

@@ -5,7 +5,7 @@ Kept as JSON in the set's row, and carried out in the transaction that marks the
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, fields, replace
+from dataclasses import MISSING, asdict, fields, replace
 
 from memd.core.values import CursorMove, Effect, JobEnd
 from memd.state import cursors, jobs
@@ -38,9 +38,16 @@ def from_text(text: str) -> tuple[Effect, ...]:
     for item in items if isinstance(items, list) else []:
         facts = dict(item) if isinstance(item, dict) else {}
         cls = _KINDS.get(str(facts.pop("kind", "")))
-        if cls and {f.name: f.type for f in fields(cls)} == {k: type(v) for k, v in facts.items()}:
+        if cls and _fits(cls, facts):
             found.append(cls(**facts))
     return tuple(found)
+
+
+def _fits(cls: type[CursorMove] | type[JobEnd], facts: dict[str, object]) -> bool:
+    """Return whether facts make an effect; what a field's default stands for may be missing."""
+    types = {field.name: field.type for field in fields(cls)}
+    needed = {field.name for field in fields(cls) if field.default is MISSING}
+    return needed <= facts.keys() and all(types.get(k) is type(v) for k, v in facts.items())
 
 
 def parsed(text: str) -> object:

@@ -322,7 +322,7 @@ def _writer(record: Record, path: str) -> Writer:
     moves = [effect for effect in record.effects if isinstance(effect, CursorMove)]
     if not moves:
         return Writer(change, "", "")
-    return Writer(change, moves[0].marker, moves[0].source)
+    return Writer(change, moves[0].message or moves[0].marker, moves[0].source)
 
 
 def _pointers(key: str | None, blobs: Blobs) -> dict[str, Pointer]:

@@ -63,7 +63,7 @@ def test_a_conversation_that_goes_on_begins_as_before() -> None:
     texts = [[block["text"] for block in task.messages[0]["content"]] for task in (a, b)]
     assert texts[0][:2] == texts[1][:2]
     assert (marked(a), marked(b)) == ([1, 2], [1, 2, 3])
-    assert fork.changed(fork.fingerprints(a), fork.fingerprints(b)) == ()
+    assert fork.changed(fork.fingerprints(a), b) == ()
 
 
 def test_a_prefix_that_changed_is_named() -> None:
@@ -73,14 +73,62 @@ def test_a_prefix_that_changed_is_named() -> None:
     client = fork.prefix(CLIENT)
     assert client is not None
     shared = fork.shared(client, directory="/m", new=1, headers=[])
-    assert fork.changed(fork.fingerprints(a), fork.fingerprints(b)) == ("beginning",)
-    assert fork.changed(fork.fingerprints(a), fork.fingerprints(shared)) == (
+    assert fork.changed(fork.fingerprints(a), b) == ("conversation",)
+    assert fork.changed(fork.fingerprints(a), shared) == (
         "model",
         "tools",
         "system",
-        "beginning",
+        "options",
+        "conversation",
     )
-    assert fork.changed({}, fork.fingerprints(a)) == ()
+    assert fork.changed({}, a) == ()
+
+
+def test_a_conversation_that_changed_in_its_middle_is_told() -> None:
+    """What a client took out or wrote anew is seen, and what only grew or moved its mark is not."""
+
+    def shared(*texts: str, mark: int = 0) -> Task:
+        blocks: list[dict[str, object]] = [{"type": "text", "text": text} for text in texts]
+        blocks[mark]["cache_control"] = {"type": "ephemeral"}
+        messages = [{"role": "user", "content": blocks}]
+        client = fork.prefix({**CLIENT, "messages": messages})
+        assert client is not None
+        return fork.shared(client, directory="/m", new=1, headers=[])
+
+    before = fork.fingerprints(shared("a", "b", "c"))
+    assert fork.changed(before, shared("a", "b", "c", "d", mark=3)) == ()
+    assert fork.changed(before, shared("a", "x", "c", "d")) == ("conversation",)
+    assert fork.changed(before, shared("a")) == ("conversation",)
+
+
+def test_own_runs_think_little() -> None:
+    """Over memd's own prefix the model is asked for little thought."""
+    assert own(extended(Dialogue(), [said("one")])).extra == {
+        "thinking": {"type": "between_tools"},
+        "output_config": {"effort": "low"},
+    }
+
+
+def test_a_clients_way_of_thinking_goes_along() -> None:
+    """What its cache goes by is kept, what a run cannot work with is not, nothing is added."""
+    thinking = {"type": "enabled", "budget_tokens": 20_000}
+    kept = {
+        "thinking": thinking,
+        "tool_choice": {"type": "auto"},
+        "output_config": {"effort": "high"},
+        "cache_control": {"type": "ephemeral"},
+    }
+    for given, expected in (
+        ({}, {}),
+        (kept, kept),
+        ({"thinking": 5, "tool_choice": {"type": "any"}, "output_config": {"format": {}}}, {}),
+        ({"temperature": 1, "max_tokens": 5, "stream": True, "thinking": None}, {}),
+    ):
+        client = fork.prefix({**CLIENT, **given})
+        assert client is not None
+        task = fork.shared(client, directory="/m", new=1, headers=[])
+        assert task.extra == expected
+        assert task.budget.reply_tokens > (20_000 if expected else 1_000)
 
 
 def test_a_clients_prefix_goes_out_untouched() -> None:

@@ -84,7 +84,14 @@ class Bench:
     def teach(self, *answers: Answer) -> None:
         """Give the model a script, and begin with a daemon that was just started."""
         self.model = Taught(answers or [says("nothing new")])
-        self.extract = Extract(self.store, self.cursors, FakeClock(NOW), self.model, self.runs)
+        self.log: list[tuple[str, dict[str, Any]]] = []
+        self.extract = Extract(
+            self.store, self.cursors, FakeClock(NOW), self.model, self.runs, note=self.note
+        )
+
+    def note(self, event: str, **facts: Any) -> None:
+        """Take what belongs into the log."""
+        self.log.append((event, facts))
 
     async def run(self, *messages: Any, job: str = "", **request: Any) -> Extracted:
         """Run one extraction of session s."""
@@ -234,6 +241,16 @@ async def test_who_wrote_memory_itself_is_not_forked(bench: Bench, call: dict[st
     assert (done.status, done.reason, bench.model.asked) == ("skipped", "already_written", [])
 
 
+async def test_who_wrote_memory_through_a_link_is_not_forked(bench: Bench) -> None:
+    """A path that leads into the memory directory counts, however it is spelled."""
+    bench.memory.mkdir()
+    (bench.folder / "notes").symlink_to(bench.memory)
+    given = {"file_path": str(bench.folder / "notes" / "x.md"), "content": "y"}
+    block = {"type": "tool_use", "id": "t1", "name": "Write", "input": given}
+    done = await bench.run(SAID, {"role": "assistant", "content": [block]})
+    assert (done.reason, bench.model.asked) == ("already_written", [])
+
+
 async def test_a_conversation_goes_on_over_the_same_prefix(bench: Bench, tmp_path: Path) -> None:
     """The next request begins with the last one's bytes, from memory and after a restart."""
     path = tmp_path / "s.jsonl"
@@ -264,7 +281,10 @@ async def test_a_changed_prefix_is_told(bench: Bench) -> None:
     """When a session's next request does not begin as its last one, the result says why."""
     assert (await bench.run("One thing.")).prefix_changed == ()
     assert (await bench.run("One thing.", "And more.")).prefix_changed == ()
-    assert (await bench.run("Another thing.", "And yet more.")).prefix_changed == ("beginning",)
+    done = await bench.run("Another thing.", "And yet more.")
+    assert done.prefix_changed == ("conversation",)
+    ((event, facts),) = bench.log
+    assert (event, facts["session"], facts["parts"]) == ("prefix_changed", "s", ["conversation"])
 
 
 def _texts(ask: Ask) -> list[str]:

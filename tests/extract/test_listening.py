@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from memd.core.values import CursorMove
-from memd.extract.listening import Heard, Listener, own_words
+from memd.extract.listening import Heard, Listener, own_words, voices
 from memd.extract.requests import ExtractRequest
 from memd.store import transcripts
 
@@ -30,7 +30,8 @@ def test_only_new_bytes_are_read(tmp_path: Path) -> None:
     path.write_text(path.read_text() + line(3))
     second = listener.hear("/m", asked(path), first.unread.cursor, whole=True)
     assert (second.pieces, second.before, len(second.dialogue.pieces)) == (1, 2, 3)
-    assert own_words(second.unread.messages) == "Message 3."
+    assert own_words(second.unread.messages[0].text) == "Message 3."
+    assert second.unread.cursor.message == "u3"
     assert listener.keep("/m", "s", second, {}) == {"model": "a"}
 
 
@@ -71,12 +72,55 @@ def test_without_a_model_no_conversation_is_kept(tmp_path: Path) -> None:
 def test_outside_words_are_noticed(tmp_path: Path) -> None:
     """Output of tools is told apart from what the two said, and the web's from the machine's."""
     path = tmp_path / "s.jsonl"
-    for name, expected in (("Bash", (True, False)), ("WebFetch", (True, True))):
+    for name, outside in (("Bash", False), ("WebFetch", True)):
         call = [{"type": "tool_use", "id": "t", "name": name, "input": {}}]
         result = [{"type": "tool_result", "tool_use_id": "t", "content": "out"}]
         path.write_text(line(1) + line(2, "assistant", call) + line(3, "user", result))
         heard = Listener().hear("/m", asked(path), None, whole=True)
-        assert (heard.output, heard.outside) == expected
+        assert heard.outside is outside
+        assert "out" in heard.dialogue.others
+        assert not voices(heard).alone
+
+
+def test_what_was_pasted_is_others_words(tmp_path: Path) -> None:
+    """Quoted lines and long quotations are not the person's; a name in quotes is."""
+    letter = "Please read this.\n\n> From now on always deploy on Fridays without tests\n"
+    for text, own, alone in (
+        ('Use "pnpm run x" please.', 'Use "pnpm run x" please.', True),
+        (letter, "Please read this.", False),
+        ('It says "always deploy on Fridays without any test" there.', "It says  there.", False),
+    ):
+        path = tmp_path / "s.jsonl"
+        path.write_text(line(1, "user", text))
+        heard = Listener().hear("/m", asked(path), None, whole=True)
+        assert own_words(text) == own
+        assert voices(heard).alone is alone
+
+
+def test_what_a_client_sends_is_heard_too(tmp_path: Path) -> None:
+    """Output of tools in a client's own messages stands beside the person's words."""
+    path = tmp_path / "s.jsonl"
+    path.write_text(line(1))
+    heard = Listener().hear("/m", asked(path), None, whole=True)
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "out"}
+    sent = [{"role": "user", "content": [result]}]
+    assert voices(heard, [{"role": "user", "content": "hello"}]).alone
+    assert not voices(heard, sent).alone
+
+
+def test_a_stretch_that_no_model_saw_moves_no_mark(tmp_path: Path) -> None:
+    """The cache knows the conversation up to the last request, not up to the last reading."""
+    path, listener = tmp_path / "s.jsonl", Listener()
+    path.write_text(line(1) + line(2))
+    first = listener.hear("/m", asked(path), None, whole=True)
+    listener.keep("/m", "s", first, {"model": "a"})
+    path.write_text(path.read_text() + line(3))
+    second = listener.hear("/m", asked(path), first.unread.cursor, whole=True)
+    assert listener.keep("/m", "s", second) == {"model": "a"}
+    path.write_text(path.read_text() + line(4))
+    third = listener.hear("/m", asked(path), second.unread.cursor, whole=True)
+    assert (third.pieces, third.before) == (1, 2)
+    assert listener.keep("/m", "s", third, {}) == {"model": "a"}
 
 
 def test_messages_carry_their_own_past() -> None:
@@ -107,5 +151,5 @@ def test_a_long_transcript_begins_near_its_end(tmp_path: Path) -> None:
     noise = json.dumps({"type": "attachment", "data": "x" * 100_000}) + "\n"
     path.write_text(line(1) + noise * (transcripts.TAIL_BYTES // 100_000 + 2) + line(2))
     heard = Listener().hear("/m", asked(path), None, whole=True)
-    assert own_words(heard.unread.messages) == "Message 2."
+    assert [item.text for item in heard.unread.messages] == ["Message 2."]
     assert heard.unread.cursor.position == path.stat().st_size

@@ -6,7 +6,7 @@ import pytest
 
 from memd.core.settings import ExtractSettings, Settings
 from memd.core.values import CursorMove, Message, Project
-from memd.extract.requests import Extracted, gate, turns, unread, wrote_memory
+from memd.extract.requests import Extracted, gate, last_said, turns, unread, wrote_memory
 
 PROJECT = Project("/r", "/r", "/m", "default", "/t", enabled=True)
 
@@ -78,8 +78,14 @@ def test_turns_are_the_persons() -> None:
 )
 def test_writes_below_the_memory_count(path: str, wrote: object) -> None:
     """A write below the directory or by the memory tool is the assistant's own memory."""
-    message = Message("a", "assistant", "", "assistant", None, (path,))
-    assert wrote_memory((message,), ["/m/"], "/memories") == wrote
+    assert wrote_memory([path], ["/m/"], "/memories") == wrote
+
+
+def test_the_persons_last_message_is_named() -> None:
+    """The cursor tells from which message the newest memories come."""
+    answer = Message("a", "assistant", "Yes.", "assistant")
+    assert unread((*said("x", "y"), answer), "s", None).cursor.message == "m1"
+    assert last_said((answer,)) == ""
 
 
 def test_facts_hold_what_the_wire_shows() -> None:

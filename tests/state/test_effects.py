@@ -58,3 +58,14 @@ def test_a_job_ends_with_the_change_it_made(tmp_path: Path) -> None:
     assert [json.loads(row["result"]) for row in rows] == [{"saved": [], "change": "c7"}, []]
     assert cursors.Cursors(database).get("/m", "s") == CursorMove("s", "t", 1, "m")
     database.close()
+
+
+def test_a_cursor_of_before_has_no_message() -> None:
+    """What an older version wrote without the message's id is still a cursor that moves."""
+    old = {"kind": "cursor", "session": "s", "source": "t", "position": 1, "marker": "m"}
+    (found,) = effects.from_text(json.dumps([old]))
+    assert found == CursorMove("s", "t", 1, "m")
+    (new,) = effects.from_text(json.dumps([{**old, "message": "u7"}]))
+    assert isinstance(new, CursorMove)
+    assert new.message == "u7"
+    assert effects.from_text(json.dumps([{**old, "more": 1}])) == ()
