@@ -8,7 +8,7 @@ from typing import Any
 from anyio import to_thread
 
 from memd import __version__
-from memd.api import spending
+from memd.api import pausing, spending
 from memd.api.method import Method, Params, Result
 from memd.api.services import Services
 from memd.core import events, places
@@ -78,7 +78,11 @@ class Nothing(Params):
 
 
 class Status(Result):
-    """How the daemon is; sizes in bytes, times in seconds; ``spend`` is today's."""
+    """How the daemon is; sizes in bytes, times in seconds; ``spend`` is today's.
+
+    ``jobs`` counts the newest by state, and those that are ``parked``. Background work is paused
+    since ``paused_since`` (seconds since 1970), or null.
+    """
 
     name: str
     version: str
@@ -89,6 +93,8 @@ class Status(Result):
     connections: int
     rss: int
     jobs: dict[str, int]
+    paused_since: float | None
+    breakers: list[pausing.BreakerState]
     projects: list[str]
     model: spending.ModelState
     spend: spending.SpendToday
@@ -164,6 +170,8 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
     jobs: dict[str, int] = {}
     for job in await services.jobs.list("", 200):
         jobs[job.state] = jobs.get(job.state, 0) + 1
+    parked = len(await services.jobs.list("", 200, parked=True))
+    standing = await services.jobs.standing()
     settings, _ = await services.store.settings(None)
     return Status(
         name="memd",
@@ -174,7 +182,9 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
         state_dir=services.places.state_dir,
         connections=services.connections(),
         rss=await to_thread.run_sync(_rss),
-        jobs=jobs,
+        jobs=jobs | ({"parked": parked} if parked else {}),
+        paused_since=standing.paused_since,
+        breakers=pausing.breakers(standing),
         projects=sorted(await services.store.directories()),
         model=spending.model_state(services, settings),
         spend=await spending.today(services, settings),
@@ -338,7 +348,7 @@ METHODS = (
     ),
     Method(
         name="status",
-        summary="Versions, uptime, size, jobs, projects, the model and what it cost today.",
+        summary="Versions, uptime, size, jobs, pauses, projects, the model and its cost today.",
         params=Nothing,
         result=Status,
         permission="read",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from memd.api import history, hooks, memory, operation, prompting, spending, tool, work
+from memd.api import history, hooks, memory, operation, pausing, prompting, spending, tool, work
 from memd.api.discover import openrpc
 from memd.api.method import Method
 from memd.api.services import Services
@@ -17,6 +17,7 @@ def methods() -> tuple[Method[Any], ...]:
         *spending.METHODS,
         *prompting.METHODS,
         *work.METHODS,
+        *pausing.METHODS,
         *memory.METHODS,
         *history.METHODS,
         *tool.METHODS,

@@ -12,7 +12,7 @@ from memd.core.errors import MemdError
 from memd.core.values import Project
 from memd.extract.service import InvalidMessagesError
 from memd.rpc.connection import Call
-from memd.state.jobs import Job, JobNotFoundError
+from memd.state.jobs import Job, JobNotFoundError, JobNotParkedError
 from memd.store import transcripts
 from memd.store.project import NoProjectError
 from memd.store.transcripts import TranscriptRefusedError
@@ -101,9 +101,16 @@ class Dreamed(Result):
 
 
 class JobParams(Params):
-    """Parameters of ``job.get``, ``job.wait`` and ``job.cancel``."""
+    """Parameters of ``job.wait``, ``job.cancel`` and ``job.retry``."""
 
     job: str
+
+
+class JobGet(Params):
+    """Parameters of ``job.get``; with ``record`` the answer has what a model did, turn by turn."""
+
+    job: str
+    record: bool | None = None
 
 
 class JobList(Params):
@@ -111,10 +118,15 @@ class JobList(Params):
 
     cwd: str | None = None
     limit: Limit | None = None
+    parked: bool | None = None
 
 
 class JobFacts(Result):
-    """One job as ``job.*`` show it; times in seconds since 1970."""
+    """One job as ``job.*`` show it; times in seconds since 1970.
+
+    A ``parked`` job failed and can be put back. ``holder`` is the PID of the daemon that is at it.
+    ``record`` has the turns of its last run of a model, where they were asked for.
+    """
 
     job: str
     kind: str
@@ -128,6 +140,9 @@ class JobFacts(Result):
     ended: float | None
     result: dict[str, Any] | None
     error: dict[str, Any] | None
+    parked: bool
+    holder: int | None
+    record: list[dict[str, Any]] | None = None
 
 
 class JobsFound(Result):
@@ -193,9 +208,12 @@ async def dream_if_due(services: Services, call: Call, cwd: str, session: str) -
         await _start_dream(services, call, project, session)
 
 
-async def job_get(services: Services, _call: Call, params: JobParams) -> JobFacts:
+async def job_get(services: Services, _call: Call, params: JobGet) -> JobFacts:
     """Answer ``job.get``."""
-    return job_facts(await services.jobs.get(params.job))
+    facts = job_facts(await services.jobs.get(params.job))
+    if params.record:
+        facts.record = await to_thread.run_sync(services.runs.of, params.job)
+    return facts
 
 
 async def job_wait(services: Services, _call: Call, params: JobParams) -> JobFacts:
@@ -208,13 +226,18 @@ async def job_cancel(services: Services, _call: Call, params: JobParams) -> Canc
     return Cancelled(cancelled=await services.jobs.cancel(params.job))
 
 
+async def job_retry(services: Services, _call: Call, params: JobParams) -> JobFacts:
+    """Answer ``job.retry``."""
+    return job_facts(await services.jobs.retry(params.job))
+
+
 async def job_list(services: Services, call: Call, params: JobList) -> JobsFound:
     """Answer ``job.list``."""
     directory = ""
     if params.cwd is not None:
         project = await services.store.project(params.cwd, call.connection.caller.environment)
         directory = project.memory_dir
-    jobs = await services.jobs.list(directory, params.limit or 50)
+    jobs = await services.jobs.list(directory, params.limit or 50, parked=bool(params.parked))
     return JobsFound(jobs=[job_facts(job) for job in jobs])
 
 
@@ -233,6 +256,8 @@ def job_facts(job: Job) -> JobFacts:
         ended=job.ended,
         result=job.result,
         error=job.error,
+        parked=job.parked,
+        holder=job.holder or None,
     )
 
 
@@ -287,7 +312,7 @@ METHODS = (
     Method(
         name="job.get",
         summary="One job.",
-        params=JobParams,
+        params=JobGet,
         result=JobFacts,
         permission="read",
         handler=job_get,
@@ -295,7 +320,7 @@ METHODS = (
     ),
     Method(
         name="job.list",
-        summary="The newest jobs, of one project or of all.",
+        summary="The newest jobs, of one project or of all; or those that are parked.",
         params=JobList,
         result=JobsFound,
         permission="read",
@@ -318,5 +343,14 @@ METHODS = (
         permission="write",
         handler=job_cancel,
         errors=_JOB_ERRORS,
+    ),
+    Method(
+        name="job.retry",
+        summary="Put a parked job back into the queue, as if it had never failed.",
+        params=JobParams,
+        result=JobFacts,
+        permission="write",
+        handler=job_retry,
+        errors=(JobNotFoundError, JobNotParkedError),
     ),
 )

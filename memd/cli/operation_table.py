@@ -42,6 +42,7 @@ COMMANDS = (
         "The newest first, of all projects.",
         "jobs:list_jobs",
         options=(
+            Option("--parked", "only jobs that failed again and again and can be put back"),
             Option("--here", "only jobs of the current project"),
             Option("--limit", "how many at most", "N", number),
         ),
@@ -50,7 +51,8 @@ COMMANDS = (
     Command(
         ("job", "show"),
         "show one job",
-        "Its state, times, result or error.",
+        "Its state and times, its error or what it saved, by which engine and with how many "
+        "tokens; and what a model did, turn by turn. --json has all that is kept.",
         "jobs:show",
         operands=(_JOB,),
     ),
@@ -67,6 +69,30 @@ COMMANDS = (
         "What it had not committed is as before.",
         "jobs:cancel",
         operands=(_JOB,),
+    ),
+    Command(
+        ("job", "retry"),
+        "put a parked job back",
+        "A job that failed the same way three times is parked: it is not tried again by itself. It "
+        "is tried anew then, as if it had never failed. A newer request of its session takes the "
+        "place of a parked job for good.",
+        "jobs:retry",
+        operands=(_JOB,),
+        examples=(("memctl job list --parked", "what can be put back"),),
+    ),
+    Command(
+        ("pause",),
+        "stop background work",
+        "No job starts until memctl resume, also after a restart; what runs is finished. Jobs are "
+        "accepted and kept meanwhile, and prompts get their memories as ever.",
+        "jobs:pause",
+        options=(Option("--now", "put running jobs back into the queue as well"),),
+    ),
+    Command(
+        ("resume",),
+        "let background work go on",
+        "Ends a pause. No pause is no error.",
+        "jobs:resume",
     ),
     Command(
         ("session", "start"),

@@ -8,7 +8,7 @@ SPECIFIED = {
     "memory.history", "memory.diff", "memory.undo", "memory.tool",
     "memory.why", "memory.restore",
     "session.start", "session.compacted", "session.end",
-    "job.get", "job.list", "job.wait", "job.cancel",
+    "job.get", "job.list", "job.wait", "job.cancel", "job.retry", "pause", "resume",
     "subscribe", "unsubscribe", "status", "spend", "doctor", "shutdown", "rpc.discover",
 }  # fmt: skip
 

@@ -7,6 +7,10 @@ import anyio
 import pytest
 
 from memd.client.aio import AsyncClient
+from memd.client.errors import RemoteError
+from memd.daemon.app import SCHEMAS
+from memd.state.database import open_database
+from memd.state.jobs import JobState, JobTable
 from tests.api import transcripts
 from tests.api.caller import Caller
 
@@ -138,3 +142,32 @@ async def test_the_end_of_a_session_lets_a_due_dream_begin(
     await caller.call("session.end", session_id="s")
     jobs = (await caller.call("job.list"))["jobs"]
     assert {job["kind"] for job in jobs} == kinds
+
+
+async def test_a_parked_job_is_told_and_put_back(caller: Caller) -> None:
+    """A job that failed again and again is listed as parked, and only such a one can be retried."""
+    done = await caller.call("extract", session_id="s", messages=[], wait=True)
+    with pytest.raises(RemoteError) as caught:
+        await caller.plain("job.retry", job=done["job"])
+    assert (caught.value.code, caught.value.kind) == (1004, "job_not_parked")
+    assert (await caller.call("job.list", parked=True))["jobs"] == []
+    await caller.plain("pause")
+    job = (await caller.call("extract", session_id="s", messages=[]))["job"]
+    database = open_database(caller.home.places.database, SCHEMAS)
+    failure = {"kind": "later", "message": "no"}
+    JobTable(database).finish(job, JobState.FAILED, 1.0, error=failure, parked=True)
+    database.close()
+    assert (await caller.plain("status"))["jobs"] == {"completed": 1, "failed": 1, "parked": 1}
+    listed = (await caller.call("job.list", parked=True))["jobs"]
+    assert [(found["job"], found["parked"]) for found in listed] == [(job, True)]
+    again = await caller.plain("job.retry", job=job)
+    assert (again["state"], again["parked"], again["error"]) == ("queued", False, None)
+    await caller.plain("resume")
+    assert (await caller.plain("job.wait", job=job))["state"] == "completed"
+
+
+async def test_the_record_comes_when_it_is_asked_for(caller: Caller) -> None:
+    """A job that asked no model has an empty record; without the wish there is none."""
+    done = await caller.call("extract", session_id="s", messages=[], wait=True)
+    assert (await caller.plain("job.get", job=done["job"], record=True))["record"] == []
+    assert (await caller.plain("job.get", job=done["job"]))["record"] is None

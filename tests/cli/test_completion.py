@@ -19,7 +19,7 @@ BASH = shutil.which("bash")
         (["memctl", "log", "--actor", "d"], {"dream"}),
         (["memctl", "history", "--actor", "d"], {"dream"}),
         (["memctl", "history", "--be"], {"--before"}),
-        (["memctl", "job", ""], {"list", "show", "wait", "cancel"}),
+        (["memctl", "job", ""], {"list", "show", "wait", "cancel", "retry"}),
         (["memctl", "--json", "--cwd", "/", "job", "w"], {"wait"}),
         (["memctl", "job", "list", "--h"], {"--here"}),
         (["memctl", "add", "--type", "f"], {"feedback"}),

@@ -24,6 +24,7 @@ def status(invocation: Invocation) -> None:
         ("connections", found["connections"]),
         ("jobs", jobs),
     ]
+    pairs += _held_up(found)
     pairs += [("project", directory) for directory in found["projects"]]
     pairs += _model(found)
     pairs += [("note", note) for note in found["notes"]]
@@ -41,6 +42,20 @@ def _model(found: dict[str, Any]) -> list[tuple[str, object]]:
     if spend:
         pairs.append(("spend", f"{spending.bounded(spend)} today"))
         pairs += [("", line) for line in spending.standing_still(spend)]
+    return pairs
+
+
+def _held_up(found: dict[str, Any]) -> list[tuple[str, object]]:
+    """Return what keeps background work from going on."""
+    pairs: list[tuple[str, object]] = []
+    now = time.time()
+    since = found.get("paused_since")
+    if since is not None:
+        words = f"for {output.duration(now - since)}; memctl resume lets background work go on"
+        pairs.append(("paused", words))
+    for row in found.get("breakers") or ():
+        left = output.duration(row["until"] - now)
+        pairs.append(("no model", f"for {row['directory']} in the next {left}: {row['why']}"))
     return pairs
 
 

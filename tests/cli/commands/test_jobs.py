@@ -1,4 +1,4 @@
-"""job list, show, wait and cancel."""
+"""job list, show, wait, cancel and retry, pause and resume."""
 
 from typing import Any
 
@@ -21,12 +21,15 @@ JOB: dict[str, Any] = {
     "ended": 12.5,
     "result": {"saved": ["é.md"]},
     "error": None,
+    "parked": False,
+    "holder": None,
 }
 RUNNING = {
     **JOB,
     "job": "j2",
     "state": "running",
     "phase": "reading",
+    "holder": 7,
     "ended": None,
     "result": None,
 }
@@ -50,13 +53,43 @@ def test_no_job_is_a_note(home: Home) -> None:
     """An idle daemon prints nothing to standard output."""
     with ScriptedDaemon(home.places.socket, {"job.list": {"jobs": []}}):
         ran = memctl(home, "job", "list")
+        parked = memctl(home, "job", "list", "--parked")
     assert (ran.out, ran.err) == ("", "no jobs\n")
+    assert (parked.out, parked.err) == ("", "no parked jobs\n")
+
+
+def test_parked_jobs_are_marked_and_put_back(home: Home) -> None:
+    """A parked job says so wherever it is shown, and can be put back by its id."""
+    parked = {**FAILED, "parked": True}
+    answers = {"job.list": {"jobs": [parked]}, "job.retry": {**FAILED, "state": "queued"}}
+    with ScriptedDaemon(home.places.socket, answers) as daemon:
+        ran = memctl(home, "job", "list", "--parked")
+        assert daemon.params("job.list") == {"parked": True}
+        again = memctl(home, "job", "retry", "j3")
+        assert daemon.params("job.retry") == {"job": "j3"}
+    assert ran.out.startswith("j3  extract  failed (parked)  ")
+    assert again.out == "j3 is queued again\n"
+
+
+def test_background_work_is_paused_and_resumed(home: Home) -> None:
+    """Both say what is left to do; with --now running jobs go back as well."""
+    stands = {"paused_since": 1.0, "waiting": 0, "breakers": []}
+    with ScriptedDaemon(home.places.socket, {"pause": stands}) as daemon:
+        plain = memctl(home, "pause")
+        assert daemon.params("pause") == {}
+        memctl(home, "pause", "--now")
+        assert daemon.params("pause") == {"now": True}
+    assert plain.out == "background work is paused; no job waits\n"
+    for waiting, words in ((1, "1 job to do"), (2, "2 jobs to do")):
+        with ScriptedDaemon(home.places.socket, {"resume": {**stands, "waiting": waiting}}):
+            assert memctl(home, "resume").out == f"background work goes on; {words}\n"
 
 
 @pytest.mark.parametrize(
     ("job", "lines"),
     [
-        (JOB, ["took       2 s", 'result     {"saved": ["é.md"]}']),
+        (JOB, ["took       2 s", "saved      é.md"]),
+        (RUNNING, ["state      running (reading)", "held by    process 7"]),
         (FAILED, ["state      failed", "error      no disk"]),
     ],
 )
@@ -64,7 +97,7 @@ def test_a_job_is_shown(home: Home, job: dict[str, Any], lines: list[str]) -> No
     """State, times, result and error are there as far as there are any."""
     with ScriptedDaemon(home.places.socket, {"job.get": job}) as daemon:
         ran = memctl(home, "job", "show", "j1")
-    assert daemon.params("job.get") == {"job": "j1"}
+    assert daemon.params("job.get") == {"job": "j1", "record": True}
     assert ran.status == 0
     assert set(lines) <= set(ran.out.splitlines())
 

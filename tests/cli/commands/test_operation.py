@@ -1,6 +1,7 @@
 """status, doctor, watch, stop, sockname and discover."""
 
 import json
+import time
 from typing import Any
 
 from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, Told
@@ -40,6 +41,19 @@ def test_the_status_reads_like_a_page(home: Home) -> None:
         "note         something was mended",
     ]
     assert small.json == STATUS
+
+
+def test_the_status_tells_what_holds_work_up(home: Home) -> None:
+    """A pause, and each directory that does without a model for a while, with the reason."""
+    now = time.time()
+    row = {"directory": "/p/memory", "until": now + 600.5, "why": "the server is overloaded"}
+    held_up = {"paused_since": now - 3600.5, "breakers": [row]}
+    with ScriptedDaemon(home.places.socket, {"status": STATUS | held_up}):
+        lines = memctl(home, "status").out.splitlines()
+    assert lines[7:9] == [
+        "paused       for 1 h; memctl resume lets background work go on",
+        "no model     for /p/memory in the next 10 min: the server is overloaded",
+    ]
 
 
 def test_the_status_tells_of_the_model(home: Home) -> None:
