@@ -7,26 +7,16 @@ from typing import Any
 
 import pytest
 
-from memd.core.events import Event
-from memd.core.settings import Settings
-from memd.core.values import Project
-from memd.extract.service import Extract, Extracted, ExtractionFailedError, ExtractRequest
+from memd.extract.service import ExtractionFailedError, ExtractRequest
 from memd.model.errors import CapReachedError, ModelUnavailableError
 from memd.model.port import Ask, Usage
-from memd.state import cursors, jobs, journal, runs
-from memd.state.cursors import Cursors
-from memd.state.database import Database, open_database
 from memd.state.history import Filter
-from memd.state.jobs import JobState, JobTable, NewJob
-from memd.state.runs import Runs
-from memd.store.configuration import Configuration
-from memd.store.service import Store
-from memd.testing.clock import FakeClock
-from memd.testing.scripted_model import Answer, ScriptedModel, calls, says
+from memd.state.jobs import JobState, NewJob
+from memd.testing.scripted_model import Answer, calls, says
+from tests.extract.bench import NOW, Bench, opened
 
 pytestmark = pytest.mark.anyio
 
-NOW = 1_772_528_400.0  # 2026-03-03, a Tuesday
 MEMORY = """---
 name: pnpm
 description: The user installs packages with pnpm
@@ -39,78 +29,11 @@ Use pnpm for every install.
 SAID = "From now on install packages with pnpm, please."
 
 
-class Silence:
-    """An event sink that keeps nothing."""
-
-    def publish(self, event: Event) -> None:
-        """Take an event."""
-
-
-class Taught(ScriptedModel):
-    """A model that is the one that the settings name."""
-
-    def for_(self, settings: Settings) -> "Taught":  # noqa: ARG002 - one for all
-        """Return itself."""
-        return self
-
-    def name(self, settings: Settings, kind: str) -> str:  # noqa: ARG002 - one for all
-        """Return its name."""
-        return f"small-{kind}"
-
-
-class Bench:
-    """A real store and state file in a folder, and a model with a script."""
-
-    def __init__(self, folder: Path, database: Database) -> None:
-        self.folder = folder
-        self.memory = folder / "memory"
-        self.table = JobTable(database)
-        self.cursors = Cursors(database)
-        self.runs = Runs(database)
-        self.config = folder / "memd.toml"
-        self.store = Store(
-            database,
-            Configuration(str(self.config), str(folder / "policy.toml")),
-            FakeClock(NOW),
-            Silence(),
-            home=str(folder),
-            environ={},
-        )
-        root = str(folder / "repo")
-        self.project = Project(root, root, str(self.memory), "test", str(folder), enabled=True)
-        self.model = Taught([says("nothing new")])
-        self.teach()
-
-    def teach(self, *answers: Answer) -> None:
-        """Give the model a script, and begin with a daemon that was just started."""
-        self.model = Taught(answers or [says("nothing new")])
-        self.log: list[tuple[str, dict[str, Any]]] = []
-        self.extract = Extract(
-            self.store, self.cursors, FakeClock(NOW), self.model, self.runs, note=self.note
-        )
-
-    def note(self, event: str, **facts: Any) -> None:
-        """Take what belongs into the log."""
-        self.log.append((event, facts))
-
-    async def run(self, *messages: Any, job: str = "", **request: Any) -> Extracted:
-        """Run one extraction of session s."""
-        said = [{"role": "user", "content": m} if isinstance(m, str) else m for m in messages]
-        asked = ExtractRequest(session="s", messages=said, **request)
-        return await self.extract.run(self.project, asked, job=job, client="test")
-
-    def names(self) -> list[str]:
-        """Return the memories on the disk."""
-        return sorted(path.name for path in self.memory.glob("*.md"))
-
-
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     """Set up a store without memories."""
-    schemas = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, runs.SCHEMA)
-    database = open_database(str(tmp_path / "state.db"), schemas)
-    yield Bench(tmp_path, database)
-    database.close()
+    with opened(tmp_path) as made:
+        yield made
 
 
 def write(bench: Bench, name: str = "pnpm.md", text: str = MEMORY) -> tuple[str, dict[str, str]]:

@@ -1,0 +1,112 @@
+"""A daemon that asks a scripted Messages server, and a person's conversations with it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from memd.client.aio import AsyncClient
+from memd.testing.clock import FakeClock
+from memd.testing.daemon import Home, daemon_here, throw_away_home
+from memd.testing.messages import MessagesServer, Request, messages_server, text, tools
+from memd.testing.messages_steps import Script
+from tests.promises.transcripts import Conversation
+
+MODEL = "claude-sonnet-5-5"  # the one that memd asks where nobody names another
+RULE = "Install packages with pnpm, not with npm"
+WISH = "From now on install packages with pnpm, not with npm, please."
+
+
+def memory(name: str, description: str, kind: str, body: str = "") -> str:
+    """Return a memory as a model writes it."""
+    head = f"name: {name}\ndescription: {description}\nmetadata:\n  type: {kind}"
+    return f"---\n{head}\n---\n\n{body or description}.\n"
+
+
+class Desk:
+    """A project on a daemon in this process, and the server that the daemon asks."""
+
+    def __init__(self, home: Home, server: MessagesServer, client: AsyncClient) -> None:
+        self.home = home
+        self.server = server
+        self.client = client
+        self.cwd = home.project()
+        self.memory = Path()
+
+    async def call(self, method: str, **params: Any) -> Any:
+        """Call a method of this project."""
+        with anyio.fail_after(20):
+            return await self.client.call(method, {"cwd": self.cwd, **params})
+
+    def conversation(self, session: str) -> Conversation:
+        """Begin a conversation."""
+        return Conversation(self.home.path, self.cwd, session)
+
+    async def extract(self, said: Conversation, **more: Any) -> Any:
+        """Extract and wait for the end."""
+        params = {"session_id": said.session, "transcript_path": said.path, "wait": True}
+        return await self.call("extract", **params, **more)
+
+    def names(self) -> list[str]:
+        """Return the memories on the disk."""
+        return sorted(path.name for path in self.memory.glob("*.md"))
+
+
+@asynccontextmanager
+async def desk(script: Script, options: str = "", **server: Any) -> AsyncIterator[Desk]:
+    """Open a daemon whose model is a script, with a project of its own."""
+    with throw_away_home() as home, messages_server(script, **server) as serving:
+        config = Path(home.places.config)
+        config.parent.mkdir(parents=True, exist_ok=True)
+        caps = "[spend]\ndollars_per_day = 100\n[dream]\nauto = false\n"
+        config.write_text(f'[model]\nbase_url = "{serving.url}"\n{caps}{options}')
+        config.chmod(0o600)
+        async with (
+            daemon_here(home, FakeClock(1_772_528_400.0)),
+            AsyncClient(home.places.socket, name="claude-code", environment={}) as client,
+        ):
+            made = Desk(home, serving, client)
+            made.memory = Path((await made.call("memory.list"))["memory_dir"])
+            yield made
+
+
+def turn(request: Request) -> int:
+    """Return the how-manieth request of a run this is, beginning with 1."""
+    said = [message for message in request.json["messages"] if message["role"] == "assistant"]
+    mine = [message for message in said if _calls(message)]
+    return 1 + len(mine)
+
+
+def learns(desk_memory: list[Path], name: str = "pnpm.md", said: str = "") -> Any:
+    """Return a script that looks at two files at once, then writes a memory and the index.
+
+    ``desk_memory`` holds the memory directory once that is known.
+    """
+
+    def answer(request: Request) -> Any:
+        folder = desk_memory[0]
+        if turn(request) == 1:
+            look = ("Read", {"file_path": f"{folder}/MEMORY.md"})
+            return tools(look, ("Glob", {"pattern": "*.md"}), say="I look first.")
+        number = sum(path.name.startswith(name[:-3]) for path in folder.glob("*.md"))
+        path = name if not number else f"{name[:-3]}{number}.md"
+        return tools(("Write", _file(folder / path, memory(path[:-3], said or RULE, "feedback"))))
+
+    return answer
+
+
+def nothing(_: Request) -> Any:
+    """Answer that nothing is worth keeping."""
+    return text("nothing new")
+
+
+def _file(path: Path, content: str) -> dict[str, str]:
+    return {"file_path": str(path), "content": content}
+
+
+def _calls(message: dict[str, Any]) -> bool:
+    content = message["content"]
+    blocks = content if isinstance(content, list) else []
+    return any(block.get("type") == "tool_use" for block in blocks)
