@@ -221,11 +221,15 @@ def _thinking(extra: Mapping[str, Any]) -> int:
 
 
 def _said(task: Task) -> list[object]:
-    """Return the blocks of a run's conversation without the marks and the task."""
+    """Return the blocks of a run's conversation without the marks and the task.
+
+    A plain text is the same to a cache as one block with that text.
+    """
     blocks: list[object] = []
     for message in task.messages:
         content = message.get("content", "")
-        listed = [content] if isinstance(content, str) else _unmarked(content)
+        plain = isinstance(content, str)
+        listed = [{"type": "text", "text": content}] if plain else _unmarked(content)
         blocks += [(message.get("role"), block) for block in listed]
     return blocks[:-1]
 

@@ -1,0 +1,183 @@
+"""What learning costs: the prompt cache serves it, and a client's own prefix goes out as it came.
+
+The figures are those of a server that caches and counts as the API documents it.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import pytest
+from anyio import to_thread
+
+from memd.testing.messages import Request, text, tools
+from tests.promises.learning import Desk, desk, learns, nothing, turn
+from tests.promises.transcripts import Conversation
+
+pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
+WORDS = (
+    "the parser reads each record once and keeps what it needs of it before the next one comes; "
+    "a test with a real database showed that the second pass had never found anything new; "
+)
+TOOL = {
+    "name": "Read",
+    "description": "Read a file \u2013 d\u00e9j\u00e0 vu \u8bfb\u53d6",
+    "input_schema": {"type": "object", "properties": {"limit": {"type": "number", "minimum": 0.5}}},
+}
+
+
+def talk(said: Conversation, turns: int) -> None:
+    """Add turns of some 550 tokens: a question, a file that is read, an answer."""
+    for _ in range(turns):
+        said.user(f"Question {said.lines}: {WORDS[:120]}")
+        said.tool("Read", {"file_path": f"/p/src/part{said.lines}.py"}, WORDS * 6)
+        said.assistant(f"Answer {said.lines}: {WORDS * 4}")
+
+
+async def test_ten_extractions_read_the_cache() -> None:
+    """Of a conversation that grows, nine tokens in ten and more come from the server's cache."""
+    folder: list[Path] = []
+
+    def script(request: Request) -> Any:
+        number = len(here.server.messages)
+        return text("nothing new") if number % 3 == 0 else learns(folder, f"m{number}.md")(request)
+
+    async with desk(script) as here:
+        folder.append(here.memory)
+        said = here.conversation("s1")
+        talk(said, 75)
+        rates = []
+        for _ in range(10):
+            talk(said, 1)
+            done = await here.extract(said)
+            assert done["status"] == "completed"
+            assert "prefix_changed" not in done or not done["prefix_changed"]
+            rates.append(done["hit_rate"] or 0.0)
+        sizes = [len(request.body) for request in here.server.messages]
+        rate, usage = here.server.hit_rate, here.server.usage
+    whole = sum(usage[name] for name in usage if "input_tokens" in name)
+    figures = f"{len(sizes)} requests, {whole} tokens read, {rate:.1%} of them from the cache"
+    print(f"ten extractions: {figures}; by extraction {rates}")  # noqa: T201 - the proof's figures
+    assert 30_000 < sizes[0] / 4 < 60_000
+    assert rate >= 0.9
+    assert min(rates[1:]) > 0.9
+
+
+async def test_the_next_request_begins_as_the_last() -> None:
+    """On the wire too a conversation only grows: all but the task stands there as before."""
+    async with desk(nothing) as here:
+        said = here.conversation("s1")
+        talk(said, 3)
+        for _ in range(2):
+            await here.extract(said)
+            talk(said, 1)
+        bodies = [request.json["messages"][0]["content"] for request in here.server.messages]
+    first, second = ([block["text"] for block in blocks] for blocks in bodies)
+    assert second[: len(first) - 1] == first[:-1]
+
+
+def members(body: bytes) -> dict[str, str]:
+    """Return each member of a JSON object as it stands there, to the byte."""
+    whole, found, place = body.decode(), {}, 1
+    decoder = json.JSONDecoder()
+    while whole[place - 1] != "}":
+        name, colon = decoder.raw_decode(whole, place)
+        assert whole[colon] == ":"
+        _, end = decoder.raw_decode(whole, colon + 1)
+        found[name] = whole[colon + 1 : end]
+        place = end + 1
+    return found
+
+
+async def ask(here: Desk, request: dict[str, Any]) -> Request:
+    """Send a client's request with the SDK, as a client does, and return what came over."""
+
+    def send() -> None:
+        with anthropic.Anthropic(base_url=here.server.url, api_key="k", max_retries=0) as client:
+            client.messages.create(max_tokens=16_000, **request)
+
+    await to_thread.run_sync(send)
+    return here.server.messages[-1]
+
+
+def conversation(length: int, system: str = "You are a coder. \u4f60\u597d") -> dict[str, Any]:
+    """Return what a client sends itself, with its marks for the cache."""
+    mark = {"cache_control": {"type": "ephemeral"}}
+    turns: list[dict[str, Any]] = [
+        {
+            "role": "user" if n % 2 == 0 else "assistant",
+            "content": f"Part {n}: {WORDS * 8} \u201c/\x7f",
+        }
+        for n in range(length)
+    ]
+    last = turns[-1]
+    last["content"] = [{"type": "text", "text": last["content"], **mark}]
+    return {
+        "model": "claude-opus-5-5",
+        "system": [{"type": "text", "text": f"{system} {WORDS * 20}", **mark}],
+        "tools": [TOOL, {"name": "Bash", "input_schema": {"type": "object"}}],
+        "messages": turns,
+        "thinking": {"type": "enabled", "budget_tokens": 10_000},
+        "tool_choice": {"type": "auto"},
+    }
+
+
+async def test_a_clients_prefix_goes_out_to_the_byte() -> None:
+    """System, tools, model and messages are the client's own bytes, and its cache serves them."""
+    async with desk(nothing) as here:
+        for length in (6, 8):
+            prefix = conversation(length)
+            theirs = members((await ask(here, prefix)).body)
+            said = here.conversation("s1")
+            said.user(f"Something new {length}.")
+            done = await here.extract(said, cache=prefix)
+            sent = here.server.messages[-1]
+            ours = members(sent.body)
+            for name in ("model", "system", "tools", "thinking", "tool_choice"):
+                assert ours[name] == theirs[name]
+            assert ours["messages"].startswith(theirs["messages"][:-1] + ",")
+            assert len(json.loads(ours["messages"])) == length + 1
+            assert set(ours) == {*theirs}
+            assert done["engine"] == "claude-opus-5-5"
+            assert done["hit_rate"] > 0.6
+            assert int(ours["max_tokens"]) > 10_000
+
+
+async def test_a_prefix_that_changed_is_in_result_and_log() -> None:
+    """What of a session's prefix is not as it was is told to the client and to the log."""
+    async with desk(nothing) as here:
+        said = here.conversation("s1")
+        told = []
+        for system, length in (("a", 4), ("a", 6), ("b", 8), ("b", 2)):
+            said.user(f"Turn {length}.")
+            done = await here.extract(said, cache=conversation(length, system))
+            told.append(done.get("prefix_changed"))
+        log = Path(here.home.places.log).read_text(encoding="utf-8")
+    assert [bool(parts) for parts in told] == [False, False, True, True]
+    assert told[2] == ["system"]
+    assert told[3] == ["conversation"]
+    lines = [json.loads(line) for line in log.splitlines() if "prefix_changed" in line]
+    assert [(line["session"], line["parts"]) for line in lines] == [
+        ("s1", ["system"]),
+        ("s1", ["conversation"]),
+    ]
+
+
+async def test_foreign_tools_of_a_clients_list_are_refused_not_removed() -> None:
+    """A tool of the client's that memd does not run is answered in words, and the run goes on."""
+
+    def script(request: Request) -> Any:
+        if turn(request) == 1:
+            return tools(("WebFetch", {"url": "http://planted"}), ("Bash", {"command": "id"}))
+        return text("nothing new")
+
+    prefix = conversation(4)
+    prefix["tools"] = [*prefix["tools"], {"name": "WebFetch", "input_schema": {"type": "object"}}]
+    async with desk(script) as here:
+        said = here.conversation("s1")
+        said.user("Something new.")
+        done = await here.extract(said, cache=prefix)
+        results = here.server.messages[-1].json["messages"][-1]["content"]
+    assert (done["status"], done["turns"]) == ("completed", 2)
+    assert all("refused" in r["content"] or "cannot" in r["content"] for r in results)
