@@ -21,6 +21,7 @@ from memd.extract import cues
 from memd.extract.conditions import has_address, meets
 from memd.extract.cues import Cue, Language
 from memd.extract.exclusions import objection
+from memd.extract.frames import outside
 from memd.extract.sameness import NOT_MARKED, marked
 from memd.extract.sentences import Sentence, sentences
 from memd.store import secrets
@@ -28,11 +29,26 @@ from memd.store import secrets
 _ME = re.compile(r"^(?:i|i'm|i've|my|im)\b|^我(?!们)", re.IGNORECASE)
 _FORBIDDEN = {
     "explicit": ("momentary",),
-    "feedback": ("momentary", "now"),
+    "feedback": ("momentary", "now", "product"),
     "user": ("mood",),
     "project": ("momentary", "now", "task"),
-    "reference": ("momentary", "now", "task"),
+    "reference": ("momentary", "now"),
 }
+_UNCLEAR = "unclear"
+_NOT_CHAINED = (
+    "question",
+    "hypothetical",
+    "reported",
+    "judgement",
+    "momentary",
+    "mood",
+    "product",
+    "given",
+)
+_SHORT = 40  # characters of a sentence that is no more than praise
+_CLAUSE = re.compile(r"[,;\uff0c\uff1b]")
+# A request that sends somebody to the place is what the place is for.
+_VISIT = re.compile(r"\b(?:before|when|whenever|if|there|first)\b|之前|先|时", re.IGNORECASE)
 _ANAPHORA = re.compile(
     r"^(?:keep|continue) (?:on )?doing "
     r"(?:that|this|it|so|the same|exactly that|things? (?:that|this) way)?[\s.!]*$"
@@ -78,8 +94,9 @@ def find(messages: Iterable[Message], now: float) -> Found:
     for message in messages:
         if message.origin == "user" and message.role == "user":
             at = now if message.at is None else message.at
-            own = sentences(message.text)
-            joke = any(cues.of(s.text).forbid["joke"].search(s.masked) for s in own)
+            said = sentences(message.text)
+            joke = any(cues.of(s.text).forbid["joke"].search(s.masked) for s in said)
+            own = outside(said)
             for sentence, candidate in _in_message(own, at):
                 if isinstance(candidate, Candidate) and not joke:
                     rules = secrets.find(_evidence(candidate, own))
@@ -118,15 +135,12 @@ def _candidate(
 ) -> Candidate | str:
     language = cues.of(sentence.text)
     change = marked(sentence.masked)
-    sentence = _without_openings(sentence, language)
     follows = _reason_of(after, language) if after else ""
-    taken = _first_cue(sentence, follows, language)
+    taken = _taken(sentence, before, follows, language)
     if isinstance(taken, str):
         return taken
     kind, statement = taken
-    # "I'm new to React, explain hooks": the request is no part of who somebody is.
-    task = language.forbid["task"].search(statement.masked) if kind == "user" else None
-    content, why = _split_reason(statement.part(0, task.start()) if task else statement, language)
+    content, why = _split_reason(statement, language)
     if _ANAPHORA.match(content.text):
         # "Exactly, keep doing that": what is meant stands in the sentence before, if anywhere.
         if before is None or language.forbid["question"].search(before.masked):
@@ -158,38 +172,92 @@ def _without_openings(sentence: Sentence, language: Language) -> Sentence:
     return sentence
 
 
-def _first_cue(sentence: Sentence, follows: str, language: Language) -> tuple[str, Sentence] | str:
+def _taken(
+    sentence: Sentence, before: Sentence | None, follows: str, language: Language
+) -> tuple[str, Sentence] | str:
+    """Return what ``_first_cue`` finds in a sentence, or in a later clause of a Chinese one.
+
+    ``follows`` is the reason that the next sentence gives. What stands before the point is heard:
+    praise confirms and "in general" makes a habit, though neither is kept.
+    """
+    because = language.wording["because"] + follows if follows else ""
+    short = before is not None and len(before.text) <= _SHORT
+    praise = f"{before.masked} " if before is not None and short else ""
+    heard = Sentence(praise + sentence.text + because, praise + sentence.masked + because)
+    point = _without_openings(sentence, language)
+    taken = _first_cue(point, heard, language.cues, language)
+    if taken != _UNCLEAR or not language.chained:
+        return taken
+    if any(language.forbid[name].search(point.masked) for name in _NOT_CHAINED):
+        return taken
+    for comma in _CLAUSE.finditer(point.masked):
+        clause = _without_openings(point.part(comma.end(), len(point.text)), language)
+        found = _first_cue(clause, heard, language.chained, language)
+        if isinstance(found, tuple):
+            return found
+    return taken
+
+
+def _first_cue(
+    sentence: Sentence,
+    heard: Sentence,
+    table: Sequence[Cue],
+    language: Language,
+) -> tuple[str, Sentence] | str:
     """Return the kind and the kept stretch of the first cue that holds for a sentence.
 
-    Where none holds: what forbids the first that would, or "unclear". ``follows`` is the reason
-    that the next sentence gives.
+    Where none holds: what forbids the first that would, or "unclear".
     """
     forbidden = ""
-    because = language.wording["because"] + follows if follows else ""
-    heard = Sentence(sentence.text + because, sentence.masked + because)
-    for cue in language.cues:
+    for cue in table:
         match = cue.pattern.match(sentence.masked)
         if match is None:
             continue
-        reason = _forbidden(sentence, cue, language)
+        reason = _forbidden(sentence, match, cue, language)
         if reason:
             forbidden = forbidden or reason
             continue
-        content = sentence.part(*match.span("content"))
+        content = _without_task(sentence.part(*match.span("content")), cue, language)
+        if (
+            cue.kind == "reference"
+            and cue.needs != "place"
+            and language.forbid["task"].search(content.masked)
+        ):
+            forbidden = forbidden or "task"
+            continue
         if cue.kind == "explicit":
             return _classified(content, language)
         if meets(cue.needs, heard, content, language):
             return cue.kind, content
-    return forbidden or "unclear"
+    return forbidden or _UNCLEAR
 
 
-def _forbidden(sentence: Sentence, cue: Cue, language: Language) -> str:
+def _without_task(content: Sentence, cue: Cue, language: Language) -> Sentence:
+    """Return what somebody is or where something stands, without a request in the same breath.
+
+    "I'm new to React, explain hooks"; "bugs are tracked in Linear, fix the first". A cue for places
+    has requests of its own form.
+    """
+    if cue.kind not in ("user", "reference") or cue.needs == "place":
+        return content
+    task = language.forbid["task"].search(content.masked)
+    if task is None or (
+        cue.kind == "reference" and not _VISIT.search(content.masked, task.start())
+    ):
+        return content
+    return content.part(0, task.start())
+
+
+def _forbidden(sentence: Sentence, match: re.Match[str], cue: Cue, language: Language) -> str:
     """Return the name of the first pattern that forbids a sentence as this cue's, or ""."""
-    forbidden = ["hypothetical", "reported", "judgement", *_FORBIDDEN[cue.kind]]
+    forbidden = ["hypothetical", "judgement", *_FORBIDDEN[cue.kind]]
     if not cue.question:
         forbidden.append("question")
-    if cue.needs == "place":
-        forbidden.remove("task")  # "for …, ask in …" is such a cue's own form
+    # "Remember that …, accounting insists": who asked has heard it and vouches for it.
+    first = _CLAUSE.search(sentence.masked, match.start("content"))
+    told = sentence.masked[: first.start() if first and cue.kind == "explicit" else None]
+    if language.forbid["reported"].search(told):
+        return "reported"
     found = (name for name in forbidden if language.forbid[name].search(sentence.masked))
     return next(found, "")
 

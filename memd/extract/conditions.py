@@ -19,8 +19,11 @@ _US = re.compile(
     re.IGNORECASE,
 )
 _ONE_THING = re.compile(r"stop \w+ (?:the|this|that|it|those|these|so)\b", re.IGNORECASE)
+# To go on with a task is no habit.
 _GOING_ON = re.compile(
-    r"(?:keep|continue) (?:on )?\w+ (?:the|this|it)\b|keep (?:go|try|runn)ing", re.IGNORECASE
+    r"(?:keep|continue) (?:on )?\w+ (?:the|this|it)\b|continue (?:on )?(?!doing)\w+ing\b"
+    r"|keep (?:on )?(?:go|try|runn|work|writ|mov|push|cod|look|fix)ing",
+    re.IGNORECASE,
 )
 _INSTRUCTION = re.compile(r"不要|别|要|都|用|写|先|请|必须|不能|改|提交|回答|运行")
 # Whence and whereto, or a name: "to branch x" and "to the next step" are neither.
@@ -65,27 +68,39 @@ def _several(sentence: Sentence, content: Sentence, language: Language) -> bool:
     return _habit(sentence, content, language) or not _ONE_THING.match(content.masked)
 
 
+def _confirmed(sentence: Sentence, content: Sentence, language: Language) -> bool:
+    praised = language.praise.search(sentence.masked)
+    return bool(praised) and not _GOING_ON.match(content.masked)
+
+
 def _place(sentence: Sentence, _content: Sentence, language: Language) -> bool:
     return bool(language.systems.search(sentence.text) or language.places.search(sentence.text))
 
 
-def _system(sentence: Sentence, _content: Sentence, language: Language) -> bool:
-    return has_address(sentence.text) or bool(language.systems.search(sentence.text))
+def _system(_sentence: Sentence, content: Sentence, language: Language) -> bool:
+    return has_address(content.text) or bool(language.systems.search(content.text))
 
 
-def _date_and_us(sentence: Sentence, _content: Sentence, _language: Language) -> bool:
-    # Whatever date is meant: only whether there is one that can be made absolute.
-    dated = _DATE.search(sentence.text) or resolve(sentence.text, 0.0) != sentence.text
-    return bool(dated and _US.search(sentence.masked))
+def _date(_sentence: Sentence, content: Sentence, language: Language) -> bool:
+    # Whatever date is meant: only whether there is one that can be made absolute. The day of a
+    # reason ("we got burned last week") is not the statement's.
+    reason = language.reason.search(content.masked)
+    text = content.text[: reason.start() if reason else None]
+    return bool(_DATE.search(text)) or resolve(text, 0.0) != text
+
+
+def _date_and_us(sentence: Sentence, content: Sentence, language: Language) -> bool:
+    return _date(sentence, content, language) and bool(_US.search(sentence.masked))
 
 
 _CONDITIONS: dict[str, _Condition] = {
     "": lambda _sentence, _content, _language: True,
     "habit": _habit,
     "no article": _several,
-    "confirmed": lambda _s, content, _l: not _GOING_ON.match(content.masked),
+    "confirmed": _confirmed,
     "instruction": lambda _s, content, _l: bool(_INSTRUCTION.search(content.masked)),
     "target": lambda _s, content, _l: bool(_TARGET.search(content.masked)),
+    "date": _date,
     "date and us": _date_and_us,
     "place": _place,
     "system": _system,

@@ -29,13 +29,17 @@ class Cue:
 class Language:
     """One language's cues. ``forbid`` maps a reason to the pattern that forbids a sentence.
 
-    ``light`` and ``telling`` add to ``stop`` and take from it where statements are compared;
-    A phrase begins behind ``lead`` and does not end with a ``loose`` word.
-    ``change`` says that something is not as it was, ``asked`` begins a request to remember.
+    ``chained`` are cues that a later clause may have as well. ``light`` and ``telling`` add to
+    ``stop`` and take from it where statements are compared; a phrase begins behind ``lead`` and
+    does not end with a ``loose`` word. ``change`` says that something is not as it was, before
+    ``replaces`` stands what takes the place of what follows. ``asked`` begins a request to
+    remember, ``praise`` confirms. Behind a ``task_frame`` and a ``paste_frame`` stands what is
+    not the person's own word (``frames``).
     """
 
     name: str
     cues: tuple[Cue, ...]
+    chained: tuple[Cue, ...]
     forbid: Mapping[str, re.Pattern[str]]
     openings: re.Pattern[str]
     reason: re.Pattern[str]
@@ -53,6 +57,10 @@ class Language:
     lead: re.Pattern[str]
     change: re.Pattern[str]
     asked: re.Pattern[str]
+    praise: re.Pattern[str]
+    replaces: re.Pattern[str]
+    task_frame: re.Pattern[str]
+    paste_frame: re.Pattern[str]
     wording: Mapping[str, str]
     person: tuple[tuple[re.Pattern[str], str], ...]
 
@@ -69,7 +77,7 @@ def language(name: str) -> Language:
     table = tomllib.loads(source)
     lists = {key: str(table.get(key, "")).split() for key in _LISTS}
     fill = {
-        "verb": _choice(lists["verbs"]),
+        "verb": r"(?:re-?)?" + _choice(lists["verbs"]),
         "gerund": _choice(form for verb in lists["verbs"] for form in _gerunds(verb)),
         "role": _choice(lists["roles"]),
         "system": _choice(lists["systems"]),
@@ -82,9 +90,12 @@ def language(name: str) -> Language:
             pattern = pattern.replace(f"{{{key}}}", value)
         return re.compile(pattern, re.IGNORECASE)
 
+    found = tuple(_cue(item, compiled) for item in table["cue"])
+    chained = str(table.get("chained", "")).split()
     return Language(
         name=name,
-        cues=tuple(_cue(item, compiled) for item in table["cue"]),
+        cues=found,
+        chained=tuple(cue for cue in found if cue.kind in chained),
         forbid={reason: compiled(pattern) for reason, pattern in table["forbid"].items()},
         openings=compiled(table["openings"]),
         reason=compiled(table["reason"]["pattern"]),
@@ -102,6 +113,10 @@ def language(name: str) -> Language:
         lead=compiled(table["lead"]),
         change=compiled(table["change"]["marker"]),
         asked=compiled(table["request"]["asked"]),
+        praise=compiled(table["request"]["praise"]),
+        replaces=compiled(table["change"]["replaces"]),
+        task_frame=compiled(table["frame"]["task"]),
+        paste_frame=compiled(table["frame"]["paste"]),
         wording={k: v for k, v in table["wording"].items() if isinstance(v, str)},
         person=tuple((compiled(old), new) for old, new in table["wording"]["person"]),
     )

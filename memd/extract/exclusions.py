@@ -20,6 +20,11 @@ _FILE = re.compile(
     r"(?<![\w/.])[\w-]+\."
     r"(?:py|go|js|jsx|ts|tsx|rs|java|rb|c|cc|cpp|h|cs|php|sql|sh|toml|ya?ml|json|md)\b"
 )
+# One ticket is a task's state; the tracker that holds it is a place.
+_TICKET = re.compile(
+    r"https?://\S+/(?:issues|pull|pulls|merge_requests|browse|commit|tickets?)/[\w-]*\d",
+    re.IGNORECASE,
+)
 _CALL = re.compile(r"\b[A-Za-z_]\w*\([^)]*\)|\b\w+::\w+")
 _LEAST = {"en": 8, "zh": 4}  # characters of a sentence that says something
 
@@ -39,6 +44,8 @@ def objection(content: Sentence, kind: str, language: Language) -> str:
         return "structure"
     if language.forbid["recipe"].search(text):
         return "recipe"
+    if _TICKET.search(content.text):
+        return "ephemeral"
     return "" if kind == "feedback" else _no_fact(plain, text, language)
 
 

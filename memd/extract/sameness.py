@@ -7,6 +7,8 @@ Rules of this file (spec 4.6)
 - A correction needs the same words and a sign of change ("instead", "no longer", "改成"): then a
   number, a day or a denial may differ, and after a strong sign one expression. The same words
   denied are a correction without a sign: both cannot hold.
+- A statement that puts something in the place of what a known one is about, and leaves none of
+  its words out, corrects it: "use ruff instead of black" beside "use black".
 - In doubt two memories are kept: one too many is merged later, an overwritten one is gone.
 """
 
@@ -15,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, lru_cache
+from itertools import islice
 
 from memd.extract import cues
 from memd.extract.cues import Language
@@ -31,6 +34,7 @@ _CACHED = 8192  # statements; some 10 MB
 _DATE = r"\d{4}-\d\d(?:-\d\d)?|\d{4}-Q\d"
 _WEEK_OF = re.compile(r"\((?:week of )?(?=\d{4}-)")
 _ARTICLE = re.compile(r"^\W*(?:(?:the|our|an?)\s)?", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;.:\uff0c\u3002\uff1b]")
 _CJK = "\u3400-\u4dbf\u4e00-\u9fff"
 _TERM = re.compile(rf"{_DATE}|[{_CJK}]|[^\s,;:!?()\"`{_CJK}\uff0c\u3002\uff1a\uff1b\uff01\uff1f]+")
 _SYMBOLIC = re.compile(r"[A-Za-z]\w{0,3}[+#]+|[B-HJ-Z]|.*\d.*")
@@ -56,12 +60,14 @@ class Verdict(Enum):
 class Said:
     """A statement as it is compared: its terms in order, and those that are denied.
 
-    ``subject`` is whether it opens with what it is about ("Alice owns …", not "use …").
+    ``replaced`` are terms that something else is put for; ``subject`` is whether it opens with what
+    it is about ("Alice owns …", not "use …").
     """
 
     terms: tuple[str, ...]
     words: frozenset[str]
     denied: frozenset[str]
+    replaced: frozenset[str]
     subject: bool
     language: str
 
@@ -84,7 +90,22 @@ def said(text: str) -> Said:
     ordered = tuple(dict.fromkeys(terms))
     first = list(_terms((_ARTICLE.sub("", plain).split() or [""])[0], language))
     subject = language.name == "en" and bool(first)
-    return Said(ordered, frozenset(ordered), frozenset(denied), subject, language.name)
+    return Said(
+        ordered,
+        frozenset(ordered),
+        frozenset(denied),
+        _replaced(plain, language),
+        subject,
+        language.name,
+    )
+
+
+def _replaced(text: str, language: Language) -> frozenset[str]:
+    """Return the first terms behind "instead of": what the statement puts something else for."""
+    found: set[str] = set()
+    for match in language.replaces.finditer(text):
+        found.update(islice(_terms(_CLAUSE.split(text[match.end() :])[0], language), _LONGEST))
+    return frozenset(found)
 
 
 def marked(text: str) -> int:
@@ -101,8 +122,9 @@ def compare(new: Said, old: Said, change: int = NOT_MARKED) -> Verdict:
     extra, lost = new.words - shared, old.words - shared
     if not shared:
         return Verdict.NOTHING if new.terms == old.terms else Verdict.ADD
-    if not _same_order(new, old, shared):
-        return Verdict.ADD
+    replaces = bool(new.replaced & old.words - old.denied - old.replaced and not lost and extra)
+    if replaces or not _same_order(new, old, shared):
+        return Verdict.UPDATE if replaces else Verdict.ADD
     near = len(shared) >= _NEAR * len(new.words | old.words)
     if new.denied & shared != old.denied & shared:
         corrects = not (extra or lost) or (change == INSTEAD and near and not extra)

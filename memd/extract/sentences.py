@@ -1,8 +1,9 @@
 """A person's message as sentences of the person's own. Pure.
 
 Rules of this file
-- What stands in fences, in indented blocks, behind ``>`` or looks like pasted output is not the
-  person's word and is gone before anything else looks.
+- What stands in fences, between rules or tags, in indented blocks, behind ``>``, from a letter's
+  head on, or looks like pasted output is not the person's word and is gone before anything else
+  looks.
 - Inline code and words in quotation marks stay readable but are blanked out in ``masked``, the
   form that cues are looked for in; both forms have the same length.
 """
@@ -17,14 +18,24 @@ _EDGE_LINES = 8
 _LINE_CHARACTERS = 4000
 BLANK = "\ufffc"
 
-_FENCE = re.compile(r"^\s{0,3}(```+|~~~+)")
+_FENCE = re.compile(r"^\s{0,3}(```+|~~~+|\"{3}|\'{3})")
+_RULE = re.compile(r"^\s*([-=_*])\1{2,}(?: ?[\w ]{1,40} ?[-=]{3,})?\s*$")
+_TAG = re.compile(r"^\s*<([a-z][\w-]*)[^<>]*>", re.IGNORECASE)
+# From here on a message is a letter.
+_LETTER = re.compile(
+    r"^\s*(?:(?:From|Subject|Sent|Betreff|\u53d1\u4ef6\u4eba|\u4e3b\u9898)\s*[:\uff1a]"
+    r"|On .{6,80} wrote:\s*$|Dear .{2,40}[,:]\s*$|\u5c0a\u656c\u7684"
+    r"|(?:Hi|Hello) (?:team|all|everyone|folks|support team)[,:]?\s*$)"
+)
 _QUOTED_LINE = re.compile(r"^\s*(?:>|\|)")
 _INDENTED = re.compile(r"^(?:\t| {4,})\S")
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+")
 _OUTPUT = re.compile(
     r"^\s*(?:at \S+ ?\(|Traceback |File \"|\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|"
     r"(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL)\b|[+-]{3} |@@ |diff --git|\$ |>>> |[{}\[\]<]|"
-    r"\S+\.\w+:\d+)"
+    r"\S+\.\w+:\d+|(?:\w+ )?(?:ERR!|WARN)\s|(?:error|warning|fatal|exception)(?:\[\w+\])?:\s|"
+    r"(?:User|Assistant|Human|System|AI|Customer|Reviewer|Q|A)\s?:\s|"
+    r"\[?@?[\w. ]{1,24}[,\s]\s?[\[(]?\d{1,2}:\d\d(?:\s?[AaPp][Mm])?[\])]?:?\s)"
 )
 # Bounded, so that a thousand opening marks cost no more than one.
 _MASKED = re.compile(
@@ -95,19 +106,48 @@ def _paragraphs(text: str) -> Iterator[str]:
 def _own_lines(text: str) -> Iterator[str]:
     """Yield the lines that the person typed; an empty one for each that was pasted or quoted."""
     lines = text.splitlines()
-    fence = ""
+    inside: _Inside | None = None
     previous = ""
     for number, line in enumerate(lines):
-        mark = _FENCE.match(line)
-        inside = bool(fence or mark)
-        if not fence and mark:
-            fence = mark.group(1)
-        elif mark and mark.group(1).startswith(fence):
-            # Only a fence of the same kind, at least as long, ends it; else the rest is code.
-            fence = ""
-        middle = len(lines) > _PASTED_LINES and _EDGE_LINES <= number < len(lines) - _EDGE_LINES
-        previous = "" if inside or middle or _pasted(line, previous) else line
+        if inside is not None:
+            inside = None if inside.ends(line) else inside
+            previous = ""
+        else:
+            inside = _opened(line, lines[number + 1 :])
+            middle = len(lines) > _PASTED_LINES and _EDGE_LINES <= number < len(lines) - _EDGE_LINES
+            previous = "" if inside or middle or _pasted(line, previous) else line
         yield previous
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """A block of lines that are not the person's: what ends it, "" for the end of the message."""
+
+    closing: str = ""
+    kind: re.Pattern[str] | None = None
+
+    def ends(self, line: str) -> bool:
+        """Return whether a line is the block's last one."""
+        if not self.closing:
+            return False
+        if self.kind is None:
+            return self.closing in line
+        # Only a fence of the same kind, at least as long, ends one; else the rest is code.
+        mark = self.kind.match(line)
+        return mark is not None and mark.group(1).startswith(self.closing)
+
+
+def _opened(line: str, following: list[str]) -> _Inside | None:
+    """Return the block that a line opens, if any."""
+    if (fence := _FENCE.match(line)) is not None:
+        return _Inside(fence.group(1), _FENCE)
+    if (rule := _RULE.match(line)) is not None:
+        return _Inside(rule.group(1), _RULE)
+    if (tag := _TAG.match(line)) is not None:
+        closing = f"</{tag.group(1)}>"
+        behind = any(closing in later for later in following)
+        return _Inside(closing) if behind and closing not in line else None
+    return _Inside() if _LETTER.match(line) else None
 
 
 def _pasted(line: str, previous: str) -> bool:
