@@ -91,12 +91,16 @@ def merge(
     Raises what reading the tree raises.
     """
     work = _Work(tree, session, text.iso_time(at))
+    asked = frozenset[str]().union(*(said(state(item)).words for item in candidates))
     for header in tree.headers():
         work.taken.add(header.path.casefold())
         if header.type is not None and not header.damaged:
             known = _Known(header.path, header.type, header.description)
             work.known[header.path] = known
-            work.shelves[header.type].put(said(header.description), header.path)
+            described = said(header.description)
+            # Most of a large directory shares no word with a slice and need not be sorted in.
+            if described.words & asked or not described.words:
+                work.shelves[header.type].put(described, header.path)
     for candidate in candidates:
         _take(candidate, work)
     changed = [item for item in work.known.values() if item.changed]
@@ -116,10 +120,11 @@ def settle(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """
     shelves: dict[MemoryType, Shelf[int]] = {kind: Shelf() for kind in MemoryType}
     kept: dict[int, Candidate] = {}
+    stated: dict[int, Said] = {}
     for number, candidate in enumerate(candidates):
         new, shelf = said(state(candidate)), shelves[candidate.type]
         verdicts = {
-            other: compare(new, said(state(kept[other])), candidate.change)
+            other: compare(new, stated[other], candidate.change)
             for other in shelf.plausible(new)
             if other in kept
         }
@@ -131,9 +136,10 @@ def settle(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
         for other, found in verdicts.items():
             if found is Verdict.UPDATE:
                 older = kept.pop(other)
-                if not candidate.why and _same_side(new, said(state(older))):
+                if not candidate.why and _same_side(new, stated[other]):
                     candidate = replace(candidate, why=older.why)  # noqa: PLW2901 - it grows
         kept[number] = candidate
+        stated[number] = new
         shelf.put(new, number)
     return tuple(kept[number] for number in sorted(kept))
 

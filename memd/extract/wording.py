@@ -92,9 +92,11 @@ def update_note(candidate: Candidate, statement: str) -> str:
 
 def in_third_person(content: str, language: Language) -> str:
     """Return a person's words as said about them; code and quotations stay as they are."""
+    masked = mask(content)
     for pattern, replacement in language.person:
-        masked = mask(content)
-        content = _replaced(content, masked, pattern, replacement)
+        if pattern.search(masked):
+            content = _replaced(content, masked, pattern, replacement)
+            masked = mask(content)
     return content
 
 
