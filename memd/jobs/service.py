@@ -271,21 +271,21 @@ class Jobs:
         except Exception as failure:  # noqa: BLE001 - the job edge: no bug of a runner may end the daemon or another job
             run.broke(self._on_unexpected(failure))
         if run.about_model():
-            await self._durably(
-                partial(to_thread.run_sync, run.tell, self._standstill, self._clock.now())
-            )
+            tell = partial(run.tell, self._standstill, self._clock.now())
+            await self._durably(partial(to_thread.run_sync, tell))
         # A job that answered before its cancellation reached it has done its work.
         if run.result is not None:
             await self._finish(ticket.job, JobState.COMPLETED, result=run.result)
-        elif scope.cancel_called and ticket.job in self._pausing:
-            await self._put_back(ticket.job, None)
-        elif run.error is None or scope.cancel_called:  # what another daemon ended stays as it is
-            await self._finish(ticket.job, JobState.KILLED)
-        else:
-            follows = run.setback()
-            if follows.again and await self._put_back(ticket.job, follows.error):
+            return
+        follows = run.setback()
+        if scope.cancel_called or follows.again:
+            error = None if scope.cancel_called else follows.error
+            if await self._put_back(ticket.job, error):
                 group.start_soon(self._release, ticket.job, follows.pause)
                 return
+        if scope.cancel_called or run.error is None:  # what another daemon ended stays as it is
+            await self._finish(ticket.job, JobState.KILLED)
+        else:
             state = JobState.FAILED
             await self._finish(ticket.job, state, error=follows.error, parked=follows.parked)
 
@@ -311,10 +311,8 @@ class Jobs:
         parked: bool = False,
     ) -> None:
         """End a job; it is not parked when its session has asked anew."""
-        phase, now = self._phases.get(job, ""), self._clock.now()
-        write = partial(
-            self._table.finish, job, state, now, phase=phase, result=result, error=error
-        )
+        write = partial(self._table.finish, job, state, self._clock.now())
+        write = partial(write, phase=self._phases.get(job, ""), result=result, error=error)
 
         async def finish() -> None:
             kept = parked and not self._lanes.superseded(job)
@@ -323,13 +321,16 @@ class Jobs:
         await self._durably(finish)
 
     async def _put_back(self, job: str, error: dict[str, Any] | None) -> bool:
-        """Free the lane and keep the job for another attempt.
+        """Free the lane and keep the job, if it is to be kept; held for a while with an error.
 
-        With an error it is held for a while, unless it is superseded: then it is not kept.
+        A pause keeps what it cancelled, others' cancellations end a job, and so does an error once
+        the job is superseded.
         """
 
         async def put_back() -> bool:
-            if error is not None and self._lanes.superseded(job):
+            if self._scopes[job].cancel_called and job not in self._pausing:
+                return False
+            if job not in self._pausing and (error is None or self._lanes.superseded(job)):
                 return False
             await to_thread.run_sync(self._table.requeue, job, error)
             del self._scopes[job]
