@@ -12,6 +12,7 @@ Rules of this file
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -42,6 +43,18 @@ _UNRELATED = (
     "He scored in the last minute of the match.",
     "The violin was tuned a little too low.",
 )
+# The same in Chinese. A model of English finds all texts in other scripts alike: 0.57 in MiniLM-L6.
+_UNRELATED_ELSEWHERE = (
+    "测试每天晚上在云端运行。",
+    "我妹妹去年春天搬到了里斯本。",
+    "面包需要面粉、水、盐和时间。",
+    "发票被误付了两次。",
+    "鲸鱼冬天在冰下唱歌。",
+    "旧代码里用制表符而不用空格。",
+    "他在比赛最后一分钟进球。",
+    "小提琴的音调得有点低。",
+)
+_ELSEWHERE = re.compile(r"[^\W\d_\x00-\u024f\u1e00-\u1eff]")  # a letter that is not Latin
 _LEAST_SPREAD = 0.05
 _ASKS = "it asks for {}"
 _GIVES = "its output is {}"
@@ -96,10 +109,8 @@ class Model:
         # that grows with the text show here.
         self.width = int(self._compute([""], TEXT_TOKENS).shape[1])
         self._compute(["word " * TEXT_TOKENS], TEXT_TOKENS)
-        unrelated = self._compute(_UNRELATED, TEXT_TOKENS)
-        alike = unrelated @ unrelated.T
-        pairs = alike[np.triu_indices(len(_UNRELATED), 1)]
-        self._usual = min(max(float(pairs.mean()), 0.0), 1 - _LEAST_SPREAD)
+        self._usual = self._alike(_UNRELATED)
+        self._usual_elsewhere = max(self._usual, self._alike(_UNRELATED_ELSEWHERE))
 
     def vectors(self, texts: Sequence[str]) -> tuple[Vector, ...]:
         """Return the vectors of texts, computed in batches of similar length.
@@ -114,16 +125,24 @@ class Model:
             found.update(zip(part, map(_quantised, rows), strict=True))
         return tuple(found[at] for at in range(len(texts)))
 
-    def likeness(self, cosine: float) -> float:
+    def likeness(self, cosine: float, prompt: str = "") -> float:
         """Return how alike two texts are: 0 as unrelated ones of this model are, 1 for the same.
 
-        Encoders differ in the cosine of unrelated texts: some are near 0, some near 0.7.
+        Encoders differ in the cosine of unrelated texts: some are near 0, some near 0.7, and one
+        and the same where ``prompt`` is in a script that it did not learn.
         """
-        return (cosine - self._usual) / (1 - self._usual)
+        usual = self._usual_elsewhere if _ELSEWHERE.search(prompt) else self._usual
+        return (cosine - usual) / (1 - usual)
 
     def query(self, text: str) -> Any:
         """Return the vector of a prompt's beginning. Raises ModelUnusableError."""
         return self._compute([text], QUERY_TOKENS)[0]
+
+    def _alike(self, unrelated: Sequence[str]) -> float:
+        """Return the cosine that texts of different matters have, on average."""
+        vectors = self._compute(unrelated, TEXT_TOKENS)
+        pairs = (vectors @ vectors.T)[np.triu_indices(len(unrelated), 1)]
+        return min(max(float(pairs.mean()), 0.0), 1 - _LEAST_SPREAD)
 
     def _compute(self, texts: Sequence[str], tokens: int) -> Any:
         rows = [self._tokens(text, tokens) for text in texts]

@@ -27,6 +27,7 @@ from memd.state.model_files import ModelUnusableError
 from memd.state.scoring import Ranked
 from memd.state.search import Entry, Fingerprint, Ranker, Skip, nothing
 from memd.state.vectors import MARK_BYTES, Kept, VectorFile
+from memd.state.words import opens
 
 if TYPE_CHECKING:
     from memd.state.embedding import Model, Table
@@ -109,9 +110,10 @@ class Fused:
     ) -> tuple[Ranked, ...]:
         """Return what ``rank`` weighs, the best first: the answer and what was cut, and why."""
         lexical = self._lexical.explain(query, limit, skip, today=today)
-        if not answered(lexical):
-            return lexical  # silence is decided by words alone: nothing to compute
-        return fuse(lexical, self._near(query, lexical, skip), limit)
+        asks = opens(query)
+        if not asks and not answered(lexical):
+            return lexical  # meaning has no say: nothing to compute
+        return fuse(lexical, self._near(query, lexical, skip), limit, opens=asks)
 
     def work(self, read: Read, most: int, lock: AbstractContextManager[object]) -> bool:
         """Do one slice of what is to be done in the background; return whether more is left.
@@ -152,7 +154,7 @@ class Fused:
             return {}
         with self._lock:
             near = table.near(vector, NEAREST, [item.path for item in lexical], skip)
-        return {path: model.likeness(cosine) for path, cosine in near.items()}
+        return {path: model.likeness(cosine, query) for path, cosine in near.items()}
 
     def _open(self, model: "Model", lock: AbstractContextManager[object]) -> None:
         """Take over the kept vectors that still belong to a memory; the others are missing."""
@@ -226,4 +228,5 @@ def _mark(fingerprint: Fingerprint) -> bytes:
 
 
 def _text(entry: Entry) -> str:
-    return "\n".join(part for part in (entry.name, entry.description, entry.body) if part)
+    """Return what a vector is made of; a name beside a description only dilutes it."""
+    return "\n".join(part for part in (entry.description or entry.name, entry.body) if part)

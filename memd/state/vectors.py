@@ -18,7 +18,7 @@ from zlib import crc32
 
 MARK_BYTES = 8
 
-_MAGIC = b"memd vectors 1 "
+_MAGIC = b"memd vectors 2 "  # another number when the text of a vector is made otherwise
 _RECORD = struct.Struct("<IHf")  # check sum, bytes of the path, scale; path, mark, steps follow
 _SUM_BYTES = 4
 _PATH_BYTES = 4096

@@ -88,6 +88,15 @@ def test_likeness_begins_where_unrelated_texts_are(tmp_path: Path) -> None:
     assert narrow.likeness(1.0) == pytest.approx(1.0)
 
 
+def test_a_script_that_a_model_did_not_learn_counts_less(tmp_path: Path) -> None:
+    """Where a model finds all Chinese texts alike, more is asked of a prompt in such a script."""
+    model = _load(write_model(tmp_path, WORDS | {"。": (9.0, 1.0, 0.0)}))
+    assert model.likeness(0.4, "where is the café, Đặng?") == 0.4
+    assert model.likeness(0.4, "测试 car") < 0.1
+    assert model.likeness(0.4, "где машина?") < 0.1
+    assert model.likeness(1.0, "测试") == pytest.approx(1.0)
+
+
 def test_two_threads_may_compute(tmp_path: Path) -> None:
     """Threads that compute at once get what each would get alone."""
     model = _load(write_model(tmp_path, WORDS))

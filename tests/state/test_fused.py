@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,13 +102,25 @@ def test_meaning_adds_what_words_miss(tmp_path: Path) -> None:
     assert [item.path for item in found] == ["words.md"]
 
 
-def test_silence_stays(tmp_path: Path) -> None:
-    """A prompt to which no memory fits by its words gets none by its meaning."""
+def test_meaning_answers_only_who_asks(tmp_path: Path) -> None:
+    """A question without a word of any memory gets what is near; what carries on gets nothing."""
     shelf = Shelf(ENTRIES)
     ranker = _ranker(tmp_path, _meaning(tmp_path), shelf)
-    _finish(ranker, shelf)
     assert _paths(ranker, "is there a velk?") == []
-    assert ranker.explain("is there a velk?", 5) == ()
+    _finish(ranker, shelf)
+    assert _paths(ranker, "is there a velk?") == ["meaning.md"]
+    assert ranker.explain("again the velk", 5) == ()
+    assert _paths(ranker, "is there a zork?") == []
+
+
+def test_a_name_counts_where_there_is_no_description(tmp_path: Path) -> None:
+    """A vector is made of the description, of the name only in its place, and of the body."""
+    first, second = _entry("first.md", "bralle"), _entry("second.md", "")
+    entries = (replace(first, name="velk"), replace(second, name="velk"))
+    shelf = Shelf({entry.path: entry for entry in entries})
+    ranker = _ranker(tmp_path, _meaning(tmp_path), shelf)
+    _finish(ranker, shelf)
+    assert _paths(ranker, "is there a drimmo?") == ["second.md"]
 
 
 def test_a_restart_computes_nothing_again(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_without_vectors_words_decide(lexical: tuple[Ranked, ...], limit: int) -
 def test_silence_stays_silence(
     lexical: tuple[Ranked, ...], near: dict[str, float], limit: int
 ) -> None:
-    """Where words bring nothing, meaning brings nothing, however near a memory is."""
+    """Where words bring nothing to a prompt that carries on, meaning brings nothing either."""
     silent = tuple(
         _ranked(item.path, item.score, item.cut)
         for item in lexical
@@ -51,13 +51,13 @@ def test_silence_stays_silence(
     assert answered(fuse(silent, near, limit)) == ()
 
 
-@given(judgements(), COSINES, st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@given(lexical=judgements(), near=COSINES, limit=st.integers(1, 5), opens=st.booleans())
+@settings(max_examples=80, deadline=None)
 def test_nobody_below_both_floors_is_answered(
-    lexical: tuple[Ranked, ...], near: dict[str, float], limit: int
+    lexical: tuple[Ranked, ...], near: dict[str, float], limit: int, *, opens: bool
 ) -> None:
     """A memory that neither brings enough words nor is near enough never goes out."""
-    judged = fuse(lexical, near, limit)
+    judged = fuse(lexical, near, limit, opens=opens)
     weak = {item.path for item in lexical if item.cut == BELOW_FLOOR} | (
         set(near) - {item.path for item in lexical}
     )
@@ -98,13 +98,23 @@ def test_parts_make_the_score(
 
 def test_meaning_brings_a_memory_without_words() -> None:
     """Beside an answer by words a near memory that holds none of them comes too."""
-    near = {"words.md": 0.2, "near.md": 0.8, "far.md": 0.29}
+    near = {"words.md": 0.2, "near.md": 0.8, "far.md": 0.34}
     judged = fuse((_ranked("words.md", 8.0),), near, 5)
     assert [(item.path, item.cut) for item in judged] == [("words.md", ""), ("near.md", "")]
     assert [dict(item.parts) for item in judged] == [
-        {"lexical": 0.5, "semantic": 0.125},
-        {"lexical": 0.0, "semantic": 0.5},
+        {"lexical": 0.6, "semantic": 0.1},
+        {"lexical": 0.0, "semantic": 0.4},
     ]
+
+
+def test_meaning_answers_a_question_alone() -> None:
+    """A prompt that asks gets near memories where words are too few; others stay cut."""
+    lexical = (_ranked("weak.md", 2.0, BELOW_FLOOR), _ranked("strong.md", 1.0, BELOW_FLOOR))
+    near = {"weak.md": 0.34, "strong.md": 0.5, "near.md": 0.36, "far.md": 0.1}
+    judged = fuse(lexical, near, 5, opens=True)
+    assert [item.path for item in answered(judged)] == ["strong.md", "near.md"]
+    assert answered(fuse(lexical, near, 5)) == ()
+    assert answered(fuse((), {"far.md": 0.34}, 5, opens=True)) == ()
 
 
 def test_a_memory_without_vector_is_not_put_back() -> None:
