@@ -43,6 +43,7 @@ class Runners:
             job=running.job.id,
             client=request["client"],
             progress=running.progress,
+            allow_model=running.model_allowed,
         )
         facts = extracted.facts()
         if extracted.change or extracted.earlier_changes:

@@ -60,6 +60,7 @@ __all__ = [
 ]
 
 
+LEFT_ALONE = "models failed for these memories and are left alone for a while"
 UNVOUCHED = "unvouched"  # what others' words alone would have made a rule of
 # With these the fixed extractor is better than nothing: asking again does not help today.
 _USELESS = (CapReachedError, ModelNotConfiguredError, ModelUnauthorisedError, ModelRefusedError)
@@ -136,9 +137,11 @@ class Extract:
         job: str,
         client: str,
         progress: Progress = _quiet,
+        allow_model: bool = True,
     ) -> Extracted:
         """Read what is new since the session's cursor, keep what is worth keeping, move on.
 
+        Unless ``allow_model`` the fixed extractor does it, although a model is configured.
         Raises TranscriptRefusedError, InvalidMessagesError, ExtractionFailedError and what
         ``Store.commit`` raises; then the cursor stays where it was.
         """
@@ -146,7 +149,8 @@ class Extract:
         reason = requests.gate(settings, project)
         if reason:
             return Extracted(requests.SKIPPED, reason)
-        model = self._model(settings)
+        wanted = self._model(settings)
+        model = wanted if allow_model else None
         heard = await to_thread.run_sync(self._hear, project, request, model is not None)
         unread = heard.unread
         turns = requests.turns(unread.messages)
@@ -168,6 +172,7 @@ class Extract:
             run.note(done)
             await to_thread.run_sync(run.find)
         else:
+            run.note("" if wanted is model else LEFT_ALONE)
             await to_thread.run_sync(run.find)
         return await self._locally(asked, run)
 
