@@ -55,7 +55,7 @@ class Ended:
     ``finished`` is true when the model said that it was done; only then may its work be kept.
     Else ``reason`` says why not, and ``error`` is the model's failure where that was it.
     ``usage`` is the sum of all replies; what a request without one has cost is told to
-    ``on_usage`` alone.
+    ``on_usage`` alone. ``messages`` is what was said in the run behind its beginning.
     """
 
     finished: bool
@@ -68,6 +68,7 @@ class Ended:
     touched: tuple[str, ...]
     record: tuple[Mapping[str, Any], ...]
     error: ModelError | None = None
+    messages: tuple[Block, ...] = ()
 
 
 async def run(
@@ -151,6 +152,7 @@ class _Loop:
             touched=self._workspace.touched,
             record=tuple(self._record.turns),
             error=self._error,
+            messages=self._run.messages[self._run.kept :],
         )
 
     async def _ask(self, asked: AskModel) -> AskModel | Finish | Stop:

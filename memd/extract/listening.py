@@ -161,11 +161,12 @@ def _from_outside(messages: Iterable[Message]) -> bool:
     return any(message.origin in _OUTSIDE for message in messages)
 
 
-def voices(heard: Heard, sent: Sequence[Block] = ()) -> Voices:
+def voices(heard: Heard, sent: Sequence[Block] = (), seen: str = "") -> Voices:
     """Return what the person said in what is new, and what others said in all that is shown.
 
-    ``sent`` are the messages that a client sends itself, where a model is shown those. What the
-    person pasted or quoted is others' words. Takes a moment on a long conversation.
+    ``sent`` are the messages that a client sends itself, where a model is shown those; ``seen`` is
+    what the run looked at. What the person pasted or quoted is others' words. Takes a moment on a
+    long conversation.
     """
     own: list[str] = []
     others = [heard.dialogue.others]
@@ -177,7 +178,7 @@ def voices(heard: Heard, sent: Sequence[Block] = ()) -> Voices:
             own.append(spoken)
             if len(set(words(message.text)) - set(words(spoken))) >= _QUOTED_WORDS:
                 others.append(message.text)
-    return Voices("\n".join(own), "\n".join(filter(None, others)))
+    return Voices("\n".join(own), "\n".join(filter(None, others)), seen)
 
 
 def own_words(text: str) -> str:

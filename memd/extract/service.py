@@ -221,7 +221,8 @@ class Extract:
                     return ended.error.sentence
                 raise ExtractionFailedError(ended)
             proposal = workspace.proposal()
-        proposal, dropped, whose = await to_thread.run_sync(_judged, asked, proposal)
+        seen = _looked_at(headers, ended)
+        proposal, dropped, whose = await to_thread.run_sync(_judged, asked, proposal, seen)
         extracted = Extracted(
             requests.COMPLETED,
             saved=proposal.saved,
@@ -305,12 +306,19 @@ class _Asked:
         return cursor, JobEnd(self.job, requests.COMPLETED, result)
 
 
-def _judged(asked: _Asked, proposal: Proposal) -> tuple[Proposal, tuple[str, ...], str]:
+def _judged(asked: _Asked, proposal: Proposal, seen: str) -> tuple[Proposal, tuple[str, ...], str]:
     """Return what of a proposal may stand, what may not, and whose words it carries. Blocks."""
     client = fork.prefix(asked.request.cache)
-    heard = voices(asked.heard, client.messages if client else ())
+    heard = voices(asked.heard, client.messages if client else (), seen)
     kept, dropped = vouched(proposal, heard)
     return kept, dropped, origin(kept, heard)
+
+
+def _looked_at(headers: Sequence[Header], ended: Ended) -> str:
+    """Return what a run was shown beside the conversation: the memories there, tools' answers."""
+    shown = [message for message in ended.messages if message["role"] == "user"]
+    answers = (block["content"] for message in shown for block in message["content"])
+    return "\n".join((*(f"{header.name} {header.description}" for header in headers), *answers))
 
 
 def _workspace(project: Project) -> Workspace:

@@ -8,11 +8,12 @@ Rules of this file
   what the person said, and nothing that is new in it repeats others' words which the person did
   not use. That is strict on purpose: what is dropped here can still be said again, what is kept
   steers every later conversation.
+- What the run itself looked at, the list of memories among it, may come from others as well: a
+  memory of these two types, or an index, that repeats it in words that are not the person's does
+  not stand either.
 - The index reaches every session whole. Beside others' words a model does not write it: the store
   adds the line of a new memory by itself.
 """
-
-from collections.abc import Sequence
 
 from memd.agent.proposal import Proposal, Proposed
 from memd.core.text import decode
@@ -29,71 +30,80 @@ USER, ASSISTANT, OUTSIDE = "user", "assistant", "outside"
 
 
 class Voices:
-    """What a person said, and what others said that the model was shown; both as plain text.
+    """What a person said, what others said beside, and what the run looked at; plain texts.
 
-    Counting the words of others takes a moment and is done at the first comparison.
+    ``alone`` says that nobody else spoke. Counting words takes a moment and is done at the first
+    comparison.
     """
 
-    def __init__(self, own: str, others: str) -> None:
+    def __init__(self, own: str, others: str, seen: str = "") -> None:
         self.alone = not others.strip()
         self._own = frozenset(words(own))
         self._spoken = _row(own)
-        self._others = others
+        self._others = f"{others}\n{seen}"
         self._heard = ""
 
     def carry(self, file: Proposed) -> bool:
-        """Return whether the person's words say what a memory says, as far as it is new."""
-        added = _added(file)
-        said = {word for word in words(_statement(file, added)) if not is_common(word)}
+        """Return whether the person's words say what a memory says first that is new."""
+        said = {word for word in words(_statement(file)) if not is_common(word)}
         shared = len(said & self._own)
-        carried = shared >= max(1, min(_LEAST, len(said))) and shared >= _SHARE * len(said)
-        return carried and (self.alone or not self._repeats("\n".join(added)))
+        return shared >= max(1, min(_LEAST, len(said))) and shared >= _SHARE * len(said)
 
-    def _repeats(self, text: str) -> bool:
-        """Return whether a text has others' words in a row that are not the person's as well."""
+    def echo(self, file: Proposed) -> bool:
+        """Return whether what is new in a file has words in a row that only others said."""
         self._heard = self._heard or _row(self._others)
-        found = words(text)
+        before = _row(decode(file.base or b""))
+        found = words("\n".join(_added(file)))
         length = min(_RUN, len(found))
         for start in range(len(found) - length + 1):
             run = found[start : start + length]
             foreign = sum(word not in self._own for word in run)
             row = f" {' '.join(run)} "
-            if 2 * foreign >= length and row in self._heard and row not in self._spoken:
+            known = row in self._spoken or row in before
+            if 2 * foreign >= length and row in self._heard and not known:
                 return True
         return False
 
 
 def vouched(proposal: Proposal, voices: Voices) -> tuple[Proposal, tuple[str, ...]]:
     """Return what of a proposal may stand, and the paths of the memories that may not."""
-    if voices.alone:
-        return proposal, ()
-    dropped = {file.path for file in proposal.files if _guarded(file) and not voices.carry(file)}
-    kept = tuple(file for file in proposal.files if file.path not in dropped | {INDEX})
-    return Proposal(kept), tuple(sorted(dropped))
+    dropped = {file.path for file in proposal.files if not _stands(file, voices)}
+    kept = tuple(file for file in proposal.files if file.path not in dropped)
+    return Proposal(kept), tuple(sorted(dropped - {INDEX}))
 
 
 def origin(proposal: Proposal, voices: Voices) -> str:
     """Return whose words a change carries at the least: what is least to be trusted counts."""
     files = [file for file in proposal.files if file.content is not None and file.path != INDEX]
+    if any(voices.echo(file) for file in files):
+        return OUTSIDE
     if all(voices.carry(file) for file in files):
         return USER
     return ASSISTANT if voices.alone else OUTSIDE
 
 
+def _stands(file: Proposed, voices: Voices) -> bool:
+    if file.path == INDEX:
+        return voices.alone and not voices.echo(file)
+    if not _guarded(file):
+        return True
+    return (voices.alone or voices.carry(file)) and not voices.echo(file)
+
+
 def _guarded(file: Proposed) -> bool:
     """Return whether a memory is, or was before the run, one that only the person can ask for."""
-    if file.content is None or file.path == INDEX:
+    if file.content is None:
         return False
     versions = (file.content, file.base or b"")
     return any(document.parse(version, file.path).type in _GUARDED for version in versions)
 
 
-def _statement(file: Proposed, added: Sequence[str]) -> str:
+def _statement(file: Proposed) -> str:
     """Return what a memory says first that is new: its description, else its first new line."""
     now = document.parse(file.content or b"", file.path).description
     if file.base is None or now != document.parse(file.base, file.path).description:
         return now
-    return next((line for line in added if line.strip()), "")
+    return next((line for line in _added(file) if line.strip()), "")
 
 
 def _added(file: Proposed) -> list[str]:

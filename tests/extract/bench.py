@@ -32,6 +32,11 @@ class Silence:
 class Taught(ScriptedModel):
     """A model that is the one that the settings name."""
 
+    def then(self, *answers: Answer) -> None:
+        """Go on with another script."""
+        self._answers = list(answers)
+        self.asked.clear()
+
     def for_(self, settings: Settings) -> "Taught":  # noqa: ARG002 - one for all
         """Return itself."""
         return self

@@ -1,5 +1,6 @@
 """A daemon that asks a scripted Messages server, and a person's conversations with it."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,7 +22,8 @@ WISH = "From now on install packages with pnpm, not with npm, please."
 
 def memory(name: str, description: str, kind: str, body: str = "") -> str:
     """Return a memory as a model writes it."""
-    head = f"name: {name}\ndescription: {description}\nmetadata:\n  type: {kind}"
+    said = json.dumps(description, ensure_ascii=False)
+    head = f"name: {name}\ndescription: {said}\nmetadata:\n  type: {kind}"
     return f"---\n{head}\n---\n\n{body or description}.\n"
 
 
