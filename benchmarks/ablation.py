@@ -1,7 +1,8 @@
 """What each piece of the ranking is worth: ``python -m benchmarks.ablation DATA``.
 
 Each line leaves one piece out, in process, with the floor on: recall@5 and @10 on LoCoMo's
-conversations 1 to 3 and 4 to 5, then recall@5 and the share of silence on the coding set.
+conversations 1 to 3 and 4 to 5, then recall@5 and the share of silence on the coding set: tuned
+on, held out, and natural prompts.
 """
 
 import sys
@@ -52,7 +53,10 @@ def main(data: str) -> int:
     """Print the table; return the exit status."""
     talks, projects = conversations(data), coding()
     rows: list[tuple[str, ...]] = [
-        ("left out", "talks 1-3", "talks 4-5", "coding", "silent", "held out", "silent")
+        (
+            *("left out", "talks 1-3", "talks 4-5", "coding", "silent"),
+            *("held out", "silent", "natural", "silent"),
+        )
     ]
     for name, change in PIECES.items():
         with changed(change):
@@ -70,8 +74,13 @@ def _figures(
         rows = [row for talk in talks for row in talk if row.question.held_out is held]
         both = (mean(row.five for row in rows), mean(row.ten for row in rows)) if rows else ()
         yield " ".join(f"{figure:.3f}" for figure in both)
-    for held in (False, True):
-        rows = [row for one in projects for row in one if row.question.held_out is held]
+    for part in ((False, False), (True, False), (True, True)):
+        rows = [
+            row
+            for one in projects
+            for row in one
+            if (row.question.held_out, row.question.natural) == part
+        ]
         yield f"{mean(row.five for row in rows):.3f}"
         yield f"{mean(float(not row.given) for row in rows if not row.question.evidence):.3f}"
 

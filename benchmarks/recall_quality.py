@@ -35,7 +35,10 @@ from memd.testing.daemon import daemon_process, throw_away_home
 _READY_SECONDS = 60.0  # for a model to load and to read all memories
 _HEADING = ("ranker", "recall@5", "recall@10", "talks 1-3", "talks 4-5", "all @5", "all @10")
 _WRITTEN = datetime.fromisoformat(TODAY).replace(tzinfo=UTC).timestamp()
-_CODING = ("ranker", "recall@5", "first right", "silent", "held out: recall@5", "silent")
+_CODING = (
+    *("ranker", "recall@5", "first right", "silent"),
+    *("held out: recall@5", "silent", "natural: recall@5", "silent"),
+)
 
 Found = Mapping[str, list[Answer]]  # by the name of a collection
 
@@ -83,7 +86,8 @@ def _talk_row(name: str, found: Found, talks: Sequence[Collection]) -> tuple[str
 def _coding_row(name: str, found: Found, projects: Sequence[Collection]) -> tuple[str, ...]:
     rows = [answer for project in projects for answer in found[project.name]]
     tuned = [row for row in rows if not row.question.held_out]
-    held = [row for row in rows if row.question.held_out]
+    held = [row for row in rows if row.question.held_out and not row.question.natural]
+    natural = [row for row in rows if row.question.natural]
     first = mean(float(row.first) for row in tuned if row.question.evidence)
     return (
         name,
@@ -92,6 +96,8 @@ def _coding_row(name: str, found: Found, projects: Sequence[Collection]) -> tupl
         f"{_silent(tuned):.3f}",
         f"{mean(row.five for row in held):.3f}",
         f"{_silent(held):.3f}",
+        f"{mean(row.five for row in natural):.3f}",
+        f"{_silent(natural):.3f}",
     )
 
 

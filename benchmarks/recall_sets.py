@@ -1,6 +1,7 @@
 """What recall is measured on: memories, questions, and which memories answer which question.
 
-LoCoMo's observations (CC BY-NC: measured, never shipped) and the coding set beside this file.
+LoCoMo's observations (CC BY-NC: measured, never shipped) and the coding set beside this file, with
+a second held-out part: natural prompts about the same memories.
 """
 
 import gzip
@@ -16,6 +17,7 @@ Search = Callable[[str, int], Sequence[str]]  # a question and a limit → paths
 UNANSWERABLE = 5
 TODAY = "2026-04-20"  # of the coding set; its files are that old
 _CODING = Path(__file__).with_name("coding_recall.json")
+_NATURAL = Path(__file__).with_name("natural_recall.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Question:
     text: str
     evidence: frozenset[str]
     held_out: bool
+    natural: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,8 @@ def conversations(folder: str) -> tuple[Collection, ...]:
 def coding() -> tuple[Collection, ...]:
     """Return the projects of the coding set."""
     found = json.loads(_CODING.read_text("utf-8"))
+    natural = json.loads(_NATURAL.read_text("utf-8"))["queries"]
+    found["queries"] += [query | {"held_out": True, "natural": True} for query in natural]
     names = dict.fromkeys(memory["project"] for memory in found["memories"])
     return tuple(
         Collection(
@@ -128,7 +133,12 @@ def coding() -> tuple[Collection, ...]:
                 if it["project"] == name
             ),
             questions=tuple(
-                Question(query["query"], _set(query["right"]), query["held_out"])
+                Question(
+                    query["query"],
+                    _set(query["right"]),
+                    query["held_out"],
+                    query.get("natural", False),
+                )
                 for query in found["queries"]
                 if query["project"] == name
             ),
