@@ -1,7 +1,8 @@
 """``make bench``: the figures of the main job, each beside its floor in the same run.
 
 ``python -m benchmarks [PART...] [--sizes N,N...]`` measures some of it: ``latency`` (start, writes,
-round trips), ``hook`` and ``scale`` (200 to 100,000 memories; some minutes).
+round trips), ``hook``, ``extract`` (until an extraction is accepted) and ``scale`` (200 to 100,000
+memories; some minutes).
 
 Machines are noisy: the ratios mean more than the milliseconds. Nothing here fails; the aims stand
 beside the figures.
@@ -20,12 +21,14 @@ from pathlib import Path
 
 import memd.cli
 from benchmarks import scale
+from memd.testing import samples
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 
-PARTS = ("latency", "hook", "scale")
+PARTS = ("latency", "hook", "extract", "scale")
 MEMORIES = 200
 ROUNDS = 400
 HOOK_ROUNDS = 60
+EXTRACT_ROUNDS = 100
 TYPES = ("user", "feedback", "project", "reference")
 PROMPT = "what was decided about the release rule in week 11?"
 SUBJECTS = ("database", "release", "review", "editor", "tracker", "pipeline", "budget", "design")
@@ -64,6 +67,8 @@ def _small(parts: Sequence[str]) -> None:
                 _round_trips(home, cwd)
             if "hook" in parts:
                 _hooks(home, cwd)
+            if "extract" in parts:
+                _accepted(home, cwd)
             print(f"RSS after all of it {_rss(process.pid):.1f} MB")
 
 
@@ -164,6 +169,29 @@ def _hooks(home: Home, cwd: str) -> None:
     _print("hook, process start to answer", hook_times, "python -I -S -c pass", floor_times)
     late = f"; {sum(silent)} of {HOOK_ROUNDS} brought nothing within the hook's deadline"
     print(f"   (aim: at most 1.5 times the floor{late})")
+
+
+def _accepted(home: Home, cwd: str) -> None:
+    """Measure until an extraction is accepted; each is awaited before the next one is asked for."""
+    floor: list[float] = []
+    with client(home, "bench") as connection:
+
+        def accept(number: int) -> str:
+            transcript = samples.place(home.path, cwd, f"e{number}")
+            params = {"cwd": cwd, "session_id": f"e{number}", "transcript_path": transcript}
+            return str(connection.call("extract", params)["job"])
+
+        jobs: list[str] = []
+        times: list[float] = []
+        for number in range(EXTRACT_ROUNDS):
+            transcript = samples.place(home.path, cwd, f"e{number}")
+            samples.write(samples.NAMES[0], transcript, cwd=cwd, session=f"e{number}")
+            times += _each(lambda _, n=number: jobs.append(accept(n)), 1)  # type: ignore[misc]
+            connection.call("job.wait", {"job": jobs[-1]})
+            path = Path(home.path) / f"job-{number}"
+            floor += _each(lambda _, path=path: _durable_file(path), 1)  # type: ignore[misc]
+    _print("extract accepted", times, "one file written and synced", floor)
+    print("   (aim: below 5 ms)")
 
 
 def _durable_file(path: Path) -> None:
