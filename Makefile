@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format crash soak bench bench-semantic e2e docs clean
+.PHONY: demo test check format crash soak bench bench-semantic bench-extract e2e docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -36,7 +36,7 @@ crash: $(STAMP)   ## kill -9 at every state-changing system call (needs strace)
 soak: $(STAMP)    ## the full number of rounds of what `make test` samples
 	@$(BIN)/python -m pytest -m soak tests -rs
 
-bench: $(STAMP)   ## latency and size, as ratios within one run; PARTS='latency hook scale' SIZES=200,10000
+bench: $(STAMP)   ## latency and size, as ratios within one run; PARTS='latency hook extract scale' SIZES=200,10000
 	@$(BIN)/python -m benchmarks $(PARTS) $(if $(SIZES),--sizes $(SIZES))
 
 bench-semantic: $(STAMP)   ## what ranking by meaning costs and brings; MODEL=folder DATA=folder
@@ -44,6 +44,9 @@ bench-semantic: $(STAMP)   ## what ranking by meaning costs and brings; MODEL=fo
 
 bench-recall: $(STAMP)  ## what prefetch finds, beside plain rankers: DATA=folder that holds locomo, MODEL=sentence encoder
 	@$(BIN)/python -m benchmarks.recall_quality $(or $(DATA),../shared/corpora) $(MODEL)
+
+bench-extract: $(STAMP) ## what the local extractor keeps of the labelled conversations; SHOW=1 names what is wrong
+	@$(BIN)/python -m benchmarks.extraction_quality $(if $(SHOW),--show)
 
 e2e: $(STAMP)     ## real clients; installs into .venv/e2e only (npm and Debian packages)
 	@tests/e2e/install.sh

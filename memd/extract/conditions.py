@@ -22,7 +22,7 @@ _ONE_THING = re.compile(r"stop \w+ (?:the|this|that|it|those|these|so)\b", re.IG
 # To go on with a task is no habit.
 _GOING_ON = re.compile(
     r"(?:keep|continue) (?:on )?\w+ (?:the|this|it)\b|continue (?:on )?(?!doing)\w+ing\b"
-    r"|keep (?:on )?(?:go|try|runn|work|writ|mov|push|cod|look|fix)ing",
+    r"|keep (?:on )?(?:go|try|runn|work|mov|push|cod|look|fix)ing",
     re.IGNORECASE,
 )
 _INSTRUCTION = re.compile(r"不要|别|要|都|用|写|先|请|必须|不能|改|提交|回答|运行")
@@ -74,7 +74,8 @@ def _confirmed(sentence: Sentence, content: Sentence, language: Language) -> boo
 
 
 def _place(sentence: Sentence, _content: Sentence, language: Language) -> bool:
-    return bool(language.systems.search(sentence.text) or language.places.search(sentence.text))
+    named = language.systems.search(sentence.text) or language.places.search(sentence.text)
+    return bool(named or _CHANNEL.search(sentence.text))
 
 
 def _system(_sentence: Sentence, content: Sentence, language: Language) -> bool:

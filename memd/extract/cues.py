@@ -34,7 +34,8 @@ class Language:
     does not end with a ``loose`` word. ``change`` says that something is not as it was, before
     ``replaces`` stands what takes the place of what follows. ``asked`` begins a request to
     remember, ``praise`` confirms. Behind a ``task_frame`` and a ``paste_frame`` stands what is
-    not the person's own word (``frames``).
+    not the person's own word (``frames``), and an ``own_list`` is the person's although a colon
+    opens it.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Language:
     replaces: re.Pattern[str]
     task_frame: re.Pattern[str]
     paste_frame: re.Pattern[str]
+    own_list: re.Pattern[str]
     wording: Mapping[str, str]
     person: tuple[tuple[re.Pattern[str], str], ...]
 
@@ -117,6 +119,7 @@ def language(name: str) -> Language:
         replaces=compiled(table["change"]["replaces"]),
         task_frame=compiled(table["frame"]["task"]),
         paste_frame=compiled(table["frame"]["paste"]),
+        own_list=compiled(table["frame"]["own"]),
         wording={k: v for k, v in table["wording"].items() if isinstance(v, str)},
         person=tuple((compiled(old), new) for old, new in table["wording"]["person"]),
     )

@@ -3,6 +3,7 @@
 Rules of this file
 - "Write a note that says …", "translate: …", "here is the customer's mail" and "pretend you are …"
   open a frame: what follows in the message is material, and no word of it is the person's.
+- A line that ends with a colon announces somebody's text, unless it says that rules come.
 - A frame that holds its material in its own sentence takes that sentence along.
 - A frame ends with the message. What stands behind a paste is lost with it: precision before
   recall.
@@ -26,6 +27,7 @@ def outside(own: Sequence[Sentence]) -> tuple[Sentence, ...]:
             continue  # "make a note: …" makes no note
         if language.task_frame.search(plain):
             return tuple(own[:number])
-        if language.paste_frame.search(plain):
+        announced = plain.endswith((":", "\uff1a")) and not language.own_list.search(plain)
+        if announced or language.paste_frame.search(plain):
             return tuple(own[: number + 1])
     return tuple(own)
