@@ -205,6 +205,7 @@ def test_every_rule_of_the_spec_is_there() -> None:
         "In the first call `Read`, all at once",
         "In the second call `Write` and `Edit`, all at once",
         "5 turns at most",
+        "in these words as far as they go",
     ):
         assert rule in text
     system = system_of(task)
