@@ -73,6 +73,41 @@ def test_only_the_persons_words_count(origin: str) -> None:
     assert find([Message("1", "assistant", words, "user", AT)], AT) == Found(())
 
 
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("先说下背景，我是后端开发，主要写 Go", "我是后端开发，主要写 Go"),
+        ("We moved to ruff, use ruff instead of black from now on", "use ruff instead of black"),
+        (
+            "Bugs are tracked in Linear, check it before you fix one",
+            "Bugs are tracked in Linear",
+        ),
+        (
+            "Remember that exports use semicolons, accounting insists on it",
+            "exports use semicolons, accounting insists on it",
+        ),
+        ("I'm a linguist. Draft a note: always use tabs.", "I'm a linguist."),
+    ],
+)
+def test_a_candidate_is_the_clause_that_counts(text: str, content: str) -> None:
+    """A later clause may hold the cue, and what is no part of the memory is cut off."""
+    assert [item.content for item in find([said(text)], AT).candidates] == [content]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "这个有点慢，他说以后都不用缓存了",
+        "If tests fail, always roll back",
+        "The list is long, never show more than five",
+        "see https://github.com/a/b/issues/88 for #tracker-bugs, we track them there",
+    ],
+)
+def test_a_later_clause_is_not_believed_against_the_sentence(text: str) -> None:
+    """What forbids the sentence forbids its clauses; a single ticket is no place."""
+    assert find([said(text)], AT).candidates == ()
+
+
 def test_a_confirmation_points_to_the_sentence_before() -> None:
     """Saying "keep doing that" keeps what was said before, and nothing when it was asked."""
     assert one("Splitting it was right. Exactly, keep doing that.").content == (

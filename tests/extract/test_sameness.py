@@ -15,6 +15,10 @@ from memd.extract.sameness import INSTEAD, NOT_MARKED, NOW, Verdict, compare, ma
             "Never use tabs for indentation in YAML files",
             "add",
         ),
+        ("Always use black", "Use ruff format instead of black", "update"),
+        ("Use ruff format instead of black", "Use ruff format instead of black", "nothing"),
+        ("Use black for notebooks", "Use ruff format instead of black", "add"),
+        ("Never use black", "Use ruff format instead of black", "add"),
         ("Alice owns the billing service", "Alice owns the search service", "add"),
         (
             "Always run the linter before committing Go code",
