@@ -30,6 +30,7 @@ from memd.daemon.retention import keep_bounded
 from memd.daemon.runners import Runners
 from memd.dream.service import Dreams
 from memd.extract.service import Extract
+from memd.jobs.manners import Manners
 from memd.jobs.service import Jobs
 from memd.memories.service import Memories
 from memd.model.configured import Models
@@ -147,7 +148,8 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     for note in notes:
         ports.log.warning("recovered", detail=note)
     database.on_note(partial(_tell, notes, ports.log))
-    runners = Runners(store, extract, dreaming, hub)
+    manners = Manners()
+    runners = Runners(store, extract, dreaming, hub, manners)
     work = Jobs(table, clock, hub, runners.table(), on_unexpected=ports.log.unexpected)
     runners.jobs = work
     return Services(
@@ -165,6 +167,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
                 vectors=f"{places.state_dir}/vectors",
             ),
             models,
+            manners=manners,
         ),
         extract=extract,
         dreams=dreaming,

@@ -5,10 +5,12 @@ from typing import Any
 
 from anyio import to_thread
 
+from memd.core.courtesy import polite
 from memd.core.events import MEMORY_SAVED, Event, EventSink
 from memd.core.values import Project
 from memd.dream.service import Dreams
 from memd.extract.service import Extract, ExtractRequest
+from memd.jobs.manners import Manners
 from memd.jobs.service import Jobs, Runner, Running
 from memd.store.service import Store
 
@@ -16,16 +18,33 @@ from memd.store.service import Store
 class Runners:
     """The runners by kind; ``jobs`` is set once the jobs exist, for dreams after extractions."""
 
-    def __init__(self, store: Store, extract: Extract, dreams: Dreams, events: EventSink) -> None:
+    def __init__(
+        self,
+        store: Store,
+        extract: Extract,
+        dreams: Dreams,
+        events: EventSink,
+        manners: Manners,
+    ) -> None:
         self._store = store
         self._extract = extract
         self._dreams = dreams
         self._events = events
+        self._manners = manners
         self.jobs: Jobs | None = None
 
     def table(self) -> dict[str, Runner]:
         """Return the runner of each kind of job."""
-        return {"extract": self.extract, "dream": self.dream}
+        return {"extract": self._politely(self.extract), "dream": self._politely(self.dream)}
+
+    def _politely(self, runner: Runner) -> Runner:
+        """Return a runner that lets prompts go first."""
+
+        async def run(running: Running) -> dict[str, Any]:
+            with polite(self._manners.give_way):
+                return await runner(running)
+
+        return run
 
     async def extract(self, running: Running) -> dict[str, Any]:
         """Run one extraction and tell subscribers what it saved."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from memd.core import limits
+from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
 from memd.core.text import sha256
 from memd.core.values import FileEdit, MemoryFile, MemoryType, Pointer, Tree
@@ -104,6 +105,7 @@ def absolute(text: str, at: float, resolve: Resolve) -> str:
 def _load(tree: Tree) -> list[_Memory]:
     found = []
     for header in tree.headers():
+        give_way()
         if header.damaged or header.path.startswith(_TEAM):
             continue
         try:
@@ -171,6 +173,7 @@ def _merge_all(
         ordered = sorted(kept.values(), key=lambda memory: memory.rank)
         before = len(into)
         for first, second in _pairs(ordered):
+            give_way()
             both = first.path in kept and second.path in kept
             if both and 2 * len(into) + 2 <= room:
                 merged = _merged(kept[first.path], kept[second.path])
@@ -196,6 +199,7 @@ def _pairs(ordered: Sequence[_Memory]) -> Iterator[tuple[_Memory, _Memory]]:
     equal: dict[tuple[str, str], _Memory] = {}
     places: dict[tuple[str, tuple[str, ...]], list[int]] = defaultdict(list)
     for place, memory in enumerate(ordered):
+        give_way()
         same = (memory.type.value, key(memory.text.text))
         if same in equal and _comparable(equal[same], memory):
             yield equal[same], memory
@@ -203,6 +207,7 @@ def _pairs(ordered: Sequence[_Memory]) -> Iterator[tuple[_Memory, _Memory]]:
         for shingle in memory.text.shingles:
             places[memory.type.value, shingle].append(place)
     for place, memory in enumerate(ordered):
+        give_way()
         shared: Counter[int] = Counter()
         for shingle in memory.text.shingles:
             found = places[memory.type.value, shingle]

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from memd.core import text
+from memd.core.courtesy import give_way
 from memd.core.values import Draft, FileEdit, MemoryType, Pointer, Tree
 from memd.extract import cues
 from memd.extract.candidates import Candidate
@@ -102,6 +103,7 @@ def merge(
             if described.words & asked or not described.words:
                 work.shelves[header.type].put(described, header.path)
     for candidate in candidates:
+        give_way()
         _take(candidate, work)
     changed = [item for item in work.known.values() if item.changed]
     edits = [FileEdit(item.path, item.content, base=item.base) for item in changed]
@@ -122,6 +124,7 @@ def settle(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     kept: dict[int, Candidate] = {}
     stated: dict[int, Said] = {}
     for number, candidate in enumerate(candidates):
+        give_way()
         new, shelf = said(state(candidate)), shelves[candidate.type]
         verdicts = {
             other: compare(new, stated[other], candidate.change)

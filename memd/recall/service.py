@@ -24,6 +24,7 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.values import Project
+from memd.jobs.manners import Manners
 from memd.model.errors import ModelError
 from memd.model.port import Model
 from memd.recall import block, explain, local, select, selector
@@ -45,7 +46,8 @@ _NO_TIME = "there was no time to ask the model; the local ranker answered"
 _SEARCH_MOST = 100
 _LEAST_MODEL_SECONDS = 0.3  # a model that answers faster is not known
 _MARGIN_SECONDS = 0.02  # of a deadline, for what comes after the choice
-_WAIT_SHARE = 0.5  # of a deadline that waiting for the index may take
+_WAIT_SHARE = 0.5  # of a deadline that waiting for the index may take,
+_WAIT_SECONDS = 0.5  # and no longer: what is there already is an answer
 _FLUSH_SECONDS = 0.02  # an answer waits so long for its marks to be written: a kill then keeps them
 _SLICE = 10  # memories the background indexes at once (2 ms), so that prompts get the interpreter
 _THREADS = 16  # of recall's own: what hangs on one disk leaves the other rooms theirs
@@ -122,12 +124,15 @@ class Recall:
         clock: Clock,
         indexes: Indexes,
         models: ModelSource | None = None,
+        *,
+        manners: Manners | None = None,
     ) -> None:
         self._reader = reader
         self._ledger = ledger
         self._clock = clock
         self._indexes = indexes
         self._models = models
+        self._manners = manners or Manners()
         self._threads = CapacityLimiter(_THREADS)
         self._unindexed: dict[str, None] = {}
         self._wanted = anyio.Event()
@@ -164,7 +169,7 @@ class Recall:
         reason = select.gate(project, settings, prompt.query)
         cap = settings.recall.session_bytes
         try:
-            with anyio.move_on_after(until - self._clock.monotonic()):
+            with self._manners.prompt(), anyio.move_on_after(until - self._clock.monotonic()):
                 if not self._ledger.known(asked.session):
                     await self._in_thread(self._ledger.load, asked.session)
                 given = self._ledger.surfaced(asked.session).bytes
@@ -242,7 +247,7 @@ class Recall:
             surfaced=self._ledger.surfaced(asked.session).paths,
             now=self._clock.now(),
             monotonic=monotonic,
-            until=monotonic() + _WAIT_SHARE * (asked.until - monotonic()),
+            until=monotonic() + min(_WAIT_SHARE * (asked.until - monotonic()), _WAIT_SECONDS),
             recent_tools=prompt.recent_tools,
             read_paths=prompt.read_paths,
             team=settings.team.enabled,
@@ -349,6 +354,7 @@ class Recall:
             self._unindexed.pop(directory, None)
 
     def _work(self, directory: str) -> bool:
+        self._manners.give_way()
         with self._indexes.hold(directory):
             more = self._indexes.work(directory, _SLICE)
         return more or self._indexes.learn(directory, _SLICE)

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
+from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
 from memd.core.text import sha256
 from memd.core.values import Message
@@ -215,6 +216,7 @@ def _lines(file: BinaryIO, start: int) -> Iterator[tuple[bytes, int]]:
     """Yield each whole line, b"" for one that is too long, with the offset behind it."""
     position = start
     while True:
+        give_way()
         line = file.readline(LINE_BYTES)
         length, long = len(line), not line.endswith(b"\n")
         rest = line

@@ -1,0 +1,39 @@
+"""Whether somebody waits for a prompt, and how long background work steps back for it.
+
+Rules of this file
+- A prompt is counted on the event loop, from its begin to its answer.
+- Background threads ask between two pieces of work and wait while one is counted, a moment at most:
+  prompts that never cease slow the background down and do not stop it.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+MOST_SECONDS = 0.05  # one wait; a prompt takes a few milliseconds
+
+
+class Manners:
+    """Counts prompts in flight. ``prompt`` belongs to the loop, ``give_way`` to other threads."""
+
+    def __init__(self) -> None:
+        self._prompts = 0
+        self._quiet = threading.Event()
+        self._quiet.set()
+
+    @contextmanager
+    def prompt(self) -> Iterator[None]:
+        """Count one prompt for the length of the block."""
+        self._prompts += 1
+        self._quiet.clear()
+        try:
+            yield
+        finally:
+            self._prompts -= 1
+            if not self._prompts:
+                self._quiet.set()
+
+    def give_way(self) -> None:
+        """Wait until no prompt is in flight, or a moment has passed."""
+        if self._prompts:
+            self._quiet.wait(MOST_SECONDS)
