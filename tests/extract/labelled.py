@@ -4,6 +4,7 @@
 KEPT: tuple[tuple[str, str], ...] = (
     ("Remember that #ingest-dev is the place for pipeline questions.", "reference"),
     ("Remember: I live in Lisbon.", "user"),
+    ("Remember that invoices wait at https://pay.example/inbox for a week.", "reference"),
     ("I'm a backend engineer, I've written Go for ten years, but I'm new to React.", "user"),
     ("I've written Go for ten years", "user"),
     ("I am new to React and the frontend in general.", "user"),
