@@ -13,6 +13,7 @@ FRONTMATTER_NODES = 512
 INDEX_LINES = 200
 INDEX_BYTES = 25_000
 INDEX_LINE_CHARACTERS = 150
+INDEX_ENTRIES = 1000  # up to so many memories each gets a pointer; above, what memd writes does
 MANIFEST_ENTRIES = 200
 CHANGE_FILES = 500
 READ_BYTES = 4 * 1024 * 1024  # a foreign file larger than this is listed, never loaded

@@ -188,7 +188,8 @@ class Draft:
     """What a plan wants: files, index lines for new ones, and what must move with them.
 
     The store adds the index itself: after the commit every pointer resolves and every topic has
-    exactly one. ``pointers`` maps a path to the line it should get when it has none yet.
+    exactly one; of very many only those of this draft are given one. ``pointers`` maps a path to
+    the line it should get when it has none yet.
     """
 
     edits: tuple[FileEdit, ...] = ()
@@ -232,12 +233,14 @@ class Outcome:
     ``files`` leaves the index out. ``repeated`` is true when this request id was already
     answered and nothing was done now. ``merged`` are paths, the index among them, whose new text
     is what the writer wanted put together with what others had made of the file meanwhile.
+    ``note`` says why the index could not follow, "" when it did.
     """
 
     change: str | None
     files: tuple[FileChange, ...] = ()
     repeated: bool = False
     merged: tuple[str, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ Rules of this file
 import json
 import re
 import zlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from memd.core import limits
@@ -24,6 +24,7 @@ from memd.core.text import sha256
 from memd.core.values import Change, Outcome
 from memd.state import effects, roots, shadow
 from memd.state.database import Cursor, Database, Row
+from memd.state.packing import packed
 from memd.state.records import (
     ABANDONED,
     APPLIED,
@@ -278,12 +279,20 @@ def _insert(cursor: Cursor, intent: Intent, state: str) -> Record:
     )
     cursor.executemany(
         "INSERT OR IGNORE INTO blobs (hash, body) VALUES (?, ?)",
-        [(key, shadow.packed(body)) for key, body in intent.bodies.items()],
+        [(key, packed(body)) for key, body in _new(cursor, intent.bodies)],
     )
     return Record(
         number, intent.directory, state, intent.at, by, intent.request, steps,
         intent.effects, intent.conflicts, intent.merged,
     )  # fmt: skip
+
+
+def _new(cursor: Cursor, bodies: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    """Yield the bodies that are not kept yet: most are, and packing takes time."""
+    for key, body in bodies.items():
+        cursor.execute("SELECT 1 FROM blobs WHERE hash = ?", (key,))
+        if cursor.fetchone() is None:
+            yield key, body
 
 
 def _number(change: str) -> int:

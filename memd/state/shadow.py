@@ -10,7 +10,6 @@ Whatever differs from it was done by somebody else, and ``store/external.py`` jo
 - An empty fingerprint says: the hash is known, look at the bytes before trusting the status.
 """
 
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -36,7 +35,6 @@ CREATE TABLE IF NOT EXISTS shadow_directories (
 _FILES = "SELECT path, hash, fingerprint, mtime_ns, mode FROM shadows WHERE directory = ?1"
 _PAGE = 2000  # files; more at once would only cost memory
 _PART = 500  # paths in one question; SQLite takes 999 everywhere
-_ZLIB_LEVEL = 6
 _INTEGER = 2**63 - 1  # SQLite's largest; a file's mtime may be beyond it
 
 
@@ -122,11 +120,6 @@ class Shadow:
             cursor.execute(
                 "INSERT OR REPLACE INTO shadow_directories VALUES (?, ?)", (directory, at)
             )
-
-
-def packed(body: bytes) -> bytes:
-    """Return a body as the journal's blobs hold it."""
-    return zlib.compress(body, _ZLIB_LEVEL)
 
 
 def move(cursor: Cursor, directory: str, moves: Moves) -> None:

@@ -25,7 +25,7 @@ so there is no lock in here.
 import secrets as tokens
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memd.core.errors import MemdError
 from memd.core.health import Health
@@ -154,7 +154,8 @@ class Changes:
             draft = request.plan(tree)
             prepared = prepare(draft, tree, self._body)
         files = tuple(file for file in file_changes(prepared.steps) if file.path != INDEX)
-        return Committed(Outcome(None, files, merged=prepared.merged), _conflicts(draft))
+        outcome = Outcome(None, files, merged=prepared.merged, note=prepared.note)
+        return Committed(outcome, _conflicts(draft))
 
     def recover(self, at: float) -> tuple[str, ...]:
         """Finish every recorded set and clean up; return what was done or is wrong, in words.
@@ -206,7 +207,8 @@ class Changes:
             except ForeignSaveError as error:
                 path = error.path
                 continue
-            return self._mark(record, request.at)
+            done = self._mark(record, request.at)
+            return replace(done, outcome=replace(done.outcome, note=prepared.note))
         raise DirectoryBusyError(path, _ATTEMPTS)
 
     def _prepared(self, request: Request, draft: Draft, tree: LiveTree) -> Prepared:

@@ -13,10 +13,13 @@ from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Pointer
 from memd.state.journal import Step
 from memd.store import document, door, index
+from memd.store.entries import read
 from memd.store.merge import merge_index, merge_topic
 from memd.store.names import INDEX
+from memd.store.spellings import Spellings
 from memd.store.tree import Found, LiveTree
 
+_FULL = f"{INDEX} would have more than {limits.READ_BYTES} bytes with one more line"
 Blobs = Callable[[str], bytes | None]
 
 
@@ -43,12 +46,14 @@ class StoreDraft(Draft):
 class Prepared:
     """The steps of a set with the bodies of both sides under their hashes.
 
-    ``merged`` are the paths of steps whose new body was merged with newer work.
+    ``merged`` are the paths of steps whose new body was merged with newer work. ``note`` says why
+    the index does not follow, "" when it does.
     """
 
     steps: tuple[Step, ...]
     bodies: Mapping[str, bytes]
     merged: tuple[str, ...] = ()
+    note: str = ""
 
 
 def prepare(draft: Draft, tree: LiveTree, blobs: Blobs) -> Prepared:
@@ -75,12 +80,16 @@ def prepare(draft: Draft, tree: LiveTree, blobs: Blobs) -> Prepared:
             _check_body(edit.path, found, edit.content)
         _add(steps, bodies, edit, found, own.modes.get(edit.path))
     if steps:
-        created = [step.path for step in steps if step.before is None]
-        door.check_case(created, _files_after(tree, steps))
+        _check_case(tree, steps)
+    left = ""
     if steps or wanted_index or draft.pointers or own.mend_index:
-        edit = _index_edit(draft, wanted_index, tree, Prepared(tuple(steps), bodies))
-        _add(steps, bodies, edit, tree.look(INDEX), own.modes.get(INDEX))
-    return Prepared(tuple(steps), bodies, tuple(step.path for step in steps if step.path in merged))
+        left = tree.index_trouble()
+        if not left:
+            topics = Prepared(tuple(steps), bodies)
+            edit, left = _index_edit(draft, wanted_index, tree, topics)
+            _add(steps, bodies, edit, tree.look(INDEX), own.modes.get(INDEX))
+    both = tuple(step.path for step in steps if step.path in merged)
+    return Prepared(tuple(steps), bodies, both, f"{left}; it is left as it is" if left else "")
 
 
 def refused(draft: Draft, tree: LiveTree) -> Prepared:
@@ -124,16 +133,15 @@ def _on_live(edit: FileEdit, found: Found | None, blobs: Blobs) -> FileEdit:
 
 def _index_edit(
     draft: Draft, wanted: FileEdit | None, tree: LiveTree, topics: Prepared
-) -> FileEdit:
+) -> tuple[FileEdit, str]:
+    """Return what becomes of the index, and why it lacks the lines of this very set, if it does."""
     own = draft if isinstance(draft, StoreDraft) else StoreDraft()
-    content = wanted.content if wanted else tree.index()
+    content, left = wanted.content if wanted else tree.index(), ""
     if not (wanted and own.exact_index and _is_true(tree)):
-        fresh = {step.path: topics.bodies[step.after] for step in topics.steps if step.after}
-        files = _files_after(tree, topics.steps)
-        content = _reconciled(content, files, draft.pointers, tree, fresh)
+        content, left = _reconciled(content, draft.pointers, tree, topics)
     if content is not None and not own.restores:
         _check_index(tree.index(), content)
-    return FileEdit(INDEX, content, mtime_ns=wanted.mtime_ns if wanted else None)
+    return FileEdit(INDEX, content, mtime_ns=wanted.mtime_ns if wanted else None), left
 
 
 def _check_body(path: str, found: Found | None, content: bytes) -> None:
@@ -169,10 +177,14 @@ def _add(
     )
 
 
-def _files_after(tree: LiveTree, steps: Collection[Step]) -> set[str]:
-    files = set(tree.files())
-    files.update(step.path for step in steps if step.after is not None)
-    return files.difference(step.path for step in steps if step.after is None)
+def _check_case(tree: LiveTree, steps: Collection[Step]) -> None:
+    """Refuse new names that differ from others only in case. Raises NameClashError."""
+    created = {step.path for step in steps if step.before is None}
+    mine = Spellings(created)
+    if tree.distinct(created) and not any(mine.meets(path, created) for path in created):
+        return
+    gone = {step.path for step in steps if step.after is None}
+    door.check_case(created, (tree.files() | created) - gone)
 
 
 def _check_index(before: bytes | None, content: bytes) -> None:
@@ -186,21 +198,32 @@ def _is_true(tree: LiveTree) -> bool:
 
     If not, files came or went behind memd's back, and an older index would be wrong as well.
     """
-    return _reconciled(tree.index(), set(tree.files()), {}, tree, {}) == tree.index()
+    return _reconciled(tree.index(), {}, tree, Prepared((), {}))[0] == tree.index()
 
 
 def _reconciled(
-    content: bytes | None,
-    files: set[str],
-    pointers: Mapping[str, Pointer],
-    tree: LiveTree,
-    fresh: Mapping[str, bytes],
-) -> bytes | None:
-    listed = {entry.path for entry in index.entries(content or b"")}
-    missing = files - listed
-    lines = _lines(missing, tree, fresh) | {p: pointers[p] for p in missing & set(pointers)}
-    kept = {path for path in listed if tree.uncertain(path)}
-    return index.reconcile(content, files | kept, lines)
+    content: bytes | None, pointers: Mapping[str, Pointer], tree: LiveTree, topics: Prepared
+) -> tuple[bytes | None, str]:
+    """Return the index as it is true after the set, and why it lacks lines of the set, if so.
+
+    In a directory of many memories only those of the set get a line: a thousand lines and more
+    that nobody wrote help nobody, and prompts load the first 200 at most.
+    """
+    fresh = {step.path: topics.bodies[step.after] for step in topics.steps if step.after}
+    gone = {step.path for step in topics.steps if not step.after}
+    found = read(content or b"")
+    there = tree.among(found.named | pointers.keys()) - gone
+    files = fresh.keys() | (pointers.keys() & there)
+    created = sum(step.before is None for step in topics.steps)
+    if tree.count() + created - len(gone) <= limits.INDEX_ENTRIES:
+        files |= tree.files() - gone
+    missing = files - found.first()
+    given = {path: pointers[path] for path in missing & pointers.keys()}
+    lines = _lines(missing - given.keys(), tree, fresh) | given
+    full = index.reconcile(content, files, lines, there)
+    if len(full or b"") <= limits.READ_BYTES or len(content or b"") > limits.READ_BYTES:
+        return full, ""
+    return index.reconcile(content, (), {}, there | files), _FULL
 
 
 def _lines(

@@ -28,7 +28,8 @@ from memd.core.errors import MemdError
 from memd.core.text import sha256
 from memd.core.values import Actor, Provenance
 from memd.state.journal import Intent, Journal, Record, Step
-from memd.state.shadow import Moves, Shade, Shadow, packed
+from memd.state.packing import packed
+from memd.state.shadow import Moves, Shade, Shadow
 from memd.store.dirty import Paths
 from memd.store.held import BY as LATE
 from memd.store.held import Late

@@ -23,6 +23,7 @@ from memd.store.tree import LiveTree
 
 BY = Provenance(Actor.EXTERNAL, reason="saved while memd was writing the same file")
 _SECONDS = limits.LOOK_SECONDS  # a program fills the file within milliseconds of emptying it
+_CHUNK = 256 * 1024
 _FILES = 64  # descriptors that may be spent on this; a busy store holds each for a shorter time
 
 
@@ -129,9 +130,16 @@ def _body(held: _Held) -> bytes | None:
         status = os.fstat(held.file)
         if status.st_size > limits.READ_BYTES or _is_live(held, status):
             return None
-        return os.pread(held.file, limits.READ_BYTES, 0)
+        return _bytes(held.file)
     except OSError:
         return None
+
+
+def _bytes(file: int) -> bytes:
+    found = b""
+    while len(found) < limits.READ_BYTES and (part := os.pread(file, _CHUNK, len(found))):
+        found += part
+    return found
 
 
 def _is_live(held: _Held, status: os.stat_result) -> bool:

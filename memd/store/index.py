@@ -10,32 +10,19 @@ Rules of this file (spec 1.6)
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import lru_cache
-from urllib.parse import unquote
 
 from memd.core import limits
 from memd.core.text import cut_bytes, decode, one_line
 from memd.core.values import Pointer
+from memd.store.entries import Line, read, words
 from memd.store.frontmatter_lines import BOM
-from memd.store.names import INDEX, in_catalogue
+from memd.store.names import INDEX
 
 _TEAM = "team/"
 _TITLE_CHARACTERS = 80  # leaves room for the hook in a line of about 150
-_ENTRY = re.compile(
-    r"(?P<bullet>\s*+(?:[-*+]|[0-9]{1,4}[.)])[ \t]++)"
-    r"\[(?P<title>(?:\\.|[^\[\]\\]|\[[^\[\]]*+\])*+)\]"
-    r"(?P<target>\((?:[ \t]*+<[^<>]*+>|(?:\\.|[^()\\]|\([^()]*+\))++)\))"
-    r"(?:\s*+(?:\u2014|\u2013|--|-|:)(?P<hook>.*+)|\s++(?P<text>[^\[\]]*+)|)",
-    re.DOTALL,
-)
-_LINK_TITLE = re.compile(r"""(?<!\s)\s++(?:"[^"]*"|'[^']*')\s*\Z""")
-_LEADS_OUT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|~")
-_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-_FENCE = re.compile(rb"[ ]{0,3}(`{3,}|~{3,})")
-_LINES_KEPT = 4096  # read lines that are remembered, about 4 MiB with the next bound
-_LONG_LINE = 1024  # bytes; a longer one is no line of memd's and is read anew
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 # What would end a link, be decoded, or be cut off by a reader of Markdown.
 _SPECIAL = re.compile(r"[\s%()<>\\\[\]#?:~\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -65,19 +52,6 @@ class Entry:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """An entry as it stands in the file; ``paths`` is what its link may mean, Markdown's first."""
-
-    number: int
-    match: re.Match[str]
-    paths: tuple[str, ...]
-
-    def path(self, files: Collection[str]) -> str:
-        """Return the path that exists, otherwise the one that Markdown means."""
-        return next((path for path in self.paths if path in files), self.paths[0])
-
-
 def load(content: bytes | None) -> LoadedIndex:
     """Return the part of the index that a prompt gets: whole lines within both limits.
 
@@ -101,31 +75,31 @@ def load(content: bytes | None) -> LoadedIndex:
 
 def entries(content: bytes) -> tuple[Entry, ...]:
     """Return the pointers of an index, in its order."""
-    return tuple(
-        Entry(line.paths[0], _title(line.match), _hook(line.match), line.number)
-        for line in _entry_lines(content)
-    )
+    lines = content.splitlines(keepends=True)
+    found = ((line, words(lines[line.number])) for line in read(content).lines)
+    return tuple(Entry(at.paths[0], said.title, said.hook, at.number) for at, said in found)
 
 
 def reconcile(
-    content: bytes | None, files: Collection[str], wanted: Mapping[str, Pointer]
+    content: bytes | None,
+    files: Collection[str],
+    wanted: Mapping[str, Pointer],
+    others: AbstractSet[str] = frozenset(),
 ) -> bytes | None:
     """Return the index in which every pointer resolves and every file has exactly one.
 
-    Entries of files that are not there go, of several for one file the first stays, files without
-    one get theirs at the end, in the order of ``files`` (sorted when that is a set) with the line
-    of ``wanted`` or the file's name. ``None`` when there is no index and none is needed.
+    Entries of what is neither among the files nor the ``others`` go, of several for one file the
+    first stays, files without one get theirs at the end, in the order of ``files`` (sorted when
+    that is a set) with the line of ``wanted`` or the file's name. ``None`` when there is no index
+    and none is needed.
     """
     raw = content or b""
-    there = files if isinstance(files, (set, frozenset)) else frozenset(files)
-    seen: set[str] = set()
-    gone: set[int] = set()
-    for line in _entry_lines(raw):
-        path = line.path(there)
-        if path in seen or not (path in there or path.startswith(_TEAM)):
-            gone.add(line.number)
-        seen.add(path)
-    order = sorted(files) if files is there else dict.fromkeys(files)
+    there = frozenset(files) | others
+    found = read(raw)
+    seen, gone = found.named, frozenset[int]()
+    if not found.plain or not found.named <= there:
+        seen, gone = _settled(found.lines, there)
+    order = sorted(files) if isinstance(files, AbstractSet) else dict.fromkeys(files)
     missing = [path for path in order if path not in seen and not path.startswith(_TEAM)]
     if content is None and not missing:
         return None
@@ -141,18 +115,33 @@ def reconcile(
     return kept + b"".join(line.encode() + eol for line in added)
 
 
+def _settled(
+    lines: Iterable[Line], there: AbstractSet[str]
+) -> tuple[frozenset[str], frozenset[int]]:
+    """Return what the entries mean, and the numbers of those that do not stay."""
+    seen: set[str] = set()
+    gone: set[int] = set()
+    for line in lines:
+        path = line.path(there)
+        if path in seen or not (path in there or path.startswith(_TEAM)):
+            gone.add(line.number)
+        seen.add(path)
+    return frozenset(seen), frozenset(gone)
+
+
 def with_pointer(content: bytes, path: str, pointer: Pointer) -> bytes:
     """Return the index with a new title and hook in the entry of a path; without one, as it is.
 
     The bullet, the link as it was written and every other line stay.
     """
-    found = [entry for entry in _entry_lines(content) if path in entry.paths]
+    found = [entry for entry in read(content).lines if path in entry.paths]
     if not found:
         return content
     entry = min(found, key=lambda line: line.paths.index(path))
     lines = content.splitlines(keepends=True)
     old = lines[entry.number]
-    text = _composed(entry.match["bullet"], entry.match["target"], pointer).encode()
+    written = words(old)
+    text = _composed(written.bullet, written.target, pointer).encode()
     start = BOM if old.startswith(BOM) else b""
     lines[entry.number] = start + text + old[len(old.rstrip(b"\r\n")) :]
     return b"".join(lines)
@@ -191,66 +180,3 @@ def _percent(match: re.Match[str]) -> str:
 def _named(path: str) -> Pointer:
     words = path.rpartition("/")[2].removesuffix(".md").replace("_", " ").replace("-", " ").strip()
     return Pointer(words[:1].upper() + words[1:] or path, "")
-
-
-def _entry_lines(content: bytes) -> Iterator[_Line]:
-    lines = content.splitlines(keepends=True)
-    code = _code(lines)
-    for number, raw in enumerate(lines):
-        if number in code or b"](" not in raw:
-            continue
-        found = _pointer(raw) if len(raw) <= _LONG_LINE else _pointer.__wrapped__(raw)
-        if found is not None:
-            yield _Line(number, *found)
-
-
-@lru_cache(_LINES_KEPT)
-def _pointer(raw: bytes) -> tuple[re.Match[str], tuple[str, ...]] | None:
-    """Read one line; from one commit to the next nearly all lines of an index are the same."""
-    match = _ENTRY.fullmatch(decode(raw.rstrip(b"\r\n")))
-    paths = () if match is None else _paths(match["target"])
-    return (match, paths) if match is not None and paths else None
-
-
-def _paths(target: str) -> tuple[str, ...]:
-    """Return what a link's target may name, Markdown's meaning first; nothing for no memory."""
-    text = target[1:-1].strip()
-    if text.startswith("<"):
-        text = text[1:].removesuffix(">")
-    else:
-        text = _ESCAPED.sub(r"\1", _LINK_TITLE.sub("", text))
-    if _LEADS_OUT.match(text):
-        return ()
-    bare = re.split(r"[#?]", text, maxsplit=1)[0]
-    meanings = (unquote(bare), bare, unquote(text), text)
-    return tuple(filter(in_catalogue, dict.fromkeys(_plain(path) for path in meanings)))
-
-
-def _plain(path: str) -> str:
-    while path.startswith("./"):
-        path = path[2:]
-    return path
-
-
-def _title(match: re.Match[str]) -> str:
-    return _ESCAPED.sub(r"\1", match["title"]).strip()
-
-
-def _hook(match: re.Match[str]) -> str:
-    return (match["hook"] or match["text"] or "").strip()
-
-
-def _code(lines: list[bytes]) -> frozenset[int]:
-    """Return the numbers of the lines in closed code blocks: they show, they do not point."""
-    inside: set[int] = set()
-    opened, mark = 0, b""
-    for number, line in enumerate(lines):
-        match = _FENCE.match(line)
-        if match is None:
-            continue
-        if not mark:
-            opened, mark = number, match[1]
-        elif match[1].startswith(mark):
-            inside.update(range(opened, number + 1))
-            mark = b""
-    return frozenset(inside)

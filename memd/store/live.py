@@ -5,14 +5,15 @@ Not thread-safe: ``reading.py`` holds ``lock`` around every use.
 
 import threading
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from memd.core.errors import MemdError
 from memd.core.values import Catalogue, Header
 from memd.store import catalogue
 from memd.store.marks import Marks
-from memd.store.names import INDEX
+from memd.store.names import INDEX, clashes
 from memd.store.paths import Directory
+from memd.store.spellings import Spellings
 from memd.store.tree import Found, read_file
 
 _SORTED = 256  # changes that are sorted in one by one; more are sorted anew
@@ -37,6 +38,7 @@ class Live:
         self.unsaved = False
         self.young: set[str] = set()
         self._marks = Marks()
+        self._spellings: Spellings | None = None  # of the headers; made when it is asked for
         self._troubles: dict[str, tuple[str, ...]] = {}
         self._index: Found | None = None
         self._index_known = False
@@ -66,6 +68,7 @@ class Live:
         self._troubles = {path: told for path, told in found.troubles.items() if told}
         self._index_known = False
         before, self.headers = self.headers, found.headers
+        self._spellings = None
         if not self.fresh:  # else nobody has a mark yet
             self._note((*found.changed, *gone), before)
         self._there, self.fresh = True, False
@@ -89,10 +92,7 @@ class Live:
             changed.append(path)
             if old is not None:
                 before[path] = old
-            if new is None:
-                del self.headers[path]
-            else:
-                self.headers[path] = new
+            self._put(path, old, new)
         self._note(changed, before)
         self.unsaved = self.unsaved or bool(changed)
         return bool(changed)
@@ -100,6 +100,7 @@ class Live:
     def clear(self) -> bool:
         """Take over that there is no directory; say whether there was one."""
         before, self.headers, self._troubles = self.headers, {}, {}
+        self._spellings = None
         self._index, self._index_known, self._index_trouble = None, True, ()
         self._note(tuple(before), before)
         there, self._there, self.fresh = self._there, False, False
@@ -148,6 +149,23 @@ class Live:
         """Return the paths of all memories, those that cannot be read among them."""
         return frozenset(self.headers) | (self._troubles.keys() - {""})
 
+    def count(self) -> int:
+        """Return how many memories there are, those that cannot be read among them."""
+        return len(self.headers) + len(self._troubles.keys() - self.headers.keys() - {""})
+
+    def among(self, paths: Iterable[str]) -> frozenset[str]:
+        """Return the paths of these under which a memory lies."""
+        wanted = frozenset(paths)
+        return wanted - wanted.difference(self.headers, self._troubles)
+
+    def distinct(self, paths: Collection[str]) -> bool:
+        """Say whether none of these paths differs in case alone from one of a memory."""
+        if self._spellings is None:
+            self._spellings = Spellings(self.headers)
+        if any(self._spellings.meets(path, self.headers) for path in paths):
+            return False
+        return all(clashes(path, self._troubles) is None for path in paths)
+
     @property
     def unclear(self) -> bool:
         """Whether a folder could not be looked into."""
@@ -171,6 +189,17 @@ class Live:
             if opened.holds(path):
                 self._troubles[path] = (error.sentence,)
             return None
+
+    def _put(self, path: str, old: Header | None, new: Header | None) -> None:
+        """Let one header, and its spelling, be the new one; there is an old one or a new one."""
+        if self._spellings is not None and old is None:
+            self._spellings.add(path)
+        if new is not None:
+            self.headers[path] = new
+            return
+        del self.headers[path]
+        if self._spellings is not None:
+            self._spellings.remove(path)
 
     def _note(self, changed: Collection[str], before: Mapping[str, Header]) -> None:
         """Let marks and order follow; ``before`` has the headers that were there."""

@@ -3,6 +3,7 @@
 Blocks; the caller holds the lock of the directory meant. Hints come from any thread.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from memd.core.values import Header
@@ -104,3 +105,15 @@ class _Listing:
     def files(self) -> tuple[frozenset[str], bool]:
         """Return the paths of all memories, and whether some may be missing."""
         return self.reading.files(self.directory)
+
+    def count(self) -> int:
+        """Return how many memories there are."""
+        return self.reading.count(self.directory)
+
+    def among(self, paths: Collection[str]) -> tuple[frozenset[str], bool]:
+        """Return the paths of these that are there, and whether some may be missing."""
+        return self.reading.among(self.directory, paths)
+
+    def distinct(self, paths: Collection[str]) -> bool:
+        """Say whether none of these paths differs in case alone from one of a memory."""
+        return self.reading.distinct(self.directory, paths)

@@ -14,7 +14,7 @@ and it says whether there is news. Rules of this file:
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -97,6 +97,27 @@ class Reading:
         """
         with self._current(directory) as (live, _):
             return live.files(), live.unclear
+
+    def count(self, directory: str) -> int:
+        """Return how many memories there are; raises what ``catalogue`` does."""
+        with self._current(directory) as (live, _):
+            return live.count()
+
+    def among(self, directory: str, paths: Collection[str]) -> tuple[frozenset[str], bool]:
+        """Return the paths of these that are there, and whether some may be missing.
+
+        Raises what ``catalogue`` does.
+        """
+        with self._current(directory) as (live, _):
+            return live.among(paths), live.unclear
+
+    def distinct(self, directory: str, paths: Collection[str]) -> bool:
+        """Say whether none of these paths differs in case alone from one of a memory.
+
+        Raises what ``catalogue`` does.
+        """
+        with self._current(directory) as (live, _):
+            return live.distinct(paths)
 
     def known(self, real: str) -> Mapping[str, Header]:
         """Return the headers that were last seen by path, without looking again."""

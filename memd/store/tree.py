@@ -4,6 +4,7 @@ Whatever the plan read once stays as it was read. The change set is then based o
 bytes, so a file that somebody saves after the plan has read it is noticed when it is exchanged.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,8 +12,8 @@ from memd.core import limits
 from memd.core.text import sha256
 from memd.core.values import Header, MemoryFile
 from memd.store import catalogue, document
-from memd.store.names import INDEX, check_name, in_catalogue
-from memd.store.paths import Directory
+from memd.store.names import INDEX, check_name, clashes, in_catalogue
+from memd.store.paths import Directory, FileTooLargeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,18 @@ class Listed(Protocol):
         """Return the paths of all memories, and whether some may be missing."""
         ...
 
+    def count(self) -> int:
+        """Return how many memories there are."""
+        ...
+
+    def among(self, paths: Collection[str]) -> tuple[frozenset[str], bool]:
+        """Return the paths of these that are there, and whether some may be missing."""
+        ...
+
+    def distinct(self, paths: Collection[str]) -> bool:
+        """Say whether none of these paths differs in case alone from one of a memory."""
+        ...
+
 
 class LiveTree:
     """The Tree of ``core/values.py`` over an open directory. Blocks.
@@ -51,7 +64,7 @@ class LiveTree:
         self._headers: tuple[Header, ...] | None = None
         self._found: dict[str, Found | None] = {}
         self._files: frozenset[str] | None = None
-        self._unclear = False
+        self._trouble: str | None = None  # with the index, once somebody has asked
 
     def headers(self) -> tuple[Header, ...]:
         """All memories, newest first."""
@@ -67,9 +80,21 @@ class LiveTree:
         return None if found is None else memory_file(path, found)
 
     def index(self) -> bytes | None:
-        """Return the raw index, or ``None`` when there is none."""
+        """Return the raw index, or ``None`` when there is none, or one too large to be loaded."""
+        if self.index_trouble():
+            return None
         found = self.look(INDEX)
         return None if found is None else found.content
+
+    def index_trouble(self) -> str:
+        """Return why the index has to stay as it is, "" where it can be rewritten."""
+        if self._trouble is None:
+            try:
+                self.look(INDEX)
+                self._trouble = ""
+            except FileTooLargeError as error:
+                self._trouble = error.sentence
+        return self._trouble
 
     def look(self, path: str) -> Found | None:
         """Return a file as it was when this tree first saw it."""
@@ -84,15 +109,24 @@ class LiveTree:
     def files(self) -> frozenset[str]:
         """Return the paths of all memories."""
         if self._files is None:
-            self._files, self._unclear = self._listed.files()
+            self._files, _ = self._listed.files()
         return self._files
 
-    def uncertain(self, path: str) -> bool:
-        """Say whether a file that ``files`` does not name may be there all the same.
+    def count(self) -> int:
+        """Return how many memories there are."""
+        return self._listed.count()
 
-        So it is where a folder could not be looked into: the index keeps what points there.
+    def among(self, paths: Collection[str]) -> frozenset[str]:
+        """Return the paths of these under which a memory lies, or may lie.
+
+        So it may where a folder could not be looked into: the index keeps what points there.
         """
-        return path not in self.files() and self._unclear and "/" in path
+        found, unclear = self._listed.among(paths)
+        return found | {path for path in paths if "/" in path} if unclear else found
+
+    def distinct(self, paths: Collection[str]) -> bool:
+        """Say whether none of these paths differs in case alone from one of a memory."""
+        return self._listed.distinct(paths)
 
 
 class _Scanned:
@@ -110,6 +144,20 @@ class _Scanned:
         """Return the paths of all memories, and whether some may be missing."""
         problems: list[str] = []
         return frozenset(path for path, _, _ in self._directory.entries(problems)), bool(problems)
+
+    def count(self) -> int:
+        """Return how many memories there are."""
+        return len(self.files()[0])
+
+    def among(self, paths: Collection[str]) -> tuple[frozenset[str], bool]:
+        """Return the paths of these that are there, and whether some may be missing."""
+        files, unclear = self.files()
+        return files.intersection(paths), unclear
+
+    def distinct(self, paths: Collection[str]) -> bool:
+        """Say whether none of these paths differs in case alone from one of a memory."""
+        files, _ = self.files()
+        return all(clashes(path, files) is None for path in paths)
 
 
 def read_file(directory: Directory, path: str) -> Found | None:

@@ -10,7 +10,8 @@ import pytest
 from memd.core.text import sha256
 from memd.state import journal
 from memd.state.database import Database, open_database
-from memd.state.shadow import SCHEMA, Moves, Shade, Shadow, committed, packed
+from memd.state.packing import packed
+from memd.state.shadow import SCHEMA, Moves, Shade, Shadow, committed
 
 HERE = "/memories"
 

@@ -89,3 +89,17 @@ def test_a_secret_that_was_there_does_not_lock_its_file() -> None:
     door.check_secrets("a.md", None, b"nothing to hide\n")
     with pytest.raises(SecretRefusedError):
         door.check_secrets("a.md", f"{LEAK}\n".encode(), LEAK.replace("wJ", "xK").encode())
+
+
+def test_of_a_large_index_only_what_differs_is_looked_at() -> None:
+    """A new secret is found wherever it is put; one that stood there already stays writable."""
+    large = b"".join(b"- [%d](%d.md)\n" % (number, number) for number in range(6000))
+    leak = f"{LEAK}\n".encode()
+    at = large.index(b"- [3000]")
+    with pytest.raises(SecretRefusedError) as caught:
+        door.check_secrets("MEMORY.md", large, large[:at] + leak + large[at:])
+    assert caught.value.facts["line"] == 3001
+    with pytest.raises(SecretRefusedError):
+        door.check_secrets("MEMORY.md", None, large + leak)
+    door.check_secrets("MEMORY.md", leak + large, leak + large + b"- [a](a.md)\n")
+    door.check_secrets("MEMORY.md", large + leak, large + b"- [a](a.md)\n" + leak)

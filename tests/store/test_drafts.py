@@ -13,7 +13,7 @@ from memd.store.door import ConflictError, NameClashError, SecretRefusedError, T
 from memd.store.drafts import Prepared, StoreDraft, refused
 from memd.store.drafts import prepare as prepare_with
 from memd.store.names import INDEX
-from memd.store.paths import Directory
+from memd.store.paths import Directory, FileTooLargeError
 from memd.store.tree import LiveTree
 from tests.store.bench import topic
 
@@ -211,3 +211,52 @@ def test_an_index_is_merged_by_entries(changed: LiveTree, base: str, content: by
     assert "# Mine\n" in text
     assert "- [M](m.md)\n- [N](n.md)\n" in text
     assert ("[Ah](a.md)" in text) == bool(base)
+
+
+def test_in_a_directory_of_many_only_what_is_written_gets_a_line(tmp_path: Path) -> None:
+    """Above a thousand memories the index gets the lines of the set, and loses what dangles."""
+    for number in range(limits.INDEX_ENTRIES):
+        (tmp_path / f"m{number}.md").touch()
+    (tmp_path / INDEX).write_bytes(b"- [Mine](m7.md)\n- [Gone](gone.md)\n- [Bad](m8.md)\n")
+    write = Draft(
+        (FileEdit("new.md", topic("new")), FileEdit("m8.md", None)),
+        {"m9.md": Pointer("Nine", "kept"), "nowhere.md": Pointer("No", "")},
+    )
+    with Directory(str(tmp_path)) as directory:
+        lines = index_of(prepare(write, LiveTree(directory))).splitlines()
+        assert len(lines) == limits.INDEX_ENTRIES
+        (tmp_path / "one-more.md").touch()
+        lines = index_of(prepare(write, LiveTree(directory))).splitlines()
+    assert lines == [
+        "- [Mine](m7.md)",
+        "- [Nine](m9.md) — kept",
+        "- [new](new.md) — about new",
+    ]
+
+
+def test_an_index_that_is_too_large_stays_as_it_is(tmp_path: Path) -> None:
+    """A memory is written and deleted all the same, and the set says why the index is not in it."""
+    (tmp_path / "a.md").write_bytes(topic("a"))
+    (tmp_path / INDEX).write_bytes(b"- [A](a.md)\n" * (limits.READ_BYTES // 12 + 1))
+    with Directory(str(tmp_path)) as directory:
+        tree = LiveTree(directory)
+        for edit in (FileEdit("b.md", topic("b")), FileEdit("a.md", None)):
+            prepared = prepare(Draft((edit,)), tree)
+            assert [step.path for step in prepared.steps] == [edit.path]
+            assert "at most 4194304 are loaded; it is left as it is" in prepared.note
+        assert prepare(Draft(), tree).note == ""
+        with pytest.raises(FileTooLargeError):
+            prepare(Draft((FileEdit(INDEX, b"", sha256(b"")),)), tree)
+
+
+def test_an_index_grows_no_larger_than_can_be_read(tmp_path: Path) -> None:
+    """A line that does not fit any more is left out and spoken of; what dangles still goes."""
+    line = "- [A](a.md)\n"
+    (tmp_path / "a.md").write_bytes(topic("a"))
+    text = line.ljust(limits.READ_BYTES - 20, "x") + "\n- [G](g.md)\n"
+    (tmp_path / INDEX).write_text(text)
+    with Directory(str(tmp_path)) as directory:
+        prepared = prepare(Draft((FileEdit("b.md", topic("b" * 20)),)), LiveTree(directory))
+    assert [step.path for step in prepared.steps] == ["b.md", INDEX]
+    assert index_of(prepared) == text.removesuffix("- [G](g.md)\n")
+    assert "more than 4194304 bytes" in prepared.note

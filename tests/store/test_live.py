@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memd.core.errors import MemdError
 from memd.store import catalogue
 from memd.store.live import Live
-from memd.store.names import INDEX
+from memd.store.names import INDEX, clashes
 from memd.store.paths import Directory
 from tests.store.bench import topic
 from tests.store.watched import LONG_AGO, Copy, Watched, open_watched
@@ -144,6 +144,11 @@ def test_deltas_lead_to_what_is_there(story: list[tuple[str, str, str, bool]]) -
                 assert glance.index == (index.read_bytes() if index.is_file() else None)
                 wanted = sorted(copy.headers.values(), key=catalogue.order)
                 assert list(glance.headers) == wanted
+                files, _ = watched.reading.files(watched.real)
+                assert watched.reading.count(watched.real) == len(files)
+                for path in (*files, name.upper(), name.title()):
+                    alone = clashes(path, files) is None
+                    assert watched.reading.distinct(watched.real, {path}) == alone, act
 
 
 def test_many_changes_are_sorted_anew(tmp_path: Path) -> None:

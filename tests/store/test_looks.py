@@ -1,5 +1,6 @@
 """Looks at as little as is known to be enough, that miss nothing."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,13 @@ def test_what_a_directory_holds_is_asked_at_each_time(tmp_path: Path) -> None:
         watched.bench.save("a.md", topic("a"))
         assert listed.files() == (frozenset({"a.md"}), False)
         assert [header.path for header in listed.headers()] == ["a.md"]
+        assert listed.count() == 1
+        assert listed.among({"a.md", "b.md"}) == (frozenset({"a.md"}), False)
+        assert not listed.distinct({"A.md"})
+        watched.bench.save("A.md", topic("A"))
+        assert not listed.distinct({"a.md"})
+        os.unlink(watched.path / "A.md")
+        assert listed.distinct({"a.md", "b.md"})
 
 
 def test_a_commit_sees_and_names_its_files(tmp_path: Path) -> None:

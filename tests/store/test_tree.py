@@ -73,10 +73,28 @@ def test_what_is_no_readable_file_is_refused(directory: Directory) -> None:
 def test_a_folder_that_is_closed_hides_files_without_removing_them(directory: Directory) -> None:
     """Where a folder cannot be looked into, files below it may be there all the same."""
     tree = LiveTree(directory)
-    assert not tree.uncertain("sub/x.md")
+    assert tree.among({"sub/x.md", "a.md"}) == {"a.md"}
     deep = "/".join(["d"] * 17)
     os.makedirs(f"{directory.path}/{deep}")
     tree = LiveTree(directory)
-    assert tree.uncertain("sub/x.md")
-    assert not tree.uncertain("x.md")
-    assert not tree.uncertain("a.md")
+    assert tree.among({"sub/x.md", "x.md", "a.md"}) == {"sub/x.md", "a.md"}
+
+
+def test_an_index_that_is_too_large_to_be_loaded_is_none(directory: Directory) -> None:
+    """Nobody edits what was not loaded; the tree says why, and keeps saying it."""
+    with open(f"{directory.path}/{INDEX}", "wb") as file:
+        file.truncate(limits.READ_BYTES + 1)
+    tree = LiveTree(directory)
+    assert tree.index() is None
+    assert "at most 4194304 are loaded" in tree.index_trouble()
+    os.truncate(f"{directory.path}/{INDEX}", 0)
+    assert tree.index() is None
+    assert LiveTree(directory).index_trouble() == ""
+
+
+def test_a_directory_that_nobody_lists_answers_for_itself(directory: Directory) -> None:
+    """How many memories there are, and whether a name is new, is asked of the file system."""
+    tree = LiveTree(directory)
+    assert tree.count() == 1
+    assert tree.distinct({"b.md", "a.md"})
+    assert not tree.distinct({"A.md"})
