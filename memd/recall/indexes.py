@@ -100,6 +100,7 @@ class _Kept:
 
     @property
     def busy(self) -> bool:
+        """Whether the background has something to do."""
         return self.left > 0 or self.index.pending
 
 

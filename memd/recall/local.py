@@ -29,8 +29,8 @@ class Reader(Protocol):
         """Return what changed since a mark; raises what reading a directory raises."""
         ...
 
-    def header(self, directory: str, path: str) -> Header | None:
-        """Return what the catalogue knows of one memory."""
+    def headers(self, directory: str) -> Mapping[str, Header]:
+        """Return what the last catalogue found, by path, without another look."""
         ...
 
     def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
@@ -163,7 +163,7 @@ def _rules(reader: Reader, wish: Wish) -> select.Rules:
     roots = (directory, os.path.realpath(directory)) if wish.read_paths else ()
     return select.Rules(
         directory,
-        lambda path: reader.header(directory, path),
+        reader.headers(directory).get,
         surfaced=wish.surfaced,
         read=select.relative(wish.read_paths, roots),
         tools=wish.recent_tools,
@@ -182,8 +182,8 @@ def _options(
         newest = sorted(headers, key=lambda header: (-header.mtime_ns, header.path))
         return tuple(header for header in newest if not rules.reason(header))
     found = ranker.rank(wish.query, wish.options, rules.skips, floor=False, today=_today(wish.now))
-    known = (reader.header(wish.directory, hit.path) for hit in found)
-    return tuple(header for header in known if header is not None)
+    known = reader.headers(wish.directory)
+    return tuple(known[hit.path] for hit in found if hit.path in known)
 
 
 def _empty(reader: Reader, wish: Wish, rules: select.Rules, count: int) -> bool:
@@ -199,8 +199,9 @@ def _rows(
 ) -> tuple[explain.Row, ...]:
     """Return the rows of an explanation: what was weighed, and what no rule let in."""
     rows = []
+    known = reader.headers(wish.directory)
     for hit in weighed:
-        header = reader.header(wish.directory, hit.path)
+        header = known.get(hit.path)
         rows.append(
             explain.Row(
                 path=hit.path,

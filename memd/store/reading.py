@@ -85,6 +85,10 @@ class Reading:
         with self._current(directory) as (live, _):
             return live.headers.get(path)
 
+    def headers(self, directory: str) -> Mapping[str, Header]:
+        """Return what the last look at a directory found, by path; nothing is looked at now."""
+        return self.known(os.path.realpath(directory))
+
     def listed(self, directory: str) -> tuple[Header, ...]:
         """Return all headers, newest first; raises what ``catalogue`` does."""
         with self._current(directory) as (live, _):

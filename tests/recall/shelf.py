@@ -76,10 +76,9 @@ class Shelf:
         gone = tuple(sorted(touched - set(files)))
         return Catalogue(directory, len(self._log), whole, changed, gone, len(files))
 
-    def header(self, directory: str, path: str) -> Header | None:
-        """Return one header."""
-        file = self.files.get(directory, {}).get(path)
-        return None if file is None else file.header
+    def headers(self, directory: str) -> dict[str, Header]:
+        """Return all headers by path."""
+        return {path: file.header for path, file in self.files.get(directory, {}).items()}
 
     def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
         """Return the memories that can be read."""
