@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from heapq import nsmallest
+from heapq import heapify, heappop
 from typing import Protocol
 
 from memd.core import limits
@@ -180,16 +180,17 @@ class SearchIndex:
         for word, weight in weights.items():
             for path, times in self._postings.get(scoring.key(word), {}).items():
                 scores[path] = scores.get(path, 0.0) + weight * scoring.saturate(times)
-        found = [self._documents[path] for path in scores if not skip(path)]
-        return nsmallest(
-            most,
-            found,
-            key=lambda document: (
-                -round(scores[document.path], 6),
-                -document.mtime_ns,
-                document.path,
-            ),
-        )
+        heap = [
+            (-round(score, 6), -self._documents[path].mtime_ns, path)
+            for path, score in scores.items()
+        ]
+        heapify(heap)
+        found: list[Document] = []
+        while heap and len(found) < most:  # only of the best is it asked whether they may come
+            path = heappop(heap)[2]
+            if not skip(path):
+                found.append(self._documents[path])
+        return found
 
     def _add(self, entry: Entry) -> None:
         document = self._documents[entry.path] = analyse(entry)
