@@ -144,13 +144,15 @@ class MemoryRead(MemoryFacts):
 class MemoryWritten(Result):
     """The end of a write: ``status`` is created, updated, merged or unchanged.
 
-    A merged file holds more than was sent, with ``hash``: read it before the next edit.
+    A merged file holds more than was sent, with ``hash``: read it before the next edit. ``note``
+    says why the index could not follow, "" when it did.
     """
 
     path: str
     hash: str
     change: str | None
     status: str
+    note: str = ""
 
 
 class ChangeMade(Result):
@@ -241,7 +243,11 @@ async def memory_write(services: Services, call: Call, params: WriteMemory) -> M
         request_id=request_key("memory.write", params, params.request_id),
     )
     return MemoryWritten(
-        path=written.path, hash=written.hash, change=written.change, status=written.status
+        path=written.path,
+        hash=written.hash,
+        change=written.change,
+        status=written.status,
+        note=written.note,
     )
 
 

@@ -54,13 +54,15 @@ class Listing:
 class Written:
     """The end of a write: ``status`` is created, updated, merged or unchanged.
 
-    What was merged holds more than its writer sent: read it before the next edit.
+    What was merged holds more than its writer sent: read it before the next edit. ``note`` says
+    why the index could not follow, "" when it did.
     """
 
     path: str
     hash: str
     change: str | None
     status: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class Memories:
         made = next((file for file in outcome.files if file.path == writing.path), None)
         if made is not None:
             status = "merged" if made.path in outcome.merged else made.action
-            return Written(made.path, made.after or "", outcome.change, status)
+            return Written(made.path, made.after or "", outcome.change, status, outcome.note)
         live = await self._store.read(project.memory_dir, writing.path)
         status = "unchanged"
         if writing.path == INDEX and outcome.change:

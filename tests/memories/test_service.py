@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from memd.core import limits
 from memd.core.events import Event
 from memd.core.values import Actor, Project, Provenance
 from memd.memories.service import Memories
@@ -164,3 +165,17 @@ async def test_what_was_read_can_be_edited_whoever_saved_since(
     merged = await memories.write(project, Writing("a.md", mine, base_hash=read.hash), BY)
     assert merged.status == "merged"
     assert (await memories.read(project, "a.md")).body == "one\n\ntwo\n\nthree\n"
+
+
+async def test_a_write_beside_an_index_that_is_too_large_says_so(
+    memories: Memories, project: Project
+) -> None:
+    """The memory is written and found; the index stays as it is, and the answer has a note."""
+    index = Path(project.memory_dir) / INDEX
+    index.parent.mkdir(parents=True)
+    index.write_bytes(b"- [A](a.md)\n" * (limits.READ_BYTES // 12 + 1))
+    written = await memories.write(project, Writing("b.md", **PARTS), BY)
+    assert "it is left as it is" in written.note
+    assert (await memories.read(project, "b.md")).body.strip() == "text"
+    assert index.stat().st_size > limits.READ_BYTES
+    assert (await memories.delete(project, "b.md", BY)).note == written.note
