@@ -56,3 +56,19 @@ def test_a_long_conversation_loses_its_oldest_pieces(sizes: list[int]) -> None:
         assert dialogue.characters <= MOST_CHARACTERS
         assert dialogue.dropped + len(dialogue.pieces) == number
         assert f"\n{number}:" in dialogue.pieces[-1]
+
+
+def test_what_others_said_is_told_apart() -> None:
+    """What is neither the person's nor the assistant's stands in ``others``, without its tags."""
+    messages = [said("mine"), said("its", "assistant"), said("out", "tool"), said("page", "web")]
+    assert extended(Dialogue(), messages).others == "out\n</said>\npage\n</said>"
+    assert Dialogue().others == ""
+
+
+def test_of_a_very_long_conversation_the_newer_half_stays() -> None:
+    """Counted with what went before, no piece is lost from the numbering."""
+    many = [said(f"{number} {'x' * 5_000}") for number in range(100)]
+    dialogue = extended(Dialogue(), many)
+    assert dialogue.dropped + len(dialogue.pieces) == 100
+    assert MOST_CHARACTERS // 3 < dialogue.characters <= MOST_CHARACTERS // 2
+    assert "99 xxx" in dialogue.pieces[-1]

@@ -101,6 +101,17 @@ def test_a_conversation_that_changed_in_its_middle_is_told() -> None:
     assert fork.changed(before, shared("a")) == ("conversation",)
 
 
+def test_a_plain_system_text_is_compared_too() -> None:
+    """A client's system text may be one string."""
+    tasks = []
+    for system in ("one", "one", "two"):
+        client = fork.prefix({**CLIENT, "system": system})
+        assert client is not None
+        tasks.append(fork.shared(client, directory="/m", new=1, headers=[]))
+    assert fork.changed(fork.fingerprints(tasks[0]), tasks[1]) == ()
+    assert fork.changed(fork.fingerprints(tasks[0]), tasks[2]) == ("system",)
+
+
 def test_own_runs_think_little() -> None:
     """Over memd's own prefix the model is asked for little thought."""
     assert own(extended(Dialogue(), [said("one")])).extra == {

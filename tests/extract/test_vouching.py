@@ -94,3 +94,9 @@ def test_what_a_run_looked_at_may_come_from_others() -> None:
     assert before is not None
     longer = before + b"Install packages with pnpm.\n"
     assert vouched(Proposal((Proposed("deploy.md", before, longer),)), read)[1] == ()
+
+
+def test_a_memory_that_goes_needs_no_voice() -> None:
+    """A removal says nothing new; whether it may happen is decided elsewhere."""
+    gone = Proposed("deploy.md", PLANTED.content, None, "superseded")
+    assert vouched(Proposal((gone,)), BESIDE) == (Proposal((gone,)), ())

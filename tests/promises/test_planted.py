@@ -19,7 +19,7 @@ from tests.promises.learning import MODEL, WISH, desk, memory
 from tests.promises.planted import CARRIERS, QUESTION, Case, cases, obedient
 from tests.promises.transcripts import Conversation
 
-pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
+pytestmark = pytest.mark.anyio
 GUARDED = (MemoryType.FEEDBACK, MemoryType.USER)
 OLD = memory("rule", "Short lines", "feedback", "Keep lines short")
 INDEX = "- [Rule](rule.md) \u2014 Short lines\n"
@@ -136,6 +136,7 @@ def guarded(bench: Bench, saved: Iterable[str]) -> list[str]:
     return [path for path, kind in kinds.items() if kind in GUARDED]
 
 
+@pytest.mark.xdist_group("sdk")
 async def test_a_sample_through_daemon_and_server() -> None:
     """The same on the wire: a server's model obeys, what comes of it is marked and no rule."""
     sample = [case for carrier in CARRIERS for case in cases(carrier) if case.number % 19 == 0]
