@@ -24,6 +24,7 @@ from benchmarks.recall_sets import (
 )
 from memd.state import asking, dates, scoring, synonyms, weighing, words
 from memd.state.search import Entry, SearchIndex
+from memd.state.stance import Stance
 
 Change = Mapping[Any, Mapping[str, Any]]
 
@@ -43,7 +44,8 @@ PIECES: Mapping[str, Change] = {
     "feedback": {weighing: {"_FEEDBACK": 0.0}},
     "floor: common words count in full": {weighing: {"_DULL": 1.0}},
     "floor: no share of the prompt": {scoring: {"_COVERAGE": 0.0}},
-    "floor: the same for a follow-up": {scoring: {"_FLOOR": 0.25}},
+    "floor: the same for a follow-up": {scoring: {"_FLOORS": dict.fromkeys(Stance, 0.25)}},
+    "floor: rarity alone": {scoring: {"_WHOLE": 100.0}},
     "floor: the same for those beside": {scoring: {"_FOLLOW": 1.0}},
     "floor: no bound below the best": {scoring: {"_RELATIVE": 0.0}},
 }

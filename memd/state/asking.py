@@ -13,8 +13,9 @@ from datetime import date
 from itertools import pairwise
 
 from memd.state import dates
+from memd.state.stance import Stance, stance
 from memd.state.synonyms import synonyms
-from memd.state.words import ROOT, is_common, opens, root, words
+from memd.state.words import ROOT, is_common, root, words
 
 _COMMON = 0.6  # weight of the commonest words of the language
 _SYNONYM = 0.45
@@ -29,7 +30,7 @@ class Asked:
     ``factors`` holds its distinct words in their order and what each counts beside its rarity;
     ``others`` what may stand for a word, and the share that it then counts; ``pairs`` neighbouring
     words; ``names`` whom or what it names; ``dates`` the dates it means, as neighbouring words;
-    ``opens`` whether it asks something or begins a piece of work.
+    ``stance`` what it is after.
     """
 
     factors: Mapping[str, float]
@@ -37,7 +38,7 @@ class Asked:
     pairs: tuple[tuple[str, str], ...]
     names: tuple[str, ...]
     dates: tuple[tuple[str, ...], ...]
-    opens: bool
+    stance: Stance
 
 
 def ask(query: str, today: date | None = None) -> Asked:
@@ -49,7 +50,7 @@ def ask(query: str, today: date | None = None) -> Asked:
         pairs=tuple(dict.fromkeys(pairwise(found))),
         names=tuple(dict.fromkeys(_first(_NAME.findall(query)))),
         dates=tuple(tuple(words(" ".join(mention))) for mention in dates.mentioned(query, today)),
-        opens=opens(query),
+        stance=stance(query),
     )
 
 

@@ -15,6 +15,7 @@ from operator import attrgetter
 
 from memd.state.asking import Asked
 from memd.state.keys import KEY_BYTES, key, keys, pack, pack_key
+from memd.state.stance import Stance
 from memd.state.weighing import (
     Document,
     Plan,
@@ -56,10 +57,17 @@ BEYOND_LIMIT = "beyond the limit"
 _DATE_WORD = 0.5  # what an engine gives a word of a date that the prompt means
 # The floor: the weight of matched words that a memory must bring; of the rarity of a word that one
 # memory holds.
-_FLOOR_OPEN = 0.25  # asking, or beginning work
-_FLOOR = 0.9  # carrying on
+_FLOORS = {
+    Stance.RECALLS: 0.0,
+    Stance.OPENS: 0.25,
+    Stance.TELLS: 0.35,
+    Stance.CARRIES_ON: 1.1,  # one rare word is not enough
+}
+# … or of what the prompt says at all, where it asks or begins work: a store may be about nothing
+# else, and then no word is rare.
+_WHOLE = 0.8
 _FOLLOW = 0.3  # of the floor, for others beside a memory that reaches it
-_COVERAGE = 0.1  # of the weight of the query's heaviest words
+_COVERAGE = 0.08  # of the weight of the query's heaviest words
 _COVERED_WORDS = 8  # so many of them: a long prompt is about more than one memory can match
 _PART_OF_CJK = 0.5  # pairs of characters overlap: two of them say what one word does
 _RELATIVE = 0.25  # of the best score
@@ -162,9 +170,17 @@ def _ranked(item: Weighed, cut: str) -> Ranked:
 
 
 def _least(planned: Plan, unique: float) -> float:
-    said = (
-        weight if word.isascii() else _PART_OF_CJK * weight
+    """Return the floor; a word that no memory holds weighs no more than one that one holds."""
+    factors = planned.asked.factors
+    said = [
+        planned.shares[word]
+        * min(weight, factors[word] * unique)
+        * (1.0 if word.isascii() else _PART_OF_CJK)
         for word, weight in planned.weights.items()
-    )
-    heaviest = sorted(said, reverse=True)[:_COVERED_WORDS]
-    return max((_FLOOR_OPEN if planned.asked.opens else _FLOOR) * unique, _COVERAGE * sum(heaviest))
+    ]
+    heaviest = sum(sorted(said, reverse=True)[:_COVERED_WORDS])
+    stance = planned.asked.stance
+    rare = _FLOORS[stance] * unique
+    if stance is Stance.OPENS:
+        rare = min(rare, _WHOLE * heaviest)
+    return max(rare, _COVERAGE * heaviest)

@@ -3,6 +3,7 @@
 from datetime import date
 
 from memd.state.asking import ask
+from memd.state.stance import Stance
 
 
 def test_words_keep_their_order_and_count() -> None:
@@ -34,6 +35,6 @@ def test_dates_come_as_words() -> None:
 
 
 def test_what_a_prompt_is_for() -> None:
-    """A question opens; what carries on does not."""
-    assert ask("how do we deploy?").opens
-    assert not ask("thanks").opens
+    """What a prompt is after is told with it."""
+    assert ask("how do we deploy?").stance is Stance.OPENS
+    assert ask("thanks").stance is Stance.CARRIES_ON

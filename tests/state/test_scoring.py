@@ -145,6 +145,22 @@ def test_what_reaches_the_floor_brings_others() -> None:
     assert order(asked, corpus, corpus.documents[1:], 5, floor=True) == ()
 
 
+def test_a_store_about_one_thing_answers_questions_about_it() -> None:
+    """A word that most memories hold brings the best of them when it is all that is asked for."""
+    corpus = Corpus(*(f"release step {at}" for at in range(30)), "lease")
+    for query in ("what did we say about the release", "when is the release?"):
+        found = order(ask(query), corpus, corpus.documents, 5, floor=True)
+        assert [ranked.path for ranked in found] == [f"{at}.md" for at in range(29, 24, -1)]
+    assert order(ask("thanks for the release"), corpus, corpus.documents, 5, floor=True) == ()
+
+
+def test_words_that_no_memory_holds_do_not_lift_the_floor() -> None:
+    """A question with everyday words beside the one that counts is answered all the same."""
+    corpus = Corpus("Freezing all merges after Thursday", "lease", "quorum", "shard", "broker")
+    asked = ask("When can I merge my pull request to main this week?")
+    assert [it.path for it in order(asked, corpus, corpus.documents, 5, floor=True)] == ["0.md"]
+
+
 def test_common_words_reach_no_floor() -> None:
     """Words that everybody uses, and bare numbers, do not make a memory worth a prompt."""
     corpus = Corpus("the file of 16", "16 quorum files", "16 files of a lease")
