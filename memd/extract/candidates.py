@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from memd.core.courtesy import give_way
 from memd.core.dates import resolve
 from memd.core.values import MemoryType, Message
 from memd.extract import cues
@@ -92,6 +93,7 @@ def find(messages: Iterable[Message], now: float) -> Found:
     refused: list[str] = []
     passed_over: list[str] = []
     for message in messages:
+        give_way()
         if message.origin == "user" and message.role == "user":
             at = now if message.at is None else message.at
             said = sentences(message.text)
