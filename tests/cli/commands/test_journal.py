@@ -14,7 +14,7 @@ CHANGES: dict[str, Any] = {
     "changes": [
         {
             "id": "c2",
-            "at": iso_time(time.time() - 7500),
+            "at": iso_time(time.time() - 7530),
             "actor": "client",
             "client": "memctl",
             "session": "",
