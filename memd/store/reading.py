@@ -15,7 +15,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from memd.core.clock import Clock
@@ -167,6 +167,8 @@ class Reading:
 
     def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
         """Return the memories of these paths that can be read."""
+        with suppress(MemdError):  # mostly all of them can, and then one opening is enough
+            return self.read(directory, paths)
         found: list[MemoryFile] = []
         for path in paths:
             try:
