@@ -9,8 +9,9 @@ Rules of this file
   between equal scores.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from operator import attrgetter
 
 from memd.state.asking import Asked
@@ -23,6 +24,7 @@ from memd.state.weighing import (
     Statistics,
     Weighed,
     feed_back,
+    most_feedback,
     plan,
     saturate,
     weigh,
@@ -71,6 +73,7 @@ _COVERAGE = 0.08  # of the weight of the query's heaviest words
 _COVERED_WORDS = 8  # so many of them: a long prompt is about more than one memory can match
 _PART_OF_CJK = 0.5  # pairs of characters overlap: two of them say what one word does
 _RELATIVE = 0.25  # of the best score
+_ROUNDED = 1e-5  # scores differ by less through rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,7 @@ def order(
 
     Without ``floor`` all that hold a word of the prompt count.
     """
-    judged = _judge(asked, statistics, documents, limit, floor=floor)
+    judged = _judge(asked, statistics, documents, limit, floor=floor, whole=False)
     return tuple(_ranked(item, cut) for item, cut in judged if not cut)
 
 
@@ -131,7 +134,7 @@ def judge(
     floor: bool,
 ) -> tuple[Ranked, ...]:
     """Return every proposed memory that holds a word, the best first, and why some are cut."""
-    judged = _judge(asked, statistics, documents, limit, floor=floor)
+    judged = _judge(asked, statistics, documents, limit, floor=floor, whole=True)
     return tuple(_ranked(item, cut) for item, cut in judged)
 
 
@@ -142,15 +145,19 @@ def _judge(
     limit: int,
     *,
     floor: bool,
+    whole: bool,
 ) -> Iterator[tuple[Weighed, str]]:
     rarities = Rarities(statistics)
     planned = plan(asked, rarities)
     weighed = [item for item in (weigh(planned, document) for document in documents) if item]
-    feed_back(planned, rarities, weighed)
     weighed.sort(key=attrgetter("rank"))
     least = _least(planned, rarities.unique()) if floor else 0.0
     if any(item.brings >= least for item in weighed):
         least *= _FOLLOW
+    feed_back(
+        planned, rarities, weighed, 0.0 if whole else _hopeless(planned, weighed, least, limit)
+    )
+    weighed.sort(key=attrgetter("rank"))
     enough = -_RELATIVE * weighed[0].rank[0] if floor and weighed else 0.0
     answered = 0
     for item in weighed:
@@ -163,6 +170,13 @@ def _judge(
         else:
             yield item, ""
             answered += 1
+
+
+def _hopeless(planned: Plan, weighed: Sequence[Weighed], least: float, limit: int) -> float:
+    """Return the score below which nothing is among the answered, whatever feedback adds."""
+    good = (item for item in weighed if item.brings >= least)
+    last = next(islice(good, max(limit - 1, 0), None), None)
+    return 0.0 if last is None else -last.rank[0] - most_feedback(planned) - _ROUNDED
 
 
 def _ranked(item: Weighed, cut: str) -> Ranked:

@@ -5,11 +5,10 @@ measured: field weights, length normalisation (b = 0; 0.75 cost 2.8 points of re
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from heapq import nsmallest
-from operator import attrgetter
 from typing import Protocol
 
 from memd.state.asking import Asked
@@ -26,6 +25,7 @@ _FEEDBACK = 0.1  # of the weight of the prompt, shared by these words
 _BACKGROUND = 50  # imagined memories without the word: rarity means something in a small store too
 _BODY = 0.5  # what a word counts towards the floor that only the body holds
 _DULL = 0.5  # … that is common, or a bare number
+_FEW = 48  # words that are sooner searched for one by one than by making a set of a memory's words
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,11 @@ class Document:
     mtime_ns: int
     words: bytes
     heading: int
+
+
+# The number as packed, and the words of the prompt for which it stands, each with its weight and
+# what of it counts towards the floor.
+Find = tuple[bytes, tuple[tuple[str, float, float], ...]]
 
 
 class Statistics(Protocol):
@@ -59,16 +64,16 @@ class Statistics(Protocol):
 class Plan:
     """What is looked for in every document.
 
-    ``finds`` holds, by a word's number, the number as packed and which words of the prompt it
-    stands for with what weight; ``pairs`` neighbours as packed, and their weight.
+    ``finds`` holds what is looked for by a word's number; ``pairs`` neighbours as packed, and their
+    weight; ``shares`` how much of a word counts towards the floor.
     """
 
     asked: Asked
     weights: Mapping[str, float]
-    finds: Mapping[int, tuple[bytes, tuple[tuple[str, float], ...]]]
+    finds: Mapping[int, Find]
     pairs: Mapping[tuple[int, int], tuple[bytes, float]]
     shares: Mapping[str, float]
-    names: frozenset[int]
+    names: frozenset[bytes]
     dates: tuple[bytes, ...]
 
 
@@ -76,12 +81,11 @@ class Plan:
 class Weighed:
     """A memory that holds something of the prompt.
 
-    ``held`` are the numbers of all its words; ``brings`` is what counts towards the floor; ``rank``
-    is its place in the order: its score, negative, then the newer, then the path.
+    ``brings`` is what counts towards the floor; ``rank`` is its place in the order: its score,
+    negative, then the newer, then the path.
     """
 
     document: Document
-    held: frozenset[int]
     bm25: float
     pairs: float
     date: float
@@ -106,7 +110,8 @@ class Weighed:
     def settle(self) -> None:
         """Compute the place in the order from what is known by now."""
         score = self.bm25 + self.pairs + self.date + self.subject + self.feedback
-        self.rank = (-round(score, 6), -self.document.mtime_ns, self.document.path)
+        document = self.document
+        self.rank = (-round(score, 6), -document.mtime_ns, document.path)
 
 
 def saturate(times: int) -> float:
@@ -121,6 +126,7 @@ class Rarities:
         self._statistics = statistics
         self._count = statistics.count + _BACKGROUND
         self._known: dict[int, float] = {}
+        self._unheld = math.log(1 + (self._count + 0.5) / 0.5)
 
     def of(self, word: str) -> float:
         """Return the rarity of a word."""
@@ -129,6 +135,10 @@ class Rarities:
     def unique(self) -> float:
         """Return the rarity of a word that one memory holds."""
         return math.log(1 + (self._count - 0.5) / 1.5)
+
+    def held(self, number: int) -> bool:
+        """Say whether any memory holds a word."""
+        return self.of_key(number) < self._unheld
 
     def of_key(self, number: int) -> float:
         """Return the rarity of a word by its number."""
@@ -154,16 +164,24 @@ def plan(asked: Asked, rarities: Rarities) -> Plan:
         for other, share in asked.others.get(word, {}).items():
             least = share * min(weight, rarities.of(other))
             finds.setdefault(key(other), {}).setdefault(word, least)
+    shares = {word: _DULL if key(word) in _dull() else 1.0 for word in weighs}
     return Plan(
         asked,
         weighs,
-        {number: (pack_key(number), tuple(found.items())) for number, found in finds.items()},
+        {
+            number: (
+                pack_key(number),
+                tuple((word, weight, weight * shares[word]) for word, weight in found.items()),
+            )
+            for number, found in finds.items()
+            if rarities.held(number)
+        },
         {
             (key(one), key(two)): (pack((one, two)), weighs[one] + weighs[two])
             for one, two in asked.pairs
         },
-        {word: _DULL if key(word) in _dull() else 1.0 for word in weighs},
-        frozenset(map(key, asked.names)),
+        shares,
+        frozenset(pack((name,)) for name in asked.names),
         tuple(map(pack, asked.dates)),
     )
 
@@ -171,37 +189,60 @@ def plan(asked: Asked, rarities: Rarities) -> Plan:
 def weigh(planned: Plan, document: Document) -> Weighed | None:
     """Return what a memory gains, or ``None`` when it holds nothing of the prompt."""
     packed = document.words
-    held = frozenset(keys(packed))
-    meant = next((at for at, day in enumerate(planned.dates) if _holds(packed, day)), None)
+    meant = None
+    if planned.dates:
+        meant = next((at for at, day in enumerate(planned.dates) if _holds(packed, day)), None)
     date = 0.0 if meant is None else _DATE
-    found = [number for number in planned.finds if number in held]
-    if not found and meant is None:
-        return None
+    found: list[int] = []
     gains: dict[str, float] = {}
     brings: dict[str, float] = {}
     bounds = document.heading * KEY_BYTES
-    for number in found:
-        one, wanted = planned.finds[number]
-        first, times = _count(packed, one)
-        gain, place = saturate(times), 1.0 if first < bounds else _BODY
-        for word, weight in wanted:
-            gains[word] = max(gains.get(word, 0.0), weight * gain)
-            brings[word] = max(brings.get(word, 0.0), weight * place * planned.shares[word])
+    finds = planned.finds
+    for number, (one, wanted) in (finds if len(finds) <= _FEW else _held(finds, packed)).items():
+        first = packed.find(one)
+        if first < 0:
+            continue
+        times = 1
+        if first % KEY_BYTES or packed.find(one, first + KEY_BYTES) >= 0:
+            first, times = _count(packed, one)
+            if not times:
+                continue
+        found.append(number)
+        gain, place = 1.0 if times == 1 else _gain(times), 1.0 if first < bounds else _BODY
+        for word, weight, counts in wanted:
+            if weight * gain >= gains.get(word, 0.0):
+                gains[word] = weight * gain
+            if counts * place >= brings.get(word, 0.0):
+                brings[word] = counts * place
+    if not found and meant is None:
+        return None
     terms = [word for word in planned.weights if word in gains] if len(gains) > 1 else list(gains)
-    return Weighed(
+    weighed = Weighed(
         document=document,
-        held=held,
         bm25=sum([gains[word] for word in terms]),
-        pairs=_pairs(planned, found, packed) if len(found) > 1 else 0.0,
+        pairs=_pairs(planned.pairs, found, packed) if planned.pairs and len(found) > 1 else 0.0,
         date=date,
-        subject=_SUBJECT if planned.names and keys(packed[:KEY_BYTES])[0] in planned.names else 0.0,
+        subject=_SUBJECT if planned.names and packed[:KEY_BYTES] in planned.names else 0.0,
         brings=sum([brings[word] for word in terms]) + date,
-        terms=(*terms, *(() if meant is None else planned.asked.dates[meant])),
+        terms=tuple(terms) if meant is None else (*terms, *planned.asked.dates[meant]),
     )
+    weighed.settle()
+    return weighed
+
+
+def _held(finds: Mapping[int, Find], packed: bytes) -> Mapping[int, Find]:
+    """Return, of many words that are looked for, those that are there."""
+    held = finds.keys() & frozenset(keys(packed))
+    return {number: find for number, find in finds.items() if number in held}
+
+
+@cache
+def _gain(times: int) -> float:
+    return saturate(times)
 
 
 def _count(packed: bytes, word: bytes) -> tuple[int, int]:
-    """Return where a word that is there stands first, in bytes, and how many times it is there."""
+    """Return where a word stands first, in bytes, -1 for nowhere, and how many times."""
     first, times = -1, 0
     at = packed.find(word)
     while at >= 0:
@@ -213,14 +254,14 @@ def _count(packed: bytes, word: bytes) -> tuple[int, int]:
     return first, times
 
 
-def _pairs(planned: Plan, found: Collection[int], packed: bytes) -> float:
-    return _PAIR * sum(
-        [
-            weight
-            for (one, two), (beside, weight) in planned.pairs.items()
-            if one in found and two in found and _holds(packed, beside)
-        ]
-    )
+def _pairs(
+    pairs: Mapping[tuple[int, int], tuple[bytes, float]], found: Collection[int], packed: bytes
+) -> float:
+    total = 0.0
+    for (one, two), (beside, weight) in pairs.items():
+        if one in found and two in found and _holds(packed, beside):
+            total += weight
+    return _PAIR * total
 
 
 def _holds(packed: bytes, sequence: bytes) -> bool:
@@ -231,28 +272,38 @@ def _holds(packed: bytes, sequence: bytes) -> bool:
     return at >= 0
 
 
-def feed_back(planned: Plan, rarities: Rarities, weighed: list[Weighed]) -> None:
-    """Add to each score what it shares with the headings of the best (RM3)."""
-    for item in weighed:
-        item.settle()
+def most_feedback(planned: Plan) -> float:
+    """Return what ``feed_back`` adds to a score at most."""
+    return _FEEDBACK * sum(planned.weights.values()) * (_K1 + 1)
+
+
+def feed_back(
+    planned: Plan, rarities: Rarities, weighed: Sequence[Weighed], least: float = 0.0
+) -> None:
+    """Add to the scores, the best first, what they share with the headings of the best (RM3).
+
+    A score below ``least`` is not worth the look.
+    """
     relevance: dict[int, float] = {}
-    for item in nsmallest(_MODELS, weighed, key=attrgetter("rank")):
+    for item in weighed[:_MODELS]:
         heading = keys(item.document.words)[: item.document.heading]
         for number in heading:
             if number not in planned.finds and number not in _dull():
                 gain = -item.rank[0] / len(heading) * rarities.of_key(number)
                 relevance[number] = relevance.get(number, 0.0) + gain
     chosen = nsmallest(_MODEL_WORDS, relevance.items(), key=lambda pair: (-pair[1], pair[0]))
+    told = [(pack_key(number), gain) for number, gain in chosen]
     total = sum(gain for _, gain in chosen)
     scale = _FEEDBACK * sum(planned.weights.values()) / total if total else 0.0
     for item in weighed if chosen else ():
-        shared = [(number, gain) for number, gain in chosen if number in item.held]
+        if -item.rank[0] < least:
+            continue
+        packed = item.document.words
+        shared = [
+            gain * _gain(_count(packed, number)[1]) for number, gain in told if number in packed
+        ]
         if shared:
-            packed = item.document.words
-            times = [_count(packed, pack_key(number))[1] for number, _ in shared]
-            item.feedback = scale * sum(
-                [gain * saturate(count) for (_, gain), count in zip(shared, times, strict=True)]
-            )
+            item.feedback = scale * sum(shared)
             item.settle()
 
 

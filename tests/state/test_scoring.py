@@ -192,3 +192,18 @@ def test_the_order_of_proposals_does_not_matter(
     judged = judge(ask(query), corpus, corpus.documents, 3, floor=True)
     assert judge(ask(query), corpus, shuffled, 3, floor=True) == judged
     assert sum(not ranked.cut for ranked in judged) <= 3
+
+
+@settings(max_examples=100)
+@given(st.lists(_TEXT, min_size=1, max_size=12), _TEXT, st.integers(0, 4), st.booleans())
+def test_what_is_not_worth_the_look_is_not_answered(
+    texts: list[str],
+    query: str,
+    limit: int,
+    floor: bool,  # noqa: FBT001 - drawn
+) -> None:
+    """Whoever wants the answer alone gets what an explanation of all of it says is answered."""
+    corpus = Corpus(*texts)
+    judged = judge(ask(query), corpus, corpus.documents, limit, floor=floor)
+    answered = order(ask(query), corpus, corpus.documents, limit, floor=floor)
+    assert answered == tuple(ranked for ranked in judged if not ranked.cut)

@@ -4,7 +4,16 @@ from datetime import date
 
 from memd.state.asking import ask
 from memd.state.keys import pack
-from memd.state.weighing import Document, Rarities, Weighed, feed_back, plan, saturate, weigh
+from memd.state.weighing import (
+    Document,
+    Rarities,
+    Weighed,
+    feed_back,
+    most_feedback,
+    plan,
+    saturate,
+    weigh,
+)
 from memd.state.words import indexed
 
 
@@ -100,6 +109,30 @@ def test_feedback_needs_words_beside_the_prompts() -> None:
     feed_back(plan(ask("quorum"), Rarities(Known())), Rarities(Known()), [weighed])
     assert weighed.feedback == 0
     assert weighed.rank[0] == -weighed.parts["bm25"]
+
+
+def test_a_long_prompt_finds_the_same() -> None:
+    """Many words of a prompt that a memory does not hold change nothing of what it gains."""
+    more = " ".join(f"zebra{number:x}q" for number in range(60))
+    alone, among = (
+        _weigh("quorum", "a quorum", "quorum"),
+        _weigh(f"quorum {more}", "a quorum", "quorum"),
+    )
+    assert alone is not None
+    assert among is not None
+    assert (among.bm25, among.brings, among.terms) == (alone.bm25, alone.brings, alone.terms)
+
+
+def test_feedback_stays_below_its_bound() -> None:
+    """No memory gains more by feedback than is said; one below the least score gains nothing."""
+    planned, rarities = plan(ask("quorum lease"), Rarities(Known())), Rarities(Known())
+    texts = ("quorum lease zebra gadget", "quorum zebra gadget " * 9)
+    documents = [Document("a", 0, pack(indexed(text)), 4) for text in texts]
+    for least in (0.0, 99.0):
+        weighed = [item for document in documents if (item := weigh(planned, document))]
+        feed_back(planned, rarities, weighed, least)
+        for item in weighed:
+            assert (0 < item.feedback <= most_feedback(planned)) is (least == 0)
 
 
 def test_each_word_is_looked_up_once() -> None:
