@@ -215,10 +215,10 @@ def test_error_codes_mean_one_kind_each() -> None:
         except ModuleNotFoundError as error:
             if error.name not in DOORS:  # the door of an extra that is not installed stays closed
                 raise
-    for error in _all_errors(MemdError):
-        assert not -32768 <= error.code <= -32000 or error.code in STANDARD, error
-        assert codes.setdefault(error.kind, error.code) == error.code, error
-        assert error.__name__.endswith("Error")
+    for kind in _all_errors(MemdError):
+        assert not -32768 <= kind.code <= -32000 or kind.code in STANDARD, kind
+        assert codes.setdefault(kind.kind, kind.code) == kind.code, kind
+        assert kind.__name__.endswith("Error")
 
 
 def test_no_machine_is_named() -> None:

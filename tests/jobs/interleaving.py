@@ -207,9 +207,9 @@ class Story:
             key = (row["project"], row["session"])
             assert row["first"] == done[key] + 1, "a message was considered twice or passed over"
             done[key] = row["last"]
-        for key, job in self.carrier.items():
-            if job not in self.excused:
-                assert ended[job] is JobState.COMPLETED
+        for key, carrying in self.carrier.items():
+            if carrying not in self.excused:
+                assert ended[carrying] is JobState.COMPLETED
                 assert done[key] == self.newest[key], "an accepted request was lost"
 
     def _open(self) -> Database:
