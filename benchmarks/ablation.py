@@ -2,7 +2,7 @@
 
 Each line leaves one piece out, in process, with the floor on: recall@5 and @10 on LoCoMo's
 conversations 1 to 3 and 4 to 5, then recall@5 and the share of silence on the coding set: tuned
-on, held out, and natural prompts.
+on, held out, natural prompts, and later ones.
 """
 
 import sys
@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks.measures import table
 from benchmarks.recall_sets import (
+    PARTS,
     TODAY,
     Answer,
     Collection,
@@ -57,7 +58,7 @@ def main(data: str) -> int:
     rows: list[tuple[str, ...]] = [
         (
             *("left out", "talks 1-3", "talks 4-5", "coding", "silent"),
-            *("held out", "silent", "natural", "silent"),
+            *("held out", "silent", "natural", "silent", "later", "silent"),
         )
     ]
     for name, change in PIECES.items():
@@ -76,13 +77,8 @@ def _figures(
         rows = [row for talk in talks for row in talk if row.question.held_out is held]
         both = (mean(row.five for row in rows), mean(row.ten for row in rows)) if rows else ()
         yield " ".join(f"{figure:.3f}" for figure in both)
-    for part in ((False, False), (True, False), (True, True)):
-        rows = [
-            row
-            for one in projects
-            for row in one
-            if (row.question.held_out, row.question.natural) == part
-        ]
+    for part in PARTS:
+        rows = [row for one in projects for row in one if row.question.part == part]
         yield f"{mean(row.five for row in rows):.3f}"
         yield f"{mean(float(not row.given) for row in rows if not row.question.evidence):.3f}"
 

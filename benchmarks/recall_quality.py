@@ -21,6 +21,7 @@ from benchmarks.background import folder
 from benchmarks.baselines import BASELINES
 from benchmarks.measures import Line, table
 from benchmarks.recall_sets import (
+    PARTS,
     TODAY,
     Answer,
     Collection,
@@ -38,6 +39,7 @@ _WRITTEN = datetime.fromisoformat(TODAY).replace(tzinfo=UTC).timestamp()
 _CODING = (
     *("ranker", "recall@5", "first right", "silent"),
     *("held out: recall@5", "silent", "natural: recall@5", "silent"),
+    *("later: recall@5", "silent"),
 )
 
 Found = Mapping[str, list[Answer]]  # by the name of a collection
@@ -85,19 +87,18 @@ def _talk_row(name: str, found: Found, talks: Sequence[Collection]) -> tuple[str
 
 def _coding_row(name: str, found: Found, projects: Sequence[Collection]) -> tuple[str, ...]:
     rows = [answer for project in projects for answer in found[project.name]]
-    tuned = [row for row in rows if not row.question.held_out]
-    held = [row for row in rows if row.question.held_out and not row.question.natural]
-    natural = [row for row in rows if row.question.natural]
+    tuned, *unseen = ([row for row in rows if row.question.part == part] for part in PARTS)
     first = mean(float(row.first) for row in tuned if row.question.evidence)
     return (
         name,
         f"{mean(row.five for row in tuned):.3f}",
         f"{first:.3f}",
         f"{_silent(tuned):.3f}",
-        f"{mean(row.five for row in held):.3f}",
-        f"{_silent(held):.3f}",
-        f"{mean(row.five for row in natural):.3f}",
-        f"{_silent(natural):.3f}",
+        *(
+            figure
+            for part in unseen
+            for figure in (f"{mean(row.five for row in part):.3f}", f"{_silent(part):.3f}")
+        ),
     )
 
 

@@ -1,7 +1,7 @@
 """What recall is measured on: memories, questions, and which memories answer which question.
 
 LoCoMo's observations (CC BY-NC: measured, never shipped) and the coding set beside this file, with
-a second held-out part: natural prompts about the same memories.
+two more parts: natural prompts about the same memories, and prompts written later.
 """
 
 import gzip
@@ -14,6 +14,7 @@ from statistics import fmean
 
 Search = Callable[[str, int], Sequence[str]]  # a question and a limit → paths, the best first
 
+PARTS = ("tuned", "held out", "natural", "later")
 UNANSWERABLE = 5
 TODAY = "2026-04-20"  # of the coding set; its files are that old
 _CODING = Path(__file__).with_name("coding_recall.json")
@@ -46,12 +47,15 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A prompt and the evidence that answers it; none where nothing helps."""
+    """A prompt and the evidence that answers it; none where nothing helps.
+
+    ``part`` is one of ``PARTS`` for the coding set.
+    """
 
     text: str
     evidence: frozenset[str]
     held_out: bool
-    natural: bool = False
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +118,9 @@ def conversations(folder: str) -> tuple[Collection, ...]:
 def coding() -> tuple[Collection, ...]:
     """Return the projects of the coding set."""
     found = json.loads(_CODING.read_text("utf-8"))
-    natural = json.loads(_NATURAL.read_text("utf-8"))["queries"]
-    found["queries"] += [query | {"held_out": True, "natural": True} for query in natural]
+    more = json.loads(_NATURAL.read_text("utf-8"))
+    for part in ("natural", "later"):
+        found["queries"] += [query | {"held_out": True, "part": part} for query in more[part]]
     names = dict.fromkeys(memory["project"] for memory in found["memories"])
     return tuple(
         Collection(
@@ -137,7 +142,7 @@ def coding() -> tuple[Collection, ...]:
                     query["query"],
                     _set(query["right"]),
                     query["held_out"],
-                    query.get("natural", False),
+                    query.get("part", "held out" if query["held_out"] else "tuned"),
                 )
                 for query in found["queries"]
                 if query["project"] == name
