@@ -7,6 +7,7 @@ from memd.core.clock import Clock
 from memd.core.places import Places
 from memd.dream.service import Dreams
 from memd.extract.service import Extract
+from memd.jobs.manners import Manners
 from memd.jobs.service import Jobs
 from memd.memories.service import Memories
 from memd.model.configured import Models
@@ -34,6 +35,7 @@ class Services:
     models: Models
     spent: SpendTable
     runs: Runs
+    manners: Manners
     clock: Clock
     places: Places
     version: str

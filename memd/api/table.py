@@ -9,6 +9,9 @@ from memd.api.method import Method
 from memd.api.services import Services
 from memd.rpc.connection import Call, Handler
 
+# What somebody waits for at the keyboard: background work gives way to it.
+_PROMPTS = ("prefetch", "load_prompt", "hook", "session.start", "memory.search")
+
 
 def methods() -> tuple[Method[Any], ...]:
     """Return the table, a fresh one for each daemon."""
@@ -36,4 +39,8 @@ def _bind(row: Method[Any], services: Services) -> Handler:
     async def handler(call: Call, params: dict[str, Any]) -> Any:
         return await row.answer(services, call, params)
 
-    return handler
+    async def prompt(call: Call, params: dict[str, Any]) -> Any:
+        with services.manners.prompt():
+            return await row.answer(services, call, params)
+
+    return prompt if row.name in _PROMPTS else handler

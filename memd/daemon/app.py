@@ -176,6 +176,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         models=models,
         spent=spent,
         runs=kept,
+        manners=manners,
         clock=clock,
         places=places,
         version=__version__,

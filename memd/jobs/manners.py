@@ -24,14 +24,32 @@ class Manners:
     @contextmanager
     def prompt(self) -> Iterator[None]:
         """Count one prompt for the length of the block."""
-        self._prompts += 1
-        self._quiet.clear()
+        self._enter()
         try:
             yield
         finally:
-            self._prompts -= 1
-            if not self._prompts:
-                self._quiet.set()
+            self._leave()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Leave out of the count a prompt that only waits for somebody else."""
+        if not self._prompts:
+            yield
+            return
+        self._leave()
+        try:
+            yield
+        finally:
+            self._enter()
+
+    def _enter(self) -> None:
+        self._prompts += 1
+        self._quiet.clear()
+
+    def _leave(self) -> None:
+        self._prompts -= 1
+        if not self._prompts:
+            self._quiet.set()
 
     def give_way(self) -> None:
         """Wait until no prompt is in flight, or a moment has passed."""

@@ -169,7 +169,7 @@ class Recall:
         reason = select.gate(project, settings, prompt.query)
         cap = settings.recall.session_bytes
         try:
-            with self._manners.prompt(), anyio.move_on_after(until - self._clock.monotonic()):
+            with anyio.move_on_after(until - self._clock.monotonic()):
                 if not self._ledger.known(asked.session):
                     await self._in_thread(self._ledger.load, asked.session)
                 given = self._ledger.surfaced(asked.session).bytes
@@ -277,7 +277,7 @@ class Recall:
         )
         reply = None
         try:
-            with anyio.move_on_after(seconds):
+            with anyio.move_on_after(seconds), self._manners.aside():
                 reply = await model.ask(question)
         except ModelError as error:
             return None, f"{error.sentence}; the local ranker answered"

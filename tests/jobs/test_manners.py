@@ -34,3 +34,15 @@ def test_prompts_without_end_do_not_stop_the_background() -> None:
     with manners.prompt():
         manners.give_way()
         manners.give_way()
+
+
+def test_a_prompt_that_waits_for_others_is_left_out() -> None:
+    """While it waits for a model the background goes on; outside of prompts nothing changes."""
+    manners = Manners()
+    with manners.aside():
+        assert manners._prompts == 0
+    with manners.prompt():
+        with manners.aside():
+            assert manners._quiet.is_set()
+        assert not manners._quiet.is_set()
+    assert manners._quiet.is_set()
