@@ -101,6 +101,7 @@ class _Kept:
     @property
     def busy(self) -> bool:
         """Whether the background has something to do."""
+        self.index.eager = not self.left
         return self.left > 0 or self.index.pending
 
 
@@ -255,6 +256,7 @@ class Indexes:
 
     def _advance(self, directory: str, kept: _Kept, most: int) -> None:
         """Index, or fold what was indexed before it is too much for memory."""
+        kept.index.eager = not kept.left
         if kept.index.pending and not (kept.left and kept.index.sealing):
             kept.index.fold(most * _FOLD)
         else:

@@ -32,7 +32,8 @@ from memd.state.search import (
 from memd.state.stored import Broken, Changing, Stored, same
 
 SMALL = 3_000  # memories that stay in memory: 10 MB, and 0.6 s to read them again
-_FOLD = 2_000  # changes that wait for a fold where there is a lower part already
+_FOLD = 2_000  # changes that wait for a fold where there is a lower part already,
+_FEW = 100  # and so many where no more are to come: both parts propose, and each is weighed
 _BATCH = 4_000  # memories of one fold; they stay in memory until it is committed
 _WAIT_SECONDS = 0.005
 
@@ -68,6 +69,7 @@ class Index:
     def __init__(self, folder: str | None, *, small: int = SMALL, batch: int = _BATCH) -> None:
         self._folder = folder
         self._small = small
+        self.eager = False  # whether all that is known has been given: then little may wait
         self._batch = batch
         self._upper = SearchIndex()
         self._hidden: dict[str, bool] = {}  # path → whether the lower part has it too
@@ -93,7 +95,9 @@ class Index:
         """Whether a fold is under way or worth while."""
         if self._fold is not None:
             return True
-        enough = self._small if self._lower is None else min(self._small, _FOLD)
+        enough = self._small
+        if self._lower is not None:
+            enough = min(enough, _FEW if self.eager else _FOLD)
         return self._folder is not None and len(self._hidden) > enough
 
     def holders(self, key: int) -> int:
