@@ -159,13 +159,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
             store.reading,
             ledger.Ledger(database),
             clock,
-            Indexes(
-                store.reading,
-                threading.Lock,
-                opener(f"{places.state_dir}/index"),
-                meaning=Meaning(partial(_tell, notes, ports.log)),
-                vectors=f"{places.state_dir}/vectors",
-            ),
+            _indexes(ports, store, notes),
             models,
             manners=manners,
         ),
@@ -185,6 +179,18 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         notes=notes,
         stop=stop.set,
         connections=hub.connections,
+    )
+
+
+def _indexes(ports: Ports, store: Store, notes: list[str]) -> Indexes:
+    """Return the search indices; what they keep on disk is made anew when it is lost."""
+    folder = ports.places.state_dir
+    return Indexes(
+        store.reading,
+        threading.Lock,
+        opener(f"{folder}/index"),
+        meaning=Meaning(partial(_tell, notes, ports.log)),
+        vectors=f"{folder}/vectors",
     )
 
 
