@@ -23,6 +23,7 @@ from memd.api.services import Services
 from memd.api.table import handlers
 from memd.core import limits
 from memd.core.clock import Clock
+from memd.core.errors import MemdError
 from memd.core.places import Places
 from memd.daemon import notify
 from memd.daemon.log import Log
@@ -109,7 +110,21 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
 
 
 async def run(ports: Ports) -> None:
-    """Serve until SIGTERM, SIGINT or ``shutdown``; say when ready, feed systemd's watchdog."""
+    """Serve until SIGTERM, SIGINT or ``shutdown``; say when ready, feed systemd's watchdog.
+
+    Raises what ``daemon`` does.
+    """
+    try:
+        await _run(ports)
+    except ExceptionGroup as several:
+        alone = several.exceptions[0]
+        # What keeps it from starting has a sentence and a status; the group would hide both.
+        if len(several.exceptions) == 1 and isinstance(alone, MemdError):
+            raise alone from None
+        raise
+
+
+async def _run(ports: Ports) -> None:
     stop = anyio.Event()
     async with anyio.create_task_group() as group:
         await group.start(_signals, ports.log, stop)

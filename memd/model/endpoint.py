@@ -77,7 +77,10 @@ def _of_environment(environ: Mapping[str, str]) -> Endpoint | str:
     token = "" if key else environ.get("ANTHROPIC_AUTH_TOKEN", "").strip()
     address = environ.get("ANTHROPIC_BASE_URL", "").strip()
     if not (key or token or address):
-        return "neither [model] of memd.toml nor the daemon's environment names a key or an address"
+        return (
+            "neither [model] of memd.toml nor the daemon's environment names a key or an address "
+            "that counts; memctl doctor names what is ignored"
+        )
     headers = _headers(environ.get("ANTHROPIC_CUSTOM_HEADERS", ""))
     return Endpoint(address or _HOME, key, token, headers=headers)
 

@@ -42,6 +42,7 @@ LOCAL = "local"
 MODEL = "model"
 _NO_MODEL = "no model is configured; the local ranker answered"
 _NO_TIME = "there was no time to ask the model; the local ranker answered"
+_LATE = "the model did not answer in time; the local ranker answered"
 
 _SEARCH_MOST = 100
 _LEAST_MODEL_SECONDS = 0.3  # a model that answers faster is not known
@@ -282,7 +283,7 @@ class Recall:
         except ModelError as error:
             return None, f"{error.sentence}; the local ranker answered"
         if reply is None:
-            return None, _NO_TIME
+            return None, _LATE
         known = [header.path for header in choice.options]
         names, problem = selector.read(reply, known, select.wanted(prompt.limit, asked.settings))
         if names is None:

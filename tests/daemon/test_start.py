@@ -2,8 +2,10 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,6 +99,18 @@ def test_what_keeps_it_from_starting_is_a_sentence() -> None:
         assert done.returncode == 78
         assert "MEMD_SOCKET" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_a_state_file_of_a_newer_memd_is_a_sentence() -> None:
+    """What keeps the daemon from starting is told in words with its status, without a trace."""
+    with throw_away_home() as home:
+        state = Path(home.places.state_dir)
+        state.mkdir(parents=True, mode=0o700)
+        with closing(sqlite3.connect(home.places.database)) as file:
+            file.execute("PRAGMA user_version = 9999")
+        done = run(home, "serve")
+        assert (done.returncode, done.stderr.count("\n")) == (78, 1)
+        assert "has format 9999" in done.stderr
 
 
 def test_a_bad_option_is_told_and_harmless() -> None:

@@ -43,6 +43,8 @@ def prefetch(invocation: Invocation) -> None:
         why = found.get("skipped")
         invocation.screen.note(f"skipped: {why}" if why else "no memory fits")
     explanation = found.get("explanation")
+    if found.get("note") and explanation is None:  # an explanation has the note in its own lines
+        invocation.screen.note(found["note"])
     text = found["block"] if explanation is None else explained(invocation, explanation)
     invocation.screen.answer(found, text)
 

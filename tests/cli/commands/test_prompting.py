@@ -84,6 +84,15 @@ def test_nothing_that_fits_is_said(home: Home) -> None:
     assert len(sessions) == 2
 
 
+def test_what_went_otherwise_is_noted(home: Home) -> None:
+    """Why the local ranker answered, or what is not indexed yet, goes to standard error."""
+    said = "3 of 7 memories are not indexed yet"
+    for more, words in (({}, ""), ({"memories": [], "block": ""}, "no memory fits\n")):
+        with ScriptedDaemon(home.places.socket, {"prefetch": {**FOUND, "note": said, **more}}):
+            ran = memctl(home, "prefetch", "hello")
+        assert (ran.status, ran.err) == (0, f"{words}{said}\n")
+
+
 EXPLANATION: dict[str, Any] = {
     "strategy": "local",
     "note": "no model is configured",
