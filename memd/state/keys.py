@@ -10,7 +10,7 @@ from zlib import crc32
 
 KEY_BYTES = 4
 
-_KEPT = 200_000  # about 25 MB at worst
+_KEPT = 50_000  # about 6 MB; the words of most directories
 
 _packed: dict[str, bytes] = {}
 
