@@ -12,6 +12,7 @@ Rules of this file
    nothing that needs no model waits.
 5. After the pause the next job asks a model again. If that fails, the pause is twice as long as
    the last, up to the longest; the first run of a model that ends well closes the breaker.
+   So does a person who puts a job back: it is to be done as it was meant.
 6. A clock that was set back lengthens no pause: one that began later than now is over.
 """
 

@@ -167,6 +167,7 @@ class Jobs:
             await self._take_up()
             row = await to_thread.run_sync(self._table.retry, job)
             self._lanes.put(Ticket(row.id, row.kind, row.lane, row.session))
+            await to_thread.run_sync(self._standstill.model_worked, row.directory)
         self._notify()
         return row
 

@@ -141,6 +141,19 @@ async def test_a_model_that_fails_is_left_alone_for_a_while(bench: Bench) -> Non
         assert (await service.standing()).breakers == ()
 
 
+async def test_a_person_who_puts_a_job_back_has_the_model_asked(bench: Bench) -> None:
+    """A job that its model's failures parked is done by a model again, before the pause ends."""
+    bench.failures["a"] = [ModelDownError(number) for number in range(3)]
+    async with at_work(bench.jobs()) as service:
+        job = await submit(service, "a")
+        await fail_often(bench, service, job, 3)
+        assert (await service.wait(job)).parked
+        await service.retry(job)  # done without, it would be over and what a model finds lost
+        assert (await service.wait(job)).state is JobState.COMPLETED
+        assert bench.models[-1]
+        assert (await service.standing()).breakers == ()
+
+
 async def test_a_pause_outlives_the_daemon(bench: Bench) -> None:
     """In a pause jobs are taken and kept, none starts, and what runs ends; resume starts them."""
     gate = bench.gate("running")

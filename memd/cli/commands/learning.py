@@ -87,6 +87,8 @@ def _report(done: dict[str, Any]) -> str:
         lines.append(f"  refused {done['refused']}: they looked like secrets or broke a rule")
     over = done.get("passed_over") or {}
     lines += [f"  passed over {count}: {reason}" for reason, count in sorted(over.items())]
+    if done.get("problem"):
+        lines.append(f"  {done['problem']}")
     if done.get("change"):
         lines.append(f"undo with: memctl undo {done['change']}")
     return "\n".join(lines)

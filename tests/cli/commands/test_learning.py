@@ -49,6 +49,9 @@ def test_waiting_prints_what_was_learnt(home: Home) -> None:
     """With --wait the files, the refusals and the way back are printed."""
     with ScriptedDaemon(home.places.socket, {"extract": SAVED}) as daemon:
         ran = memctl(home, "extract", "--transcript", "/s.jsonl", "--wait")
+    troubled = {**SAVED, "problem": "models failed"}
+    with ScriptedDaemon(home.places.socket, {"extract": troubled}):
+        assert "  models failed\n" in memctl(home, "extract", "--transcript", "/s.jsonl").out
     assert daemon.params("extract")["wait"] is True
     assert ran.out.splitlines() == [
         "completed as j1",
