@@ -122,8 +122,7 @@ class HookMethod:
 async def _session_start(services: Services, call: Call, payload: Payload) -> dict[str, Any] | None:
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(payload.cwd, environment)
-    if settings.recall.enabled and project.enabled:
-        services.recall.warm(project.memory_dir)
+    services.recall.prepare(project, settings)
     if await services.store.client_loads_memory(project, environment):
         return None
     loaded = await prompting.load_prompt(

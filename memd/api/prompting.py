@@ -223,11 +223,9 @@ def _explanation(found: explain.Explanation) -> Explanation:
 
 async def session_start(services: Services, call: Call, params: Session) -> Done:
     """Answer ``session.start``: the index is made ready before the first prompt."""
-    project, settings, _ = await services.store.where(
-        params.cwd, call.connection.caller.environment
-    )
-    if settings.recall.enabled and project.enabled:
-        services.recall.warm(project.memory_dir)
+    environment = call.connection.caller.environment
+    project, settings, _ = await services.store.where(params.cwd, environment)
+    services.recall.prepare(project, settings)
     return Done()
 
 

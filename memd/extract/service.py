@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Protocol
 
 from anyio import to_thread
 
@@ -43,7 +42,7 @@ from memd.model.errors import (
     ModelRefusedError,
     ModelUnauthorisedError,
 )
-from memd.model.port import Model
+from memd.model.port import Model, ModelSource
 from memd.state.cursors import Cursors
 from memd.state.runs import Runs
 from memd.store import transcripts
@@ -86,18 +85,6 @@ class ExtractionFailedError(MemdError):
         super().__init__(
             f"the model did not finish: {why}", reason=str(ended.reason), turns=ended.turns
         )
-
-
-class ModelSource(Protocol):
-    """Where the model that the settings name comes from."""
-
-    def for_(self, settings: Settings) -> Model | None:
-        """Return the model, or ``None`` where none is configured; waits for nothing."""
-        ...
-
-    def name(self, settings: Settings, kind: str) -> str:
-        """Return the model's name for a kind of work."""
-        ...
 
 
 class Extract:

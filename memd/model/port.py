@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from memd.core.settings import Settings
+
 Block = Mapping[str, Any]
 
 
@@ -83,4 +85,16 @@ class Model(Protocol):
 
     async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
         """Return the reply. Cancelling it ends the request; ``on_usage`` hears what is spent."""
+        ...
+
+
+class ModelSource(Protocol):
+    """Where the model that the settings name comes from."""
+
+    def for_(self, settings: Settings) -> Model | None:
+        """Return the model, or ``None`` where none is configured; waits for nothing."""
+        ...
+
+    def name(self, settings: Settings, kind: str) -> str:
+        """Return the model's name for a kind of work."""
         ...

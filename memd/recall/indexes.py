@@ -154,6 +154,11 @@ class Indexes:
         self._take_delta(directory, kept)
         if kept.left:
             self._advance(directory, kept, allowance)
+        return self.indexed(directory)
+
+    def indexed(self, directory: str) -> Current:
+        """Return a held directory's index as it is, without another look at the directory."""
+        kept = self._of(directory)
         notes = kept.problems + kept.index.notes()
         return Current(kept.ranker, kept.left, kept.count, kept.busy, notes)
 

@@ -11,8 +11,9 @@ from datetime import UTC, date, datetime
 from typing import Protocol
 
 from memd.core import limits
-from memd.core.values import Catalogue, Header, MemoryFile
+from memd.core.values import Header, MemoryFile
 from memd.recall import block, explain, select
+from memd.recall import indexes as indices
 from memd.recall.indexes import Indexes
 from memd.recall.select import SurfacedMemory
 from memd.state.ledger import Item, Ledger
@@ -22,19 +23,11 @@ from memd.state.search import Ranker
 _SLICE = 50  # memories indexed between two looks at the time (some 10 ms)
 
 
-class Reader(Protocol):
+class Reader(indices.Reader, Protocol):
     """The part of the store that recall reads; all of it blocks."""
-
-    def catalogue(self, directory: str, since: int = -1) -> Catalogue:
-        """Return what changed since a mark; raises what reading a directory raises."""
-        ...
 
     def headers(self, directory: str) -> Mapping[str, Header]:
         """Return what the last catalogue found, by path, without another look."""
-        ...
-
-    def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
-        """Return memories; those that cannot be read are left out."""
         ...
 
 
@@ -108,7 +101,7 @@ def choose(indexes: Indexes, reader: Reader, wish: Wish) -> Choice:
         left, notes = current.left, current.notes
         while left and wish.monotonic() < wish.until:
             indexes.work(wish.directory, _SLICE)
-            current = indexes.current(wish.directory, 0)
+            current = indexes.indexed(wish.directory)
             left = current.left
             notes += tuple(note for note in current.notes if note not in notes)
         rules = _rules(reader, wish)
@@ -136,7 +129,8 @@ def search(
     with indexes.hold(directory):
         current = indexes.current(directory, limits.INDEX_AT_ONCE)
         while current.left:
-            current = indexes.current(directory, limits.INDEX_AT_ONCE)
+            indexes.work(directory, limits.INDEX_AT_ONCE)
+            current = indexes.indexed(directory)
         scored = current.ranker.rank(query, most, floor=False)
     files = reader.read_many(directory, [hit.path for hit in scored])
     return _hits(scored, files)
@@ -178,7 +172,7 @@ def _options(
     if not wish.options:
         return ()
     if count <= wish.options:
-        headers = reader.catalogue(wish.directory).changed
+        headers = tuple(reader.headers(wish.directory).values())
         newest = sorted(headers, key=lambda header: (-header.mtime_ns, header.path))
         return tuple(header for header in newest if not rules.reason(header))
     found = ranker.rank(wish.query, wish.options, rules.skips, floor=False, today=_today(wish.now))
@@ -190,7 +184,7 @@ def _empty(reader: Reader, wish: Wish, rules: select.Rules, count: int) -> bool:
     """Say whether no memory was left to choose from; a large directory is never asked."""
     if count > limits.MANIFEST_ENTRIES:
         return False
-    headers = reader.catalogue(wish.directory).changed
+    headers = tuple(reader.headers(wish.directory).values())
     return all(rules.reason(header) for header in headers)
 
 

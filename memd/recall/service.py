@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -26,7 +26,7 @@ from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.jobs.manners import Manners
 from memd.model.errors import ModelError
-from memd.model.port import Model
+from memd.model.port import Model, ModelSource
 from memd.recall import block, explain, local, select, selector
 from memd.recall.explain import Explanation
 from memd.recall.indexes import IndexBusyError, Indexes
@@ -52,19 +52,6 @@ _WAIT_SECONDS = 1.0  # and no longer: what is there already is an answer (5,000 
 _FLUSH_SECONDS = 0.02  # an answer waits so long for its marks to be written: a kill then keeps them
 _SLICE = 10  # memories the background indexes at once (2 ms), so that prompts get the interpreter
 _THREADS = 16  # of recall's own: what hangs on one disk leaves the other rooms theirs
-_RETRY_SECONDS = 30.0  # before the index of a directory that could not be read is tried again
-
-
-class ModelSource(Protocol):
-    """Where the model that the settings name comes from."""
-
-    def for_(self, settings: Settings) -> Model | None:
-        """Return the model, or ``None`` where none is configured; waits for nothing."""
-        ...
-
-    def name(self, settings: Settings, kind: str) -> str:
-        """Return the model's name for a kind of work."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +138,11 @@ class Recall:
             with anyio.CancelScope(shield=True):
                 await self._flush()
                 await to_thread.run_sync(self._indexes.close)
+
+    def prepare(self, project: Project, settings: Settings) -> None:
+        """Have the index ready before a session's first prompt, where prompts get memories."""
+        if project.enabled and settings.enabled and settings.recall.enabled:
+            self.warm(project.memory_dir)
 
     def warm(self, directory: str) -> None:
         """Have a directory's index brought up to date in the background."""

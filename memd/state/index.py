@@ -14,20 +14,19 @@ Rules of this file
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from itertools import islice
 from threading import Thread
 
 from memd.state import scoring
-from memd.state.asking import Asked, ask
-from memd.state.scoring import Document, Ranked
+from memd.state.asking import Asked
+from memd.state.scoring import Document
 from memd.state.search import (
     Entry,
     Fingerprint,
+    Ordering,
     SearchIndex,
     Skip,
     candidates,
-    nothing,
 )
 from memd.state.stored import Broken, Changing, Stored, same
 
@@ -63,7 +62,7 @@ class _Fold:
             self.failure.append(error)
 
 
-class Index:
+class Index(Ordering):
     """An index that may lie on disk, in ``folder``; ``small`` memories stay in memory."""
 
     def __init__(self, folder: str | None, *, small: int = SMALL, batch: int = _BATCH) -> None:
@@ -148,31 +147,6 @@ class Index:
             if not self._hidden[path] and (self._fold is None or path not in self._fold.taken):
                 self._show(path)
 
-    def rank(
-        self,
-        query: str,
-        limit: int,
-        skip: Skip = nothing,
-        *,
-        floor: bool = True,
-        today: date | None = None,
-    ) -> tuple[Ranked, ...]:
-        """Return the entries that fit best, the best first; without ``floor`` all that match.
-
-        ``skip`` names paths that must not come back; they still count for rarity. ``today`` is what
-        "yesterday" and "last May" are told from.
-        """
-        asked = ask(query, today)
-        found = self._propose(asked, limit, skip)
-        return scoring.order(asked, self, found, limit, floor=floor)
-
-    def explain(
-        self, query: str, limit: int, skip: Skip = nothing, *, today: date | None = None
-    ) -> tuple[Ranked, ...]:
-        """Return what ``rank`` weighs, the best first: the answer and what was cut, and why."""
-        asked = ask(query, today)
-        return scoring.judge(asked, self, self._propose(asked, limit, skip), limit, floor=True)
-
     @property
     def sealing(self) -> bool:
         """Whether a fold only waits for the disk."""
@@ -207,7 +181,7 @@ class Index:
             self._lower.close()
             self._lower = None
 
-    def _propose(self, asked: Asked, limit: int, skip: Skip) -> list[Document]:
+    def _proposed(self, asked: Asked, limit: int, skip: Skip) -> list[Document]:
         weights = scoring.terms(asked, self)
         most = candidates(limit)
         found = self._upper.propose(weights, most, skip)

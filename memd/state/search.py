@@ -9,6 +9,7 @@ Rules of this file
 - Not for two threads at once: the owner serialises.
 """
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import Protocol
 
 from memd.core import limits
 from memd.state import scoring
-from memd.state.asking import ask
+from memd.state.asking import Asked, ask
 from memd.state.scoring import Document, Ranked
 from memd.state.words import indexed
 
@@ -99,7 +100,50 @@ def analyse(entry: Entry) -> Document:
     return Document(entry.path, entry.mtime_ns, packed, len(heading))
 
 
-class SearchIndex:
+class Ordering(ABC):
+    """What every engine does with its proposals: ``scoring`` orders them."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many entries there are."""
+
+    @abstractmethod
+    def holders(self, key: int) -> int:
+        """Return how many entries hold a word."""
+
+    @abstractmethod
+    def _proposed(self, asked: Asked, limit: int, skip: Skip) -> list[Document]:
+        """Return what may be among the best ``limit``."""
+
+    def rank(
+        self,
+        query: str,
+        limit: int,
+        skip: Skip = nothing,
+        *,
+        floor: bool = True,
+        today: date | None = None,
+    ) -> tuple[Ranked, ...]:
+        """Return the entries that fit best, the best first; without ``floor`` all that match.
+
+        ``skip`` names paths that must not come back; they still count for rarity. ``today`` is what
+        "yesterday" and "last May" are told from.
+        """
+        asked = ask(query, today)
+        found = self._proposed(asked, limit, skip)
+        return scoring.order(asked, self, found, limit, floor=floor)
+
+    def explain(
+        self, query: str, limit: int, skip: Skip = nothing, *, today: date | None = None
+    ) -> tuple[Ranked, ...]:
+        """Return what ``rank`` weighs, the best first: the answer and what was cut, and why."""
+        asked = ask(query, today)
+        found = self._proposed(asked, limit, skip)
+        return scoring.judge(asked, self, found, limit, floor=True)
+
+
+class SearchIndex(Ordering):
     """The entries of one directory, wholly in memory."""
 
     def __init__(self) -> None:
@@ -143,31 +187,8 @@ class SearchIndex:
                     if not holders:
                         del self._postings[key]
 
-    def rank(
-        self,
-        query: str,
-        limit: int,
-        skip: Skip = nothing,
-        *,
-        floor: bool = True,
-        today: date | None = None,
-    ) -> tuple[Ranked, ...]:
-        """Return the entries that fit best, the best first; without ``floor`` all that match.
-
-        ``skip`` names paths that must not come back; they still count for rarity. ``today`` is what
-        "yesterday" and "last May" are told from.
-        """
-        asked = ask(query, today)
-        found = self.propose(scoring.terms(asked, self), candidates(limit), skip)
-        return scoring.order(asked, self, found, limit, floor=floor)
-
-    def explain(
-        self, query: str, limit: int, skip: Skip = nothing, *, today: date | None = None
-    ) -> tuple[Ranked, ...]:
-        """Return what ``rank`` weighs, the best first: the answer and what was cut, and why."""
-        asked = ask(query, today)
-        found = self.propose(scoring.terms(asked, self), candidates(limit), skip)
-        return scoring.judge(asked, self, found, limit, floor=True)
+    def _proposed(self, asked: Asked, limit: int, skip: Skip) -> list[Document]:
+        return self.propose(scoring.terms(asked, self), candidates(limit), skip)
 
     def entry(self, path: str) -> tuple[Document, Fingerprint] | None:
         """Return what is kept of an entry."""

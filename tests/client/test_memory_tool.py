@@ -238,15 +238,19 @@ def test_a_tool_starts_the_daemon_and_finds_it_again() -> None:
         tool.call(create("a.md", "one"))
         asynchronous = AsyncMemoryTool(home.project(), environ=home.environ)
         for _ in range(2):
-            with client(home) as caller:
-                pid = caller.call("status")["pid"]
-                caller.call("shutdown")
-            while os.path.exists(f"/proc/{pid}/fd/0"):
-                os.sched_yield()
+            _end(home)
             tool.close()
             assert "one" in str(anyio.run(asynchronous.call, view("a.md")))
-        with client(home) as caller:
-            caller.call("shutdown")
+        _end(home)
+
+
+def _end(home: Home) -> None:
+    """Stop the daemon and wait until its process has gone: it may still write at its end."""
+    with client(home) as caller:
+        pid = caller.call("status")["pid"]
+        caller.call("shutdown")
+    while os.path.exists(f"/proc/{pid}/fd/0"):
+        os.sched_yield()
 
 
 def test_without_a_project_the_model_reads_why() -> None:

@@ -9,8 +9,9 @@ from msgspec import structs
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.values import Catalogue, Header, MemoryFile, MemoryType, Project
+from memd.model.port import ModelSource
 from memd.recall.indexes import Indexes
-from memd.recall.service import ModelSource, Prefetched, Prompt, Recall
+from memd.recall.service import Prefetched, Prompt, Recall
 from memd.state.ledger import Ledger
 from memd.testing.clock import FakeClock
 
