@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from memd.api.dreaming import dream_if_due
 from memd.api.method import Limit, Method, Params, Result, SessionId
 from memd.api.services import Services
-from memd.api.work import dream_if_due
 from memd.core.text import iso_time
 from memd.recall import explain
 from memd.recall.service import AUTO, Prompt

@@ -3,7 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from memd.api import history, hooks, memory, operation, pausing, prompting, spending, tool, work
+from memd.api import (
+    dreaming,
+    history,
+    hooks,
+    memory,
+    operation,
+    pausing,
+    prompting,
+    spending,
+    tool,
+    work,
+)
 from memd.api.discover import openrpc
 from memd.api.method import Method
 from memd.api.services import Services
@@ -20,6 +31,7 @@ def methods() -> tuple[Method[Any], ...]:
         *spending.METHODS,
         *prompting.METHODS,
         *work.METHODS,
+        *dreaming.METHODS,
         *pausing.METHODS,
         *memory.METHODS,
         *history.METHODS,

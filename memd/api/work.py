@@ -1,4 +1,4 @@
-"""extract, dream and the jobs that they run as."""
+"""extract, and the jobs that background work runs as."""
 
 import os
 from typing import Any, TypeVar
@@ -9,7 +9,6 @@ from anyio import to_thread
 from memd.api.method import Limit, Method, Params, Result, SessionId
 from memd.api.services import Services
 from memd.core.errors import MemdError
-from memd.core.values import Project
 from memd.extract.service import InvalidMessagesError
 from memd.rpc.connection import Call
 from memd.state.jobs import Job, JobNotFoundError, JobNotParkedError
@@ -43,14 +42,6 @@ class Extract(Params):
     wait: bool | None = None
 
 
-class Dream(Params):
-    """Parameters of ``dream``."""
-
-    cwd: str
-    force: bool | None = None
-    wait: bool | None = None
-
-
 class Extracted(Result):
     """What became of an extraction; all after ``job`` is there once it has ended."""
 
@@ -70,34 +61,6 @@ class Extracted(Result):
     engine: str | None = None
     turns: int | None = None
     prefix_changed: list[str] | None = None
-
-
-class Removed(Result):
-    """A memory that a dream took away, and why."""
-
-    path: str
-    reason: str
-
-
-class Merged(Result):
-    """A memory that took others in."""
-
-    into: str
-    sources: list[str] = msgspec.field(name="from")
-
-
-class Dreamed(Result):
-    """What became of a dream; all after ``job`` is there once it has ended."""
-
-    status: str
-    gate: str | None = None
-    reason: str | None = None
-    job: str | None = None
-    merged: list[Merged] | None = None
-    removed: list[Removed] | None = None
-    changed: list[str] | None = None
-    change: str | None = None
-    proposal: str | None = None
 
 
 class JobParams(Params):
@@ -170,7 +133,7 @@ async def extract(services: Services, call: Call, params: Extract) -> Extracted:
         return Extracted(status="skipped", reason=reason)
     if params.transcript_path is not None:
         await to_thread.run_sync(transcripts.check, params.transcript_path)
-    request = _request(call, params.cwd) | {
+    request = request_of(call, params.cwd) | {
         "session": params.session_id,
         "transcript_path": params.transcript_path,
         "messages": params.messages,
@@ -182,30 +145,7 @@ async def extract(services: Services, call: Call, params: Extract) -> Extracted:
     )
     if not params.wait:
         return Extracted(status=submitted.status, job=submitted.job)
-    return await _ended(services, submitted.job, Extracted)
-
-
-async def dream(services: Services, call: Call, params: Dream) -> Dreamed:
-    """Answer ``dream``: the gates, then a job; with ``force`` only the lock can say no."""
-    project = await services.store.project(params.cwd, call.connection.caller.environment)
-    settings, _ = await services.store.settings(project)
-    gate = await services.dreams.gate(project, settings, force=bool(params.force), session="")
-    if gate:
-        return Dreamed(status="skipped", gate=gate)
-    job = await _start_dream(services, call, project, "")
-    if not params.wait:
-        return Dreamed(status="started", job=job)
-    return await _ended(services, job, Dreamed)
-
-
-async def dream_if_due(services: Services, call: Call, cwd: str, session: str) -> None:
-    """Start an automatic dream when every gate is open (spec 5.1); a closed gate is no news."""
-    project = await services.store.project(cwd, call.connection.caller.environment)
-    settings, _ = await services.store.settings(project)
-    if not settings.dream.auto:
-        return
-    if not await services.dreams.gate(project, settings, force=False, session=session):
-        await _start_dream(services, call, project, session)
+    return await ended(services, submitted.job, Extracted)
 
 
 async def job_get(services: Services, _call: Call, params: JobGet) -> JobFacts:
@@ -267,26 +207,19 @@ def _is_remote(call: Call) -> bool:
     return said.strip().lower() not in {"", "0", "false", "no", "off"}
 
 
-def _request(call: Call, cwd: str) -> dict[str, Any]:
+def request_of(call: Call, cwd: str) -> dict[str, Any]:
+    """Return what a job has to know of who asked."""
     caller = call.connection.caller
     return {"cwd": cwd, "client": caller.client, "environment": dict(caller.environment)}
 
 
-async def _start_dream(services: Services, call: Call, project: Project, session: str) -> str:
-    request = _request(call, project.cwd) | {"session": session}
-    lane = await to_thread.run_sync(os.path.realpath, project.memory_dir)
-    submitted = await services.jobs.submit(
-        "dream", lane, "", request, lane_directory=project.memory_dir
-    )
-    return submitted.job
-
-
-async def _ended(services: Services, job: str, shape: type[R]) -> R:
-    ended = await services.jobs.wait(job)
-    facts: dict[str, Any] = {"status": ended.state, "job": job}
-    if ended.error:
-        facts["reason"] = ended.error.get("message")
-    return msgspec.convert(facts | (ended.result or {}), type=shape)
+async def ended(services: Services, job: str, shape: type[R]) -> R:
+    """Return a job's end as its method answers it, once it has ended."""
+    found = await services.jobs.wait(job)
+    facts: dict[str, Any] = {"status": found.state, "job": job}
+    if found.error:
+        facts["reason"] = found.error.get("message")
+    return msgspec.convert(facts | (found.result or {}), type=shape)
 
 
 _JOB_ERRORS: tuple[type[MemdError], ...] = (JobNotFoundError,)
@@ -299,15 +232,6 @@ METHODS = (
         permission="write",
         handler=extract,
         errors=(NoProjectError, NothingToReadError, InvalidMessagesError, TranscriptRefusedError),
-    ),
-    Method(
-        name="dream",
-        summary="Consolidate the memories of a project when the gates are open.",
-        params=Dream,
-        result=Dreamed,
-        permission="write",
-        handler=dream,
-        errors=(NoProjectError,),
     ),
     Method(
         name="job.get",

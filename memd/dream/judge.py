@@ -10,10 +10,10 @@ Rules of this file (spec 5.3: nothing evaporates)
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
-from memd.core.values import FileEdit, MemoryType
+from memd.core.values import MemoryType
 from memd.dream.similarity import Text, covered
+from memd.dream.verdict import Merge, Removal, Verdict, Wanted
 from memd.store.document import Document, parse
 from memd.store.names import INDEX
 
@@ -22,41 +22,6 @@ _PART = 3
 _WHY = "**Why:**"
 _DATE = re.compile(r"\s?\((?:week of )?\d{4}-\d\d-\d\d\)")  # as core/dates.py puts it
 _LASTING = (MemoryType.USER, MemoryType.FEEDBACK)
-
-
-@dataclass(frozen=True, slots=True)
-class Merge:
-    """A claim that one memory went into another."""
-
-    into: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """A memory that is gone, and the reason that was given."""
-
-    path: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a dream wants to do, with what it says of it."""
-
-    edits: tuple[FileEdit, ...] = ()
-    merges: tuple[Merge, ...] = ()
-    reasons: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a dream does. It may stand when ``problems`` is empty; each is a sentence."""
-
-    changed: tuple[str, ...]
-    merged: tuple[Merge, ...]
-    removed: tuple[Removal, ...]
-    problems: tuple[str, ...]
 
 
 def judge(before: Mapping[str, bytes], total: int, wanted: Wanted) -> Verdict:
@@ -92,7 +57,12 @@ def judge(before: Mapping[str, bytes], total: int, wanted: Wanted) -> Verdict:
         problems += _unaccounted(path, texts[path], reason, claim)
     if total >= MANY and _PART * len(removed) > total:
         problems.append(f"{len(removed)} of {total} memories would be dropped")
-    return Verdict(tuple(changed), tuple(merged), tuple(removed), tuple(problems))
+    return Verdict(
+        changed=tuple(changed),
+        merged=tuple(merged),
+        removed=tuple(removed),
+        problems=tuple(problems),
+    )
 
 
 def _damaged(wanted: Wanted, texts: Mapping[str, Document]) -> list[str]:

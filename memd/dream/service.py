@@ -15,7 +15,6 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import anyio
 from anyio import to_thread
@@ -27,7 +26,9 @@ from memd.core.settings import Settings
 from memd.core.values import Actor, Draft, JobEnd, Project, Provenance, Tree
 from memd.dream import gates
 from memd.dream.consolidate import consolidate
-from memd.dream.judge import Merge, Removal, Verdict, Wanted, judge
+from memd.dream.judge import judge
+from memd.dream.report import Report
+from memd.dream.verdict import Verdict, Wanted
 from memd.state.dreams import DreamTable, LockRow
 from memd.store import locks
 from memd.store.drafts import StoreDraft
@@ -76,38 +77,6 @@ class LockLostError(MemdError):
             f"another program began to consolidate {directory}; nothing was written",
             directory=directory,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a dream did. ``gate`` names the gate that closed before it began, "" when it ran.
-
-    ``proposal`` is the id of what the judge kept back, with its ``problems``.
-    """
-
-    gate: str = ""
-    merged: tuple[Merge, ...] = ()
-    removed: tuple[Removal, ...] = ()
-    changed: tuple[str, ...] = ()
-    change: str | None = None
-    proposal: str | None = None
-    problems: tuple[str, ...] = ()
-
-    def facts(self) -> dict[str, Any]:
-        """Return the report as JSON members; memories that went into one stand together."""
-        if self.gate:
-            return {"status": "skipped", "gate": self.gate}
-        into: dict[str, list[str]] = {}
-        for merge in self.merged:
-            into.setdefault(merge.into, []).append(merge.source)
-        facts: dict[str, Any] = {
-            "merged": [{"into": path, "from": sources} for path, sources in into.items()],
-            "removed": [{"path": gone.path, "reason": gone.reason} for gone in self.removed],
-            "changed": list(self.changed),
-            "change": self.change,
-            "proposal": self.proposal,
-        }
-        return facts | ({"reason": "; ".join(self.problems)} if self.problems else {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from typing import Any
 from memd.core.events import Event
 from memd.core.settings import Settings
 from memd.core.values import MemoryType, Project
-from memd.dream.service import Dreams, Report, Work
+from memd.dream.report import Report
+from memd.dream.service import Dreams, Work
 from memd.state.database import Database
 from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable, NewJob

@@ -10,7 +10,8 @@ from memd.core import dates, limits
 from memd.core.text import sha256
 from memd.core.values import Header, MemoryFile, MemoryType
 from memd.dream.consolidate import absolute, consolidate
-from memd.dream.judge import Merge, Wanted, judge
+from memd.dream.judge import judge
+from memd.dream.verdict import Merge, Wanted
 from memd.store import document, index
 from memd.store.names import NameRefusedError
 

@@ -3,7 +3,8 @@
 import pytest
 
 from memd.core.values import FileEdit, MemoryType
-from memd.dream.judge import Merge, Removal, Verdict, Wanted, judge
+from memd.dream.judge import judge
+from memd.dream.verdict import Merge, Removal, Verdict, Wanted
 from memd.store.document import new
 
 WHY = "Tests hit a real database.\n\n**Why:** mocks passed and the migration broke."
@@ -29,7 +30,9 @@ def test_what_happened_is_computed() -> None:
         {"c.md": "out of date"},
     )
     assert judge(before, 9, wanted) == Verdict(
-        ("a.md",), (Merge("a.md", "b.md"),), (Removal("c.md", "out of date"),), ()
+        changed=("a.md",),
+        merged=(Merge("a.md", "b.md"),),
+        removed=(Removal("c.md", "out of date"),),
     )
     assert judge({}, 9, Wanted((FileEdit("new.md", both, ""),))).changed == ("new.md",)
 

@@ -14,13 +14,13 @@ import pytest
 from memd.core.settings import DreamSettings, Settings
 from memd.core.values import Actor, FileEdit, MemoryType, Tree
 from memd.dream import gates
-from memd.dream.judge import Wanted
+from memd.dream.report import Report
 from memd.dream.service import (
     Dreams,
     DreamTimeoutError,
     LockLostError,
-    Report,
 )
+from memd.dream.verdict import Wanted
 from memd.jobs.service import Jobs, Running
 from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import open_database

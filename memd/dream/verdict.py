@@ -1,0 +1,82 @@
+"""What a dream wants, and what became of every memory, as values. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from memd.core.values import FileEdit
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A memory that went into another one; in what a dream wants, a claim that it did."""
+
+    into: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A memory that is gone, and the reason that was given."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A file that stays as it is although the dream wanted otherwise, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """A sentence of a memory that went because another one, which stays, denies it."""
+
+    path: str
+    gone: str
+    stays: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a dream wants to do, with what it says of it.
+
+    ``reasons`` maps what would go to why. ``left`` are files that it keeps its hands off since
+    somebody changed them meanwhile; ``listed`` are files that it cannot help, such as damaged
+    ones, each with a sentence.
+    """
+
+    edits: tuple[FileEdit, ...] = ()
+    merges: tuple[Merge, ...] = ()
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    left: tuple[Left, ...] = ()
+    listed: tuple[Left, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a dream does. It may stand when ``problems`` is empty; each is a sentence.
+
+    ``created`` and ``changed`` leave the index out; what is neither there nor in ``merged`` or
+    ``removed`` is kept as it was. ``secrets`` are paths whose new text must be kept nowhere.
+    """
+
+    created: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    merged: tuple[Merge, ...] = ()
+    removed: tuple[Removal, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+    problems: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much a memory directory holds: memories, their bytes, the index's lines and bytes."""
+
+    memories: int = 0
+    memory_bytes: int = 0
+    index_lines: int = 0
+    index_bytes: int = 0
