@@ -1,25 +1,45 @@
 """What a dream did, as a person reads it in the morning. Pure."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from memd.dream.verdict import Merge, Removal
+from memd.dream.verdict import Contradiction, Left, Merge, Removal, Size
+
+_ALWAYS = ("merged", "removed", "changed", "change", "proposal")  # told even where there is none
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a dream did. ``gate`` names the gate that closed before it began, "" when it ran.
 
-    ``proposal`` is the id of what the judge kept back, with its ``problems``.
+    ``engine`` is ``local`` or the model's name, ``model_problem`` why a model did not do it.
+    ``before`` and ``after`` are what the directory holds. ``change`` undoes it; ``proposal`` is the
+    id of what the judge kept back, with its ``problems``. ``usage`` counts tokens, ``dollars`` is
+    their price; ``said`` is what the model said last.
     """
 
     gate: str = ""
+    engine: str = "local"
+    model_problem: str = ""
+    created: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
     merged: tuple[Merge, ...] = ()
     removed: tuple[Removal, ...] = ()
-    changed: tuple[str, ...] = ()
+    left: tuple[Left, ...] = ()
+    listed: tuple[Left, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+    orphans: tuple[str, ...] = ()
+    before: Size | None = None
+    after: Size | None = None
     change: str | None = None
     proposal: str | None = None
     problems: tuple[str, ...] = ()
+    turns: int = 0
+    usage: Mapping[str, int] | None = None
+    dollars: float = 0.0
+    seconds: float = 0.0
+    said: str = ""
 
     def facts(self) -> dict[str, Any]:
         """Return the report as JSON members; memories that went into one stand together."""
@@ -29,10 +49,26 @@ class Report:
         for merge in self.merged:
             into.setdefault(merge.into, []).append(merge.source)
         facts: dict[str, Any] = {
-            "merged": [{"into": path, "from": sources} for path, sources in into.items()],
-            "removed": [{"path": gone.path, "reason": gone.reason} for gone in self.removed],
+            "engine": self.engine,
+            "model_problem": self.model_problem,
+            "created": list(self.created),
             "changed": list(self.changed),
+            "merged": [{"into": path, "from": sources} for path, sources in into.items()],
+            "removed": [asdict(gone) for gone in self.removed],
+            "left": [asdict(left) for left in self.left],
+            "listed": [asdict(left) for left in self.listed],
+            "contradictions": [asdict(denied) for denied in self.contradictions],
+            "orphans": list(self.orphans),
+            "before": asdict(self.before) if self.before else None,
+            "after": asdict(self.after) if self.after else None,
             "change": self.change,
             "proposal": self.proposal,
+            "reason": "; ".join(self.problems),
+            "problems": list(self.problems),
+            "turns": self.turns,
+            "usage": dict(self.usage or {}),
+            "dollars": self.dollars,
+            "seconds": self.seconds,
+            "said": self.said,
         }
-        return facts | ({"reason": "; ".join(self.problems)} if self.problems else {})
+        return {name: value for name, value in facts.items() if value or name in _ALWAYS}

@@ -1,7 +1,7 @@
 """What a dream did, as data."""
 
 from memd.dream.report import Report
-from memd.dream.verdict import Merge, Removal
+from memd.dream.verdict import Contradiction, Left, Merge, Removal, Size
 
 
 def test_memories_that_went_into_one_stand_together() -> None:
@@ -13,6 +13,7 @@ def test_memories_that_went_into_one_stand_together() -> None:
         change="c1",
     )
     assert report.facts() == {
+        "engine": "local",
         "merged": [
             {"into": "a.md", "from": ["b.md", "e.md"]},
             {"into": "c.md", "from": ["d.md"]},
@@ -21,6 +22,51 @@ def test_memories_that_went_into_one_stand_together() -> None:
         "changed": ["a.md", "c.md"],
         "change": "c1",
         "proposal": None,
+    }
+
+
+def test_all_that_a_dream_did_is_in_its_facts() -> None:
+    """Each member of a report is a JSON member; the problems are its reason too."""
+    report = Report(
+        engine="claude",
+        model_problem="the cap is met",
+        created=("n.md",),
+        left=(Left("l.md", "somebody changed it"),),
+        listed=(Left("d.md", "it is damaged"),),
+        contradictions=(Contradiction("a.md", "It is on.", "It is off."),),
+        orphans=("o.md",),
+        before=Size(4, 400, 40, 4000),
+        after=Size(3, 300, 30, 3000),
+        proposal="p1",
+        problems=("one", "two"),
+        turns=3,
+        usage={"input": 5},
+        dollars=0.25,
+        seconds=9.5,
+        said="Done.",
+    )
+    assert report.facts() == {
+        "engine": "claude",
+        "model_problem": "the cap is met",
+        "created": ["n.md"],
+        "changed": [],
+        "merged": [],
+        "removed": [],
+        "left": [{"path": "l.md", "reason": "somebody changed it"}],
+        "listed": [{"path": "d.md", "reason": "it is damaged"}],
+        "contradictions": [{"path": "a.md", "gone": "It is on.", "stays": "It is off."}],
+        "orphans": ["o.md"],
+        "before": {"memories": 4, "memory_bytes": 400, "index_lines": 40, "index_bytes": 4000},
+        "after": {"memories": 3, "memory_bytes": 300, "index_lines": 30, "index_bytes": 3000},
+        "change": None,
+        "proposal": "p1",
+        "reason": "one; two",
+        "problems": ["one", "two"],
+        "turns": 3,
+        "usage": {"input": 5},
+        "dollars": 0.25,
+        "seconds": 9.5,
+        "said": "Done.",
     }
 
 

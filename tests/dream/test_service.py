@@ -58,6 +58,7 @@ async def test_a_dream_tightens_in_one_change(bench: Bench) -> None:
     job = bench.job()
     report = await bench.run(bench.dreams(), job)
     assert report.facts() == {
+        "engine": "local",
         "merged": [{"into": "a.md", "from": ["b.md"]}],
         "removed": [],
         "changed": ["p.md"],
