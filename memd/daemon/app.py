@@ -43,7 +43,7 @@ from memd.rpc.server import serve
 from memd.state import cursors, dreams, jobs, journal, ledger, runs, spend
 from memd.state.database import Database, open_database
 from memd.state.meaning import Meaning
-from memd.store import locks
+from memd.store import machine
 from memd.store.configuration import Configuration
 from memd.store.service import Store
 
@@ -153,7 +153,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     )
     notes = list(await store.recover())
     notes += database.notes
-    table = jobs.JobTable(database, os.getpid(), locks.alive)
+    table = jobs.JobTable(database, os.getpid(), machine.alive)
     spent = spend.SpendTable(database)
     models = Models(ports.environ, clock, spent)
     kept = runs.Runs(database)

@@ -30,7 +30,7 @@ from memd.dream.judge import judge
 from memd.dream.report import Report
 from memd.dream.verdict import Verdict, Wanted
 from memd.state.dreams import DreamTable, LockRow
-from memd.store import locks
+from memd.store import locks, machine
 from memd.store.drafts import StoreDraft
 from memd.store.locks import Held, LockUnusableError
 from memd.store.names import INDEX
@@ -108,7 +108,7 @@ class Dreams:
         clock: Clock,
         *,
         work: Work | None = None,
-        is_alive: locks.Alive = locks.alive,
+        is_alive: locks.Alive = machine.alive,
     ) -> None:
         self._store = store
         self._table = table

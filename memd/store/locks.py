@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 from memd.core import limits
 from memd.core.errors import MemdError
+from memd.store.machine import alive
 
 LOCK = ".consolidate-lock"
 GUARD = ".consolidate-lock.guard"
@@ -34,8 +35,7 @@ _NEW = ".consolidate-lock.new"
 _BODY_BYTES = 64  # a PID and a time stamp have 25
 _PID_DIGITS = 10
 _PID_MAX = 2**31 - 1  # pid_t
-# psutil counts a start in clock ticks since boot and the clock may have been set since.
-_TOLERANCE_SECONDS = 2.0
+_TOLERANCE_SECONDS = 2.0  # some file systems keep whole seconds
 _GUARD_TRIES = 3  # somebody deletes the guard file between our open and our flock
 
 Alive = Callable[[int, float], bool]  # (pid, when it wrote the lock): is it still that process
@@ -104,19 +104,6 @@ class Held:
         finally:
             os.close(self._guard)
             os.close(self._folder)
-
-
-def alive(pid: int, since: float) -> bool:
-    """Return whether this process runs and began before ``since`` (seconds since 1970)."""
-    import psutil  # noqa: PLC0415 - 5 MB and 20 ms that only a dream needs, not the start
-
-    try:
-        process = psutil.Process(pid)
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return False
-        return bool(process.create_time() <= since + _TOLERANCE_SECONDS)
-    except psutil.Error as error:
-        return isinstance(error, psutil.AccessDenied)  # it exists, and we may not know more
 
 
 def consolidated_at(directory: str) -> float | None:
@@ -189,7 +176,7 @@ def restore(directory: str, pid: int, taken_ns: int, prior_ns: int | None) -> bo
         with suppress(OSError):
             os.unlink(_NEW, dir_fd=folder)
         found = _look(folder, directory)
-        near = int(_TOLERANCE_SECONDS * 1_000_000_000)  # some file systems keep whole seconds
+        near = int(_TOLERANCE_SECONDS * 1_000_000_000)
         if found is None or found.pid != pid or abs(found.mtime_ns - taken_ns) > near:
             return False
         _put_back(folder, directory, prior_ns)

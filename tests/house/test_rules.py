@@ -21,7 +21,7 @@ DOORS = {
     "jsonrpcserver": "memd/rpc/dispatch.py",
     "numpy": "memd/state/embedding.py",
     "onnxruntime": "memd/state/embedding.py",
-    "psutil": "memd/store/locks.py",
+    "psutil": "memd/store/machine.py",
     "re2": "memd/store/regex.py",
     "sqlite3": "memd/state/database.py",
     "structlog": "memd/daemon/log.py",
