@@ -69,8 +69,31 @@ class DreamSettings:
     enabled: bool = option(default=True, doc="allow dreams at all")
     auto: bool = option(default=True, doc="dream without being asked when the gates open")
     min_hours: float = option(24.0, "hours between automatic dreams", 0, 10_000)
-    min_sessions: int = option(5, "sessions since the last dream", 0, 10_000)
-    max_minutes: float = option(20.0, "minutes one dream may take", 0.1, 50)
+    min_sessions: int = option(
+        5, "sessions whose transcripts changed since the last dream", 0, 10_000
+    )
+    scan_minutes: float = option(
+        10.0, "minutes between two looks at the transcripts of a project", 0, 10_000
+    )
+    check_minutes: float = option(
+        30.0, "minutes between two looks at all projects for a dream that is due", 0.1, 10_000
+    )
+    max_minutes: float = option(
+        20.0,
+        "minutes one dream may take; less than the 60 after which any program takes a "
+        "consolidation lock for stale, which no setting changes since all of them share it",
+        0.1,
+        50,
+    )
+    max_turns: int = option(30, "turns of a model in one dream", 1, 1000)
+    use_model: bool = option(default=True, doc="let a model dream where one is configured")
+    on_battery: bool = option(default=False, doc="let automatic dreams begin on battery")
+    max_load: float = option(
+        0.75, "load of each core above which automatic dreams wait; 0 for any", 0, 1000
+    )
+    free_memory_mb: int = option(
+        256, "MiB of free memory below which automatic dreams wait; 0 for any", 0, 1_000_000
+    )
 
 
 @dataclass(frozen=True, slots=True)
