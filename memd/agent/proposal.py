@@ -89,7 +89,8 @@ class Change:
         pointers: dict[str, Pointer] = {}
         for file in self.proposal.files:
             live = tree.index() if file.path == INDEX else _content(tree, file.path)
-            edit = _edit(self._stamped(file), live)
+            new = stamped(file, session=self._session, modified=self._modified)
+            edit = _edit(new, live)
             if edit is None:
                 left.append(file.path)
                 continue
@@ -102,19 +103,20 @@ class Change:
         effects = self._effects(self) if callable(self._effects) else self._effects
         return Draft(tuple(edits), pointers, effects)
 
-    def _stamped(self, file: Proposed) -> Proposed:
-        """Put the session and the time into a memory's frontmatter, where it can be edited."""
-        if file.content is None or file.path == INDEX:
-            return file
-        fields = {"metadata.modified": self._modified}
-        if file.base is None:
-            fields["metadata.node_type"] = "memory"
-            if self._session:
-                fields["metadata.originSessionId"] = self._session
-        try:
-            return replace(file, content=document.with_fields(file.content, fields))
-        except FrontmatterNotEditableError:
-            return file
+
+def stamped(file: Proposed, *, session: str, modified: str) -> Proposed:
+    """Put session and time (ISO 8601) into a memory's frontmatter, where it can be edited."""
+    if file.content is None or file.path == INDEX:
+        return file
+    fields = {"metadata.modified": modified}
+    if file.base is None:
+        fields["metadata.node_type"] = "memory"
+        if session:
+            fields["metadata.originSessionId"] = session
+    try:
+        return replace(file, content=document.with_fields(file.content, fields))
+    except FrontmatterNotEditableError:
+        return file
 
 
 def _content(tree: Tree, path: str) -> bytes | None:

@@ -4,7 +4,8 @@ It never writes: what the run wants is in the workspace, and whoever called it c
 ``Ended.finished`` says so. Cancelled at any point, it leaves nothing behind but its record.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,6 +95,20 @@ async def run(
         await loop.go()
         group.cancel_scope.cancel()
     return loop.ended()
+
+
+@asynccontextmanager
+async def opened(make: Callable[[], Workspace]) -> AsyncIterator[Workspace]:
+    """Open a workspace for the length of the block, and close it; both in a worker thread.
+
+    Raises what ``make`` raises.
+    """
+    workspace = await to_thread.run_sync(make)
+    try:
+        yield workspace
+    finally:
+        with anyio.CancelScope(shield=True):  # a few descriptors
+            await to_thread.run_sync(workspace.close)
 
 
 class _Loop:

@@ -17,6 +17,7 @@ from functools import cached_property
 from memd.agent import hidden, places
 from memd.agent.places import MEMORY, Place, Root
 from memd.agent.refusals import LimitError, NothingThereError, NotReachableError, WrongKindError
+from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
 from memd.core.text import decode
 from memd.store import secrets
@@ -36,7 +37,7 @@ _A_FOLDER, _NO_FOLDER = "a folder", "no folder"
 class Meter:
     """What one call has used of its ``files``; ``over`` says whether its time is up.
 
-    Raises LimitError.
+    Whenever something is counted prompts go first. Raises LimitError.
     """
 
     def __init__(self, over: Callable[[], bool], files: int = CALL_FILES) -> None:
@@ -46,7 +47,8 @@ class Meter:
         self._files = 0
 
     def tick(self) -> None:
-        """Look at the time."""
+        """Let prompts go first, and look at the time."""
+        give_way()
         if self._over():
             raise LimitError(_TOO_LATE)
 
@@ -247,9 +249,9 @@ class View:
 def open_roots(roots: tuple[Root, ...]) -> dict[str, Confined]:
     """Open the roots that are there, by their real path; the caller closes them."""
     found: dict[str, Confined] = {}
-    for root in roots:
+    for real in dict.fromkeys(root.real for root in roots):  # two ways may lead to one folder
         try:
-            found[root.real] = Confined(root.real)
+            found[real] = Confined(real)
         except MemdError:
             continue  # a root that is not there, or not ours, is empty
     return found

@@ -45,7 +45,7 @@ class Workspace:
     """One run's view of a memory directory, its project and the project's transcripts.
 
     ``origin`` says whose words the run works on (``user``, ``assistant``, or anything else for
-    words that nobody vouches for). ``transcripts`` is the folder of this project's transcripts.
+    words that nobody vouches for). ``transcripts`` are the folders of this project's transcripts.
     With ``removals`` a memory may be removed by writing ``removed: why`` over it. A context
     manager; raises PathRefusedError and DirectoryUnusableError.
     """
@@ -55,11 +55,12 @@ class Workspace:
         memory: str,
         *,
         project: str = "",
-        transcripts: str = "",
+        transcripts: tuple[str, ...] = (),
         origin: str = "",
         removals: bool = False,
     ) -> None:
-        wanted = ((MEMORY, memory), (PROJECT, project), (TRANSCRIPTS, transcripts))
+        said = [(TRANSCRIPTS, folder) for folder in transcripts]
+        wanted = ((MEMORY, memory), (PROJECT, project), *said)
         roots = [view.root_of(kind, path) for kind, path in wanted if path]
         self._roots = tuple(
             root for root in roots if root.kind == MEMORY or places.usable(root.real)

@@ -5,7 +5,8 @@ One interpreter serves everybody, and a loop that computes keeps it. Loops of ba
 has said, with ``polite``, what giving way means. The word travels with the context, into worker
 threads too, so code that prompts use as well never waits for itself.
 
-Never call it inside a transaction or with a lock held that a prompt needs.
+A job that was cancelled ends at this word. Never say it inside a transaction, with a lock held that
+a prompt needs, or between two steps that must not come apart.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,3 +34,19 @@ def polite(way: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _way.reset(token)
+
+
+@contextmanager
+def minding(first: Callable[[], None]) -> Iterator[None]:
+    """Have what is done in this block call ``first`` before it gives way as it did.
+
+    What ``first`` raises ends the work.
+    """
+    way = _way.get()
+
+    def both() -> None:
+        first()
+        way()
+
+    with polite(both):
+        yield

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 from anyio import to_thread
 
@@ -36,12 +37,7 @@ from memd.extract.listening import Heard, Listener, voices
 from memd.extract.requests import Extracted, ExtractRequest, Unread
 from memd.extract.slices import Slices
 from memd.extract.vouching import origin, vouched
-from memd.model.errors import (
-    CapReachedError,
-    ModelNotConfiguredError,
-    ModelRefusedError,
-    ModelUnauthorisedError,
-)
+from memd.model.errors import NO_USE_TODAY
 from memd.model.port import Model, ModelSource
 from memd.state.cursors import Cursors
 from memd.state.runs import Runs
@@ -61,8 +57,6 @@ __all__ = [
 
 LEFT_ALONE = "models failed for these memories and are left alone for a while"
 UNVOUCHED = "unvouched"  # what others' words alone would have made a rule of
-# With these the fixed extractor is better than nothing: asking again does not help today.
-_USELESS = (CapReachedError, ModelNotConfiguredError, ModelUnauthorisedError, ModelRefusedError)
 Progress = Callable[..., None]
 Note = Callable[..., None]
 
@@ -200,11 +194,11 @@ class Extract:
         headers = (await self._store.snapshot(directory)).headers
         task = await to_thread.run_sync(self._task, asked, headers)
         record = Record()
-        with await to_thread.run_sync(_workspace, asked.project) as workspace:
+        async with agent.opened(partial(_workspace, asked.project)) as workspace:
             ended = await agent.run(task, model, workspace, self._clock, progress, record=record)
             await self._note(asked.job, ended)
             if not ended.finished:
-                if isinstance(ended.error, _USELESS):
+                if isinstance(ended.error, NO_USE_TODAY):
                     return ended.error.sentence
                 raise ExtractionFailedError(ended)
             proposal = workspace.proposal()
@@ -310,7 +304,7 @@ def _looked_at(headers: Sequence[Header], ended: Ended) -> str:
 
 def _workspace(project: Project) -> Workspace:
     folder = f"{project.transcripts}/{slug(project.cwd)}"
-    return Workspace(project.memory_dir, project=project.root, transcripts=folder, origin="user")
+    return Workspace(project.memory_dir, project=project.root, transcripts=(folder,), origin="user")
 
 
 def _without(extracted: Extracted, left: Sequence[str]) -> Extracted:

@@ -133,3 +133,12 @@ class CapReachedError(ModelError):
             resumes=resumes,
         )
         self.resumes = resumes
+
+
+# With these, whoever can do without a model does: asking again does not help today.
+NO_USE_TODAY = (
+    CapReachedError,
+    ModelNotConfiguredError,
+    ModelUnauthorisedError,
+    ModelRefusedError,
+)

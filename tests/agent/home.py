@@ -92,7 +92,10 @@ class Home:
         """Return a workspace on the three roots."""
         wanted = {"origin": "user"} | options
         return Workspace(
-            str(self.memory), project=str(self.project), transcripts=str(self.transcripts), **wanted
+            str(self.memory),
+            project=str(self.project),
+            transcripts=(str(self.transcripts),),
+            **wanted,
         )
 
     @contextmanager

@@ -1,6 +1,7 @@
 """The loop of a run, with a model that says what it is told to and with a real server."""
 
 import json
+import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from blockbuster import blockbuster_ctx
 
 from memd.agent import tools
 from memd.agent.record import Record
-from memd.agent.service import Ended, Task, run
+from memd.agent.service import Ended, Task, opened, run
 from memd.agent.step import Budget, Reason
 from memd.agent.workspace import Workspace
 from memd.daemon.clock import SystemClock
@@ -186,6 +187,19 @@ async def test_a_cancelled_run_leaves_its_record_and_nothing_else(home: Home) ->
             group.cancel_scope.cancel()
     assert len(record.turns) == 1
     assert home.snapshot() == before
+
+
+async def test_a_workspace_is_closed_whatever_happens(home: Home) -> None:
+    """A run that fails, or is cancelled, leaves no folder open; nothing of it blocks the loop."""
+    held = len(os.listdir("/dev/fd"))
+    with pytest.raises(ZeroDivisionError), blockbuster_ctx():
+        async with opened(home.workspace):
+            raise ZeroDivisionError
+    with anyio.CancelScope() as scope:
+        async with opened(home.workspace):
+            scope.cancel()
+            await anyio.lowlevel.checkpoint()
+    assert len(os.listdir("/dev/fd")) == held
 
 
 async def test_cancelling_stops_a_tool_that_works(home: Home) -> None:

@@ -4,7 +4,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from memd.core.courtesy import give_way, polite
+from memd.core.courtesy import give_way, minding, polite
 
 
 def test_nobody_waits_unasked() -> None:
@@ -18,6 +18,22 @@ def test_nobody_waits_unasked() -> None:
         give_way()
     give_way()
     assert calls == [1, 2, 1]
+
+
+def test_work_can_be_ended_where_it_gives_way() -> None:
+    """What is minded comes first and may end the work; giving way is as it was otherwise."""
+    calls: list[str] = []
+
+    def end() -> None:
+        raise ZeroDivisionError
+
+    with polite(lambda: calls.append("way")):
+        with minding(lambda: calls.append("first")):
+            give_way()
+        with minding(end), pytest.raises(ZeroDivisionError):
+            give_way()
+        give_way()
+    assert calls == ["first", "way", "way"]
 
 
 @pytest.mark.anyio
