@@ -28,7 +28,8 @@ FENCE = re.compile(r" {0,3}(```|~~~)")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+")
 _HEADING = re.compile(r"#{1,6}[ \t]|[^\n]*[:\uff1a]$")
 _ALONE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\||>)")  # headings, rows and quotes stand alone
-_LABEL = re.compile(rf"\*\*[^*\n]{{1,{_LABEL_CHARACTERS}}}\*\*:?[ \t]+")
+# "**Why:** it broke" has a label, "**Never** mock it" has none.
+_LABEL = re.compile(rf"\*\*[^*\n]{{1,{_LABEL_CHARACTERS}}}(?:[:\uff1a]\*\*|\*\*[:\uff1a])[ \t]+")
 _SENTENCE = re.compile(r"(?<=[.!?])[ \t\r\n]+|(?<=[\u3002\uff01\uff1f])[ \t\r\n]*")
 _EMPHASIS = re.compile(r"\*\*|__|`")
 
@@ -43,6 +44,14 @@ class Unit:
     raw: str
     lead: str
     sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence as it is held against others: its words, and those that name something."""
+
+    words: frozenset[str]
+    facts: frozenset[str]
 
 
 class Text:
@@ -125,7 +134,8 @@ def contradict(first: Text, second: Text) -> bool:
     other = [raw for name, raw in second.sentences.items() if name not in first.sentences]
     if any(_HEADING.match(raw) for raw in (*own, *other)):
         return True
-    return any(_denies(one, two) for one in own for two in other)
+    others = [claim(raw) for raw in other]
+    return any(denies(one, two) for one in map(claim, own) for two in others)
 
 
 def missing(text: Text, known: Iterable[str]) -> str:
@@ -146,13 +156,19 @@ def covered(sentence: str, text: Text) -> bool:
     return set(words(sentence)) - _LITTLE <= set(text.words)
 
 
-def _denies(one: str, two: str) -> bool:
-    left, right = set(words(one)), set(words(two))
+def claim(sentence: str) -> Claim:
+    """Return what a sentence is held against others by."""
+    return Claim(frozenset(words(sentence)), frozenset(_facts(sentence)))
+
+
+def denies(one: Claim, two: Claim) -> bool:
+    """Whether two sentences resemble each other, and one says what the other does not allow."""
+    left, right = one.words, two.words
     if len(left & right) < _RESEMBLING * len(left | right):
         return False
     if (left & _QUALIFIERS) != (right & _QUALIFIERS):
         return True
-    return bool(_facts(one) - right) and bool(_facts(two) - left)
+    return bool(one.facts - right) and bool(two.facts - left)
 
 
 def _facts(sentence: str) -> set[str]:

@@ -68,6 +68,7 @@ def test_alike_is_nearly_the_same_or_within() -> None:
         ("He likes long reviews.", "He loves long reviews.", False),
         ("# Do\n\n- mock it", "# Avoid\n\n- mock it", True),
         ("Do:\n- mock it", "- mock it", True),
+        ("**Never** mock the database.", "Mock the database.", True),
         ("Same.", "Same.", False),
     ],
 )
