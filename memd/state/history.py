@@ -91,6 +91,23 @@ class History:
             if any(s.path == path and not s.conflict for s in record.steps)
         )
 
+    def done_before(self, directory: str, actor: Actor, steps: Iterable[Step]) -> frozenset[str]:
+        """Return the paths of those steps that sets of an actor already made.
+
+        A step of the index counts where only what it begins with is the same: what becomes of
+        the index depends on every other file of the set.
+        """
+        return frozenset(
+            step.path
+            for step in steps
+            if self._journal.select(
+                "directory = ? AND actor = ? AND id IN (SELECT change FROM change_files"
+                " WHERE path = ? AND before IS ? AND (after IS ? OR path = ?) AND conflict = 0)",
+                (directory, actor.value, step.path, step.before, step.after, INDEX),
+                limit=1,
+            )
+        )
+
 
 def compose(records: Iterable[Record]) -> Span | None:
     """Return sets, oldest first, as if they had been one; ``None`` where there is none."""

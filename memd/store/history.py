@@ -6,11 +6,12 @@ Pure but for the journal and the live file, which come in as functions; called i
 import difflib
 import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from memd.core.errors import MemdError
-from memd.core.values import Change, CursorMove, FileEdit, MemoryFile, Plan, Pointer, Tree
+from memd.core.text import sha256
+from memd.core.values import Actor, Change, CursorMove, FileEdit, MemoryFile, Plan, Pointer, Tree
 from memd.state.history import Filter, History, Span, compose
 from memd.state.journal import Journal
 from memd.state.records import CONFLICT, INDEX, Record, Step
@@ -158,6 +159,23 @@ class Past:
             return Writers(None, None, ())
         ids = tuple(record.id for record in reversed(records))
         return Writers(_writer(records[0], path), _writer(records[-1], path), ids)
+
+    def repeats(self, directory: str, edits: Iterable[FileEdit]) -> frozenset[str]:
+        """Return the paths of edits that a dream already made to the same text.
+
+        Where the text is what it was before that dream, somebody took the dream's work back. An
+        edit that does not say what it is based on repeats nothing.
+        """
+        steps = (
+            Step(
+                edit.path,
+                edit.base or None,
+                None if edit.content is None else sha256(edit.content),
+            )
+            for edit in edits
+            if edit.base is not None
+        )
+        return self._history.done_before(os.path.realpath(directory), Actor.DREAM, steps)
 
     def undo(self, directory: str, which: str | Range | float) -> Plan:
         """Return the plan that takes back one change, a range of them, or all after a time.

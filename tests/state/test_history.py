@@ -95,6 +95,30 @@ def test_the_sets_of_a_file_hold_its_steps_and_the_index(
     assert [record.id for record in history.of_file("/m", "a.md")] == ["c1", "c4"]
 
 
+@pytest.mark.parametrize(
+    ("step", "actor", "known"),
+    [
+        (Step("a.md", "1", "2"), Actor.DREAM, True),
+        (Step("b.md", None, "3"), Actor.DREAM, True),
+        (Step("a.md", "1", "9"), Actor.DREAM, False),
+        (Step("a.md", "7", "2"), Actor.DREAM, False),
+        (Step("a.md", "1", None), Actor.DREAM, False),
+        (Step("b.md", "3", None), Actor.DREAM, False),
+        (Step("b.md", "3", None), Actor.CLIENT, True),
+        (Step("MEMORY.md", None, "another"), Actor.CLIENT, True),
+        (Step("MEMORY.md", "i1", "i1"), Actor.CLIENT, False),
+    ],
+)
+def test_a_step_that_was_made_before_is_known(
+    history: History, step: Step, actor: Actor, *, known: bool
+) -> None:
+    """Path, actor and both ends must be the same; of the index only what it began with."""
+    assert history.done_before("/m", actor, [step]) == (
+        frozenset({step.path}) if known else frozenset()
+    )
+    assert history.done_before("/n", Actor.DREAM, [step]) == frozenset()
+
+
 def test_sets_are_composed_into_one(history: History) -> None:
     """The ends of each file count; what is as it was in the end is not touched at all."""
     span = compose(history.between("/m", 1, 4))

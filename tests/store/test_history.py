@@ -224,6 +224,21 @@ def test_a_range_has_two_known_ends_in_order(bench: Bench) -> None:
         past(bench).undo(bench.directory, Range("c3", "c2"))
 
 
+def test_a_dream_repeats_what_was_taken_back(bench: Bench) -> None:
+    """The same edit of the same text as a dream made before is named, and no other one."""
+    dream = Provenance(Actor.DREAM)
+    live = sha256(topic("b"))
+    gone, changed = FileEdit("b.md", None, live), FileEdit("b.md", topic("b", "new"), live)
+    assert past(bench).repeats(bench.directory, [gone, changed]) == frozenset()
+    bench.undo(bench.commit(edits(gone), by=dream).change)
+    assert past(bench).repeats(bench.directory, [gone]) == {"b.md"}
+    assert past(bench).repeats(bench.directory, [changed]) == frozenset()
+    assert past(bench).repeats(bench.directory, [FileEdit("b.md", None)]) == frozenset()
+    new = FileEdit("c.md", topic("c"), "")
+    bench.undo(bench.commit(edits(new), by=dream).change)
+    assert past(bench).repeats(bench.directory, [new]) == {"c.md"}
+
+
 def test_history_can_be_of_all_directories(bench: Bench) -> None:
     """Without a directory every change is told, and a page may begin at any of them."""
     everywhere = past(bench)
