@@ -17,11 +17,17 @@ from memd.agent.record import Record
 from memd.agent.step import AskModel, Budget, CallTools, Finish, Planned, Reason, Result, Stop
 from memd.agent.workspace import Workspace
 from memd.core.clock import Clock
+from memd.core.text import cut_bytes
 from memd.model.errors import ModelError, PromptTooLongError
 from memd.model.port import Ask, Block, Model, Reply, ToolCall, Usage
+from memd.store import secrets
 
 CALL_SECONDS = 5.0  # one tool call
 TURN_SECONDS = 20.0  # all calls of one turn
+TOLD = 400  # characters of a reply that whoever watches is told
+_LOOKED_AT_BYTES = 64_000  # of a reply; more is cut first, at a place that is not told
+_NAMES = 32  # tools of one reply that are named, with so many characters each
+_NAME = 60
 Progress = Callable[..., None]
 
 
@@ -84,9 +90,10 @@ async def run(
 ) -> Ended:
     """Run an agent to its end and say how it ended. Raises nothing that a model can cause.
 
-    ``progress(phase, **facts)`` is told before each request and each round of tools. ``record``
-    fills up turn by turn, so that a caller that is cancelled still has it; ``on_usage`` is passed
-    to each request.
+    ``progress(phase, **facts)`` is told before each request (``asking``) and after each reply
+    (``tools`` where it calls any, else ``answered``), then with the reply's ``text`` and the names
+    of its ``tools``. ``record`` fills up turn by turn, so that a caller that is cancelled still has
+    it; ``on_usage`` is passed to each request.
     """
     noted = Record() if record is None else record
     loop = _Loop(task, model, workspace, clock, progress, record=noted, on_usage=on_usage)
@@ -184,10 +191,12 @@ class _Loop:
             self._error = error
             return Stop(Reason.MODEL)
         self._run, action = step.step(self._run, reply)
+        calls = action.calls if isinstance(action, CallTools) else ()
+        told = await to_thread.run_sync(self._said, reply)
+        self._progress("tools" if calls else "answered", calling=len(calls), **told)
         if not isinstance(action, CallTools):
             await self._note(asked, reply, (), begun)
             return action
-        self._progress("tools", calling=len(action.calls), **self._facts())
         results = await to_thread.run_sync(self._called, action)
         self._run, ends = step.answer(self._run, [(i.call, result) for i, result in results])
         await self._note(asked, reply, results, begun)
@@ -234,6 +243,13 @@ class _Loop:
             project=task.project,
             extra=task.extra,
         )
+
+    def _said(self, reply: Reply) -> dict[str, Any]:
+        """Return what the last reply says, for whoever watches. Runs in a worker thread."""
+        # The credentials go before anything is cut: half of one is found by no rule.
+        text = secrets.scrub(cut_bytes(reply.text, _LOOKED_AT_BYTES)).strip()
+        names = [secrets.scrub(call.name[:_NAME]) for call in reply.calls[:_NAMES]]
+        return self._facts() | {"turn": self._run.turn, "text": text[:TOLD], "tools": names}
 
     def _facts(self) -> dict[str, Any]:
         return {

@@ -13,7 +13,7 @@ from blockbuster import blockbuster_ctx
 
 from memd.agent import tools
 from memd.agent.record import Record
-from memd.agent.service import Ended, Task, opened, run
+from memd.agent.service import TOLD, Ended, Task, opened, run
 from memd.agent.step import Budget, Reason
 from memd.agent.workspace import Workspace
 from memd.daemon.clock import SystemClock
@@ -25,7 +25,7 @@ from memd.testing import messages
 from memd.testing.clock import FakeClock
 from memd.testing.messages import messages_server
 from memd.testing.scripted_model import HANG, ScriptedModel, calls, says
-from tests.agent.home import CANARY, Home, memory
+from tests.agent.home import CANARY, TOKEN, Home, memory
 
 pytestmark = pytest.mark.anyio
 
@@ -88,13 +88,28 @@ async def test_a_normal_run_reads_writes_and_is_done(home: Home) -> None:
     assert len(spent) == 3
     assert ended.record == tuple(record.turns)
     assert len(json.loads(json.dumps(ended.record))) == 3
-    assert [phase for phase, _ in heard.phases] == ["asking", "tools", "asking", "tools", "asking"]
-    assert heard.phases[-1][1] == {
-        "turn": 3, "tool_calls": 4, "touched": ["n.md", "a.md"], "tokens": 240
-    }  # fmt: skip
+    phases = [phase for phase, _ in heard.phases]
+    assert phases == ["asking", "tools", "asking", "tools", "asking", "answered"]
+    facts = {"turn": 3, "tool_calls": 4, "touched": ["n.md", "a.md"]}
+    assert heard.phases[-2][1] == facts | {"tokens": 240}
+    said = {"text": "Done.", "tools": [], "calling": 0}
+    assert heard.phases[-1][1] == facts | {"tokens": 360} | said
+    assert (heard.phases[1][1]["turn"], heard.phases[1][1]["tools"]) == (1, ["Read", "Read"])
     assert model.asked[1].messages[:1] == (START,)
     assert [len(ask.messages) for ask in model.asked] == [1, 3, 5]
     assert home.snapshot() == before
+
+
+async def test_what_is_told_of_a_reply_is_short_and_holds_no_credential(home: Home) -> None:
+    """Whoever watches hears the start of a text, without the key that stands in it."""
+    heard = Heard()
+    model = ScriptedModel([says(" " + "word " * 70 + TOKEN + " more" * 20)])
+    with home.workspace() as workspace:
+        await run(task(), model, workspace, FakeClock(), heard)
+    told = heard.phases[-1][1]["text"]
+    assert told.startswith("word word ")
+    assert "word [secret: " in told
+    assert (len(told), TOKEN[:12] in told) == (TOLD, False)
 
 
 async def test_a_model_that_fails_ends_the_run_with_its_error(home: Home) -> None:
