@@ -25,12 +25,13 @@ from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.jobs.manners import Manners
-from memd.model.errors import ModelError
+from memd.model.errors import CapReachedError, ModelError
 from memd.model.port import Model, ModelSource
 from memd.recall import block, explain, local, select, selector
 from memd.recall.explain import Explanation
 from memd.recall.indexes import IndexBusyError, Indexes
 from memd.recall.local import Choice, Hit, Offer, Reader, Wish
+from memd.recall.patience import Patience
 from memd.recall.select import SurfacedMemory
 from memd.state.database import StateUnusableError
 from memd.state.ledger import Item, Ledger, Sighting
@@ -43,6 +44,8 @@ MODEL = "model"
 _NO_MODEL = "no model is configured; the local ranker answered"
 _NO_TIME = "there was no time to ask the model; the local ranker answered"
 _LATE = "the model did not answer in time; the local ranker answered"
+
+_LEFT_ALONE = "the model failed several prompts in a row; the local ranker answers for a while"
 
 _SEARCH_MOST = 100
 _LEAST_MODEL_SECONDS = 0.3  # a model that answers faster is not known
@@ -121,6 +124,7 @@ class Recall:
         self._indexes = indexes
         self._models = models
         self._manners = manners or Manners()
+        self._patience = Patience()
         self._threads = CapacityLimiter(_THREADS)
         self._unindexed: dict[str, None] = {}
         self._wanted = anyio.Event()
@@ -258,7 +262,9 @@ class Recall:
             return None, _NO_TIME
         if not choice.options:
             return (), ""
-        prompt = asked.prompt
+        prompt, known_as = asked.prompt, repr(asked.settings.model)
+        if prompt.strategy == AUTO and not self._patience.asks(known_as, self._clock.monotonic()):
+            return None, _LEFT_ALONE
         question = selector.question(
             choice.options,
             prompt.query,
@@ -268,18 +274,25 @@ class Recall:
             seconds=seconds,
             project=asked.project.memory_dir,
         )
-        reply = None
+        reply, problem = None, _LATE
         try:
             with anyio.move_on_after(seconds), self._manners.aside():
                 reply = await model.ask(question)
-        except ModelError as error:
+        except CapReachedError as error:  # nobody waited, and the model did nothing wrong
             return None, f"{error.sentence}; the local ranker answered"
-        if reply is None:
-            return None, _LATE
-        known = [header.path for header in choice.options]
-        names, problem = selector.read(reply, known, select.wanted(prompt.limit, asked.settings))
+        except ModelError as error:
+            problem = f"{error.sentence}; the local ranker answered"
+        names = None
+        if reply is not None:
+            known = [header.path for header in choice.options]
+            most = select.wanted(prompt.limit, asked.settings)
+            names, problem = selector.read(reply, known, most)
+            if names is None:
+                problem = f"{problem}; the local ranker answered"
+        now, worked = self._clock.monotonic(), names is not None
+        self._patience = self._patience.after(known_as, now, worked=worked)
         if names is None:
-            return None, f"{problem}; the local ranker answered"
+            return None, problem
         directory, now = asked.project.memory_dir, self._clock.now()
         return await self._in_thread(local.offer, self._reader, directory, names, now), problem
 

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from memd.client.aio import AsyncClient
+from memd.recall.patience import FAILURES, SECONDS_MOST
 from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here, throw_away_home
 from memd.testing.messages import (
@@ -92,13 +93,14 @@ async def ask(client: AsyncClient, cwd: str, session: str, query: str = QUERY) -
     return found["strategy"], [m["name"] for m in found["memories"]], found["session_bytes"]
 
 
-async def chosen(client: AsyncClient, cwd: str, name: str) -> Any:
+async def chosen(client: AsyncClient, clock: FakeClock, cwd: str, name: str) -> Any:
     """Return the first answer that is the model's, in a session of its own.
 
     Until the SDK is loaded, and on a busy machine, the local ranker answers.
     """
     with anyio.fail_after(20):
         for number in count():
+            clock.advance(SECONDS_MOST)
             found = await ask(client, cwd, f"{name} {number}")
             if found[0] == "model":
                 return found, f"{name} {number}"
@@ -115,35 +117,64 @@ async def test_every_server_leads_to_an_answer(home: Home) -> None:
     """The model's choice counts when it comes; each trouble costs only the choice."""
     with messages_server(script) as server:
         configure(home, server)
+        clock = FakeClock()
         async with (
-            daemon_here(home, FakeClock()),
+            daemon_here(home, clock),
             AsyncClient(home.places.socket, name="test") as client,
         ):
             cwd = home.project()
             await remember(client, cwd)
-            assert (await chosen(client, cwd, "first"))[0][1] == ["b"]
+            assert (await chosen(client, clock, cwd, "first"))[0][1] == ["b"]
             for number, step in enumerate(TROUBLE):
+                clock.advance(SECONDS_MOST)  # a model that failed is left alone for a while
                 found = await ask(client, cwd, f"s{number}", f"{QUERY} case {number}")
                 assert found[:2] == ("local", ["a"]), step
-            assert (await chosen(client, cwd, "last"))[0][1] == ["b"]
+            assert (await chosen(client, clock, cwd, "last"))[0][1] == ["b"]
             status = await client.call("status", {})
     assert status["spend"]["used"]["requests"] > len(TROUBLE)
+
+
+async def test_a_model_that_hangs_is_soon_left_alone(home: Home) -> None:
+    """After three prompts that waited for nothing none waits; the model is asked again later."""
+    mended = False
+
+    def answer(_: Request) -> Any:
+        return structured(CHOSEN) if mended else Hang(structured(CHOSEN))
+
+    with messages_server(answer) as server:
+        configure(home, server)
+        clock = FakeClock()
+        async with (
+            daemon_here(home, clock),
+            AsyncClient(home.places.socket, name="test") as client,
+        ):
+            cwd = home.project()
+            await remember(client, cwd)
+            for number in range(FAILURES + 5):
+                assert (await ask(client, cwd, f"s{number}"))[:2] == ("local", ["a"])
+            assert len(server.messages) <= FAILURES
+            params = {"cwd": cwd, "session_id": "n", "query": QUERY}
+            told = await client.call("prefetch", params)
+            assert "for a while" in told["note"]
+            mended = True
+            assert (await chosen(client, clock, cwd, "last"))[0][1] == ["b"]
 
 
 async def test_only_what_was_sent_is_marked(home: Home) -> None:
     """A memory that the model chose does not come again; another session still gets it."""
     with messages_server(script, without=["output_config", "thinking"]) as server:
         configure(home, server)
+        clock = FakeClock()
         async with (
-            daemon_here(home, FakeClock()),
+            daemon_here(home, clock),
             AsyncClient(home.places.socket, name="test") as client,
         ):
             cwd = home.project()
             await remember(client, cwd)
-            (_, names, sent), session = await chosen(client, cwd, "s")
+            (_, names, sent), session = await chosen(client, clock, cwd, "s")
             assert names == ["b"]
             _, again, after = await ask(client, cwd, session)
             assert "b" not in again
             assert after - sent <= len("how we deploy the parser") * len(again)
-            assert (await chosen(client, cwd, "other"))[0][1] == ["b"]
+            assert (await chosen(client, clock, cwd, "other"))[0][1] == ["b"]
     assert "thinking" not in server.messages[-1].json
