@@ -62,5 +62,4 @@ BREAKER_SECONDS_MOST = 4 * 60 * 60.0
 PARKED_KEPT = 50  # parked jobs that can be put back; a request may hold a frame of 4 MiB
 
 # Dream (spec 5.2, 5.3)
-LOCK_STALE_SECONDS = 60 * 60.0
-DREAM_SCAN_SECONDS = 10 * 60.0  # gate 2 looks at transcripts at most this often
+LOCK_STALE_SECONDS = 60 * 60.0  # no setting: other programs that share the lock keep to it too

@@ -12,20 +12,22 @@ Rules of this file
 """
 
 import json
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import anyio
 from anyio import to_thread
 
-from memd.core import dates, limits
+from memd.core import dates
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.values import Actor, Draft, JobEnd, Project, Provenance, Tree
 from memd.dream import gates
 from memd.dream.consolidate import consolidate
+from memd.dream.gatekeeper import Gatekeeper, Looks
+from memd.dream.gates import Outlook
 from memd.dream.judge import judge
 from memd.dream.report import Report
 from memd.dream.verdict import Verdict, Wanted
@@ -34,12 +36,10 @@ from memd.store import locks, machine
 from memd.store.drafts import StoreDraft
 from memd.store.locks import Held, LockUnusableError
 from memd.store.names import INDEX
-from memd.store.project import slug
 from memd.store.service import Store
 
 _CLEANUP_SECONDS = 5.0  # two renames and one durable transaction, on a slow disk
 _MINUTE = 60.0
-_SUFFIX = ".jsonl"
 
 Work = Callable[[Tree], Wanted]  # a pass: what it would change
 
@@ -79,14 +79,6 @@ class LockLostError(MemdError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Scan:
-    """The transcripts of a project as they were at ``at`` on the monotonic clock."""
-
-    at: float
-    sessions: dict[str, float]
-
-
 @dataclass(slots=True)
 class _Dream:
     """One dream at work. ``over``: it was cancelled or took too long and may not commit."""
@@ -115,7 +107,8 @@ class Dreams:
         self._clock = clock
         self._work = work or _deterministic
         self._is_alive = is_alive
-        self._scans: dict[str, _Scan] = {}
+        self._keeper = Gatekeeper(clock, Looks(is_alive=is_alive))
+        self._asking: dict[str, anyio.Lock] = {}  # by directory, so that each is scanned once
 
     async def recover(self) -> tuple[str, ...]:
         """Put back what dreams left that a crash ended; call it before any dream.
@@ -130,27 +123,18 @@ class Dreams:
         ``session`` is the session that asks. With ``force`` a lock that cannot be used is told:
         LockUnusableError; otherwise it is a closed gate.
         """
-        closed = gates.switches(project, settings)
-        if closed:
-            return closed
-        directory = project.memory_dir
-        if not force:
-            since = await to_thread.run_sync(locks.consolidated_at, directory)
-            since = gates.believed(since, self._clock.now())
-            closed = gates.time(since, self._clock.now(), settings)
-            if not closed:
-                scanned = await self._scan(project)
-                closed = gates.sessions(scanned, since, settings, without=session)
-            if closed:
-                return closed
-        try:
-            now = self._clock.now()
-            busy = await to_thread.run_sync(locks.busy, directory, now, self._is_alive)
-        except LockUnusableError:
-            if force:
-                raise
-            busy = True
-        return gates.LOCK if busy else ""
+        ask = partial(self._keeper.closed, project, settings, force=force, session=session)
+        async with self._asking.setdefault(project.memory_dir, anyio.Lock()):
+            return await to_thread.run_sync(ask)
+
+    async def outlook(self, project: Project, settings: Settings) -> Outlook:
+        """Return all gates as they stand; costs what they cost and takes nothing."""
+        async with self._asking.setdefault(project.memory_dir, anyio.Lock()):
+            return await to_thread.run_sync(self._keeper.outlook, project, settings)
+
+    async def open_proposals(self, directory: str) -> int:
+        """Return how many proposals wait for a person. Raises StateUnusableError."""
+        return len(await to_thread.run_sync(self._table.proposals, directory))
 
     async def run(
         self,
@@ -247,15 +231,6 @@ class Dreams:
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
             await to_thread.run_sync(settle, abandon_on_cancel=True)
 
-    async def _scan(self, project: Project) -> dict[str, float]:
-        """Look at the transcripts of a project, at most every ten minutes."""
-        now = self._clock.monotonic()
-        known = self._scans.get(project.memory_dir)
-        if known is None or now - known.at >= limits.DREAM_SCAN_SECONDS:
-            found = await to_thread.run_sync(_transcripts, project)
-            known = self._scans[project.memory_dir] = _Scan(now, found)
-        return known.sessions
-
     def _take(self, directory: str) -> Held | None:
         touched = False
 
@@ -310,21 +285,3 @@ def _judged(tree: Tree, wanted: Wanted) -> Verdict:
 
 def _report(verdict: Verdict) -> Report:
     return Report(merged=verdict.merged, removed=verdict.removed, changed=verdict.changed)
-
-
-def _transcripts(project: Project) -> dict[str, float]:
-    """Return the sessions of a project with when their transcripts last changed."""
-
-    def scans() -> Iterator[tuple[str, float]]:
-        # Transcripts are kept by working directory, so a project has several folders.
-        for name in {slug(project.root), slug(project.cwd)}:
-            try:
-                with os.scandir(f"{project.transcripts}/{name}") as entries:
-                    for entry in entries:
-                        if entry.name.endswith(_SUFFIX):
-                            changed = entry.stat(follow_symlinks=False).st_mtime
-                            yield entry.name.removesuffix(_SUFFIX), changed
-            except OSError:
-                continue  # no transcripts there, or one that went away while we looked
-
-    return gates.newest(scans())
