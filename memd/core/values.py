@@ -180,7 +180,19 @@ class JobEnd:
     result: str  # JSON text
 
 
-Effect = CursorMove | JobEnd
+@dataclass(frozen=True, slots=True)
+class LockKept:
+    """The time of a dream's lock, which stands once the dream's change does (spec 5.2).
+
+    ``directory`` is the memory directory as the lock's row names it, ``taken_ns`` when the lock
+    was taken, in ns since 1970: the time of the last consolidation from then on.
+    """
+
+    directory: str
+    taken_ns: int
+
+
+Effect = CursorMove | JobEnd | LockKept
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Dreams: consolidation under the lock, judged at the door, one change set.
 
 Rules of this file
-- The lock's earlier time is in the state file before the lock is touched; the row goes only after
-  the lock file is settled. ``recover`` settles what a crash left, before any dream begins.
+- The lock is taken and settled by ``holding.py``; its time and the change become true in one
+  transaction. ``recover`` settles what a crash left, before any dream begins.
 - The pass runs inside the store's commit, on the live tree, so what somebody changed meanwhile is
   seen as it is. Cancelled or late, a dream commits nothing once its pass has ended; a commit that
   has begun is never cut in half: it ends, and then the lock is kept.
@@ -23,18 +23,19 @@ from memd.core import dates
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
-from memd.core.values import Actor, Draft, JobEnd, Project, Provenance, Tree
+from memd.core.values import Actor, Draft, JobEnd, LockKept, Project, Provenance, Tree
 from memd.dream import gates
 from memd.dream.consolidate import consolidate
 from memd.dream.gatekeeper import Gatekeeper, Looks
 from memd.dream.gates import Outlook
+from memd.dream.holding import Holding
 from memd.dream.judge import judge
 from memd.dream.report import Report
 from memd.dream.verdict import Verdict, Wanted
-from memd.state.dreams import DreamTable, LockRow
+from memd.state.dreams import DreamTable
 from memd.store import locks, machine
 from memd.store.drafts import StoreDraft
-from memd.store.locks import Held, LockUnusableError
+from memd.store.locks import Held
 from memd.store.names import INDEX
 from memd.store.service import Store
 
@@ -106,7 +107,7 @@ class Dreams:
         self._table = table
         self._clock = clock
         self._work = work or _deterministic
-        self._is_alive = is_alive
+        self._holding = Holding(table, clock, is_alive)
         self._keeper = Gatekeeper(clock, Looks(is_alive=is_alive))
         self._asking: dict[str, anyio.Lock] = {}  # by directory, so that each is scanned once
 
@@ -115,7 +116,7 @@ class Dreams:
 
         Returns sentences about it. Raises StateUnusableError.
         """
-        return await to_thread.run_sync(self._recover)
+        return await to_thread.run_sync(self._holding.recover)
 
     async def gate(self, project: Project, settings: Settings, *, force: bool, session: str) -> str:
         """Return the first gate that is closed, "" when a dream may begin (spec 5.1).
@@ -157,14 +158,14 @@ class Dreams:
         directory = project.memory_dir
         progress("starting")
         await self._store.ensure(directory)
-        held = await to_thread.run_sync(self._take, directory)
+        held = await to_thread.run_sync(self._holding.take, directory)
         if held is None:
             return Report(gate=gates.LOCK)
         dream = _Dream(held, job, Provenance(Actor.DREAM, client, session, reason="consolidation"))
         try:
             report = await self._within(settings.dream.max_minutes, dream)
         finally:
-            await self._settle(held, held.keep if dream.report else held.give_back)
+            await self._settle(held, done=dream.report is not None)
         if report.change is not None:
             progress("updating", files=list(report.changed), change=report.change)
         return report
@@ -211,7 +212,8 @@ class Dreams:
             if verdict.problems:
                 return Draft()
             end = JobEnd(dream.job, "completed", json.dumps(_report(verdict).facts()))
-            return StoreDraft(wanted.edits, effects=(end,), mend_index=True)
+            kept = LockKept(directory, dream.held.taken_ns)
+            return StoreDraft(wanted.edits, effects=(end, kept), mend_index=True)
 
         outcome = await self._store.commit(directory, plan, dream.by)
         wanted, verdict = verdicts[-1]
@@ -221,42 +223,11 @@ class Dreams:
             kept = await to_thread.run_sync(self._propose, dream, wanted, verdict)
         return Report(proposal=kept, problems=verdict.problems)
 
-    async def _settle(self, held: Held, end: Callable[[], None]) -> None:
+    async def _settle(self, held: Held, *, done: bool) -> None:
         """Settle the lock file and then its row, whatever is cancelled meanwhile."""
-
-        def settle() -> None:
-            end()
-            self._table.forget(held.directory)
-
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
+            settle = partial(self._holding.settle, held, done=done)
             await to_thread.run_sync(settle, abandon_on_cancel=True)
-
-    def _take(self, directory: str) -> Held | None:
-        touched = False
-
-        def remember(pid: int, taken_ns: int, prior_ns: int | None) -> None:
-            nonlocal touched
-            self._table.remember(LockRow(directory, pid, taken_ns, prior_ns))
-            touched = True
-
-        held = None
-        try:
-            held = locks.take(directory, self._clock.now(), remember, self._is_alive)
-        finally:
-            if held is None and touched:
-                self._table.forget(directory)
-        return held
-
-    def _recover(self) -> tuple[str, ...]:
-        sentences = []
-        for row in self._table.locks():
-            try:
-                if locks.restore(row.directory, row.pid, row.taken_ns, row.prior_ns):
-                    sentences.append(f"a dream in {row.directory} had ended with memd; it may run")
-            except LockUnusableError as error:
-                sentences.append(error.sentence)
-            self._table.forget(row.directory)
-        return tuple(sentences)
 
     def _propose(self, dream: _Dream, wanted: Wanted, verdict: Verdict) -> str:
         edits = [

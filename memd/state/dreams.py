@@ -3,6 +3,8 @@
 Rules of this file
 - A lock's prior time is written here before the lock file is touched, and the row goes only after
   the file is settled (spec 5.2). A row met at start belongs to a dream that a crash ended.
+- The transaction that makes a dream's change true also makes the dream's own time the one to be
+  put back (``keep``). So the lock's time and the memories move together, whatever ends the process.
 - A proposal is what a dream wanted and the judge did not let through; nothing of it was done.
 """
 
@@ -10,7 +12,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from memd.state.database import Database
+from memd.core.values import LockKept
+from memd.state.database import Cursor, Database
 
 # Times in ns are text: a file system may hold one that does not fit SQLite's 64 bits.
 SCHEMA = """
@@ -32,15 +35,21 @@ CREATE TABLE IF NOT EXISTS proposals (
 
 @dataclass(frozen=True, slots=True)
 class LockRow:
-    """A lock that was, or was about to be, taken: by whom, when, and what stood before.
+    """A lock that was, or was about to be, taken: by whom, when, and what is to be put back.
 
-    ``prior_ns`` is the lock file's earlier mtime, ``None`` when there was no file.
+    ``prior_ns`` is the lock file's earlier mtime, ``None`` when there was no file; it is
+    ``taken_ns`` once the dream's change is true. ``pid`` 0 is a dream whose row had gone before.
     """
 
     directory: str
     pid: int
     taken_ns: int
     prior_ns: int | None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the dream's change is true, so that its time stands."""
+        return self.prior_ns == self.taken_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +61,19 @@ class Proposal:
     job: str
     at: float
     content: dict[str, Any]
+
+
+def keep(cursor: Cursor, effect: LockKept) -> None:
+    """Let the time of a dream stand, inside the transaction that makes its change true.
+
+    Where a newer dream holds the lock by now, this time is what its failure puts back.
+    """
+    taken = str(effect.taken_ns)
+    cursor.execute(
+        "INSERT INTO dream_locks VALUES (?, 0, ?, ?)"
+        " ON CONFLICT (directory) DO UPDATE SET prior_ns = excluded.prior_ns",
+        (effect.directory, taken, taken),
+    )
 
 
 class DreamTable:

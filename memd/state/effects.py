@@ -1,4 +1,4 @@
-"""What becomes true together with a change set: a cursor that moves, a job that ends.
+"""What becomes true together with a change set: a cursor moves, a job ends, a lock's time stands.
 
 Kept as JSON in the set's row, and carried out in the transaction that marks the set applied.
 """
@@ -7,11 +7,12 @@ import json
 from collections.abc import Iterable
 from dataclasses import MISSING, asdict, fields, replace
 
-from memd.core.values import CursorMove, Effect, JobEnd
-from memd.state import cursors, jobs
+from memd.core.values import CursorMove, Effect, JobEnd, LockKept
+from memd.state import cursors, dreams, jobs
 from memd.state.database import Cursor
 
-_KINDS: dict[str, type[CursorMove] | type[JobEnd]] = {"cursor": CursorMove, "job": JobEnd}
+_Kind = type[CursorMove] | type[JobEnd] | type[LockKept]
+_KINDS: dict[str, _Kind] = {"cursor": CursorMove, "job": JobEnd, "lock": LockKept}
 
 
 def make_true(
@@ -21,6 +22,8 @@ def make_true(
     for effect in effects:
         if isinstance(effect, CursorMove):
             cursors.move(cursor, directory, effect)
+        elif isinstance(effect, LockKept):
+            dreams.keep(cursor, effect)
         else:
             jobs.end(cursor, _with_change(effect, change), at)
 
@@ -43,7 +46,7 @@ def from_text(text: str) -> tuple[Effect, ...]:
     return tuple(found)
 
 
-def _fits(cls: type[CursorMove] | type[JobEnd], facts: dict[str, object]) -> bool:
+def _fits(cls: _Kind, facts: dict[str, object]) -> bool:
     """Return whether facts make an effect; what a field's default stands for may be missing."""
     types = {field.name: field.type for field in fields(cls)}
     needed = {field.name for field in fields(cls) if field.default is MISSING}

@@ -13,8 +13,14 @@ Rules of this file
 - What stood before is told to ``remember`` before anything is touched. Success keeps the mtime of
   the taking; failure puts the earlier one back, or removes the file that was not there before.
   Both clear the body: a daemon lives on after its dream and must not look as if it still dreamt.
+  When they return, the file and its folder are on the medium.
 - What lies at either name is never followed and never waited for: a link, a directory, a pipe or
-  a file we may not read is refused as unusable.
+  a file we may not read is refused as unusable. Only files of the three names below are replaced
+  or removed; of a lock file with other names (hard links) only ours goes.
+- A PID says nothing of its host. Where the directory is shared by machines or containers, a
+  holder elsewhere looks dead here: among memd's the guard decides, as far as the file system
+  carries ``flock`` from host to host (NFS does), and another program is caught by the read-back
+  and by ``ours`` before the commit, in the worst case only after its own work.
 """
 
 import errno
@@ -24,6 +30,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from enum import Enum
 
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -36,6 +43,7 @@ _BODY_BYTES = 64  # a PID and a time stamp have 25
 _PID_DIGITS = 10
 _PID_MAX = 2**31 - 1  # pid_t
 _TOLERANCE_SECONDS = 2.0  # some file systems keep whole seconds
+_NS = 1_000_000_000
 _GUARD_TRIES = 3  # somebody deletes the guard file between our open and our flock
 
 Alive = Callable[[int, float], bool]  # (pid, when it wrote the lock): is it still that process
@@ -43,6 +51,7 @@ Alive = Callable[[int, float], bool]  # (pid, when it wrote the lock): is it sti
 # Why something is refused, in words for the sentence of its error.
 _MISSING = "there is no such directory"
 _NO_FILE = "it is no regular file"
+_NO_TIME = "the time that it had cannot be set"
 
 
 class LockUnusableError(MemdError):
@@ -59,12 +68,25 @@ class LockUnusableError(MemdError):
         )
 
 
+class Restored(Enum):
+    """What became of a lock that a dream left: ``WAITS`` means that this cannot be said yet."""
+
+    PUT_BACK = "put back"
+    NOT_OURS = "not ours"
+    WAITS = "waits"
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     """The lock file as it lies there."""
 
     pid: int
     mtime_ns: int
+
+    def of(self, pid: int, taken_ns: int) -> bool:
+        """Whether it names this process and the time at which that took it."""
+        near = abs(self.mtime_ns - taken_ns) <= int(_TOLERANCE_SECONDS * _NS)
+        return self.pid == pid and near
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +101,31 @@ class Held:
     _guard: int
 
     def ours(self) -> bool:
-        """Whether the file still names us; another program may have taken it over."""
-        with suppress(LockUnusableError):
-            found = _look(self._folder, self.directory)
-            return found is not None and found.pid == self.pid
-        return False
+        """Whether the lock is still ours; another program may have taken it over.
+
+        Raises LockUnusableError where that cannot be seen.
+        """
+        found = _look(self._folder, self.directory)
+        if found is None or found.pid != self.pid:
+            return False
+        # Without the guard that we hold, another of our own process may have come in.
+        with _refusing(self.directory, GUARD):
+            return _same(self._folder, self._guard) or found.of(self.pid, self.taken_ns)
 
     def keep(self) -> None:
-        """End a dream that succeeded: its start is now the time of the last consolidation."""
+        """End a dream that succeeded: its start is now the time of the last consolidation.
+
+        Raises LockUnusableError; the lock is let go all the same.
+        """
         with self._ending():
             if self.ours():
                 _replace(self._folder, self.directory, b"", self.taken_ns)
 
     def give_back(self) -> None:
-        """End a dream that did not: the file is again what it was, without a holder."""
+        """End a dream that did not: the file is again what it was, without a holder.
+
+        Raises LockUnusableError; the lock is let go all the same.
+        """
         with self._ending():
             if self.ours():
                 _put_back(self._folder, self.directory, self.prior_ns)
@@ -133,10 +166,11 @@ def take(
 ) -> Held | None:
     """Take the lock of a memory directory, or return ``None`` when somebody is at it.
 
-    ``remember(pid, taken_ns, prior_ns)`` is called before the file is touched. Raises
-    LockUnusableError, and whatever ``remember`` raises.
+    ``remember(pid, taken_ns, prior_ns)`` is called before the file is touched; where it was called
+    and no lock is returned, ``restore`` puts right what may be left. Raises LockUnusableError, and
+    whatever ``remember`` raises.
     """
-    pid, taken_ns = os.getpid(), int(now * 1_000_000_000)
+    pid, taken_ns = os.getpid(), int(now * _NS)
     folder = _open_folder(directory)
     if folder < 0:
         raise LockUnusableError(directory, _MISSING)
@@ -154,37 +188,35 @@ def take(
                 return held
         return None
     finally:
-        for descriptor in (guard, folder):
-            if descriptor >= 0:
-                os.close(descriptor)
+        _close(guard, folder)
 
 
-def restore(directory: str, pid: int, taken_ns: int, prior_ns: int | None) -> bool:
-    """Put back what a dream that a crash ended had taken; return whether it was still there.
+def restore(directory: str, pid: int, taken_ns: int, prior_ns: int | None) -> Restored:
+    """Put back what a dream had taken that did not settle its lock; say what became of it.
 
-    Call it before any dream of this daemon. A lock that another program took over meanwhile, or
-    whose dream ended well, stays as it is. Raises LockUnusableError.
+    A lock that another program took over meanwhile stays as it is. ``prior_ns`` equal to
+    ``taken_ns`` says that the dream's change is true: then the file has at least that time. While
+    the dream goes on, or its directory is not there, nothing is done. Raises LockUnusableError.
     """
     folder = _open_folder(directory)
     if folder < 0:
-        return False
+        return Restored.WAITS
     guard = -1
     try:
         guard = _guard(folder, directory)
         if guard < 0:
-            return False
+            return Restored.WAITS
         with suppress(OSError):
             os.unlink(_NEW, dir_fd=folder)
         found = _look(folder, directory)
-        near = int(_TOLERANCE_SECONDS * 1_000_000_000)
-        if found is None or found.pid != pid or abs(found.mtime_ns - taken_ns) > near:
-            return False
+        ours = found is not None and found.of(pid, taken_ns)
+        behind = found is None or (found.pid == 0 and found.mtime_ns < taken_ns)
+        if not ours and not (behind and prior_ns == taken_ns):
+            return Restored.NOT_OURS
         _put_back(folder, directory, prior_ns)
-        return True
+        return Restored.PUT_BACK
     finally:
-        for descriptor in (guard, folder):
-            if descriptor >= 0:
-                os.close(descriptor)
+        _close(guard, folder)
 
 
 def read_holder(body: bytes) -> int:
@@ -198,7 +230,7 @@ def read_holder(body: bytes) -> int:
 def _is_busy(found: _Found | None, now: float, is_alive: Alive) -> bool:
     if found is None or found.pid == 0:
         return False
-    mtime = found.mtime_ns / 1_000_000_000
+    mtime = found.mtime_ns / _NS
     # A time far in the future is as stale as one far in the past: it must not block for ever.
     return abs(now - mtime) < limits.LOCK_STALE_SECONDS and is_alive(found.pid, mtime)
 
@@ -211,6 +243,14 @@ def _refusing(directory: str, name: str = LOCK) -> Iterator[None]:
     except OSError as error:
         cause = "it is a link" if error.errno == errno.ELOOP else os.strerror(error.errno or 0)
         raise LockUnusableError(directory, cause, name) from error
+    except OverflowError as error:  # no file system has such a time; the row is damaged
+        raise LockUnusableError(directory, _NO_TIME, name) from error
+
+
+def _close(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def _open_folder(directory: str) -> int:
@@ -237,15 +277,26 @@ def _guard(folder: int, directory: str) -> int:
     """Return a descriptor that holds the guard's flock, -1 when another memd holds it."""
     for _ in range(_GUARD_TRIES):
         guard = _open_regular(folder, GUARD, os.O_RDWR | os.O_CREAT, directory)
+        held = False
         try:
-            fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(guard)
-            return -1
-        if _same(folder, guard):
+            with _refusing(directory, GUARD):
+                if not _flocked(guard):
+                    return -1
+                held = _same(folder, guard)
+        finally:
+            if not held:
+                os.close(guard)
+        if held:
             return guard
-        os.close(guard)  # pragma: no cover - replaced between open and lock
     return -1
+
+
+def _flocked(guard: int) -> bool:
+    """Lock the guard unless somebody has; what cannot be locked at all is told, as OSError."""
+    with suppress(BlockingIOError):
+        fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 def _same(folder: int, guard: int) -> bool:
@@ -278,14 +329,18 @@ def _replace(folder: int, directory: str, body: bytes, mtime_ns: int) -> None:
         try:
             os.write(opened, body)
             os.utime(opened, ns=(mtime_ns, mtime_ns))
+            os.fsync(opened)
         finally:
             os.close(opened)
         os.rename(_NEW, LOCK, src_dir_fd=folder, dst_dir_fd=folder)
+        os.fsync(folder)
 
 
 def _put_back(folder: int, directory: str, prior_ns: int | None) -> None:
     if prior_ns is not None:
         _replace(folder, directory, b"", prior_ns)
         return
-    with _refusing(directory), suppress(FileNotFoundError):
-        os.unlink(LOCK, dir_fd=folder)
+    with _refusing(directory):
+        with suppress(FileNotFoundError):
+            os.unlink(LOCK, dir_fd=folder)
+        os.fsync(folder)

@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.values import CursorMove, Effect, JobEnd
-from memd.state import cursors, effects, jobs
+from memd.core.values import CursorMove, Effect, JobEnd, LockKept
+from memd.state import cursors, dreams, effects, jobs
 from memd.state.database import open_database
 
 TEXT = st.text(max_size=8)
 EFFECTS = st.lists(
     st.builds(CursorMove, TEXT, TEXT, st.integers(0, 2**40), TEXT)
-    | st.builds(JobEnd, TEXT, TEXT, TEXT),
+    | st.builds(JobEnd, TEXT, TEXT, TEXT)
+    | st.builds(LockKept, TEXT, st.integers()),
     max_size=3,
 )
 
@@ -34,6 +35,8 @@ def test_effects_survive_their_text(wanted: list[Effect]) -> None:
         "[1, null, []]",
         '[{"kind": "cursor"}]',
         '[{"kind": "job", "job": 1, "state": "", "result": ""}]',
+        '[{"kind": "lock", "directory": "/m", "taken_ns": "1"}]',
+        '[{"kind": "lock", "directory": "/m", "taken_ns": true}]',
         '[{"kind": "shell", "command": "true"}]',
         "[" * 100_000,
     ],
@@ -57,6 +60,19 @@ def test_a_job_ends_with_the_change_it_made(tmp_path: Path) -> None:
     assert [row["state"] for row in rows] == ["done", "done"]
     assert [json.loads(row["result"]) for row in rows] == [{"saved": [], "change": "c7"}, []]
     assert cursors.Cursors(database).get("/m", "s") == CursorMove("s", "t", 1, "m")
+    database.close()
+
+
+def test_a_locks_time_stands_with_the_change(tmp_path: Path) -> None:
+    """The time of a dream is what its lock gets back once its change is true, and not before."""
+    database = open_database(str(tmp_path / "state.db"), [cursors.SCHEMA, dreams.SCHEMA])
+    table = dreams.DreamTable(database)
+    table.remember(dreams.LockRow("/m", 7, 2**70, None))
+    assert not table.locks()[0].kept
+    with database.transaction() as cursor:
+        effects.make_true(cursor, "/real/m", (LockKept("/m", 2**70),), "c7", 5.0)
+    assert table.locks() == (dreams.LockRow("/m", 7, 2**70, 2**70),)
+    assert table.locks()[0].kept
     database.close()
 
 

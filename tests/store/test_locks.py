@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memd.store import locks
-from memd.store.locks import GUARD, LOCK, Held, LockUnusableError
+from memd.store.locks import GUARD, LOCK, Held, LockUnusableError, Restored
 from tests.store.lock_race import race
 
 NOW = 1_760_000_000.0
@@ -99,7 +99,7 @@ def test_two_of_ours_never_meet(tmp_path: Path) -> None:
     """While one dream holds the lock another of memd gets nothing, whatever the PID says."""
     held = _held(tmp_path)
     assert _take(tmp_path) is None
-    assert not locks.restore(str(tmp_path), os.getpid(), int(NOW * NS), None)
+    assert locks.restore(str(tmp_path), os.getpid(), int(NOW * NS), None) is Restored.WAITS
     held.keep()
     assert _take(tmp_path) is not None
 
@@ -151,7 +151,7 @@ def test_a_missing_directory_is_told(tmp_path: Path) -> None:
     """Where there is no memory directory nobody is at it, and nothing can be taken."""
     missing = str(tmp_path / "none")
     assert not locks.busy(missing, NOW)
-    assert not locks.restore(missing, 1, 1, 1)
+    assert locks.restore(missing, 1, 1, 1) is Restored.WAITS
     with pytest.raises(LockUnusableError):
         locks.take(missing, NOW, _remember)
     (tmp_path / "file").write_text("")
@@ -206,20 +206,23 @@ def test_another_program_that_took_over_keeps_the_lock(tmp_path: Path) -> None:
     (tmp_path / LOCK).unlink()
     assert not held.ours()
     (tmp_path / LOCK).mkdir()
-    assert not held.ours()
-    held.keep()
+    with pytest.raises(LockUnusableError):
+        held.ours()
+    with pytest.raises(LockUnusableError):
+        held.keep()
 
 
 def test_the_start_puts_back_what_a_crash_left(tmp_path: Path) -> None:
     """A lock that a killed dream holds gets its earlier time back, and no holder."""
     path = _write(tmp_path, b"4242\n", NOW)
     (tmp_path / f"{LOCK}.new").write_text("")
-    assert locks.restore(str(tmp_path), 4242, int(NOW * NS), int((NOW - 50 * HOUR) * NS))
+    before = int((NOW - 50 * HOUR) * NS)
+    assert locks.restore(str(tmp_path), 4242, int(NOW * NS), before) is Restored.PUT_BACK
     assert path.stat().st_mtime == NOW - 50 * HOUR
     assert path.read_bytes() == b""
     assert not (tmp_path / f"{LOCK}.new").exists()
     _write(tmp_path, b"4242\n", NOW)
-    assert locks.restore(str(tmp_path), 4242, int(NOW * NS), None)
+    assert locks.restore(str(tmp_path), 4242, int(NOW * NS), None) is Restored.PUT_BACK
     assert not path.exists()
 
 
@@ -229,7 +232,7 @@ def test_the_start_puts_back_what_a_crash_left(tmp_path: Path) -> None:
 def test_the_start_leaves_what_is_not_ours(tmp_path: Path, body: bytes, mtime: float) -> None:
     """A lock that names another holder or another time stays as it is."""
     path = _write(tmp_path, body, mtime)
-    assert not locks.restore(str(tmp_path), 4242, int(NOW * NS), 1)
+    assert locks.restore(str(tmp_path), 4242, int(NOW * NS), 1) is Restored.NOT_OURS
     assert (path.read_bytes(), path.stat().st_mtime) == (body, mtime)
 
 

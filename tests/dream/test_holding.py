@@ -1,0 +1,235 @@
+"""The locks of dreams with their rows in the state file."""
+
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memd.core.values import LockKept
+from memd.dream.holding import Holding
+from memd.state import cursors, dreams, jobs, journal
+from memd.state.database import StateUnusableError, open_database
+from memd.state.dreams import LockRow
+from memd.store import locks
+from memd.store.locks import Held, LockUnusableError
+from tests.dream.bench import DAY, NOW, NS, Bench
+
+TAKEN = int(NOW) * NS
+PRIOR = int(NOW - DAY) * NS + 123_456_789
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """Set up a store without memories."""
+    schemas = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA)
+    database = open_database(str(tmp_path / "state.db"), schemas)
+    yield Bench(tmp_path, database)
+    database.close()
+
+
+def _holding(bench: Bench, *, alive: bool = False) -> Holding:
+    return Holding(bench.table, bench.clock, lambda _pid, _since: alive)
+
+
+def _held(bench: Bench) -> Held:
+    held = _holding(bench).take(str(bench.memory))
+    assert held is not None
+    return held
+
+
+def _time(bench: Bench) -> int | None:
+    """Return the mtime of the lock file, ``None`` where there is none."""
+    path = bench.memory / locks.LOCK
+    return path.stat().st_mtime_ns if path.exists() else None
+
+
+def _prior(bench: Bench, prior: int | None) -> None:
+    if prior is not None:
+        os.utime(bench.lock(NOW), ns=(prior, prior))
+
+
+def _kept(bench: Bench, taken: int = TAKEN) -> None:
+    """Let the time of a dream stand, as its change set does."""
+    with bench.database.transaction() as cursor:
+        dreams.keep(cursor, LockKept(str(bench.memory), taken))
+
+
+def _crash(bench: Bench, pid: int = 4242) -> None:
+    """Leave a lock as a process does that died during its dream."""
+    held = _held(bench)
+    (bench.memory / locks.LOCK).write_bytes(b"%d\n" % pid)
+    os.utime(bench.memory / locks.LOCK, ns=(TAKEN, TAKEN))
+    (row,) = bench.table.locks()
+    bench.table.remember(replace(row, pid=pid))
+    os.close(held._guard)
+    os.close(held._folder)
+
+
+@pytest.mark.parametrize("prior", [None, PRIOR])
+def test_a_lock_ends_as_its_dream(bench: Bench, prior: int | None) -> None:
+    """A dream that is done leaves its own time, any other the time before to the nanosecond."""
+    _prior(bench, prior)
+    held = _held(bench)
+    assert bench.table.locks() == (LockRow(str(bench.memory), os.getpid(), TAKEN, prior),)
+    _holding(bench).settle(held, done=False)
+    assert (_time(bench), bench.table.locks()) == (prior, ())
+    _holding(bench).settle(_held(bench), done=True)
+    assert (_time(bench), bench.table.locks()) == (TAKEN, ())
+
+
+def test_what_became_true_is_not_taken_back(bench: Bench) -> None:
+    """A dream whose change is true keeps its time, also when it could not report its end."""
+    _prior(bench, PRIOR)
+    held = _held(bench)
+    _kept(bench)
+    _holding(bench).settle(held, done=False)
+    assert (_time(bench), bench.table.locks()) == (TAKEN, ())
+
+
+@pytest.mark.parametrize("prior", [None, PRIOR])
+def test_the_start_puts_a_crash_right(bench: Bench, prior: int | None) -> None:
+    """What a crash left gets the time that its change has earned, no holder, and no row."""
+    for kept, time in ((False, prior), (True, TAKEN)):
+        _prior(bench, prior)
+        _crash(bench)
+        if kept:
+            _kept(bench)
+        (sentence,) = _holding(bench).recover()
+        assert ("its work is done" in sentence) is kept
+        assert (_time(bench), bench.table.locks()) == (time, ())
+        assert time is None or (bench.memory / locks.LOCK).read_bytes() == b""
+        assert _holding(bench).recover() == ()
+
+
+@pytest.mark.parametrize("prior", [None, PRIOR])
+def test_a_change_that_came_true_late_sets_the_time(bench: Bench, prior: int | None) -> None:
+    """Where the lock was given back and the change is completed later, the time follows it."""
+    _prior(bench, prior)
+    _holding(bench).settle(_held(bench), done=False)
+    _kept(bench)
+    assert len(_holding(bench).recover()) == 1
+    assert (_time(bench), bench.table.locks()) == (TAKEN, ())
+
+
+def test_a_late_change_leaves_newer_times_and_holders(bench: Bench) -> None:
+    """Who consolidated since, or is at it, keeps the lock as it is."""
+    for body, time in ((b"", TAKEN + 5 * NS), (b"4242\n", TAKEN - 5 * NS)):
+        path = bench.lock(NOW, body)
+        os.utime(path, ns=(time, time))
+        _kept(bench)
+        assert _holding(bench).recover() == ()
+        assert (path.read_bytes(), _time(bench), bench.table.locks()) == (body, time, ())
+
+
+def test_a_late_change_is_what_the_next_dream_puts_back(bench: Bench) -> None:
+    """A change that is completed while the next dream is at work stands when that one fails."""
+    _prior(bench, PRIOR)
+    bench.clock.advance(100.0)
+    held = _held(bench)
+    _kept(bench)
+    _holding(bench).settle(held, done=False)
+    assert (_time(bench), bench.table.locks()) == (TAKEN, ())
+
+
+def test_the_next_taking_puts_right_what_was_left(bench: Bench) -> None:
+    """A row whose lock could not be settled is settled before the lock is taken again."""
+    _prior(bench, PRIOR)
+    _crash(bench)
+    bench.clock.advance(30.0)
+    held = _held(bench)
+    assert held.prior_ns == PRIOR
+    _holding(bench).settle(held, done=False)
+    assert _time(bench) == PRIOR
+
+
+def test_a_dream_of_another_daemon_keeps_its_row(bench: Bench) -> None:
+    """While another daemon that is leaving still dreams, a start and a taking leave its row."""
+    held = _held(bench)
+    (row,) = bench.table.locks()
+    assert _holding(bench).recover() == ()
+    assert _holding(bench).take(str(bench.memory)) is None
+    assert bench.table.locks() == (row,)
+    _holding(bench).settle(held, done=True)
+
+
+def test_an_unusable_lock_keeps_its_row(bench: Bench) -> None:
+    """Where the lock cannot be settled now, the row stays and each start says why."""
+    _prior(bench, PRIOR)
+    held = _held(bench)
+    path = bench.memory / locks.LOCK
+    path.rename(bench.memory / "aside")
+    path.mkdir()
+    _holding(bench).settle(held, done=False)
+    for _ in range(2):
+        (sentence,) = _holding(bench).recover()
+        assert "cannot be used" in sentence
+    assert len(bench.table.locks()) == 1
+    path.rmdir()
+    (bench.memory / "aside").rename(path)
+    assert len(_holding(bench).recover()) == 1
+    assert (_time(bench), bench.table.locks()) == (PRIOR, ())
+
+
+def test_a_directory_that_is_away_waits(bench: Bench) -> None:
+    """The row of a directory that is not there now, perhaps not mounted, waits for it."""
+    bench.table.remember(LockRow(str(bench.folder / "gone"), 4242, 1, None))
+    assert _holding(bench).recover() == ()
+    assert len(bench.table.locks()) == 1
+
+
+def test_a_time_that_cannot_be_is_told(bench: Bench) -> None:
+    """A row that something damaged stops nobody from starting."""
+    _crash(bench)
+    (row,) = bench.table.locks()
+    bench.table.remember(replace(row, prior_ns=2**100))
+    (sentence,) = _holding(bench).recover()
+    assert "cannot be set" in sentence
+
+
+def test_a_state_file_that_is_gone_lets_the_lock_go(bench: Bench) -> None:
+    """Where no row can be read or dropped, the lock file is settled by what is known."""
+    _prior(bench, PRIOR)
+    held = _held(bench)
+    bench.database.close()
+    _holding(bench).settle(held, done=False)
+    assert _time(bench) == PRIOR
+    with pytest.raises(StateUnusableError):
+        _holding(bench).take(str(bench.memory))
+    assert _time(bench) == PRIOR
+
+
+def test_a_foreign_take_over_while_taking_leaves_no_row(bench: Bench) -> None:
+    """Where another program wins the lock in the same instant, no row is left behind."""
+    path = bench.memory / locks.LOCK
+    done = threading.Event()
+
+    def overwrite() -> None:
+        while not done.is_set():
+            path.write_text("4242\n")
+
+    thread = threading.Thread(target=overwrite)
+    thread.start()
+    held: Held | None = None
+    try:
+        for _ in range(2000):
+            held = _holding(bench).take(str(bench.memory))
+            if held is None:
+                break
+            held.give_back()
+    finally:
+        done.set()
+        thread.join()
+    assert held is None
+    assert bench.table.locks() == ()
+
+
+def test_a_taking_that_fails_leaves_the_lock_as_it_was(bench: Bench) -> None:
+    """Where the new lock file cannot be written, the old one stays and no row is left."""
+    _prior(bench, PRIOR)
+    (bench.memory / f"{locks.LOCK}.new").mkdir()
+    with pytest.raises(LockUnusableError):
+        _holding(bench).take(str(bench.memory))
+    assert (_time(bench), bench.table.locks()) == (PRIOR, ())
