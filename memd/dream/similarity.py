@@ -1,12 +1,16 @@
 """When two texts say the same, and which of their sentences the other lacks. Pure.
 
 Rules of this file
-- Two texts are alike when nearly all runs of three words are the same, or when one text lies
-  within the other. Chinese, Japanese and Korean characters count as words.
-- Two sentences are the same only when they are equal apart from case, white space, emphasis and
-  the full stop. Symbols count: ``C++`` is not ``C#``.
-- A contradiction is not a duplicate. Where two sentences resemble each other and each has a
-  number, a name or a day that the other lacks, or just one has a "not", the texts are kept apart.
+- Two texts are alike when nearly all runs of three words are the same, when one text lies within
+  the other, or when they have nearly all sentences in common, in whatever order. Chinese, Japanese
+  and Korean characters count as words.
+- Two sentences are the same only when they are equal apart from case, white space, emphasis, the
+  full stop and the marks between clauses. Symbols count: ``C++`` is not ``C#``. In code case
+  counts too. A sentence under a bold label says it of that label; "Why" and "How to apply" are
+  parts of every memory and no such labels.
+- A contradiction is not a duplicate. Where two sentences resemble each other and each has a word
+  that says something and that the other lacks, or just one has a "not", the texts are kept apart:
+  such a word may be a synonym or the opposite, and nothing here understands which.
 """
 
 import re
@@ -15,11 +19,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from memd.core.courtesy import give_way
+
 SHINGLE_WORDS = 3
 ALIKE = 0.82  # of the shingles of both; one changed word in forty still passes
 WITHIN = 0.82  # of the shingles of the shorter text
 WITHIN_SHINGLES = 8  # a shorter text than this lies within others by chance
 _RESEMBLING = 0.5  # of the words of two sentences that speak of the same thing
+_SPEAKING_OF = 0.3  # of their words that say something: enough to keep two texts apart
 _LABEL_CHARACTERS = 40
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -31,19 +38,27 @@ _ALONE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\||>)")  # headings, rows and quotes 
 # "**Why:** it broke" has a label, "**Never** mock it" has none.
 _LABEL = re.compile(rf"\*\*[^*\n]{{1,{_LABEL_CHARACTERS}}}(?:[:\uff1a]\*\*|\*\*[:\uff1a])[ \t]+")
 _SENTENCE = re.compile(r"(?<=[.!?])[ \t\r\n]+|(?<=[\u3002\uff01\uff1f])[ \t\r\n]*")
-_EMPHASIS = re.compile(r"\*\*|__|`")
+_PARTS = re.compile(r"\W*(?:why|how to apply)\W*", re.IGNORECASE)  # of every memory (spec 1.5)
+_EMPHASIS = re.compile(
+    r"\*\*|__|(?<![\w*])\*(?=[^\s*])[^*\n]*[^\s*]\*(?![\w*])|(?<!\w)_(?=[^\s_])[^_\n]*[^\s_]_(?!\w)"
+)
+_BETWEEN = re.compile(r"[,;:!]+(?=\s|$)|(?<=\s)[\u2013\u2014](?=\s)")  # marks between clauses
+_ENDINGS = ("ing", "es", "ed", "s", "d")
+_STEM_LETTERS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
     """A paragraph, list item, heading or code block: its bytes and its sentences.
 
-    ``lead`` is what stands before the sentences (a bullet, a bold label).
+    ``lead`` is what stands before the sentences (a bullet, a bold label). ``keys`` are what the
+    sentences are compared by, each with the label that it stands under.
     """
 
     raw: str
     lead: str
     sentences: tuple[str, ...]
+    keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +97,17 @@ class Text:
     @cached_property
     def sentences(self) -> dict[str, str]:
         """The sentences by what they are compared by."""
-        return {key(raw): raw for unit in self.units for raw in unit.sentences if key(raw)}
+        return {
+            name: raw
+            for unit in self.units
+            for name, raw in zip(unit.keys, unit.sentences, strict=True)
+            if name
+        }
+
+    @cached_property
+    def weights(self) -> dict[str, int]:
+        """How many words each sentence has, by what it is compared by."""
+        return {name: len(words(raw)) for name, raw in self.sentences.items()}
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -113,15 +138,20 @@ def key(sentence: str) -> str:
     """Return what two sentences have in common exactly when they say the same."""
     if FENCE.match(sentence):
         return sentence  # in code, case and white space mean something
-    plain = _EMPHASIS.sub("", unicodedata.normalize("NFKC", sentence)).casefold()
-    return " ".join(plain.split()).rstrip(".。 ")
+    parts = unicodedata.normalize("NFKC", sentence).split("`")
+    if len(parts) % 2 == 0:  # a mark without its twin
+        parts = ["".join(parts)]
+    parts[::2] = [_EMPHASIS.sub(_bare, part).casefold() for part in parts[::2]]
+    return " ".join(_BETWEEN.sub(" ", "".join(parts)).split()).rstrip(".。 ")
 
 
 def alike(first: Text, second: Text, shared: int) -> bool:
-    """Whether two texts with so many shingles in common are near-duplicates by their shingles."""
+    """Whether two texts with so many shingles in common are near-duplicates."""
     sizes = len(first.shingles), len(second.shingles)
     if shared >= ALIKE * (sum(sizes) - shared):
         return shared > 0
+    if shared and _restated(first, second):
+        return True
     return min(sizes) >= WITHIN_SHINGLES and shared >= WITHIN * min(sizes)
 
 
@@ -135,7 +165,11 @@ def contradict(first: Text, second: Text) -> bool:
     if any(_HEADING.match(raw) for raw in (*own, *other)):
         return True
     others = [claim(raw) for raw in other]
-    return any(denies(one, two) for one in map(claim, own) for two in others)
+    for one in map(claim, own):
+        give_way()
+        if any(denies(one, two) or _swapped(one, two) for two in others):
+            return True
+    return False
 
 
 def missing(text: Text, known: Iterable[str]) -> str:
@@ -143,10 +177,13 @@ def missing(text: Text, known: Iterable[str]) -> str:
     present = set(known)
     kept = []
     for unit in text.units:
-        fresh = [raw for raw in unit.sentences if key(raw) and key(raw) not in present]
-        present.update(key(raw) for raw in fresh)
-        whole = len(fresh) == len(unit.sentences)
+        fresh = []
+        for name, raw in zip(unit.keys, unit.sentences, strict=True):
+            if name and name not in present:
+                fresh.append(raw)
+                present.add(name)
         if fresh:
+            whole = len(fresh) == len(unit.sentences)
             kept.append(unit.raw if whole else unit.lead + " ".join(fresh))
     return "\n\n".join(kept)
 
@@ -169,6 +206,35 @@ def denies(one: Claim, two: Claim) -> bool:
     if (left & _QUALIFIERS) != (right & _QUALIFIERS):
         return True
     return bool(one.facts - right) and bool(two.facts - left)
+
+
+def _restated(first: Text, second: Text) -> bool:
+    """Whether nearly all that the shorter text says, the other says in the same sentences."""
+    shorter, longer = sorted((first.weights, second.weights), key=lambda w: sum(w.values()))
+    size = sum(shorter.values())
+    same = sum(weight for name, weight in shorter.items() if name in longer)
+    if shorter.keys() == longer.keys():
+        return bool(size)
+    return size >= WITHIN_SHINGLES + SHINGLE_WORDS - 1 and same >= WITHIN * size
+
+
+def _swapped(one: Claim, two: Claim) -> bool:
+    """Whether two sentences speak of the same thing and each has a word that the other lacks."""
+    left, right = ({_stem(word) for word in side.words - _LITTLE} for side in (one, two))
+    if len(left & right) <= _SPEAKING_OF * len(left | right):
+        return False
+    return bool(left - right) and bool(right - left)
+
+
+def _stem(word: str) -> str:
+    """Return a word without the ending that its number or tense gives it."""
+    end = next((end for end in _ENDINGS if word.endswith(end)), "") if word.isalpha() else ""
+    bare = word.removesuffix(end)
+    return bare.rstrip("e") if len(bare) >= _STEM_LETTERS else word
+
+
+def _bare(match: re.Match[str]) -> str:
+    return match.group().strip("*_")
 
 
 def _facts(sentence: str) -> set[str]:
@@ -212,7 +278,7 @@ def _units(text: str) -> Iterator[Unit]:
 
 def _code(lines: list[str]) -> Unit:
     raw = "\n".join(lines).rstrip()
-    return Unit(raw, "", (raw,))
+    return Unit(raw, "", (raw,), (raw,))
 
 
 def _paragraph(lines: list[str]) -> Iterator[Unit]:
@@ -221,7 +287,11 @@ def _paragraph(lines: list[str]) -> Iterator[Unit]:
         return
     lead = "".join(match.group() for match in [_ITEM.match(raw)] if match)
     label = _LABEL.match(raw, len(lead))
+    said = ""
     if label:
         lead += label.group()
+        said = "" if _PARTS.fullmatch(label.group()) else key(label.group()) + ": "
     sentences = [part.strip() for part in _SENTENCE.split(raw[len(lead) :])]
-    yield Unit(raw, lead, tuple(part for part in sentences if part))
+    sentences = [part for part in sentences if part]
+    keys = tuple(said + name if name else "" for name in map(key, sentences))
+    yield Unit(raw, lead, tuple(sentences), keys)

@@ -33,13 +33,20 @@ def test_words_are_folded_and_characters_count() -> None:
         ("使用制表符。", "使用制表符", True),
         ("We use C++", "We use C#", False),
         ("Never use tabs", "use tabs", False),
+        ("Use *tabs*, always", "_Use_ tabs always!", True),
+        ("Lint *.py and *.md", "Lint .py and .md", False),
+        ("Use tabs?", "Use tabs.", False),
+        ("One — two", "one two", True),
+        ("RUN `Make`", "run `Make`", True),
+        ("run `Make`", "run `make`", False),
+        ("a stray ` mark", "A stray mark", True),
         ("```\nX = 1\n```", "```\nx = 1\n```", False),
     ],
 )
 def test_sentences_are_the_same_when_only_their_dress_differs(
     first: str, second: str, *, same: bool
 ) -> None:
-    """Case, spaces, emphasis and the full stop do not count in prose; symbols and code do."""
+    """Case, spaces, emphasis and clause marks do not count in prose; symbols and code do."""
     assert (key(first) == key(second)) is same
 
 
@@ -65,7 +72,10 @@ def test_alike_is_nearly_the_same_or_within() -> None:
         ("测试不要连接数据库。", "测试要连接数据库。", True),
         ("The port is 5432 on staging.", "The port is 5432 on staging since May.", False),
         ("Coffee is at nine.", "The port is 5432 on staging.", False),
-        ("He likes long reviews.", "He loves long reviews.", False),
+        ("He likes long reviews.", "He loves long reviews.", True),
+        ("He likes long reviews.", "He liked a long review.", False),
+        ("Use tabs.", "Use spaces.", True),
+        ("Port 80 is open.", "Ports 81 are open.", True),
         ("# Do\n\n- mock it", "# Avoid\n\n- mock it", True),
         ("Do:\n- mock it", "- mock it", True),
         ("**Never** mock the database.", "Mock the database.", True),
@@ -82,7 +92,7 @@ def test_what_is_missing_keeps_its_place_and_shape() -> None:
     """Whole units come as they are; of a unit known in part the new sentences and its lead."""
     text = Text(
         "A known one. A new one.\n\n"
-        "- **Note:** Known here. New\n  over two lines.\n"
+        "- **Why:** Known here. New\n  over two lines.\n"
         "- all new\n"
         "1. known here\n\n"
         "| a | row |\n> quoted\n"
@@ -92,7 +102,7 @@ def test_what_is_missing_keeps_its_place_and_shape() -> None:
     known = {key("A known one"), key("Known here"), key("all known")}
     assert missing(text, known) == (
         "A new one.\n\n"
-        "- **Note:** New\n  over two lines.\n\n"
+        "- **Why:** New\n  over two lines.\n\n"
         "- all new\n\n"
         "| a | row |\n\n> quoted\n\n"
         "```sh\nmake  all\n\nmake test\n```\n\n"
@@ -100,6 +110,29 @@ def test_what_is_missing_keeps_its_place_and_shape() -> None:
     )
     assert missing(Text("- \n\n ... \n"), set()) == ""
     assert missing(text, text.sentences) == ""
+
+
+def test_a_label_is_a_part_of_what_is_said() -> None:
+    """The same sentence under another label is another one, save under the format's own."""
+    staging, production = (
+        "**Staging:** It has TLS. Ask Ana.",
+        "**Production**: It has TLS. Ask Ana.",
+    )
+    assert missing(Text(production), Text(staging).sentences) == production
+    assert Text("**Staging**: it has TLS").sentences.keys() == {"staging: it has tls"}
+    assert Text("**Why:** it broke").sentences.keys() == Text("It broke.").sentences.keys()
+    assert Text("**How to apply:** ask").sentences.keys() == {"ask"}
+
+
+def test_sentences_in_another_order_are_alike() -> None:
+    """Nearly all of the same sentences make a near-duplicate; a few short ones do not."""
+    said = ["Deploys go out on Tuesday.", "Ana watches the board.", "Bob writes the notes."]
+    assert _alike(" ".join(said), " ".join(reversed(said)))
+    assert _alike(" ".join(said), "- " + "\n- ".join([*reversed(said), "It takes a while."]))
+    assert not _alike(" ".join(said), " ".join([*said[:1], "All else is new here, every word."]))
+    assert _alike("Ana leads. Bob helps out.", "Bob helps out. Ana leads.")
+    assert not _alike("Ana leads it. Bob helps.", "Bob helps. Cy cooks. Ana leads it.")
+    assert Text("One two.").weights == {"one two": 2}
 
 
 def test_an_open_code_block_reaches_to_the_end() -> None:
