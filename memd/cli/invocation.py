@@ -20,6 +20,7 @@ ANSWER_SECONDS = 30.0
 JOB_SECONDS = 24 * 60 * 60.0  # a job has its own bounds; a person has Ctrl-C
 START_SECONDS = 10.0
 STOP_SECONDS = limits.DRAIN_SECONDS + 15
+_LAST_WORDS_SECONDS = 0.5  # a daemon that hung up writes why it ends
 _NOT_UTF8 = "it is not UTF-8"
 
 
@@ -139,7 +140,15 @@ class Invocation:
         DaemonUnavailableError.
         """
         given = {name: value for name, value in params.items() if value is not None}
-        return self.client().call(method, given, self.options.timeout or seconds)
+        client = self.client()
+        try:
+            return client.call(method, given, self.options.timeout or seconds)
+        except DaemonUnavailableError as error:  # it was there, and went: its log knows why
+            from memd.client.launch import last_words  # noqa: PLC0415 - not every command asks
+
+            words = last_words(self.places, _LAST_WORDS_SECONDS)
+            cause = f"{error.facts['cause']}; {words}" if words else str(error.facts["cause"])
+            raise DaemonUnavailableError(client.socket_path, cause, self.places.log) from error
 
     def ask(self, method: str, *, seconds: float = ANSWER_SECONDS, **params: object) -> Any:
         """Call a method about the project of ``cwd``."""

@@ -33,6 +33,7 @@ _LOCK_BYTES = 4096
 _SUPERVISOR_SECONDS = 5.0
 # A daemon outlives the client that started it; a client that lives long collects the ended ones.
 _started: set[int] = set()
+_SAID = "memd: "  # how the program begins what it says at its end; the log's own lines are JSON
 _NOT_STARTED = "nothing listens there, and starting was not asked for"
 
 
@@ -100,6 +101,29 @@ def serving_socket(places: Places) -> str:
     return found if isinstance(found, str) else ""
 
 
+def last_words(places: Places, patience: float = 0.0) -> str:
+    """Return what a daemon that ended said last, "" where its log ends otherwise.
+
+    One that hung up a moment ago may still be at its words: ``patience`` in seconds.
+    """
+    until = time.monotonic() + patience
+    while True:
+        line = _last_line(places.log)
+        if line.startswith(_SAID) or time.monotonic() >= until:
+            return line.removeprefix(_SAID) if line.startswith(_SAID) else ""
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _last_line(path: str) -> str:
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        with open(os.open(path, flags), "rb") as log:
+            log.seek(max(log.seek(0, os.SEEK_END) - _LOCK_BYTES, 0))
+            return log.read(_LOCK_BYTES).decode(errors="replace").rstrip().rpartition("\n")[2]
+    except OSError:
+        return ""
+
+
 def wait_until_up(places: Places, deadline: float = 10.0) -> None:
     """Return once somebody listens at the socket; nothing is started.
 
@@ -155,7 +179,10 @@ class _Starter:
             return f"starting it failed: {error}"
         status = None if self._child is None else self._child.poll()
         # Status 0 is the daemon's word that another one serves: keep knocking.
-        return f"the memd that was started ended with status {status}" if status else ""
+        if not status:
+            return ""
+        ended = f"the memd that was started ended with status {status}"
+        return f"{ended}: {words}" if (words := last_words(self._places)) else ended
 
     def _take_lock(self) -> bool:
         before = os.umask(0o077)

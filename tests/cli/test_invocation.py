@@ -1,6 +1,7 @@
 """One run's options, surroundings and connection."""
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,22 @@ def test_no_daemon_is_started_when_none_is_wanted(home: Home) -> None:
     with pytest.raises(DaemonUnavailableError):
         invocation(home, "status").call("status")
     assert not os.path.exists(home.places.state_dir)
+
+
+def test_a_daemon_that_went_away_is_told_with_its_log(home: Home) -> None:
+    """Whoever loses the connection hears why the daemon ended, where it said so."""
+    os.makedirs(home.places.state_dir)
+    Path(home.places.log).write_text("memd: the disk is full\n", "utf-8")
+    with socket.socket(socket.AF_UNIX) as listener:
+        os.makedirs(os.path.dirname(home.places.socket), exist_ok=True)
+        listener.bind(home.places.socket)
+        listener.listen(1)
+        asking = invocation(home, "status")
+        asking.client()
+        listener.accept()[0].close()
+        with pytest.raises(DaemonUnavailableError, match="the disk is full; its log is"):
+            asking.call("status")
+        asking.close()
 
 
 def test_the_directory_is_absolute(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
