@@ -38,10 +38,10 @@ class Runners:
         return {"extract": self._politely(self.extract), "dream": self._politely(self.dream)}
 
     def _politely(self, runner: Runner) -> Runner:
-        """Return a runner that lets prompts go first."""
+        """Return a runner that lets prompts go first, and dies at the next piece of its work."""
 
         async def run(running: Running) -> dict[str, Any]:
-            with polite(self._manners.give_way):
+            with polite(self._manners.between_pieces):
                 return await runner(running)
 
         return run

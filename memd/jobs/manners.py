@@ -4,11 +4,14 @@ Rules of this file
 - A prompt is counted on the event loop, from its begin to its answer.
 - Background threads ask between two pieces of work and wait while one is counted, a moment at most:
   prompts that never cease slow the background down and do not stop it.
+- A job that was cancelled ends where it asks next: nobody waits for a thread to run to its end.
 """
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from anyio import from_thread
 
 MOST_SECONDS = 0.05  # one wait; a prompt takes a few milliseconds
 
@@ -42,6 +45,11 @@ class Manners:
         finally:
             self._enter()
 
+    @property
+    def in_flight(self) -> int:
+        """How many prompts are being answered now."""
+        return self._prompts
+
     def _enter(self) -> None:
         self._prompts += 1
         self._quiet.clear()
@@ -55,3 +63,8 @@ class Manners:
         """Wait until no prompt is in flight, or a moment has passed."""
         if self._prompts:
             self._quiet.wait(MOST_SECONDS)
+
+    def between_pieces(self) -> None:
+        """Give way, in a worker thread of a job; what cancels the job is raised here."""
+        from_thread.check_cancelled()
+        self.give_way()

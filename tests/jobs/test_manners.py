@@ -2,6 +2,10 @@
 
 import threading
 
+import anyio
+import pytest
+from anyio import from_thread, to_thread
+
 from memd.jobs.manners import Manners
 
 
@@ -46,3 +50,40 @@ def test_a_prompt_that_waits_for_others_is_left_out() -> None:
             assert manners._quiet.is_set()
         assert not manners._quiet.is_set()
     assert manners._quiet.is_set()
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_job_looks_at_nothing_more() -> None:
+    """Its thread ends where it next gives way; until then it goes through its work."""
+    manners = Manners()
+    looked: list[int] = []
+
+    def work() -> None:
+        for piece in range(1_000):
+            manners.between_pieces()
+            looked.append(piece)
+            if piece == 2:
+                from_thread.run_sync(scope.cancel)
+
+    with anyio.CancelScope() as scope:
+        await to_thread.run_sync(work)
+    assert scope.cancelled_caught
+    assert looked == [0, 1, 2]
+
+
+@pytest.mark.anyio
+async def test_what_must_be_settled_is_not_cut_short() -> None:
+    """Work behind a shield goes on to its end, whatever is cancelled around it."""
+    manners = Manners()
+    looked: list[int] = []
+
+    def settle() -> None:
+        for piece in range(3):
+            manners.between_pieces()
+            looked.append(piece)
+
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(settle)
+    assert looked == [0, 1, 2]
