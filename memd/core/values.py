@@ -192,7 +192,20 @@ class LockKept:
     taken_ns: int
 
 
-Effect = CursorMove | JobEnd | LockKept
+@dataclass(frozen=True, slots=True)
+class ProposalDecided:
+    """What a person decided of a dream's proposal: edits of these paths are accepted or rejected.
+
+    ``paths`` is a JSON list; ``state`` is accepted or rejected, with the ``reason`` for that.
+    """
+
+    proposal: str
+    state: str
+    paths: str
+    reason: str = ""
+
+
+Effect = CursorMove | JobEnd | LockKept | ProposalDecided
 
 
 @dataclass(frozen=True, slots=True)

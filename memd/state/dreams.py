@@ -5,32 +5,28 @@ Rules of this file
   the file is settled (spec 5.2). A row met at start belongs to a dream that a crash ended.
 - The transaction that makes a dream's change true also makes the dream's own time the one to be
   put back (``keep``). So the lock's time and the memories move together, whatever ends the process.
-- A proposal is what a dream wanted and the judge did not let through; nothing of it was done.
+- Proposals have rules and a file of their own (``state/proposals.py``).
 """
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
 from memd.core.values import LockKept
-from memd.state.database import Cursor, Database
+from memd.state import proposals
+from memd.state.database import Cursor
+from memd.state.proposals import Proposal, ProposalTable, Refusal
+
+__all__ = ["SCHEMA", "DreamTable", "LockRow", "Proposal", "Refusal", "keep"]
 
 # Times in ns are text: a file system may hold one that does not fit SQLite's 64 bits.
-SCHEMA = """
+_LOCKS = """
 CREATE TABLE IF NOT EXISTS dream_locks (
     directory TEXT PRIMARY KEY,
     pid INTEGER NOT NULL,
     taken_ns TEXT NOT NULL,
     prior_ns TEXT
 ) STRICT;
-CREATE TABLE IF NOT EXISTS proposals (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    directory TEXT NOT NULL,
-    job TEXT NOT NULL,
-    at REAL NOT NULL,
-    content TEXT NOT NULL
-) STRICT;
 """
+SCHEMA = f"{_LOCKS}{proposals.SCHEMA}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +48,6 @@ class LockRow:
         return self.prior_ns == self.taken_ns
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """A dream that was not committed; ``content`` is JSON: edits, report and the problems."""
-
-    id: str
-    directory: str
-    job: str
-    at: float
-    content: dict[str, Any]
-
-
 def keep(cursor: Cursor, effect: LockKept) -> None:
     """Let the time of a dream stand, inside the transaction that makes its change true.
 
@@ -76,11 +61,8 @@ def keep(cursor: Cursor, effect: LockKept) -> None:
     )
 
 
-class DreamTable:
+class DreamTable(ProposalTable):
     """The durable rows of dreams. All methods block and raise StateUnusableError."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def remember(self, row: LockRow) -> None:
         """Write down what a lock file was before it is taken."""
@@ -105,31 +87,6 @@ class DreamTable:
                 pid=row["pid"],
                 taken_ns=int(row["taken_ns"]),
                 prior_ns=None if row["prior_ns"] is None else int(row["prior_ns"]),
-            )
-            for row in rows
-        )
-
-    def propose(self, directory: str, job: str, at: float, content: dict[str, Any]) -> str:
-        """Keep a proposal and return its id."""
-        with self._database.transaction() as cursor:
-            cursor.execute(
-                "INSERT INTO proposals (directory, job, at, content) VALUES (?, ?, ?, ?)",
-                (directory, job, at, json.dumps(content)),
-            )
-            return f"p{cursor.lastrowid}"
-
-    def proposals(self, directory: str) -> tuple[Proposal, ...]:
-        """Return the proposals for one memory directory, the newest first."""
-        rows = self._database.read(
-            "SELECT * FROM proposals WHERE directory = ? ORDER BY number DESC", (directory,)
-        )
-        return tuple(
-            Proposal(
-                id=f"p{row['number']}",
-                directory=row["directory"],
-                job=row["job"],
-                at=row["at"],
-                content=json.loads(row["content"]),
             )
             for row in rows
         )

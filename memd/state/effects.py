@@ -1,4 +1,4 @@
-"""What becomes true together with a change set: a cursor moves, a job ends, a lock's time stands.
+"""What becomes true together with a change set: a cursor, a job's end, a lock's time, a decision.
 
 Kept as JSON in the set's row, and carried out in the transaction that marks the set applied.
 """
@@ -7,12 +7,17 @@ import json
 from collections.abc import Iterable
 from dataclasses import MISSING, asdict, fields, replace
 
-from memd.core.values import CursorMove, Effect, JobEnd, LockKept
-from memd.state import cursors, dreams, jobs
+from memd.core.values import CursorMove, Effect, JobEnd, LockKept, ProposalDecided
+from memd.state import cursors, dreams, jobs, proposals
 from memd.state.database import Cursor
 
-_Kind = type[CursorMove] | type[JobEnd] | type[LockKept]
-_KINDS: dict[str, _Kind] = {"cursor": CursorMove, "job": JobEnd, "lock": LockKept}
+_Kind = type[CursorMove] | type[JobEnd] | type[LockKept] | type[ProposalDecided]
+_KINDS: dict[str, _Kind] = {
+    "cursor": CursorMove,
+    "job": JobEnd,
+    "lock": LockKept,
+    "proposal": ProposalDecided,
+}
 
 
 def make_true(
@@ -24,6 +29,8 @@ def make_true(
             cursors.move(cursor, directory, effect)
         elif isinstance(effect, LockKept):
             dreams.keep(cursor, effect)
+        elif isinstance(effect, ProposalDecided):
+            proposals.settle(cursor, effect, at)
         else:
             jobs.end(cursor, _with_change(effect, change), at)
 

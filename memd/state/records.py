@@ -123,11 +123,11 @@ def read_record(row: Row, steps: tuple[Step, ...]) -> Record:
     """Return a row of ``changes`` as a set."""
     return Record(
         row["id"],
-        _text(row["directory"]),
-        _text(row["state"]),
-        _time(row["at"]),
+        text_of(row["directory"]),
+        text_of(row["state"]),
+        time_of(row["at"]),
         _provenance(row),
-        _text(row["request"]),
+        text_of(row["request"]),
         steps,
         effects.from_text(row["effects"]),
         *read_aside(row["conflicts"]),
@@ -176,7 +176,7 @@ def aside(conflicts: Sequence[str], merged: Sequence[str]) -> str:
 
 def read_aside(text: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the paths left alone and the paths merged; what is neither holds none."""
-    found = effects.parsed(_text(text))
+    found = effects.parsed(text_of(text))
     if isinstance(found, dict):
         return _texts(found.get("conflicts")), _texts(found.get("merged"))
     return _texts(found), ()
@@ -194,14 +194,15 @@ def _provenance(row: Row) -> Provenance:
     known = {actor.value for actor in Actor}
     actor = Actor(row["actor"]) if row["actor"] in known else Actor.EXTERNAL
     names = ("client", "session", "model", "reason", "origin")
-    return Provenance(actor, *(_text(row[name]) for name in names))
+    return Provenance(actor, *(text_of(row[name]) for name in names))
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """Return what a row holds where it is text, "" for anything else."""
     return value if isinstance(value, str) else ""
 
 
-def _time(value: Any) -> float:
+def time_of(value: Any) -> float:
     """Return a time that has an ISO form; 0 for what is no time."""
     if not isinstance(value, int | float) or not math.isfinite(value):
         return 0.0

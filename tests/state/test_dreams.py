@@ -28,14 +28,3 @@ def test_a_lock_is_remembered_until_it_is_settled(table: DreamTable) -> None:
     table.forget("/a")
     table.forget("/unknown")
     assert table.locks() == (second,)
-
-
-def test_proposals_are_kept_by_directory(table: DreamTable) -> None:
-    """A proposal comes back as it was kept, the newest first, for its directory alone."""
-    first = table.propose("/a", "j1", 5.0, {"problems": ["naïve"]})
-    table.propose("/b", "j2", 6.0, {})
-    third = table.propose("/a", "j3", 7.0, {"edits": []})
-    found = table.proposals("/a")
-    assert [proposal.id for proposal in found] == [third, first]
-    assert found[1].content == {"problems": ["naïve"]}
-    assert (found[1].job, found[1].at, found[1].directory) == ("j1", 5.0, "/a")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.values import CursorMove, Effect, JobEnd, LockKept
+from memd.core.values import CursorMove, Effect, JobEnd, LockKept, ProposalDecided
 from memd.state import cursors, dreams, effects, jobs
 from memd.state.database import open_database
 
@@ -15,7 +15,8 @@ TEXT = st.text(max_size=8)
 EFFECTS = st.lists(
     st.builds(CursorMove, TEXT, TEXT, st.integers(0, 2**40), TEXT)
     | st.builds(JobEnd, TEXT, TEXT, TEXT)
-    | st.builds(LockKept, TEXT, st.integers()),
+    | st.builds(LockKept, TEXT, st.integers())
+    | st.builds(ProposalDecided, TEXT, TEXT, TEXT, TEXT),
     max_size=3,
 )
 
@@ -73,6 +74,20 @@ def test_a_locks_time_stands_with_the_change(tmp_path: Path) -> None:
         effects.make_true(cursor, "/real/m", (LockKept("/m", 2**70),), "c7", 5.0)
     assert table.locks() == (dreams.LockRow("/m", 7, 2**70, 2**70),)
     assert table.locks()[0].kept
+    database.close()
+
+
+def test_a_decision_stands_with_the_change(tmp_path: Path) -> None:
+    """What a person accepted of a proposal is accepted once the change is true."""
+    database = open_database(str(tmp_path / "state.db"), [cursors.SCHEMA, dreams.SCHEMA])
+    table = dreams.DreamTable(database)
+    edits = [{"path": "a.md", "content": "x", "base": ""}]
+    name = table.propose("/m", "j", 1.0, {"edits": edits})
+    with database.transaction() as cursor:
+        decided = ProposalDecided(name, "accepted", '["a.md"]')
+        effects.make_true(cursor, "/real/m", (decided,), "c7", 5.0)
+    (found,) = table.proposals("/m", only="")
+    assert (found.state, found.decided) == ("accepted", 5.0)
     database.close()
 
 
