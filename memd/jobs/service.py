@@ -14,7 +14,6 @@ Rules of this file
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -25,9 +24,10 @@ from anyio.abc import TaskGroup, TaskStatus
 from memd.core import limits
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
-from memd.core.events import JOB_DONE, JOB_PROGRESS, Event, EventSink
+from memd.core.events import EventSink
 from memd.jobs.ending import Ending
 from memd.jobs.lanes import Lanes, Ticket
+from memd.jobs.progress import Progress
 from memd.jobs.running import (
     ACCEPTED,
     COALESCED,
@@ -58,7 +58,10 @@ T = TypeVar("T")
 
 
 class Jobs:
-    """The jobs of one daemon. ``on_unexpected`` logs an exception and returns its error id."""
+    """The jobs of one daemon. ``on_unexpected`` logs an exception and returns its error id.
+
+    ``progress`` has what running jobs tell of themselves.
+    """
 
     def __init__(
         self,
@@ -72,7 +75,6 @@ class Jobs:
     ) -> None:
         self._table = table
         self._clock = clock
-        self._events = events
         self._runners = runners
         self._on_unexpected = on_unexpected
         self._lanes = Lanes(at_once)
@@ -83,7 +85,7 @@ class Jobs:
         self._changed = anyio.Event()
         self._ends: dict[str, anyio.Event] = {}
         self._scopes: dict[str, anyio.CancelScope] = {}
-        self._phases: dict[str, str] = {}
+        self.progress = Progress(events)
 
     async def submit(
         self,
@@ -146,7 +148,7 @@ class Jobs:
         async with self._lock:
             await self._take_up()
             found = await to_thread.run_sync(self._table.get, job)
-        return self._live(found)
+        return self.progress.live(found)
 
     async def list(
         self, directory: str = "", limit: int = 50, *, parked: bool = False
@@ -156,7 +158,11 @@ class Jobs:
         async with self._lock:
             await self._take_up()
             found = await to_thread.run_sync(rows)
-        return tuple(self._live(job) for job in found)
+        return tuple(self.progress.live(job) for job in found)
+
+    async def newest(self, directory: str, kind: str) -> Job | None:
+        """Return the newest job of a kind that ran and has ended. Raises StateUnusableError."""
+        return await to_thread.run_sync(self._table.newest, directory, kind)
 
     async def retry(self, job: str) -> Job:
         """Put a parked job back, behind the jobs that wait; return it as it now stands.
@@ -204,6 +210,11 @@ class Jobs:
         async with self._lock:
             await self._take_up()
         return self._standstill.standing(self._clock.now())
+
+    def under_way(self, kind: str, lane: str) -> str | None:
+        """Return the oldest job of a kind in a lane that waits or runs."""
+        wanted = (kind, lane)
+        return next((t.job for t in self._lanes if (t.kind, t.lane) == wanted), None)
 
     def unfinished(self) -> int:
         """Return how many jobs wait or run."""
@@ -313,7 +324,7 @@ class Jobs:
     ) -> None:
         """End a job; it is not parked when its session has asked anew."""
         write = partial(self._table.finish, job, state, self._clock.now())
-        write = partial(write, phase=self._phases.get(job, ""), result=result, error=error)
+        write = partial(write, phase=self.progress.phase(job), result=result, error=error)
 
         async def finish() -> None:
             kept = parked and not self._lanes.superseded(job)
@@ -335,7 +346,7 @@ class Jobs:
                 return False
             await to_thread.run_sync(self._table.requeue, job, error)
             del self._scopes[job]
-            self._phases.pop(job, None)
+            self.progress.forget(job)
             self._pausing.discard(job)
             self._lanes.back(job) if error is None else self._lanes.hold(job)
             self._notify()
@@ -368,31 +379,18 @@ class Jobs:
         return runner
 
     def _running(self, row: Job) -> Running:
-        def progress(phase: str, **facts: Any) -> None:
-            self._phases[row.id] = phase
-            params = {"job": row.id, "kind": row.kind, "phase": phase, **facts}
-            self._events.publish(Event(JOB_PROGRESS, row.directory, params))
-
         allowed = self._standstill.model_allowed(row.directory, self._clock.now())
-        return Running(row, row.request, progress, model_allowed=allowed)
-
-    def _live(self, job: Job) -> Job:
-        """Return a job with the phase that its runner last told."""
-        return job if job.over else replace(job, phase=self._phases.get(job.id, job.phase))
+        return Running(row, row.request, self.progress.teller(row), model_allowed=allowed)
 
     def _ended(self, job: Job) -> None:
         """Forget an ended job, wake who waits for it, and tell everyone."""
         self._lanes.remove(job.id)
         self._scopes.pop(job.id, None)
-        self._phases.pop(job.id, None)
         self._pausing.discard(job.id)
         waiting = self._ends.pop(job.id, None)
         if waiting is not None:
             waiting.set()
-        params = {"job": job.id, "kind": job.kind, "state": job.state.value, "result": job.result}
-        if job.error is not None:
-            params["error"] = job.error
-        self._events.publish(Event(JOB_DONE, job.directory, params))
+        self.progress.ended(job)
         self._notify()
 
     def _notify(self) -> None:

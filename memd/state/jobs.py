@@ -234,6 +234,19 @@ class JobTable:
         )
         return tuple(read_job(row) for row in rows)
 
+    def newest(self, directory: str, kind: str) -> Job | None:
+        """Return the newest job of a kind in a memory directory that ran and has ended.
+
+        One that answered that it was skipped did nothing and does not count.
+        """
+        rows = self._database.read(
+            f"{ROWS} WHERE directory = ? AND kind = ? AND started IS NOT NULL"
+            " AND ended IS NOT NULL ORDER BY number DESC",
+            (directory, kind),
+        )
+        jobs = map(read_job, rows)
+        return next((job for job in jobs if (job.result or {}).get("status") != "skipped"), None)
+
     def _is_held(self, row: Row) -> bool:
         """Whether another process that lives is at a running job."""
         holder = row["holder"] or self._pid

@@ -219,3 +219,27 @@ def test_old_parked_jobs_are_let_go(table: JobTable) -> None:
     assert len(kept) == limits.PARKED_KEPT
     assert kept[0].id == job
     assert table.get("j1").error == {"kind": "x"}
+
+
+def test_the_newest_job_that_ran_is_found(table: JobTable) -> None:
+    """Other kinds and directories, skipped jobs, those that never ran or still run do not count."""
+    assert table.newest("/m", "extract") is None
+    failed, killed, done, skipped, unrun, _running = (
+        table.add(_new(name), 1.0) for name in "abcdef"
+    )
+    for job in (failed, killed, done, skipped, _running):
+        table.start(job, 2.0)
+    table.finish(unrun, JobState.KILLED, 3.0)
+    table.finish(skipped, JobState.COMPLETED, 3.0, result={"status": "skipped", "gate": "lock"})
+    assert table.newest("/m", "extract") is None
+    for job, state in (
+        (failed, JobState.FAILED),
+        (killed, JobState.KILLED),
+        (done, JobState.COMPLETED),
+    ):
+        table.finish(job, state, 4.0)
+        found = table.newest("/m", "extract")
+        assert found is not None
+        assert (found.id, found.state) == (job, state)
+    assert table.newest("/n", "extract") is None
+    assert table.newest("/m", "dream") is None

@@ -1,0 +1,108 @@
+"""What jobs tell: where the running ones are, what their models said of late, and their ends.
+
+Rules of this file
+- All of it is bounded, whatever a runner tells: ``FACTS`` facts of ``FACT_BYTES`` each, and
+  ``TEXTS`` texts of ``TEXT`` characters.
+- A fact stands until the job tells it anew, so who comes late learns as much as who watched.
+- It is memory alone: a job that ended or went back into the queue is forgotten.
+"""
+
+import json
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from memd.core.events import JOB_DONE, JOB_PROGRESS, Event, EventSink
+from memd.core.text import cut_bytes
+from memd.state.jobs import Job
+
+TEXTS = 30
+TEXT = 400  # characters
+FACTS = 24
+FACT_BYTES = 4_000  # as JSON
+_BESIDE = ("turn", "tools")  # facts that are kept with a text
+
+
+@dataclass(slots=True)
+class _Told:
+    """What one job told."""
+
+    phase: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    texts: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=TEXTS))
+
+
+class Progress:
+    """What running jobs told of themselves; each telling and each end is published at once."""
+
+    def __init__(self, events: EventSink) -> None:
+        self._events = events
+        self._told: dict[str, _Told] = {}
+
+    def teller(self, job: Job) -> Callable[..., None]:
+        """Return the function by which a runner tells where it is; it never fails."""
+
+        def tell(phase: str, **facts: Any) -> None:
+            told = self._told.setdefault(job.id, _Told(phase))
+            told.phase = phase
+            _keep(told, facts)
+            params = {"job": job.id, "kind": job.kind, "phase": phase, **facts}
+            self._events.publish(Event(JOB_PROGRESS, job.directory, params))
+
+        return tell
+
+    def of(self, job: str) -> dict[str, Any] | None:
+        """Return what a job told: ``phase``, its facts, and ``texts``, the oldest first."""
+        told = self._told.get(job)
+        if told is None:
+            return None
+        return {**told.facts, "phase": told.phase, "texts": list(told.texts)}
+
+    def phase(self, job: str) -> str:
+        """Return the phase that a job is in, "" where it told none."""
+        return self._told[job].phase if job in self._told else ""
+
+    def live(self, job: Job) -> Job:
+        """Return a job with the phase that its runner last told."""
+        return job if job.over else replace(job, phase=self.phase(job.id) or job.phase)
+
+    def ended(self, job: Job) -> None:
+        """Publish the end of a job and drop what it told."""
+        self.forget(job.id)
+        params = {"job": job.id, "kind": job.kind, "state": job.state.value, "result": job.result}
+        if job.error is not None:
+            params["error"] = job.error
+        self._events.publish(Event(JOB_DONE, job.directory, params))
+
+    def forget(self, job: str) -> None:
+        """Drop what a job told."""
+        self._told.pop(job, None)
+
+
+def _keep(told: _Told, facts: dict[str, Any]) -> None:
+    for name, value in facts.items():
+        if name in told.facts or len(told.facts) < FACTS:
+            told.facts[name] = _bounded(value)
+    text = facts.get("text")
+    if isinstance(text, str):
+        beside = {name: _bounded(facts[name]) for name in _BESIDE if name in facts}
+        told.texts.append(beside | {"text": text[:TEXT]})
+
+
+def _bounded(value: Any) -> Any:
+    """Return a value of JSON that is not too large: the end of a list, the start of a text."""
+    if isinstance(value, str):
+        return cut_bytes(value, FACT_BYTES)
+    if isinstance(value, list):
+        room = FACT_BYTES
+        kept: list[Any] = []
+        for item in reversed(value):
+            room -= len(json.dumps(item, default=str))
+            if room < 0:
+                break
+            kept.append(item)
+        return kept[::-1]
+    if isinstance(value, bool | int | float) or value is None:
+        return value
+    return value if len(json.dumps(value, default=str)) <= FACT_BYTES else None
