@@ -1,0 +1,175 @@
+"""What a dream did, as a page of Markdown that a person reads in the morning. Pure.
+
+Every line is ours; what memories and models say stands in code spans (``plain.py``).
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from memd.dream.plain import TEXT, few, identity, number, rows, span, texts
+
+_UNNAMED = "a memory without a name"
+_ENDS = {
+    "completed": "Nothing to do: the memories are as they were",
+    "failed": "The dream failed; the memories are as they were",
+    "killed": "The dream was cancelled; the memories are as they were",
+}
+_NO_END = "The dream has not ended"
+_SAID = 600  # characters of a model's last words
+_MINUTE = 60
+
+
+def markdown(
+    facts: Mapping[str, Any], *, job: str, at: float, state: str = "completed", error: str = ""
+) -> str:
+    """Return the facts of a dream as a page.
+
+    ``at`` is when it ended, in seconds since 1970; ``state`` and ``error`` are those of its job.
+    The facts may come from another version of memd, and their texts from anywhere.
+    """
+    lines = [f"# {_headline(facts, state)}", "", _when(job, at)]
+    if error:
+        lines += ["", f"What went wrong: {span(error, 2 * TEXT)}"]
+    for title, body in _sections(facts):
+        if body:
+            lines += ["", f"## {title}", "", *body]
+    return "\n".join(lines) + "\n"
+
+
+def _headline(facts: Mapping[str, Any], state: str) -> str:
+    """Return in one line what became of the memories."""
+    counts = (
+        (sum(len(texts(merge.get("from"))) for merge in rows(facts.get("merged"))), "merged"),
+        (len(_tightened(facts)), "tightened"),
+        (len(rows(facts.get("removed"))), "removed"),
+        (len(texts(facts.get("created"))), "new"),
+    )
+    told = [f"{count} {verb}" for count, verb in counts if count]
+    if state != "completed":
+        told = [_ENDS.get(state, _NO_END)]
+    elif told:
+        count, _, verb = told[0].partition(" ")
+        told[0] = f"{count} {'memory' if count == '1' else 'memories'} {verb}"
+    elif facts.get("proposal"):
+        told = ["Nothing was changed; a proposal waits for you"]
+    elif facts.get("change"):
+        told = ["The index was mended; the memories are as they were"]
+    else:
+        told = [_ENDS[state]]
+    sizes = _sizes(facts.get("before"), facts.get("after"))
+    return ", ".join(told) + (f"; {sizes}" if sizes else "")
+
+
+def _sizes(before: object, after: object) -> str:
+    if not isinstance(before, Mapping) or not isinstance(after, Mapping):
+        return ""
+    names = ("memories", "index_lines")
+    had, lines = (f"{number(before.get(name)):.0f}" for name in names)
+    has, left = (f"{number(after.get(name)):.0f}" for name in names)
+    return f"{had} → {has} memories, index {lines} → {left} lines"
+
+
+def _when(job: str, at: float) -> str:
+    try:
+        moment = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
+    except (TypeError, ValueError, OverflowError, OSError):
+        moment = "at a time that is not known"
+    return f"Dream {identity(job) or 'without an id'}, {moment}."
+
+
+def _tightened(facts: Mapping[str, Any]) -> list[str]:
+    """Return what was changed and took nothing in."""
+    into = [merge.get("into") for merge in rows(facts.get("merged"))]
+    return [path for path in texts(facts.get("changed")) if path not in into]
+
+
+def _sections(facts: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the title and the lines of each section; one without lines is not shown."""
+    yield "Merged", _listed(_merged(facts))
+    yield "Tightened", _listed(map(_named, _tightened(facts)))
+    yield "New", _listed(map(_named, texts(facts.get("created"))))
+    yield "Removed", _listed(_reasoned(facts.get("removed")))
+    yield "Contradictions resolved (gone → stays)", _listed(_denied(facts))
+    yield "Left alone", _listed(_reasoned(facts.get("left")))
+    yield (
+        "Needs your look",
+        [*_listed(_reasoned(facts.get("listed"))), *_listed(_proposal(facts))],
+    )
+    yield "Not in the index", _listed(map(_named, texts(facts.get("orphans"))))
+    yield "The model's last words", [*filter(None, [span(facts.get("said"), _SAID)])]
+    yield "Cost", _listed(_cost(facts))
+    yield "Take it back", _listed(_undo(facts))
+
+
+def _listed(lines: Iterator[str]) -> list[str]:
+    return list(few(list(lines)))
+
+
+def _named(path: object) -> str:
+    return span(path) or _UNNAMED
+
+
+def _merged(facts: Mapping[str, Any]) -> Iterator[str]:
+    for merge in rows(facts.get("merged")):
+        sources = texts(merge.get("from"))
+        if sources:
+            yield f"{_named(merge.get('into'))} took in {', '.join(map(_named, sources))}"
+
+
+def _reasoned(value: object) -> Iterator[str]:
+    for row in rows(value):
+        why = span(row.get("reason"))
+        yield f"{_named(row.get('path'))}: {why}" if why else _named(row.get("path"))
+
+
+def _denied(facts: Mapping[str, Any]) -> Iterator[str]:
+    for row in rows(facts.get("contradictions")):
+        gone, stays = (span(row.get(name)) or "(nothing)" for name in ("gone", "stays"))
+        yield f"{_named(row.get('path'))}: {gone} → {stays}"
+
+
+def _proposal(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why a proposal was kept back, and how to decide about it."""
+    if not facts.get("proposal"):
+        return
+    for problem in texts(facts.get("problems")):
+        yield f"kept back: {span(problem) or '(no words)'}"
+    command = f"memctl dream review {identity(facts['proposal'])}".strip()
+    yield f"look at what the dream wanted, and accept or reject it: `{command}`"
+
+
+def _cost(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield who did it and what it took; nothing where the facts do not say who."""
+    engine = span(facts.get("engine"))
+    if engine:
+        yield "by the fixed rules" if engine == "`local`" else f"by {engine}"
+    problem = span(facts.get("model_problem"))
+    if problem:
+        yield f"no model, since: {problem}"
+    usage = facts.get("usage")
+    used = usage if isinstance(usage, Mapping) else {}
+    tokens = sum(number(count) for count in used.values())
+    parts = (
+        (number(facts.get("turns")), "{:.0f} turns"),
+        (tokens, "{:,.0f} tokens"),
+        (number(facts.get("dollars")), "${:.4f}"),
+    )
+    told = [words.format(amount) for amount, words in parts if amount]
+    seconds = number(facts.get("seconds"))
+    if seconds:
+        told.append(_span_of_time(seconds))
+    if told:
+        yield ", ".join(told)
+
+
+def _span_of_time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), _MINUTE)
+    return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
+
+
+def _undo(facts: Mapping[str, Any]) -> Iterator[str]:
+    change = identity(facts.get("change"))
+    if change:
+        yield f"all of it: `memctl undo {change}`"
+        yield f"see what it did: `memctl diff {change}`"
