@@ -1,0 +1,184 @@
+"""From what an agent left in its workspace to what the dream wants."""
+
+from collections.abc import Mapping
+
+from memd.agent.proposal import Proposal, Proposed
+from memd.core.text import iso_time, sha256
+from memd.core.values import FileEdit, Header, MemoryFile, MemoryType
+from memd.dream import outcome
+from memd.dream.verdict import Merge, Wanted
+from memd.store import document
+from memd.store.names import INDEX
+from memd.store.path_errors import PathRefusedError
+
+NOW = 1_772_450_000.0
+NS = 1_000_000_000
+THEN = "2026-01-02T03:04:05.000Z"
+LINK = "it is a link"
+
+
+def memory(body: str, modified: str = THEN) -> bytes:
+    """Return a memory."""
+    return document.new("n", "About n", MemoryType.PROJECT, body, session="s", modified=modified)
+
+
+class _Tree:
+    """A directory as a plan sees it; the memories are as old as their place in it."""
+
+    def __init__(self, files: Mapping[str, bytes], links: tuple[str, ...] = ()) -> None:
+        self._files = files
+        self._links = links
+
+    def _header(self, path: str) -> Header:
+        age = list(self._files).index(path)
+        return Header(path, path, "", None, age * NS, 1, damaged=False, inode=0)
+
+    def headers(self) -> tuple[Header, ...]:
+        """Return all but the index."""
+        return tuple(self._header(path) for path in self._files if path != INDEX)
+
+    def read(self, path: str) -> MemoryFile | None:
+        """Return a file."""
+        if path in self._links:
+            raise PathRefusedError(path, LINK)
+        content = self._files.get(path)
+        if content is None:
+            return None
+        return MemoryFile(self._header(path), content, sha256(content), "")
+
+    def index(self) -> bytes | None:
+        """Return the index."""
+        return self._files.get(INDEX)
+
+
+def wanted(tree: _Tree, *files: Proposed) -> Wanted:
+    """Return what some files come to."""
+    return outcome.wanted(Proposal(files), tree, session="s9", at=NOW)
+
+
+def edits(found: Wanted) -> dict[str, FileEdit]:
+    """Return edits by path."""
+    return {edit.path: edit for edit in found.edits}
+
+
+A, B, C = memory("Ana owns it."), memory("Bo owns it."), memory("Cy owns it.")
+BOTH = memory("Ana owns it. Bo owns it.")
+
+
+def test_a_merge_is_a_claim_and_a_removal_has_its_reason() -> None:
+    """Who says that it went into another claims a merge; every other word is a reason."""
+    found = wanted(
+        _Tree({"a.md": A, "b.md": B, "c.md": C}),
+        Proposed("a.md", A, BOTH),
+        Proposed("b.md", B, None, "merged into a.md"),
+        Proposed("c.md", C, None, "over since May"),
+    )
+    assert found.merges == (Merge("a.md", "b.md"),)
+    assert found.reasons == {"c.md": "over since May"}
+    assert [edit.base for edit in found.edits] == [sha256(A), sha256(B), sha256(C)]
+    assert [edit.content is None for edit in found.edits] == [False, True, True]
+    assert found.left == ()
+
+
+def test_a_target_is_named_in_many_ways() -> None:
+    """Quotes, a full stop, a whole path: the memory that is meant is found; chains are followed."""
+    tree = _Tree({"a.md": A, "b.md": B, "x/a.md": C})
+    said = {
+        "Merged into `a.md`": "a.md",
+        "merged into a.md.": "a.md",
+        "merged into: ./a.md; both speak of it": "a.md",
+        "merged into /home/u/memory/x/a.md": "x/a.md",
+        "merged into /nowhere/z.md": "/nowhere/z.md",
+        "merged into [a.md](a.md)": "a.md",
+    }
+    for reason, path in said.items():
+        (merge,) = wanted(tree, Proposed("b.md", B, None, reason)).merges
+        assert merge == Merge(path, "b.md"), reason
+    found = wanted(
+        tree,
+        Proposed("b.md", B, None, "merged into a.md"),
+        Proposed("a.md", A, None, "merged into x/a.md"),
+    )
+    assert found.merges == (Merge("x/a.md", "b.md"), Merge("x/a.md", "a.md"))
+    found = wanted(
+        tree,
+        Proposed("b.md", B, None, "merged into a.md"),
+        Proposed("a.md", A, None, "merged into b.md"),
+    )
+    assert found.merges == (Merge("a.md", "b.md"), Merge("b.md", "a.md"))
+
+
+def test_others_work_wins_with_all_that_hangs_on_it() -> None:
+    """What changed, came or went meanwhile stays, and so does what was to become one with it."""
+    changed = memory("Ana owns it, says Bo.")
+    found = wanted(
+        _Tree({"a.md": changed, "b.md": B, "c.md": C, "new.md": C, "l.md": C}, ("l.md",)),
+        Proposed("b.md", B, None, "merged into c.md"),
+        Proposed("c.md", C, None, "merged into a.md"),
+        Proposed("a.md", A, BOTH),
+        Proposed("new.md", None, A),
+        Proposed("gone.md", A, B),
+        Proposed("l.md", C, A),
+        Proposed("d.md", None, B),
+        Proposed(INDEX, b"- old\n", b"- new\n"),
+    )
+    assert [edit.path for edit in found.edits] == ["d.md"]
+    assert (found.merges, found.reasons) == ((), {})
+    reasons = {left.path: left.reason for left in found.left}
+    assert reasons.pop("l.md").endswith("it is a link")
+    assert reasons == {
+        "a.md": "somebody changed it during the dream",
+        "c.md": "it was to become one with a.md, which stays as it is",
+        "b.md": "it was to become one with c.md, which stays as it is",
+        "new.md": "somebody wrote it during the dream",
+        "gone.md": "somebody removed it during the dream",
+        INDEX: "somebody removed it during the dream",
+    }
+
+
+def test_what_somebody_removed_does_not_come_back_in_another() -> None:
+    """A memory that was to take in one that changed meanwhile stays as it is, too."""
+    found = wanted(
+        _Tree({"a.md": A, "x.md": C}),
+        Proposed("a.md", A, BOTH),
+        Proposed("b.md", B, None, "merged into a.md"),
+        Proposed("x.md", C, None, "merged into kept.md"),
+    )
+    assert [left.path for left in found.left] == ["a.md", "b.md"]
+    assert found.merges == (Merge("kept.md", "x.md"),)
+
+
+def test_a_memory_is_as_new_as_what_it_says() -> None:
+    """New words make it new; the same words, dates added or others' words taken in do not."""
+    tree = _Tree({"a.md": A, "b.md": B, "c.md": C})
+    found = edits(
+        wanted(
+            tree,
+            Proposed("a.md", A, memory("Dee owns it.")),
+            Proposed("b.md", B, memory("**Bo** owns it (2026-03-05).", modified="2099-01-01")),
+            Proposed("new.md", None, memory("Eve owns it.", modified="2099-01-01")),
+        )
+    )
+    assert found["a.md"].mtime_ns is None
+    assert f"modified: {iso_time(NOW)}".encode() in (found["a.md"].content or b"")
+    assert found["b.md"].mtime_ns == 1 * NS
+    assert f"modified: {THEN}".encode() in (found["b.md"].content or b"")
+    assert f"modified: {iso_time(NOW)}".encode() in (found["new.md"].content or b"")
+    assert b"originSessionId: s9" in (found["new.md"].content or b"")
+    merged = wanted(tree, Proposed("a.md", A, BOTH), Proposed("c.md", B, None, "merged into a.md"))
+    assert merged.left != ()
+    merged = wanted(tree, Proposed("a.md", A, BOTH), Proposed("b.md", B, None, "merged into a.md"))
+    assert edits(merged)["a.md"].mtime_ns == 1 * NS
+
+
+def test_a_forged_stamp_is_put_right() -> None:
+    """Where only the time of a memory was written anew, nothing is left to do."""
+    forged = memory("Ana owns it.", modified="2099-01-01")
+    assert wanted(_Tree({"a.md": A}), Proposed("a.md", A, forged)).edits == ()
+    bare = b"---\nname: n\ndescription: About n\ntype: project\n---\n\nAna owns it.\n"
+    added = bare.replace(b"type: project\n", b"type: project\nmodified: 2099\n")
+    (edit,) = wanted(_Tree({"a.md": bare}), Proposed("a.md", bare, added)).edits
+    assert b"modified: 1970-01-01T00:00:00.000Z" in (edit.content or b"")
+    tidied = bare.replace(b"owns it.", b"owns  it.")
+    (edit,) = wanted(_Tree({"a.md": bare}), Proposed("a.md", bare, tidied)).edits
+    assert edit.content == tidied
