@@ -88,7 +88,9 @@ class JobFacts(Result):
     """One job as ``job.*`` show it; times in seconds since 1970.
 
     A ``parked`` job failed and can be put back. ``holder`` is the PID of the daemon that is at it.
-    ``record`` has the turns of its last run of a model, where they were asked for.
+    ``record`` has the turns of its last run of a model, where they were asked for. ``progress`` of
+    ``job.get`` has the newest facts that a running job told, its ``phase``, and ``texts``: what
+    the model said in its last 30 turns, each with the turn and the tools it called, oldest first.
     """
 
     job: str
@@ -106,6 +108,7 @@ class JobFacts(Result):
     parked: bool
     holder: int | None
     record: list[dict[str, Any]] | None = None
+    progress: dict[str, Any] | None = None
 
 
 class JobsFound(Result):
@@ -151,6 +154,7 @@ async def extract(services: Services, call: Call, params: Extract) -> Extracted:
 async def job_get(services: Services, _call: Call, params: JobGet) -> JobFacts:
     """Answer ``job.get``."""
     facts = job_facts(await services.jobs.get(params.job))
+    facts.progress = services.jobs.progress.of(params.job)
     if params.record:
         facts.record = await to_thread.run_sync(services.runs.of, params.job)
     return facts

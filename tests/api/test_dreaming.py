@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from memd.daemon.app import SCHEMAS
+from memd.state.database import open_database
+from memd.state.jobs import JobState, JobTable
 from tests.api.caller import Caller
 
 pytestmark = pytest.mark.anyio
@@ -45,3 +48,39 @@ async def test_the_end_of_a_session_lets_a_due_dream_begin(
     await caller.call("session.end", session_id="s")
     jobs = (await caller.call("job.list"))["jobs"]
     assert {job["kind"] for job in jobs} == kinds
+
+
+async def test_the_last_dream_is_told_as_data_and_as_a_page(caller: Caller) -> None:
+    """The newest dream that ran is told; one that a gate stopped in its job is not."""
+    assert await caller.call("dream.last") == {
+        "job": None,
+        "state": None,
+        "at": None,
+        "report": None,
+        "error": None,
+        "markdown": "",
+    }
+    await caller.write("a.md")
+    await caller.write("b.md", name="b")
+    done = await caller.call("dream", force=True, wait=True)
+    last = await caller.call("dream.last")
+    assert (last["job"], last["state"], last["error"]) == (done["job"], "completed", None)
+    assert last["at"] == caller.clock.now()
+    assert last["report"]["merged"] == done["merged"]
+    assert last["markdown"].startswith("# 1 memory merged")
+    assert f"`memctl undo {done['change']}`" in last["markdown"]
+
+
+async def test_a_dream_that_failed_is_told_with_its_reason(caller: Caller) -> None:
+    """A failed dream and a cancelled one have no report but say what they ended with."""
+    await caller.plain("pause")
+    job = (await caller.call("dream", force=True))["job"]
+    database = open_database(caller.home.places.database, SCHEMAS)
+    table = JobTable(database)
+    table.start(job, 5.0)
+    table.finish(job, JobState.FAILED, 7.0, error={"kind": "x", "message": "the disk is full"})
+    database.close()
+    last = await caller.call("dream.last")
+    assert (last["state"], last["at"], last["report"]) == ("failed", 7.0, None)
+    assert last["error"] == "the disk is full"
+    assert "What went wrong: `the disk is full`" in last["markdown"]

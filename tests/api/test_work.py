@@ -11,6 +11,7 @@ from memd.client.errors import RemoteError
 from memd.daemon.app import SCHEMAS
 from memd.state.database import open_database
 from memd.state.jobs import JobState, JobTable
+from memd.testing.messages import Hang, messages_server, text, tools
 from tests.api import transcripts
 from tests.api.caller import Caller
 
@@ -135,3 +136,23 @@ async def test_the_record_comes_when_it_is_asked_for(caller: Caller) -> None:
     done = await caller.call("extract", session_id="s", messages=[], wait=True)
     assert (await caller.plain("job.get", job=done["job"], record=True))["record"] == []
     assert (await caller.plain("job.get", job=done["job"]))["record"] is None
+
+
+async def test_a_running_job_tells_what_its_model_said(caller: Caller) -> None:
+    """Who comes late hears the phase, the newest facts and the turns so far; an end has none."""
+    path = transcript(caller, WORDS)
+    look = tools(("Read", {"file_path": "a.md"}), say="I look first.")
+    with messages_server([look, Hang(text("never"))]) as server:
+        config = Path(caller.home.places.config)
+        config.parent.mkdir(parents=True)
+        config.write_text(f'[model]\nbase_url = "{server.url}"\n')
+        config.chmod(0o600)
+        job = (await caller.call("extract", session_id="s", transcript_path=path))["job"]
+        progress: dict[str, Any] | None = None
+        with anyio.fail_after(20):
+            while not progress or progress["phase"] != "asking" or not progress["texts"]:
+                progress = (await caller.plain("job.get", job=job))["progress"]
+        assert progress["texts"] == [{"turn": 1, "tools": ["Read"], "text": "I look first."}]
+        assert (progress["turn"], progress["tool_calls"], progress["touched"]) == (2, 1, [])
+        assert await caller.plain("job.cancel", job=job) == {"cancelled": True}
+    assert (await caller.plain("job.get", job=job))["progress"] is None
