@@ -116,7 +116,7 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(folded))
 
 
-_QUALIFIERS = frozenset(
+QUALIFIERS = frozenset(
     words(
         "not no never none nor neither without cannot can't don't doesn't didn't isn't aren't "
         "wasn't won't wouldn't shouldn't mustn't unless except only avoid stop "
@@ -132,6 +132,23 @@ _DAYS = frozenset(
         "may june july august september october november december 一 二 三 四 五 六 七 八 九 十"
     )
 )
+
+
+def fenced(text: str) -> list[str]:
+    """Return the parts of a text in turn: the odd ones are code blocks, all others are prose."""
+    parts: list[str] = [""]
+    fence = ""
+    for line in text.splitlines(keepends=True):
+        mark = FENCE.match(line)
+        if mark and not fence:
+            fence = mark.group(1)
+            parts += [line, ""]
+        elif fence:
+            parts[-2] += line
+            fence = "" if mark and mark.group(1) == fence else fence
+        else:
+            parts[-1] += line
+    return parts
 
 
 def key(sentence: str) -> str:
@@ -203,7 +220,7 @@ def denies(one: Claim, two: Claim) -> bool:
     left, right = one.words, two.words
     if len(left & right) < _RESEMBLING * len(left | right):
         return False
-    if (left & _QUALIFIERS) != (right & _QUALIFIERS):
+    if (left & QUALIFIERS) != (right & QUALIFIERS):
         return True
     return bool(one.facts - right) and bool(two.facts - left)
 

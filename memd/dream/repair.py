@@ -1,0 +1,59 @@
+"""Frontmatter that memd reads and strict readers of YAML refuse: mended line by line. Pure.
+
+Rules of this file (spec 1.5)
+- What does not parse at all is damaged and never rewritten: a person sees to it.
+- memd reads ``description: a: b``, text that begins with a special character, and tabs before a
+  nested key; other programs refuse the whole frontmatter then. Such a line, and no other, is
+  written anew so that every reader reads what memd has always read.
+- Where that cannot be had, because a strict reader would read another line differently, nothing
+  changes. What is read before and after is compared; nothing here is believed.
+"""
+
+import re
+
+from memd.store import frontmatter_guard
+from memd.store.document import parse
+from memd.store.frontmatter_lines import plain, scalar, split, unquoted
+
+_LINE = re.compile(r"([ \t]*)([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*:(?:[ \t]+(.*))?")
+_TAB = "  "
+
+
+def trouble(content: bytes) -> str:
+    """Say in words why a strict reader refuses a memory's frontmatter, "" when it does not."""
+    fenced = split(content)
+    if fenced is None or plain(fenced.lines) is not None:
+        return ""
+    return frontmatter_guard.problem("\n".join(fenced.lines))
+
+
+def mended(content: bytes) -> bytes:
+    """Return the memory with frontmatter that every reader reads as memd does.
+
+    The very same bytes where nothing is broken, or where it cannot be mended without a change of
+    what is read.
+    """
+    fenced = split(content)
+    if fenced is None or not fenced.closed or not trouble(content):
+        return content
+    before = parse(content, "")
+    if before.damaged:
+        return content
+    lines = content[fenced.start : fenced.end].splitlines(keepends=True)
+    new = b"".join(map(_mended, lines))
+    changed = content[: fenced.start] + new + content[fenced.end :]
+    return changed if not trouble(changed) and parse(changed, "") == before else content
+
+
+def _mended(raw: bytes) -> bytes:
+    text = raw.rstrip(b"\r\n")
+    line = text.decode(errors="replace")
+    found = _LINE.fullmatch(line)
+    if found is None or line.encode() != text:
+        return raw
+    indent, key, value = found[1].replace("\t", _TAB), found[2], found[3] or ""
+    if frontmatter_guard.problem(line.strip()):
+        line = f"{indent}{key}: {scalar(unquoted(value))}"
+    else:
+        line = indent + line[len(found[1]) :]
+    return line.encode() + raw[len(text) :]

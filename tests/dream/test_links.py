@@ -1,0 +1,52 @@
+"""Links between memories."""
+
+import pytest
+
+from memd.dream.links import Moves, Named, leads_to, targets
+
+GONE, HOME = Named("gone.md", "gone-name"), Named("notes/home.md", "home-name")
+OTHER = Named("other.md", "other")
+MOVES = Moves([(GONE, HOME)], [HOME, OTHER])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("See [it](gone.md).", "See [it](notes/home.md)."),
+        ("See [it](./gone.md#part 'title').", "See [it](notes/home.md#part 'title')."),
+        ("See [it]( <gone.md> ).", "See [it]( <notes/home.md> )."),
+        ("[it]: gone.md", "[it]: notes/home.md"),
+        ("See [[gone]] and [[ gone.md|it]].", "See [[home]] and [[ home.md|it]]."),
+        ("See [[gone-name#part]].", "See [[home-name#part]]."),
+        ("See [it](other.md), [[other]], [x](https://gone.md).", ""),
+        ("Run `cat [it](gone.md)` or ``[[ `gone` ]]``.", ""),
+        ("```\n[it](gone.md)\n```\n[it](gone.md)", "```\n[it](gone.md)\n```\n[it](notes/home.md)"),
+        ("nothing", ""),
+    ],
+)
+def test_links_follow_what_was_merged(before: str, after: str) -> None:
+    """Only the target of a link to what is gone changes, and none in code."""
+    assert MOVES.repointed(before, "a.md") == (after or before)
+
+
+def test_links_are_relative_to_their_file() -> None:
+    """From a folder a link leads on from that folder; one from the root stays one."""
+    assert MOVES.repointed("[it](../gone.md)", "notes/a.md") == "[it](home.md)"
+    assert MOVES.repointed("[it](gone.md)", "notes/a.md") == "[it](notes/home.md)"
+
+
+def test_a_name_that_is_not_the_only_one_becomes_a_path() -> None:
+    """A name that something else still has leads there; a new one must be the only one."""
+    twins = Moves([(GONE, HOME)], [HOME, Named("team/home.md", "home-name")])
+    assert twins.repointed("[[gone]] [[gone-name]]", "a.md") == "[[notes/home]] [[notes/home]]"
+    kept = Moves([(GONE, HOME)], [HOME, Named("b.md", "gone")])
+    assert kept.repointed("[[gone]] [it](gone.md)", "a.md") == "[[gone]] [it](notes/home.md)"
+
+
+def test_targets_are_all_that_a_link_may_mean() -> None:
+    """A link may be meant from its folder or from the root; a name is one of the memory's."""
+    found = targets("[it](gone.md) [[home-name|that]] `[[code]]` [d]: x", "notes/a.md")
+    assert found == {"gone.md", "notes/gone.md", "home-name"}
+    assert leads_to(found, GONE)
+    assert leads_to(found, HOME)
+    assert not leads_to(found, OTHER)
