@@ -22,7 +22,7 @@ from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
 from memd.core.text import sha256
 from memd.core.values import FileEdit, MemoryFile, MemoryType, Pointer, Tree
-from memd.dream.judge import holds
+from memd.dream.carried import holds
 from memd.dream.similarity import FENCE, Text, alike, contradict, key, missing, words
 from memd.dream.verdict import Merge, Wanted
 from memd.store import document, index, secrets

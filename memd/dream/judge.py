@@ -1,90 +1,272 @@
 """What a dream did to the memories, computed and not believed, and whether it may stand. Pure.
 
 Rules of this file (spec 5.3: nothing evaporates)
-- Each memory that was there before is there after, or lies within a named one, or was removed for
-  a stated reason. "Within" is checked sentence by sentence; a claim counts for nothing.
-- A ``user`` or ``feedback`` memory goes only into another one; no reason is good enough.
-- A damaged file is not touched. A "Why" is not lost.
-- A dream that drops more than a third of the memories is not let through.
+- Seen are the memories before and after, and nothing of what a dream says of itself but where a
+  memory went and why it is gone; where it went counts when ``carried.py`` finds it there.
+- Each memory that was there before is there after, or is carried by a named one, or was removed
+  for a reason of at least two words. Where nothing is claimed, but exactly one memory that the
+  dream wrote carries all of it, it went there.
+- ``user`` and ``feedback`` memories: ``rules.py``. Nothing else is good enough for them.
+- A "Why" and a "How to apply" are not lost from a memory that stays or goes into another one.
+- More than a third of the memories, or of their bytes, is not removed or rewritten. Rewritten is a
+  memory when less than half of its telling words are left of it and where it went. What dreams
+  removed lately counts as if this one did it.
+- A new text holds no secret that the old one did not hold. No problem quotes one.
+- A damaged file is not touched (spec 1.5): what memd cannot read whole it cannot compare. A head
+  that memd reads and others refuse is not damaged; mending it changes nothing that is read. No new
+  text is damaged or too large.
+- The lines of the index: ``handwritten.py``.
+- What stays and denies what went is a contradiction that the dream resolved; it is told.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
-from memd.core.values import MemoryType
-from memd.dream.similarity import Text, covered
-from memd.dream.verdict import Merge, Removal, Verdict, Wanted
-from memd.store.document import Document, parse
+from memd.core import limits
+from memd.core.courtesy import give_way
+from memd.core.text import decode
+from memd.dream import handwritten, rules
+from memd.dream.carried import Denials, Said, lacks, reason_lost
+from memd.dream.similarity import words
+from memd.dream.verdict import SHOWN, Contradiction, Merge, Removal, Verdict, Wanted, quoted
+from memd.store import secrets
+from memd.store.document import parse
 from memd.store.names import INDEX
 
 MANY = 4  # of fewer memories than this a third says nothing
 _PART = 3
-_WHY = "**Why:**"
-_DATE = re.compile(r"\s?\((?:week of )?\d{4}-\d\d-\d\d\)")  # as core/dates.py puts it
-_LASTING = (MemoryType.USER, MemoryType.FEEDBACK)
+_LEFT = 0.5  # of the telling words: what has fewer left is another text
+_REASON_WORDS = 2  # "old" says nothing that a person could judge
+_CONTRADICTIONS = 20
 
 
-def judge(before: Mapping[str, bytes], total: int, wanted: Wanted) -> Verdict:
-    """Return what the edits do to the memories.
+def judge(
+    before: Mapping[str, bytes],
+    wanted: Wanted,
+    *,
+    index: bytes | None = None,
+    total_bytes: int = 0,
+    total: int = 0,
+    gone_lately: int = 0,
+) -> Verdict:
+    """Return what the edits do to the memories, and every reason why they may not.
 
-    ``before`` holds every file that an edit or a merge names; ``total`` is how many memories
-    there were.
+    ``before`` holds each memory that an edit or a merge names, ``index`` is the index before.
+    ``total`` and ``total_bytes`` say how much all memories are, ``gone_lately`` how many dreams
+    removed in the last 30 days without merging them.
     """
-    texts = {path: parse(content, path) for path, content in before.items()}
-    after = dict(texts)
-    for edit in wanted.edits:
-        if edit.content is not None:
-            after[edit.path] = parse(edit.content, edit.path)
-        else:
-            after.pop(edit.path, None)
-    claims = {merge.source: merge for merge in wanted.merges}
-    changed = [e.path for e in wanted.edits if e.path != INDEX and e.content is not None]
-    problems = [f"{path} is damaged and would be touched" for path in _damaged(wanted, texts)]
-    problems += [
-        f"{path} would lose its reason"
-        for path in changed
-        if path in texts and _WHY in texts[path].body and _WHY not in after[path].body
-    ]
-    merged: list[Merge] = []
-    removed: list[Removal] = []
-    for path in sorted(texts.keys() - after.keys()):
-        claim = claims.get(path)
-        if claim is not None and claim.into in after and holds(after[claim.into], texts[path]):
-            merged.append(claim)
-            continue
-        reason = wanted.reasons.get(path, "")
-        removed.append(Removal(path, reason))
-        problems += _unaccounted(path, texts[path], reason, claim)
-    if total >= MANY and _PART * len(removed) > total:
-        problems.append(f"{len(removed)} of {total} memories would be dropped")
+    dream = _Dream(before, wanted)
+    merged, removed, problems = _went(dream)
+    problems += [f"{path} is damaged and would be touched" for path in dream.damaged]
+    hidden, found = _secrets(dream, index)
+    for path in dream.written:
+        give_way()
+        problems += _written(dream, path)
+    problems += rules.problems(dream.old, dream.new, dream.targets)
+    problems += _too_much(dream, removed, total, total_bytes, gone_lately)
+    if INDEX in dream.edits:
+        memories = [said.document for said in dream.new.values()]
+        problems += handwritten.problems(index or b"", dream.edits[INDEX] or b"", memories)
     return Verdict(
-        changed=tuple(changed),
+        created=dream.created,
+        changed=dream.changed,
         merged=tuple(merged),
-        removed=tuple(removed),
-        problems=tuple(problems),
+        removed=tuple(Removal(item.path, secrets.scrub(item.reason)) for item in removed),
+        contradictions=_contradictions(dream),
+        problems=(*found, *(secrets.scrub(problem) for problem in dict.fromkeys(problems))),
+        secrets=hidden,
     )
 
 
-def _damaged(wanted: Wanted, texts: Mapping[str, Document]) -> list[str]:
-    return [e.path for e in wanted.edits if e.path in texts and texts[e.path].damaged]
+class _Dream:
+    """The memories that a dream touches or names, before and after."""
+
+    def __init__(self, before: Mapping[str, bytes], wanted: Wanted) -> None:
+        self.before = before
+        self.edits = {edit.path: edit.content for edit in wanted.edits}
+        self.reasons = wanted.reasons
+        self.claims: dict[str, list[Merge]] = defaultdict(list)
+        for merge in wanted.merges:
+            self.claims[merge.source].append(merge)
+        self.old = {path: Said(parse(content, path)) for path, content in before.items()}
+        self.new = dict(self.old)
+        touched = {path: content for path, content in self.edits.items() if path != INDEX}
+        for path, content in touched.items():
+            if content is None:
+                self.new.pop(path, None)
+            elif content != before.get(path):
+                self.new[path] = Said(parse(content, path))
+        same = {path for path, content in touched.items() if content == before.get(path)}
+        self.written = tuple(path for path in touched if path in self.new and path not in same)
+        self.created = tuple(path for path in self.written if path not in before)
+        self.changed = tuple(path for path in self.written if path in before)
+        self.gone = tuple(sorted(self.old.keys() - self.new.keys()))
+        touched_at_all = (*self.changed, *self.gone)
+        self.damaged = [path for path in touched_at_all if self.old[path].document.damaged]
+
+    @cached_property
+    def targets(self) -> Mapping[str, tuple[Said, ...]]:
+        """Where each memory is after the dream: itself, and what it is said to have gone into."""
+        return {path: tuple(self._targets(path)) for path in self.old}
+
+    def _targets(self, path: str) -> Iterator[Said]:
+        if path in self.new:
+            yield self.new[path]
+        for merge in self.claims.get(path, ()):
+            if merge.into in self.new and merge.into != path:
+                yield self.new[merge.into]
 
 
-def holds(target: Document, source: Document) -> bool:
-    """Whether a memory says everything that another one said; it may say dates more exactly."""
-    says = {form for name in _says(target) for form in (name, _DATE.sub("", name))}
-    if not Text(source.body).sentences.keys() <= says:
-        return False
-    rest = [raw for name, raw in Text(source.description).sentences.items() if name not in says]
-    return covered(" ".join(rest), Text(f"{target.description}\n\n{target.body}"))
+def _went(dream: _Dream) -> tuple[list[Merge], list[Removal], list[str]]:
+    """Return where each memory went that is gone, and what is wrong with that."""
+    merged: list[Merge] = []
+    removed: list[Removal] = []
+    problems: list[str] = []
+    for path in dream.gone:
+        give_way()
+        claims = dream.claims.get(path, ())
+        found = _proven(dream, path, claims) if claims else _computed(dream, path)
+        merged += found
+        if found:
+            continue
+        reason = dream.reasons.get(path, "")
+        removed.append(Removal(path, reason))
+        if claims:
+            problems += [_untrue(dream, path, claim) for claim in claims]
+        elif dream.old[path].lasting:
+            kind = dream.old[path].document.type
+            problems.append(f"{path} is a {kind} memory and would go without going into another")
+        elif len(words(reason)) < _REASON_WORDS:
+            problems.append(f"{path} would go without a reason")
+    return merged, removed, problems
 
 
-def _says(document: Document) -> dict[str, str]:
-    return Text(document.body).sentences | Text(document.description).sentences
+def _proven(dream: _Dream, path: str, claims: Sequence[Merge]) -> Sequence[Merge]:
+    """Return the claims that are true: those where one target carries it, or all together."""
+    source = dream.old[path]
+    there = [claim for claim in claims if claim.into in dream.new]
+    alone = [claim for claim in there if not lacks(source, [dream.new[claim.into]])]
+    if alone or len(there) < 2:  # noqa: PLR2004 - one target alone was asked already
+        return alone
+    return [] if lacks(source, dream.targets[path]) else there
 
 
-def _unaccounted(path: str, old: Document, reason: str, claim: Merge | None) -> Sequence[str]:
-    if claim is not None:
-        return [f"{path} is said to be in {claim.into}, which does not say everything it said"]
-    if old.type in _LASTING:
-        return [f"{path} is a {old.type} memory and would go without going into another"]
-    return [] if reason else [f"{path} would go without a reason"]
+def _computed(dream: _Dream, path: str) -> Sequence[Merge]:
+    source = dream.old[path]
+    found = [
+        target
+        for target in dream.written
+        if _likely(source, dream.new[target]) and not lacks(source, [dream.new[target]])
+    ]
+    return [Merge(found[0], path)] if len(found) == 1 else []
+
+
+def _likely(source: Said, target: Said) -> bool:
+    return len(source.telling & target.words) >= _LEFT * len(source.telling)
+
+
+def _untrue(dream: _Dream, path: str, claim: Merge) -> str:
+    if claim.into not in dream.new:
+        return f"{path} is said to be in {claim.into}, which is not there"
+    source, target = dream.old[path], dream.new[claim.into]
+    if source.lasting and not target.lasting:
+        kind = source.document.type
+        return f"{path} is a {kind} memory and would go into {claim.into}, which is none"
+    sentence = quoted(lacks(source, [target]))
+    return f"{path} is said to be in {claim.into}, where this is missing: '{sentence}'"
+
+
+def _written(dream: _Dream, path: str) -> Iterator[str]:
+    """Yield what is wrong with the new text of one memory, whatever its type."""
+    content, after = dream.edits[path] or b"", dream.new[path].document
+    if len(content) > limits.MEMORY_BYTES:
+        yield f"{path} would have {len(content)} bytes, the limit is {limits.MEMORY_BYTES}"
+    if after.damaged:
+        yield f"{path} would be damaged"
+    old = dream.old.get(path)
+    if old is None:
+        return
+    if old.document.type is not None and after.type is None:
+        yield f"{path} would lose its type"
+    if not old.lasting:
+        lost = reason_lost(old, dream.targets[path])
+        if lost:
+            yield f"{path} would lose its reason: '{quoted(lost)}'"
+
+
+def _too_much(
+    dream: _Dream, removed: Sequence[Removal], total: int, total_bytes: int, gone_lately: int
+) -> Iterator[str]:
+    """Yield a sentence when a third is exceeded, in memories or in bytes."""
+    rewritten = [path for path in dream.changed if _rewritten(dream, path)]
+    paths = [*(item.path for item in removed), *rewritten]
+    if total < MANY or not paths:
+        return
+    size = sum(len(dream.before[path]) for path in paths)
+    lately = f", {gone_lately} went lately" if gone_lately else ""
+    if _PART * (len(paths) + gone_lately) > total + gone_lately:
+        yield (
+            f"{len(removed)} of {total} memories would be dropped and {len(rewritten)} "
+            f"rewritten{lately}: more than a third"
+        )
+    elif total_bytes and _PART * size > total_bytes:
+        yield f"{size} of {total_bytes} bytes would be dropped or rewritten: more than a third"
+
+
+def _rewritten(dream: _Dream, path: str) -> bool:
+    telling = dream.old[path].telling
+    left = frozenset[str]().union(*(target.words for target in dream.targets[path]))
+    return len(telling & left) < _LEFT * len(telling)
+
+
+def _secrets(dream: _Dream, index: bytes | None) -> tuple[tuple[str, ...], list[str]]:
+    """Return the paths whose new text holds a secret that the old one did not, and sentences."""
+    paths: list[str] = []
+    problems: list[str] = []
+    for path, content in dream.edits.items():
+        give_way()
+        old = (index if path == INDEX else dream.before.get(path)) or b""
+        if content is None or content == old:
+            continue
+        found = _flagged(content)
+        fresh = {what: line for what, line in found.items() if what not in _flagged(old)}
+        if fresh:
+            paths.append(path)
+        problems += [
+            f"{path} would hold what looks like a secret in line {line} ({rule})"
+            for (rule, _), line in fresh.items()
+        ]
+    return tuple(paths), problems
+
+
+def _flagged(content: bytes) -> dict[tuple[str, str], int]:
+    """Return the lines that look like a secret by rule and text, with their numbers."""
+    text = decode(content)
+    lines = text.split("\n")
+    return {(found.rule, lines[found.line - 1]): found.line for found in secrets.find(text)}
+
+
+def _contradictions(dream: _Dream) -> tuple[Contradiction, ...]:
+    """Return what went because something else stays, as far as a bounded search finds it."""
+    into = {merge.into for claims in dream.claims.values() for merge in claims}
+    stays = {path: dream.new[path] for path in (*dream.written, *sorted(into & dream.new.keys()))}
+    forms = frozenset[str]().union(*(said.forms for said in stays.values()))
+    lost = [
+        (path, raw)
+        for path in sorted((*dream.changed, *dream.gone))
+        for name, raw in dream.old[path].sentences.items()
+        if name not in forms
+    ]
+    if not lost:
+        return ()
+    denials = Denials(raw for said in stays.values() for raw in said.sentences.values())
+    found: list[Contradiction] = []
+    for path, gone in lost:
+        give_way()
+        other = denials.of(gone)
+        if other:
+            found.append(Contradiction(path, quoted(gone, SHOWN), quoted(other, SHOWN)))
+        if len(found) == _CONTRADICTIONS:
+            break
+    return tuple(found)

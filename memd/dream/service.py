@@ -251,7 +251,9 @@ def _judged(tree: Tree, wanted: Wanted) -> Verdict:
     named = {edit.path for edit in wanted.edits} | {merge.into for merge in wanted.merges}
     files = [tree.read(path) for path in sorted(named - {INDEX})]
     before = {file.header.path: file.content for file in files if file is not None}
-    return judge(before, len(tree.headers()), wanted)
+    headers = tree.headers()
+    size = sum(header.size for header in headers)
+    return judge(before, wanted, index=tree.index(), total_bytes=size, total=len(headers))
 
 
 def _report(verdict: Verdict) -> Report:

@@ -3,7 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from memd.core.text import one_line
 from memd.core.values import FileEdit
+from memd.store import secrets
+
+QUOTED = 120  # characters of a sentence that a problem names
+SHOWN = 200  # of one that a report shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +85,8 @@ class Size:
     memory_bytes: int = 0
     index_lines: int = 0
     index_bytes: int = 0
+
+
+def quoted(text: str, characters: int = QUOTED) -> str:
+    """Return a sentence as it may be shown: on one line, cut, with no credential in it."""
+    return one_line(secrets.scrub(text), characters)

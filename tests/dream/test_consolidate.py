@@ -86,7 +86,9 @@ def _pass(tree: _Tree) -> Wanted:
     again = consolidate(tree.after(wanted), dates.resolve)
     assert again == Wanted()  # a second pass changes nothing
     before = {path: content for path, content in tree.files.items() if path != "MEMORY.md"}
-    assert judge(before, len(before), wanted).problems == ()
+    size = sum(map(len, before.values()))
+    verdict = judge(before, wanted, index=tree.index(), total_bytes=size, total=len(before))
+    assert verdict.problems == ()
     return wanted
 
 

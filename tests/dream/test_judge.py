@@ -1,111 +1,317 @@
 """What a dream did to the memories, and whether it may stand."""
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from memd.core.values import FileEdit, MemoryType
 from memd.dream.judge import judge
-from memd.dream.verdict import Merge, Removal, Verdict, Wanted
-from memd.store.document import new
+from memd.dream.verbatim import Verbatim
+from memd.dream.verdict import Contradiction, Merge, Removal, Verdict, Wanted
+from memd.store.document import parse
+from tests.dream.judging import FEEDBACK, PROJECT, USER, file, judged, rule, wanted
 
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 WHY = "Tests hit a real database.\n\n**Why:** mocks passed and the migration broke."
-
-
-def _file(
-    body: str, kind: MemoryType = MemoryType.REFERENCE, description: str = "About it"
-) -> bytes:
-    return new("a-name", description, kind, body, session="", modified="2026-01-02T00:00:00Z")
-
-
-def _gone(path: str) -> FileEdit:
-    return FileEdit(path, None, "hash")
+REASON = "out of date"
 
 
 def test_what_happened_is_computed() -> None:
-    """A memory is changed, merged into one that says all it said, or removed for a reason."""
-    before = {name: _file(f"Fact {name}.") for name in ("a.md", "b.md", "c.md", "d.md")}
-    both = _file("Fact a.md.\n\nFact b.md.")
-    wanted = Wanted(
-        (FileEdit("a.md", both), _gone("b.md"), _gone("c.md"), FileEdit("MEMORY.md", b"")),
-        (Merge("a.md", "b.md"),),
-        {"c.md": "out of date"},
-    )
-    assert judge(before, 9, wanted) == Verdict(
+    """A memory is created, changed, merged into one that says all it said, or removed."""
+    before = {name: file(f"Fact {name}.") for name in ("a.md", "b.md", "c.md", "d.md", "e.md")}
+    both = file("Fact a.md.\n\nFact b.md.")
+    edits = {"a.md": both, "b.md": None, "c.md": None, "d.md": before["d.md"]}
+    edits["new.md"] = file(WHY)
+    assert judged(before, edits, {"b.md": "a.md"}, REASON) == Verdict(
+        created=("new.md",),
         changed=("a.md",),
         merged=(Merge("a.md", "b.md"),),
-        removed=(Removal("c.md", "out of date"),),
+        removed=(Removal("c.md", REASON),),
     )
-    assert judge({}, 9, Wanted((FileEdit("new.md", both, ""),))).changed == ("new.md",)
 
 
-@pytest.mark.parametrize(
-    ("body", "description", "merged"),
-    [
-        ("Known one. Known two.", "About it", True),
-        ("Known two", "Known one.", True),
-        ("Known one. Unheard.", "About it", False),
-        ("Known one.", "About something else", False),
-        ("Known one.", "one about two", True),
-        ("Due Friday", "About it", True),
-        ("Due Friday (2026-03-06)", "About it", True),
-        ("Due Friday (2026-03-13)", "About it", False),
-    ],
-)
-def test_a_claimed_merge_is_checked(body: str, description: str, *, merged: bool) -> None:
-    """A merge counts only when each sentence is there and every word of the description is."""
-    before = {
-        "a.md": _file("Known one.\n\n- known two\n\nDue Friday (2026-03-06)."),
-        "b.md": _file(body, description=description),
-    }
-    verdict = judge(before, 9, Wanted((_gone("b.md"),), (Merge("a.md", "b.md"),)))
-    assert bool(verdict.merged) is merged
-    assert bool(verdict.problems) is not merged
+def test_nothing_wanted_is_no_problem() -> None:
+    """A dream that wants nothing, or to remove what is not there, does nothing."""
+    assert judge({}, Wanted()) == Verdict()
+    assert judged({}, {"gone.md": None}, {"gone.md": "a.md"}) == Verdict()
+
+
+def test_where_a_memory_went_need_not_be_said() -> None:
+    """What exactly one memory carries that the dream wrote went there, whatever was said."""
+    before = {"a.md": file("Known one."), "b.md": file("Known two.")}
+    one = {"b.md": None, "a.md": file("Known one.\n\nKnown two.")}
+    assert judged(before, one).merged == (Merge("a.md", "b.md"),)
+    assert judged(before, one).problems == ()
+    two = one | {"c.md": file("Known two.")}
+    assert judged(before, two).merged == ()
+    assert judged(before, two).problems == ("b.md would go without a reason",)
+    moved = {"b.md": None, "new/b.md": before["b.md"]}
+    assert judged(before, moved).merged == (Merge("new/b.md", "b.md"),)
+    assert judged(before, {"b.md": None}).problems  # a.md says it not
 
 
 def test_a_merge_into_what_is_gone_is_none() -> None:
-    """A memory cannot go into one that is removed as well."""
-    before = {"a.md": _file("Same."), "b.md": _file("Same.")}
-    wanted = Wanted((_gone("a.md"), _gone("b.md")), (Merge("a.md", "b.md"), Merge("b.md", "a.md")))
-    verdict = judge(before, 9, wanted)
+    """A memory cannot go into itself or into one that is removed as well."""
+    before = {"a.md": file("Same."), "b.md": file("Same.")}
+    verdict = judged(before, {"a.md": None, "b.md": None}, {"a.md": "b.md", "b.md": "b.md"})
     assert verdict.merged == ()
-    assert len(verdict.problems) == 2
+    assert verdict.problems == (
+        "a.md is said to be in b.md, which is not there",
+        "b.md is said to be in b.md, which is not there",
+    )
 
 
-@pytest.mark.parametrize("kind", [MemoryType.USER, MemoryType.FEEDBACK])
+def test_a_claim_that_is_not_true_names_what_is_missing() -> None:
+    """The problem of an untrue claim names both files and one sentence, cut."""
+    before = {"a.md": file("Known."), "b.md": file(f"Known. {'Unheard word ' * 30}.")}
+    verdict = judged(before, {"b.md": None}, {"b.md": "a.md"}, REASON)
+    assert verdict.removed == (Removal("b.md", REASON),)
+    (problem,) = verdict.problems
+    assert problem.startswith("b.md is said to be in a.md, where this is missing: 'Unheard word")
+    assert len(problem) < 200
+
+
+def test_a_memory_may_be_split() -> None:
+    """Several claims for one memory are true when the targets carry it together."""
+    before = {"a.md": rule("Use tabs.\n\nPrefer pnpm.", "Use tabs.")}
+    edits = {"a.md": None, "b.md": rule("Use tabs.", "Use tabs."), "c.md": rule("Prefer pnpm.", "")}
+    merges = (Merge("b.md", "a.md"), Merge("c.md", "a.md"))
+    split = Wanted(tuple(FileEdit(path, content) for path, content in edits.items()), merges)
+    assert judge(before, split, total=9).merged == merges
+    assert judge(before, split, total=9).problems == ()
+    less = Wanted(split.edits[:2], (merges[0], Merge("gone.md", "a.md")))
+    assert len(judge(before, less, total=9).problems) == 2
+    worse = Wanted((*split.edits[:2], FileEdit("c.md", rule("Use tabs.", ""))), merges)
+    assert len(judge(before, worse, total=9).problems) == 2
+
+
+@pytest.mark.parametrize("kind", [USER, FEEDBACK])
 def test_what_people_said_never_just_goes(kind: MemoryType) -> None:
-    """A user or feedback memory is not removed for any reason that does not name a target."""
-    before = {"a.md": _file("Prefers tabs.", kind)}
-    verdict = judge(before, 9, Wanted((_gone("a.md"),), (), {"a.md": "looks old"}))
-    assert verdict.removed == (Removal("a.md", "looks old"),)
-    assert len(verdict.problems) == 1
+    """A user or feedback memory is not removed for any reason that names no target."""
+    before = {"a.md": file("Prefers tabs.", kind)}
+    verdict = judged(before, {"a.md": None}, reason="it looks old")
+    assert verdict.removed == (Removal("a.md", "it looks old"),)
+    assert verdict.problems == (f"a.md is a {kind} memory and would go without going into another",)
 
 
-def test_nothing_evaporates() -> None:
-    """A memory that goes without a word of why is a problem."""
-    verdict = judge({"a.md": _file("A fact.")}, 9, Wanted((_gone("a.md"),)))
-    assert verdict.problems == ("a.md would go without a reason",)
+def test_what_people_said_goes_into_no_other_kind() -> None:
+    """A person's rule that goes into a project memory word for word is a problem all the same."""
+    before = {"a.md": rule("Prefers tabs."), "p.md": file("A fact.", PROJECT)}
+    edits = {"a.md": None, "p.md": file("A fact.\n\nPrefers tabs. About it", PROJECT)}
+    says = "a.md is a feedback memory and would go into p.md, which is none"
+    assert judged(before, edits, {"a.md": "p.md"}, REASON).problems == (says,)
+    assert judged(before, edits, reason=REASON).merged == ()
+    assert judged(before, edits, reason=REASON).problems
 
 
 @pytest.mark.parametrize(
-    ("total", "gone", "problems"), [(3, 3, 0), (4, 1, 0), (4, 2, 1), (6, 2, 0), (6, 3, 1)]
+    ("reason", "fine"), [("", False), ("old", False), ("  ", False), ("过时", True), (REASON, True)]
 )
-def test_no_dream_drops_more_than_a_third(total: int, gone: int, problems: int) -> None:
-    """Of four memories or more, more than a third is too many, whatever the reasons."""
+def test_nothing_evaporates(reason: str, *, fine: bool) -> None:
+    """A memory that goes without a reason of two words is a problem."""
+    problems = judged({"a.md": file("A fact.")}, {"a.md": None}, reason=reason).problems
+    assert problems == (() if fine else ("a.md would go without a reason",))
+
+
+@pytest.mark.parametrize(
+    ("total", "gone", "lately", "problems"),
+    [
+        (3, 3, 0, 0),
+        (4, 1, 0, 0),
+        (4, 2, 0, 1),
+        (6, 2, 0, 0),
+        (6, 3, 0, 1),
+        (9, 1, 3, 0),
+        (9, 2, 3, 1),
+        (9, 0, 9, 0),
+    ],
+)
+def test_no_dream_drops_more_than_a_third(
+    total: int, gone: int, lately: int, problems: int
+) -> None:
+    """Of four memories or more, more than a third is too many, what went lately included."""
     paths = [f"m{number}.md" for number in range(gone)]
-    before = {path: _file(f"Fact {path}.") for path in paths}
-    wanted = Wanted(tuple(map(_gone, paths)), (), dict.fromkeys(paths, "old"))
-    assert len(judge(before, total, wanted).problems) == problems
+    before = {path: file(f"Fact {path}.") for path in paths}
+    asked = wanted(dict.fromkeys(paths), {}, REASON)
+    assert len(judge(before, asked, total=total, gone_lately=lately).problems) == problems
+
+
+def test_a_third_of_the_bytes_is_too_much_as_well() -> None:
+    """One memory that is most of what there is may not go with a reason."""
+    before = {"a.md": file("Fact. " * 99)}
+    asked = wanted({"a.md": None}, {}, REASON)
+    size = len(before["a.md"])
+    assert judge(before, asked, total=9, total_bytes=3 * size).problems == ()
+    (problem,) = judge(before, asked, total=9, total_bytes=3 * size - 1).problems
+    assert problem.startswith(f"{size} of {3 * size - 1} bytes")
+
+
+def test_rewritten_counts_like_removed() -> None:
+    """A project memory with less than half of its words left is rewritten, unless they went on."""
+    body = "Staging deploys wait behind Helsinki mirrors until nightly replication settles."
+    before = {f"{name}.md": file(body, PROJECT) for name in "ab"}
+    other = file("Quite other thoughts about lunch.", PROJECT, "Lunch")
+    edits: dict[str, bytes | None] = {"a.md": other, "b.md": other}
+    (problem,) = judge(before, wanted(edits), total=5).problems
+    assert problem == "0 of 5 memories would be dropped and 2 rewritten: more than a third"
+    went = wanted(edits | {"new.md": file(body, PROJECT)}, {"a.md": "new.md", "b.md": "new.md"})
+    assert judge(before, went, total=5).problems == ()
+    shorter = file("Staging deploys wait behind Helsinki mirrors.", PROJECT)
+    assert judge(before, wanted({"a.md": shorter, "b.md": shorter}), total=5).problems == ()
 
 
 def test_a_reason_is_not_lost() -> None:
-    """A memory that says why still says why afterwards."""
-    before = {"a.md": _file(WHY)}
-    assert judge(before, 9, Wanted((FileEdit("a.md", _file("Shorter.")),))).problems
-    assert not judge(before, 9, Wanted((FileEdit("a.md", _file(WHY + " Yes.")),))).problems
+    """A memory that says why still says why afterwards, or where it went does."""
+    before = {"a.md": file(WHY), "b.md": file("Other.")}
+    says = "a.md would lose its reason: 'why: mocks passed and the migration broke.'"
+    assert judged(before, {"a.md": file("Tests hit a real database.")}).problems == (says,)
+    assert judged(before, {"a.md": file(WHY.replace("mocks", "**Why:** other"))}).problems == ()
+    emptied = file("Tests hit a real database.\n\n**Why:** because.")
+    assert judged(before, {"a.md": emptied}).problems == (says,)
+    assert judged(before, {"a.md": file(WHY + " Yes.")}).problems == ()
+    split = {"a.md": file("Tests hit a real database."), "b.md": file("Other.\n\n" + WHY)}
+    assert judged(before, split, {"a.md": "b.md"}).problems == ()
 
 
-@pytest.mark.parametrize("content", [None, b"mended"])
+@pytest.mark.parametrize("path", ["a.md", "new.md", "MEMORY.md"])
+def test_no_secret_comes_in(path: str) -> None:
+    """A new text with a secret is a problem that names rule and line; nothing quotes it."""
+    said = f"# Token\n\nThe token is {SECRET}, a person's word."
+    edits: dict[str, bytes | None] = {path: rule(said) if path == "a.md" else said.encode()}
+    verdict = judged({"a.md": rule("The token is secret.")}, edits)
+    assert verdict.secrets == (path,)
+    assert "would hold what looks like a secret in line" in verdict.problems[0]
+    assert SECRET[8:20] not in repr(verdict)
+
+
+def test_a_secret_that_was_there_is_no_news() -> None:
+    """A file that held a secret may change elsewhere, but may not get another one."""
+    before = {"a.md": file(f"Token {SECRET}\n\nA long fact.")}
+    after = file(f"New line.\n\nToken {SECRET}\n\nA long fact.")
+    assert judged(before, {"a.md": after}).secrets == ()
+    other = after.replace(SECRET.encode(), SECRET[::-1].replace("_phg", "").encode() + b"xY")
+    other = other.replace(b"Token ", b"Token ghp_")
+    assert judged(before, {"a.md": other}).secrets == ("a.md",)
+    reason = judged({"a.md": file("Fact.")}, {"a.md": None}, reason=f"holds {SECRET}").removed
+    assert SECRET not in reason[0].reason
+
+
+BROKEN = b"---\nname: a\ndescription: one\nno key\ntype: user\n---\n\nText.\n"
+READ = b"---\nname: a\ndescription: note: one\ntype: user\n---\n\nText.\n"
+
+
+@pytest.mark.parametrize("content", [None, b"mended", BROKEN.replace(b"no key\n", b"")])
 def test_a_damaged_file_is_not_touched(content: bytes | None) -> None:
-    """A file whose head does not parse is neither changed nor removed."""
-    before = {"a.md": b"---\nname: a\nno end\n"}
-    wanted = Wanted((FileEdit("a.md", content),), (), {"a.md": "broken"})
-    assert "a.md is damaged and would be touched" in judge(before, 9, wanted).problems
+    """A file whose head does not parse is neither changed nor removed, nor made."""
+    verdict = judged({"a.md": BROKEN}, {"a.md": content}, reason=REASON)
+    assert "a.md is damaged and would be touched" in verdict.problems
+    assert judged({"a.md": BROKEN}, {"a.md": BROKEN}) == Verdict()
+    assert "a.md would be damaged" in judged({"a.md": READ}, {"a.md": BROKEN}).problems
+
+
+def test_a_head_may_be_mended() -> None:
+    """What memd reads and others refuse may be written so that everybody reads it."""
+    mended = READ.replace(b"note: one", b'"note: one"')
+    assert judged({"a.md": READ}, {"a.md": mended}) == Verdict(changed=("a.md",))
+    assert judged({"a.md": READ}, {"a.md": mended.replace(b"note", b"not")}).problems
+
+
+def test_a_memory_keeps_a_type_and_its_size() -> None:
+    """No memory loses its type, and none becomes larger than memories may be."""
+    before = {"a.md": file("Fact.")}
+    assert "a.md would lose its type" in judged(before, {"a.md": b"Fact. About it"}).problems
+    (problem,) = judged(before, {"a.md": file("Fact. " * 20_000)}).problems
+    assert problem.startswith("a.md would have 120")
+
+
+def test_what_contradicts_is_told() -> None:
+    """A sentence that went and one that stays and denies it are shown, at most twenty, cut."""
+    before = {"a.md": file("The port is 5432 on staging.\n\nCoffee is at nine.")}
+    verdict = judged(before, {"a.md": file("The port is 5433 on staging.")})
+    gone, stays = "The port is 5432 on staging.", "The port is 5433 on staging."
+    assert verdict.contradictions == (Contradiction("a.md", gone, stays),)
+    assert verdict.problems == ()
+    many = {"a.md": file("\n\n".join(f"The port of {n} is {n}{'x' * 300}." for n in range(30)))}
+    other = file("\n\n".join(f"The port of {n} is {n}{'y' * 300}." for n in range(30)))
+    found = judged(many, {"a.md": other}).contradictions
+    assert len(found) == 20
+    assert max(len(item.gone) for item in found) <= 200
+    removed = judged(before, {"a.md": None, "b.md": file("The port is 5433 on staging.")})
+    assert [item.stays for item in removed.contradictions] == [stays]
+
+
+_WORDS = st.sampled_from(["never", "use", "tabs", "always", "pnpm,", "npm", "the", "5432", "Ana"])
+_SENTENCES = st.lists(_WORDS, min_size=1, max_size=5).map(lambda words: " ".join(words) + ".")
+_LINES = _SENTENCES | st.sampled_from(
+    ["- item. Two.", "Do not:", "# Head", "> quoted", "**Why:** it broke.", "**Never** so.", ""]
+)
+_BODIES = st.lists(_LINES, min_size=1, max_size=6).map("\n\n".join)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(_BODIES, min_size=1, max_size=3), st.lists(_BODIES | st.none(), max_size=3))
+def test_no_dream_loses_a_sentence_of_a_person(old: list[str], new: list[str | None]) -> None:
+    """Whatever a dream does: where there is no problem, each sentence stands as it did."""
+    before = {f"{n}.md": rule(body) for n, body in enumerate(old)}
+    edits = {f"{n}.md": None if body is None else rule(body) for n, body in enumerate(new)}
+    merges = {path: "0.md" for path, content in edits.items() if content is None}
+    verdict = judged(before, edits, merges, REASON)
+    after = {path: content for path, content in (before | edits).items() if content is not None}
+    forms = [Verbatim(parse(content, path)).forms for path, content in after.items()]
+    for path, content in before.items():
+        for said in Verbatim(parse(content, path)).sentences:
+            assert verdict.problems or any(said.stand in there for there in forms)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(_BODIES, min_size=2, max_size=4))
+@example(["Do not:\n\n- item. Two.", "never use tabs."])
+def test_merging_by_concatenation_is_let_through(bodies: list[str]) -> None:
+    """A project memory that takes others in by appending all they say carries them."""
+    before = {f"{n}.md": file(body, PROJECT) for n, body in enumerate(bodies)}
+    whole = file("\n\n".join(bodies), PROJECT)
+    edits = dict.fromkeys(before) | {"0.md": whole}
+    verdict = judged(before, edits, dict.fromkeys(list(before)[1:], "0.md"))
+    assert verdict.problems == ()
+    assert len(verdict.merged) == len(bodies) - 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(_SENTENCES, min_size=1, max_size=4), min_size=2, max_size=4))
+def test_rules_may_be_put_together(bodies: list[list[str]]) -> None:
+    """Rules without headings go into one another by appending all they say."""
+    before = {f"{n}.md": rule("\n\n".join(said)) for n, said in enumerate(bodies)}
+    edits: dict[str, bytes | None] = dict.fromkeys(before)
+    edits["0.md"] = rule("\n\n".join(line for said in bodies for line in said))
+    assert judged(before, edits, dict.fromkeys(list(before)[1:], "0.md")).problems == ()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 9), st.data())
+def test_no_deletion_without_a_reason_passes(total: int, data: st.DataObject) -> None:
+    """Removing any of some memories that say different things without a word is a problem."""
+    before = {f"{n}.md": file(f"Fact number {n}.") for n in range(total)}
+    gone = data.draw(st.lists(st.sampled_from(sorted(before)), min_size=1, unique=True))
+    problems = judge(before, wanted(dict.fromkeys(gone)), total=total).problems
+    assert len(problems) >= len(gone)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(["a.md", "b.md"]), st.binary(max_size=80)),
+    st.dictionaries(st.sampled_from(["a.md", "c.md", "MEMORY.md"]), st.binary() | st.none()),
+    st.dictionaries(st.sampled_from(["a.md", "c.md"]), st.text(max_size=5)),
+    st.binary() | st.none(),
+)
+def test_no_bytes_are_too_odd(
+    before: dict[str, bytes],
+    edits: dict[str, bytes | None],
+    merges: dict[str, str],
+    index: bytes | None,
+) -> None:
+    """Whatever the bytes are, there is a verdict."""
+    head = b"---\ntype: feedback\n---\n"
+    for front in (b"", head):
+        old = {path: front + content for path, content in before.items()}
+        asked = wanted(edits, merges, "x y")
+        assert isinstance(judge(old, asked, index=index, total=9, total_bytes=9), Verdict)

@@ -1,6 +1,6 @@
 """What a dream wants, and what became of it, as values."""
 
-from memd.dream.verdict import Size, Verdict, Wanted
+from memd.dream.verdict import Size, Verdict, Wanted, quoted
 
 
 def test_nothing_wanted_is_nothing_done() -> None:
@@ -8,3 +8,12 @@ def test_nothing_wanted_is_nothing_done() -> None:
     assert Wanted() == Wanted(edits=(), merges=(), reasons={}, left=(), listed=())
     assert Verdict() == Verdict(changed=(), merged=(), removed=(), problems=())
     assert Size() == Size(0, 0, 0, 0)
+
+
+def test_a_sentence_is_shown_cut_and_without_secrets() -> None:
+    """What a problem quotes stands on one line, is cut, and holds no credential, not even half."""
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    assert quoted("one\n two") == "one two"
+    assert len(quoted("x " * 200)) == 120
+    assert len(quoted("x " * 200, 9)) <= 9
+    assert "ghp_" not in quoted(f"{'x ' * 55}{secret}")

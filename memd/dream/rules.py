@@ -1,0 +1,100 @@
+"""What a dream may do with a person's own rules: nothing but move them, whole. Pure.
+
+Rules of this file
+- Each sentence of a ``user`` or ``feedback`` memory stands afterwards, as ``verbatim.py`` has it,
+  in the same memory or in one of these two types that it is said to have gone into. No sentence
+  stands in one that did not stand in one before.
+- Its name, its type and all its other fields stay, but the stamps of who wrote last. A new one may
+  have what these memories had.
+- No memory becomes one of these types, and none claims in a field of its head to come from
+  somebody else than before: what a model gathered is not what a person said.
+- Of each memory one sentence is named, so that whoever mends it knows where to look.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from memd.dream.carried import Said
+from memd.dream.verbatim import Known, foreign, missing, torn, turned
+from memd.dream.verdict import quoted
+from memd.store.document import Document
+
+_STAMPS = frozenset({"modified", "originSessionId", "node_type", "type"})
+# What other programs and people write in a head to say whose words these are.
+_ORIGINS = frozenset(
+    {"origin", "source", "provenance", "author", "actor", "by", "user", "said_by", "saidby"}
+    | {"trust", "trusted", "verified", "confirmed", "confidence"}
+)
+
+
+def problems(
+    old: Mapping[str, Said], new: Mapping[str, Said], targets: Mapping[str, Sequence[Said]]
+) -> Iterator[str]:
+    """Yield what a dream would do to people's rules, or pass off as one.
+
+    ``old`` and ``new`` are the memories before and after by path, the same object where nothing
+    changed; ``targets`` are those that each is in afterwards.
+    """
+    people = [said for said in old.values() if said.lasting]
+    known = Known(said.verbatim for said in people)
+    names = {said.document.name for said in people}
+    for path, after in new.items():
+        before = old.get(path)
+        if after is before:
+            continue
+        yield from _origin(path, before, after)
+        if before is not None and before.lasting:
+            yield from _kept(path, before, after, targets[path])
+        if after.lasting:
+            yield from _added(path, before, after, known, names)
+
+
+def _origin(path: str, before: Said | None, after: Said) -> Iterator[str]:
+    """Yield where a memory would pass for something that it was not."""
+    kind = after.document.type
+    if before is not None and before.document.type != kind and (before.lasting or after.lasting):
+        was, now = before.document.type or "none", kind or "none"
+        yield f"{path} would change its type from {was} to {now}"
+    fields = {} if before is None else before.document.metadata
+    for name, text in after.document.metadata.items():
+        claims = name.casefold().replace("-", "_") in _ORIGINS
+        if claims and fields.get(name) != text:
+            yield f"{path} would say of itself where it comes from: {quoted(f'{name}: {text}')}"
+
+
+def _kept(path: str, before: Said, after: Said, targets: Sequence[Said]) -> Iterator[str]:
+    """Yield what a person's rule would lose."""
+    people = [target.verbatim for target in targets if target.lasting]
+    lost = missing(before.verbatim, people)
+    if lost:
+        yield f"{path} would be reworded: '{quoted(lost)}'"
+        return
+    moved = turned(before.verbatim, after.verbatim)
+    if moved:
+        yield f"{path} would be reordered at '{quoted(moved)}'"
+    if _fields(before.document) != _fields(after.document):
+        yield f"{path} would get another name or other fields"
+
+
+def _added(
+    path: str, before: Said | None, after: Said, known: Known, names: set[str]
+) -> Iterator[str]:
+    """Yield what a memory would say as a person's word that no person's rule said."""
+    new = foreign(after.verbatim, known)
+    if new:
+        yield f"{path} would say something new as a person's word: '{quoted(new)}'"
+        return
+    place = torn(after.verbatim, known)
+    if place:
+        yield f"{path} would have '{quoted(place)}' behind another sentence than before"
+    if before is None and after.document.name not in names and not _from_path(path, after):
+        yield f"{path} would have a name that no rule had: '{quoted(after.document.name)}'"
+
+
+def _from_path(path: str, after: Said) -> bool:
+    stem = path.rpartition("/")[2].removesuffix(".md")
+    return after.document.name.replace("-", "_") == stem.replace("-", "_")
+
+
+def _fields(document: Document) -> dict[str, str]:
+    kept = {name: text for name, text in document.metadata.items() if name not in _STAMPS}
+    return kept | {"name": document.name}

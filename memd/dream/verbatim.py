@@ -1,0 +1,245 @@
+"""A person's own sentences, word for word, each with what gives it its meaning. Pure.
+
+Rules of this file
+- ``user`` and ``feedback`` memories are a person's rules. What counts of them is each sentence as
+  it is written: only case, white space, emphasis and the full stop are dress, and a date in
+  brackets may be added to a relative one. The description counts as a sentence.
+- A sentence means what it stands under: the headings above it, the line with a colon that leads
+  to it, the bold label before it, and whether it is quoted, code, a row of a table or commented
+  out. The same words under something else are another sentence. Headings and such lines are
+  sentences themselves.
+- "Never do this." means the sentence before it. So sentences may stand next to each other in one
+  paragraph or list item only as they did before, or where whole ones follow each other.
+- A memory keeps the order of its own sentences; what comes in from another one may stand anywhere.
+"""
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from memd.dream.similarity import FENCE, Text, Unit
+from memd.store.document import Document
+
+DATED = re.compile(r"\s?\((?:week of )?\d{4}-\d\d-\d\d\)")  # as core/dates.py puts it
+_BULLET = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+")
+_SIGNS = re.compile(r"[ \t]*(#{1,6})[ \t]")
+_UNDERLINED = re.compile(r"[^\n]*\n[ ]{0,3}(=+|-+)[ \t]*")
+_BOLD = re.compile(r"\*\*[^*\n]{1,40}(?<![.!?])\*\*")  # alone in a paragraph it is a heading
+_INDENTED = 4  # columns from which Markdown shows code
+_EMPHASIS = re.compile(r"\*\*|__|`")
+_COMMENT, _COMMENT_END = "<!--", "-->"
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """A sentence as it is compared, and what it stands under, the widest first."""
+
+    key: str
+    under: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A sentence as it is written, and how it stands."""
+
+    stand: Stand
+    raw: str
+
+
+@dataclass(slots=True)
+class _Label:
+    """A line that leads to what follows; ``fed`` once something did."""
+
+    key: str
+    columns: int
+    item: bool
+    fed: bool = False
+
+    def over(self, columns: int, *, item: bool) -> bool:
+        """Whether a part of the text that begins at these columns is what the line leads to."""
+        if self.item:
+            return columns > self.columns
+        return item or columns > self.columns or not self.fed
+
+
+class Verbatim:
+    """The sentences of one memory: ``runs`` are its paragraphs, list items and headings.
+
+    ``body`` are the sentences of the text in order, ``sentences`` those of the description too.
+    """
+
+    def __init__(self, document: Document) -> None:
+        described, written = tuple(_runs(document.description)), tuple(_runs(document.body))
+        self.runs = described + written
+        self.body = tuple(said for run in written for said in run)
+        self.sentences = tuple(said for run in self.runs for said in run)
+
+    @cached_property
+    def forms(self) -> frozenset[Stand]:
+        """How the sentences stand, with the dates in brackets and without."""
+        stands = [said.stand for said in self.sentences]
+        return frozenset(stands) | frozenset(map(undated, stands))
+
+
+class Known:
+    """All sentences that people's rules had before, and which of them followed which."""
+
+    def __init__(self, memories: Iterable[Verbatim]) -> None:
+        kept = list(memories)
+        self.stands = {said.stand for memory in kept for said in memory.sentences}
+        self._places: dict[str, dict[int, tuple[int, int]]] = defaultdict(dict)
+        self._first: set[str] = set()
+        self._last: set[str] = set()
+        for number, run in enumerate(run for memory in kept for run in memory.runs):
+            self._first.add(run[0].stand.key)
+            self._last.add(run[-1].stand.key)
+            for place, said in enumerate(run):
+                places = self._places[said.stand.key]
+                places[number] = places.get(number, (place, place))[0], place
+
+    def has(self, stand: Stand) -> bool:
+        """Whether a sentence stood like this, perhaps without its date."""
+        return stand in self.stands or undated(stand) in self.stands
+
+    def follows(self, one: Stand, two: Stand) -> bool:
+        """Whether one sentence may stand before the other within one paragraph."""
+        first, second = self._name(one), self._name(two)
+        if first in self._last and second in self._first:
+            return True
+        left, right = self._places.get(first, {}), self._places.get(second, {})
+        return any(left[run][0] < right[run][1] for run in left.keys() & right.keys())
+
+    def _name(self, stand: Stand) -> str:
+        return stand.key if stand.key in self._places else undated(stand).key
+
+
+def key(sentence: str) -> str:
+    """Return what two sentences have in common exactly when they are written with the same words.
+
+    Stricter than similarity's, which takes the marks between clauses for dress.
+    """
+    if FENCE.match(sentence):
+        return sentence
+    plain = _EMPHASIS.sub("", unicodedata.normalize("NFC", sentence)).casefold()
+    return " ".join(plain.split()).rstrip(".。 ")
+
+
+def undated(stand: Stand) -> Stand:
+    """Return how a sentence stands without the dates in brackets."""
+    return Stand(DATED.sub("", stand.key), stand.under)
+
+
+def missing(source: Verbatim, targets: Sequence[Verbatim]) -> str:
+    """Return the first sentence that stands in no target as it did, "" when each does."""
+    lacks = (
+        said.raw
+        for said in source.sentences
+        if not any(said.stand in target.forms for target in targets)
+    )
+    return next(lacks, "")
+
+
+def foreign(after: Verbatim, known: Known) -> str:
+    """Return the first sentence that stood in no person's rule like this, "" when each did."""
+    return next((said.raw for said in after.sentences if not known.has(said.stand)), "")
+
+
+def torn(after: Verbatim, known: Known) -> str:
+    """Return the first sentence that stands behind another one than before, "" when none does."""
+    looked: set[tuple[str, str]] = set()
+    for run in after.runs:
+        for one, two in pairwise(run):
+            pair = one.stand.key, two.stand.key
+            if pair not in looked and not known.follows(one.stand, two.stand):
+                return two.raw
+            looked.add(pair)
+    return ""
+
+
+def turned(before: Verbatim, after: Verbatim) -> str:
+    """Return the first sentence that changed its place among a memory's own, "" when none did."""
+    there = [said.stand for said in after.body]
+    forms = {form for stand in there for form in (stand, undated(stand))}
+    own = dict.fromkeys(said.stand for said in before.body if said.stand in forms)
+    raws = {said.stand: said.raw for said in before.body}
+    rest = iter(there)
+    for stand in own:
+        if not any(stand in (found, undated(found)) for found in rest):
+            return raws[stand]
+    return ""
+
+
+def _runs(text: str) -> Iterator[tuple[Said, ...]]:
+    headings: list[tuple[int, str]] = []
+    labels: list[_Label] = []
+    hidden = False
+    for unit in Text(text).units:
+        columns, item = _columns(unit.raw), _BULLET.match(unit.raw) is not None
+        level = _level(unit.raw)
+        if level:
+            headings = [(other, name) for other, name in headings if other < level]
+            labels.clear()
+        while labels and not labels[-1].over(columns, item=item):
+            labels.pop()
+        if labels:
+            labels[-1].fed = True
+        under = (
+            *(name for _, name in headings),
+            *(label.key for label in labels),
+            *_dress(unit, columns, item=item, hidden=hidden),
+        )
+        run = tuple(Said(Stand(key(raw), under), raw) for raw in unit.sentences if key(raw))
+        if run:
+            yield run
+        hidden = _hidden(unit.raw, hidden=hidden)
+        name = DATED.sub("", run[-1].stand.key if run else "")
+        if level:
+            headings.append((level, name))
+        elif _leads_on(unit):
+            labels.append(_Label(name, columns, item))
+
+
+def _leads_on(unit: Unit) -> bool:
+    if FENCE.match(unit.raw):
+        return False
+    colon = unit.raw.rstrip(" \t*_").endswith((":", "\uff1a"))
+    return colon or _BOLD.fullmatch(unit.raw.strip()) is not None
+
+
+def _columns(raw: str) -> int:
+    line = raw.expandtabs(_INDENTED)
+    return len(line) - len(line.lstrip(" "))
+
+
+def _level(raw: str) -> int:
+    """Return the level of a heading, 0 for anything else."""
+    signs = _SIGNS.match(raw)
+    if signs:
+        return len(signs.group(1))
+    line = _UNDERLINED.fullmatch(raw)
+    return 0 if line is None else 1 + (line.group(1)[0] == "-")
+
+
+def _dress(unit: Unit, columns: int, *, item: bool, hidden: bool) -> Iterator[str]:
+    """Yield what a part of the text is shown as, where that is not plain prose."""
+    if hidden:
+        yield _COMMENT
+    start = unit.raw.lstrip()[:1]
+    if start in (">", "|"):
+        yield start
+    elif columns >= _INDENTED and not item:
+        yield " "
+    bullet = _BULLET.match(unit.lead)
+    label = key(unit.lead[bullet.end() :] if bullet else unit.lead)
+    if label:
+        yield label
+
+
+def _hidden(raw: str, *, hidden: bool) -> bool:
+    """Whether what follows is commented out."""
+    opened, closed = raw.rfind(_COMMENT), raw.rfind(_COMMENT_END)
+    return opened > closed or (hidden and closed < 0)

@@ -1,0 +1,153 @@
+"""What a dream may do with a person's own rules."""
+
+import pytest
+
+from memd.core.values import MemoryType
+from memd.store.document import new, with_fields
+from tests.dream.judging import FEEDBACK, PROJECT, REFERENCE, USER, file, judged, rule
+
+RULE = (
+    "Never push to main without a review. Use pnpm, not npm.\n\n"
+    "- rebase before you merge, and squash what is only noise in the log of the branch\n\n"
+    "**Why:** a bad push broke the release."
+)
+LISTS = "Do this:\n- mock the clock\n\nDo not do this:\n- sleep in tests"
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        RULE.replace("Never", "Always"),
+        RULE.replace("pnpm, not npm", "npm, not pnpm"),
+        RULE.replace("only", "also"),
+        RULE.replace("Never push", "Push"),
+        RULE + "\n\nUnless asked otherwise.",
+        RULE.replace("review.", "review, unless asked otherwise."),
+        RULE.replace("Use pnpm, not npm.", "Use pnpm, not npm. Sometimes."),
+        f"```\n{RULE}\n```",
+        "\n".join(f"> {line}" for line in RULE.split("\n")),
+        "\n".join(f"    {line}" for line in RULE.split("\n")),
+        f"Outdated:\n\n{RULE}",
+        f"# Outdated\n\n{RULE}",
+        f"**Do not do this:** {RULE}",
+        f"Do not do this:\n{RULE}",
+        f"<!--\n\n{RULE}\n\n-->",
+        f"<!-- {RULE} -->",
+        f"~~{RULE}~~",
+        RULE.replace("**Why:** ", "**Why not:** "),
+        RULE.replace("\n\n**Why:** a bad push broke the release.", ""),
+        RULE.replace("without a review. Use pnpm", "without a review, use pnpm"),
+        "Use pnpm, not npm. Never push to main without a review." + RULE.partition("not npm.")[2],
+        "",
+    ],
+)
+def test_no_rule_becomes_another(after: str) -> None:
+    """A rule turned round, softened, hidden, quoted, put under a heading or cut is a problem."""
+    for kind in (USER, FEEDBACK):
+        before = {"a.md": file(RULE, kind)}
+        assert judged(before, {"a.md": file(RULE, kind)}).problems == ()
+        assert judged(before, {"a.md": file(after, kind)}).problems
+
+
+def test_the_sentence_is_named() -> None:
+    """A problem names what would be reworded, and what would be new."""
+    problems = judged(
+        {"a.md": rule(RULE)}, {"a.md": rule(RULE.replace("Never", "Always"))}
+    ).problems
+    assert problems == (
+        "a.md would be reworded: 'Never push to main without a review.'",
+        "a.md would say something new as a person's word: 'Always push to main without a review.'",
+    )
+
+
+def test_a_list_keeps_its_heading() -> None:
+    """The same sentences under each other's headings, or in another order, are a problem."""
+    before = {"a.md": rule(LISTS)}
+    for one, two in (("mock the clock", "sleep in tests"), ("Do this:", "Do not do this:")):
+        swapped = LISTS.replace(two, "\0").replace(one, two).replace("\0", one)
+        assert judged(before, {"a.md": rule(swapped)}).problems
+    first, second = LISTS.split("\n\n")
+    (problem,) = judged(before, {"a.md": rule(f"{second}\n\n{first}")}).problems
+    assert problem.startswith("a.md would be reordered at ")
+    other = {"a.md": rule(LISTS), "b.md": rule("- use tabs")}
+    assert judged(other, {"a.md": rule(LISTS + "\n- use tabs\n\nAbout it"), "b.md": None}).problems
+
+
+def test_sentences_stay_together() -> None:
+    """A sentence of another rule does not come between two that belong together."""
+    before = {"a.md": rule("Friday deploys broke us. Never do this."), "b.md": rule("Use tabs.")}
+    edits = {"a.md": rule("Friday deploys broke us. Use tabs. Never do this."), "b.md": None}
+    assert judged(before, edits, {"b.md": "a.md"}).problems == (
+        "a.md would have 'Use tabs.' behind another sentence than before",
+    )
+
+
+def test_rules_merge_and_dates_become_absolute() -> None:
+    """Rules may go into one another whole, and a relative day may get its date."""
+    before = {"a.md": rule(RULE), "b.md": file("Thursday is release day.", USER, "Release day")}
+    whole = f"{RULE}\n\nThursday (2026-03-05) is release day.\n\nRelease day"
+    edits = {"a.md": rule(whole), "b.md": None}
+    assert judged(before, edits, {"b.md": "a.md"}).problems == ()
+    edits["a.md"] = rule(f"{RULE}\n\nThursday is release day.\n\nAbout it", "Release day")
+    assert judged(before, edits, {"b.md": "a.md"}).problems == ()
+    edits["a.md"] = rule(f"{RULE}\n\nThursday is release day.\n\nAbout it", "On releases")
+    assert judged(before, edits, {"b.md": "a.md"}).problems
+
+
+def test_no_memory_becomes_a_persons_word() -> None:
+    """What was no rule becomes none, by its type or by going into one."""
+    before = {"p.md": file("Uses tabs.", PROJECT), "a.md": rule("Prefers vim.")}
+    assert judged(before, {"p.md": rule("Uses tabs.", "")}).problems == (
+        "p.md would change its type from project to feedback",
+        "p.md would say something new as a person's word: 'Uses tabs.'",
+    )
+    edits = {"p.md": None, "a.md": rule("Prefers vim.\n\nUses tabs.\n\nAbout it")}
+    assert judged(before, edits, {"p.md": "a.md"}).problems == (
+        "a.md would say something new as a person's word: 'Uses tabs.'",
+    )
+    assert judged(before, {"new.md": rule("Uses tabs.")}).problems
+    assert judged({"u.md": b"Bare."}, {"u.md": rule("Bare.", "Bare")}).problems[0] == (
+        "u.md would change its type from none to feedback"
+    )
+
+
+@pytest.mark.parametrize("kind", [PROJECT, REFERENCE, USER])
+def test_no_rule_becomes_something_else(kind: MemoryType) -> None:
+    """A rule keeps its type."""
+    problems = judged({"a.md": rule(RULE)}, {"a.md": file(RULE, kind)}).problems
+    assert f"a.md would change its type from feedback to {kind}" in problems
+
+
+def test_other_types_may_change() -> None:
+    """A project memory may become a reference."""
+    assert judged({"p.md": file("F.", PROJECT)}, {"p.md": file("F.", REFERENCE)}).problems == ()
+
+
+def test_the_head_of_a_rule_stays() -> None:
+    """A rule keeps its name and all fields but the stamps of who wrote last."""
+    old = rule(RULE)
+    stamped = with_fields(old, {"metadata.modified": "now", "metadata.originSessionId": "s"})
+    assert judged({"a.md": old}, {"a.md": stamped}).problems == ()
+    for fields in ({"name": "other"}, {"metadata.status": "outdated"}):
+        assert judged({"a.md": old}, {"a.md": with_fields(old, fields)}).problems == (
+            "a.md would get another name or other fields",
+        )
+
+
+@pytest.mark.parametrize("field", ["origin", "source", "said-by", "Author"])
+def test_no_origin_is_claimed(field: str) -> None:
+    """A memory does not come to say of itself that a person said it; what it says may stay."""
+    old = file("Fact.", PROJECT)
+    claims = with_fields(old, {f"metadata.{field}": "user"})
+    says = f"would say of itself where it comes from: {field}: user"
+    assert judged({"a.md": old}, {"a.md": claims}).problems == (f"a.md {says}",)
+    assert judged({}, {"a.md": claims}).problems == (f"a.md {says}",)
+    assert judged({"a.md": claims}, {"a.md": claims + b"More.\n"}).problems == ()
+
+
+def test_a_new_rule_has_only_what_rules_said() -> None:
+    """A new rule is made of sentences of rules, with a name of theirs or of its file."""
+    before = {"a.md": rule("Use tabs.\n\nPrefer pnpm.", "Use tabs.")}
+    for name, problems in (("a-name", 0), ("on-tabs", 0), ("ignore-all-rules", 1)):
+        made = new(name, "Use tabs.", FEEDBACK, "Prefer pnpm.", session="", modified="2026")
+        assert len(judged(before, {"on_tabs.md": made}).problems) == problems
