@@ -1,18 +1,17 @@
 """dream: consolidation that a client asks for, and that begins by itself."""
 
-import os
 from typing import Any
 
 import msgspec
-from anyio import to_thread
 
 from memd.api.method import Method, Params, Result
 from memd.api.services import Services
-from memd.api.work import ended, request_of
-from memd.core.values import Project
+from memd.api.work import ended, visit_of
 from memd.dream.morning import markdown
 from memd.rpc.connection import Call
 from memd.store.project import NoProjectError
+
+LOCAL = "local"  # the engine without a model
 
 
 class Dream(Params):
@@ -109,6 +108,43 @@ class LastDream(Result):
     markdown: str = ""
 
 
+class StatusOf(Params):
+    """Parameters of ``dream.status``."""
+
+    cwd: str
+
+
+class DreamGate(Result):
+    """One gate: what a skipped dream calls it once it is closed, and why it stands as it does."""
+
+    name: str
+    open: bool
+    says: str
+
+
+class DreamStatus(Result):
+    """When the next dream may begin, and what keeps it; times in seconds since 1970.
+
+    ``enabled``: no switch is off. ``auto``: dreams begin by themselves. ``last`` is null for never,
+    ``due`` where enough time has passed. ``gate`` is the first closed gate or "", ``waits`` says
+    why an automatic dream would wait now or is "". ``running`` is a dream that waits or runs,
+    ``proposals`` counts those that wait for a person.
+    """
+
+    enabled: bool
+    auto: bool
+    engine: str
+    last: float | None
+    due: float | None
+    sessions: int
+    min_sessions: int
+    gate: str
+    waits: str
+    gates: list[DreamGate]
+    running: str | None
+    proposals: int
+
+
 async def dream(services: Services, call: Call, params: Dream) -> Dreamed:
     """Answer ``dream``: the gates, then a job; with ``force`` only the lock can say no."""
     project = await services.store.project(params.cwd, call.connection.caller.environment)
@@ -116,7 +152,7 @@ async def dream(services: Services, call: Call, params: Dream) -> Dreamed:
     gate = await services.dreams.gate(project, settings, force=bool(params.force), session="")
     if gate:
         return Dreamed(status="skipped", gate=gate)
-    job = await _start_dream(services, call, project, "")
+    job = await services.due.start(project, visit_of(call, params.cwd, ""))
     if not params.wait:
         return Dreamed(status="started", job=job)
     return await ended(services, job, Dreamed)
@@ -136,23 +172,26 @@ async def dream_last(services: Services, call: Call, params: LastOf) -> LastDrea
     )
 
 
-async def dream_if_due(services: Services, call: Call, cwd: str, session: str) -> None:
-    """Start an automatic dream when every gate is open (spec 5.1); a closed gate is no news."""
-    project = await services.store.project(cwd, call.connection.caller.environment)
-    settings, _ = await services.store.settings(project)
-    if not settings.dream.auto:
-        return
-    if not await services.dreams.gate(project, settings, force=False, session=session):
-        await _start_dream(services, call, project, session)
-
-
-async def _start_dream(services: Services, call: Call, project: Project, session: str) -> str:
-    request = request_of(call, project.cwd) | {"session": session}
-    lane = await to_thread.run_sync(os.path.realpath, project.memory_dir)
-    submitted = await services.jobs.submit(
-        "dream", lane, "", request, lane_directory=project.memory_dir
+async def dream_status(services: Services, call: Call, params: StatusOf) -> DreamStatus:
+    """Answer ``dream.status``: costs what the gates cost, and takes nothing."""
+    environment = call.connection.caller.environment
+    project, settings, _ = await services.store.where(params.cwd, environment)
+    found = await services.dreams.outlook(project, settings)
+    model = settings.dream.use_model and services.models.for_(settings) is not None
+    return DreamStatus(
+        enabled=found.gates[0].open,
+        auto=settings.dream.auto,
+        engine=services.models.name(settings, "dream") if model else LOCAL,
+        last=found.last,
+        due=found.due,
+        sessions=found.sessions,
+        min_sessions=settings.dream.min_sessions,
+        gate=found.gate,
+        waits=await services.due.waits(project, settings),
+        gates=[DreamGate(name=gate.name, open=gate.open, says=gate.says) for gate in found.gates],
+        running=await services.due.under_way(project),
+        proposals=await services.dreams.open_proposals(project.memory_dir),
     )
-    return submitted.job
 
 
 METHODS = (
@@ -163,6 +202,15 @@ METHODS = (
         result=Dreamed,
         permission="write",
         handler=dream,
+        errors=(NoProjectError,),
+    ),
+    Method(
+        name="dream.status",
+        summary="When the next dream of a project may begin, and what keeps it.",
+        params=StatusOf,
+        result=DreamStatus,
+        permission="read",
+        handler=dream_status,
         errors=(NoProjectError,),
     ),
     Method(

@@ -171,7 +171,8 @@ async def _after_turn(services: Services, call: Call, event: str, payload: Paylo
     if event == "PreCompact":
         await prompting.session_reset(services, call, session)
     elif event == "SessionEnd":
-        await prompting.session_end(services, call, session)
+        with services.manners.aside():  # nobody waits for a prompt: a dream that is due may begin
+            await prompting.session_end(services, call, session)
 
 
 def _context(event: str, text: str) -> dict[str, Any]:

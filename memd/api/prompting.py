@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from memd.api.dreaming import dream_if_due
 from memd.api.method import Limit, Method, Params, Result, SessionId
 from memd.api.services import Services
+from memd.api.work import visit_of
 from memd.core.text import iso_time
 from memd.recall import explain
 from memd.recall.service import AUTO, Prompt
@@ -238,7 +238,7 @@ async def session_reset(services: Services, _call: Call, params: Session) -> Don
 async def session_end(services: Services, call: Call, params: Session) -> Done:
     """Answer ``session.end``: forget the ledger, and let a dream that is due begin."""
     await services.recall.reset(params.session_id)
-    await dream_if_due(services, call, params.cwd, params.session_id)
+    await services.due.offer(visit_of(call, params.cwd, params.session_id))
     return Done()
 
 

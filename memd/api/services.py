@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from memd.api.due import Due
 from memd.core.clock import Clock
 from memd.core.places import Places
 from memd.dream.service import Dreams
@@ -30,6 +31,7 @@ class Services:
     recall: Recall
     extract: Extract
     dreams: Dreams
+    due: Due
     memories: Memories
     jobs: Jobs
     models: Models

@@ -12,6 +12,7 @@ from memd.core.errors import MemdError
 from memd.extract.service import InvalidMessagesError
 from memd.rpc.connection import Call
 from memd.state.jobs import Job, JobNotFoundError, JobNotParkedError
+from memd.state.visits import Visit
 from memd.store import transcripts
 from memd.store.project import NoProjectError
 from memd.store.transcripts import TranscriptRefusedError
@@ -215,6 +216,12 @@ def request_of(call: Call, cwd: str) -> dict[str, Any]:
     """Return what a job has to know of who asked."""
     caller = call.connection.caller
     return {"cwd": cwd, "client": caller.client, "environment": dict(caller.environment)}
+
+
+def visit_of(call: Call, cwd: str, session: str) -> Visit:
+    """Return who is at work where."""
+    caller = call.connection.caller
+    return Visit(cwd, caller.client, caller.environment, session)
 
 
 async def ended(services: Services, job: str, shape: type[R]) -> R:

@@ -26,6 +26,7 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.places import Places
 from memd.daemon import notify
+from memd.daemon.dreaming import Dreaming
 from memd.daemon.log import Log
 from memd.daemon.retention import keep_bounded
 from memd.daemon.runners import Runners
@@ -40,11 +41,12 @@ from memd.recall.indexes import Indexes, opener
 from memd.recall.service import Recall
 from memd.rpc.hub import Hub
 from memd.rpc.server import serve
-from memd.state import cursors, dreams, jobs, journal, ledger, runs, spend
+from memd.state import cursors, dreams, jobs, journal, ledger, runs, spend, visits
 from memd.state.database import Database, open_database
 from memd.state.meaning import Meaning
 from memd.store import machine
 from memd.store.configuration import Configuration
+from memd.store.machine import Pressure
 from memd.store.service import Store
 
 SCHEMAS = (
@@ -55,6 +57,7 @@ SCHEMAS = (
     ledger.SCHEMA,
     runs.SCHEMA,
     spend.SCHEMA,
+    visits.SCHEMA,
 )
 
 _LOOK_SECONDS = 5.0  # what a removed socket costs its users at most
@@ -65,7 +68,7 @@ class Ports:
     """What a daemon is given from outside; the caller holds the instance lock.
 
     ``intact`` says whether clients can still find this daemon: its lock and its socket are those
-    at their paths. Blocks for two ``stat``.
+    at their paths. Blocks for two ``stat``. ``pressure`` says how busy the machine is; blocks too.
     """
 
     places: Places
@@ -74,6 +77,7 @@ class Ports:
     log: Log
     listener: socket
     intact: Callable[[], bool] = lambda: True
+    pressure: Callable[[], Pressure] = machine.pressure
 
 
 @asynccontextmanager
@@ -94,6 +98,7 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
             await group.start(services.recall.run)
             await group.start(services.jobs.run)
             group.start_soon(_warm, services)
+            group.start_soon(services.due.watch)
             group.start_soon(keep_bounded, database, services.store, ports.clock, ports.log)
             scope: anyio.CancelScope = await group.start(_serve, ports, services, hub)
             try:
@@ -166,7 +171,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     manners = Manners()
     runners = Runners(store, extract, dreaming, hub, manners)
     work = Jobs(table, clock, hub, runners.table(), on_unexpected=ports.log.unexpected)
-    runners.jobs = work
+    due = runners.dreaming = _dreaming(ports, database, store, dreaming, work, manners=manners)
     return Services(
         store=store,
         prompts=Prompts(store),
@@ -180,6 +185,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         ),
         extract=extract,
         dreams=dreaming,
+        due=due,
         memories=Memories(store, clock),
         jobs=work,
         models=models,
@@ -194,6 +200,27 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         notes=notes,
         stop=stop.set,
         connections=hub.connections,
+    )
+
+
+def _dreaming(
+    ports: Ports,
+    database: Database,
+    store: Store,
+    dreaming: Dreams,
+    work: Jobs,
+    *,
+    manners: Manners,
+) -> Dreaming:
+    return Dreaming(
+        store,
+        dreaming,
+        work,
+        visits.Visits(database),
+        clock=ports.clock,
+        manners=manners,
+        pressure=ports.pressure,
+        log=ports.log,
     )
 
 

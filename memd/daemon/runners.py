@@ -1,22 +1,22 @@
 """What a job does: the glue between durable requests and the rooms that work on them."""
 
-import os
 from typing import Any
-
-from anyio import to_thread
 
 from memd.core.courtesy import polite
 from memd.core.events import MEMORY_SAVED, Event, EventSink
 from memd.core.values import Project
+from memd.daemon.dreaming import AUTOMATIC, Dreaming
+from memd.dream.report import Report
 from memd.dream.service import Dreams
 from memd.extract.service import Extract, ExtractRequest
 from memd.jobs.manners import Manners
-from memd.jobs.service import Jobs, Runner, Running
+from memd.jobs.service import Runner, Running
+from memd.state.visits import Visit
 from memd.store.service import Store
 
 
 class Runners:
-    """The runners by kind; ``jobs`` is set once the jobs exist, for dreams after extractions."""
+    """The runners by kind; ``dreaming`` is set once there are jobs: dreams follow extractions."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Runners:
         self._dreams = dreams
         self._events = events
         self._manners = manners
-        self.jobs: Jobs | None = None
+        self.dreaming: Dreaming | None = None
 
     def table(self) -> dict[str, Runner]:
         """Return the runner of each kind of job."""
@@ -65,10 +65,11 @@ class Runners:
             allow_model=running.model_allowed,
         )
         facts = extracted.facts()
-        if extracted.change or extracted.earlier_changes:
+        changed = bool(extracted.change or extracted.earlier_changes)
+        if changed:
             saved = facts | {"session": request["session"], "job": running.job.id}
             self._events.publish(Event(MEMORY_SAVED, project.memory_dir, saved))
-            await self._dream_if_due(project, request)
+        await self._after_extraction(project, request, saved=changed)
         return facts
 
     async def dream(self, running: Running) -> dict[str, Any]:
@@ -76,23 +77,28 @@ class Runners:
         request = running.request
         project = await self._store.project(request["cwd"], request["environment"])
         settings, _ = await self._store.settings(project)
+        session = request["session"]
+        if request.get(AUTOMATIC):  # somebody may have dreamt while it waited for its turn
+            gate = await self._dreams.gate(project, settings, force=False, session=session)
+            if gate:
+                return Report(gate=gate).facts()
         report = await self._dreams.run(
             project,
             settings,
             job=running.job.id,
             client=request["client"],
-            session=request["session"],
+            session=session,
             progress=running.progress,
         )
         return report.facts()
 
-    async def _dream_if_due(self, project: Project, request: dict[str, Any]) -> None:
-        settings, _ = await self._store.settings(project)
-        if self.jobs is None or not settings.dream.auto:
-            return
-        session = request["session"]
-        if await self._dreams.gate(project, settings, force=False, session=session):
-            return
-        wanted = {key: request[key] for key in ("cwd", "client", "environment", "session")}
-        lane = await to_thread.run_sync(os.path.realpath, project.memory_dir)
-        await self.jobs.submit("dream", lane, "", wanted, lane_directory=project.memory_dir)
+    async def _after_extraction(
+        self, project: Project, request: dict[str, Any], *, saved: bool
+    ) -> None:
+        """Let a dream begin that is due where something was saved; remember who was here."""
+        names = ("cwd", "client", "environment", "session")
+        visit = Visit(*(request[name] for name in names))
+        if self.dreaming is not None and saved:
+            await self.dreaming.offer(visit)
+        elif self.dreaming is not None:
+            await self.dreaming.visited(project, visit)

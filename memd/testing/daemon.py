@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from memd.daemon.app import Ports, daemon
 from memd.daemon.clock import SystemClock
 from memd.daemon.log import Log
 from memd.rpc.listener import make_listener
+from memd.store.machine import Pressure
 
 _STOP_SECONDS = 70
 
@@ -91,21 +92,26 @@ def daemon_process(home: Home, deadline: float = 30.0) -> Iterator["subprocess.P
 
 
 @asynccontextmanager
-async def daemon_here(home: Home, clock: Clock | None = None) -> AsyncIterator[anyio.Event]:
-    """Run a daemon in this process and loop; the event is set once it is asked to stop."""
-    with _ports(home, clock or SystemClock()) as ports:
+async def daemon_here(
+    home: Home, clock: Clock | None = None, pressure: Callable[[], Pressure] = Pressure
+) -> AsyncIterator[anyio.Event]:
+    """Run a daemon in this process and loop; the event is set once it is asked to stop.
+
+    ``pressure`` is what the machine says of itself; it says nothing unless it is told to.
+    """
+    with _ports(home, clock or SystemClock(), pressure) as ports:
         async with daemon(ports) as stop:
             yield stop
 
 
 @contextmanager
-def _ports(home: Home, clock: Clock) -> Iterator[Ports]:
+def _ports(home: Home, clock: Clock, pressure: Callable[[], Pressure]) -> Iterator[Ports]:
     os.makedirs(home.places.state_dir, mode=0o700, exist_ok=True)
     with (
         open(home.places.log, "a", encoding="utf-8") as stream,
         make_listener(home.places.socket) as listener,
     ):
-        yield Ports(home.places, home.environ, clock, Log(stream), listener)
+        yield Ports(home.places, home.environ, clock, Log(stream), listener, pressure=pressure)
 
 
 def client(home: Home, name: str = "test") -> Client:

@@ -84,3 +84,41 @@ async def test_a_dream_that_failed_is_told_with_its_reason(caller: Caller) -> No
     assert (last["state"], last["at"], last["report"]) == ("failed", 7.0, None)
     assert last["error"] == "the disk is full"
     assert "What went wrong: `the disk is full`" in last["markdown"]
+
+
+async def test_the_status_says_when_the_next_dream_is_due(caller: Caller) -> None:
+    """Before the first dream only sessions are missing; after it, time, and until when."""
+    fresh = await caller.call("dream.status")
+    assert (fresh["enabled"], fresh["auto"], fresh["engine"]) == (True, True, "local")
+    assert (fresh["last"], fresh["due"], fresh["gate"]) == (None, None, "sessions")
+    assert (fresh["sessions"], fresh["min_sessions"], fresh["waits"]) == (0, 5, "")
+    assert [gate["name"] for gate in fresh["gates"]] == ["switches", "time", "sessions", "lock"]
+    assert [gate["open"] for gate in fresh["gates"]] == [True, True, False, True]
+    assert (fresh["running"], fresh["proposals"]) == (None, 0)
+    folder = await caller.folder()
+    assert not folder.exists() or not list(folder.glob(".consolidate-lock*"))
+    await caller.call("dream", force=True, wait=True)
+    now = caller.clock.now()
+    after = await caller.call("dream.status")
+    assert (after["gate"], after["last"], after["due"]) == ("time", now, now + 24 * 3600)
+    caller.clock.advance(24 * 3600.0)
+    assert (await caller.call("dream.status"))["due"] is None
+
+
+async def test_the_status_names_what_is_under_way_and_what_is_off(caller: Caller) -> None:
+    """A dream that waits is named, and so is the switch that keeps dreams away, and the model."""
+    await caller.plain("pause")
+    job = (await caller.call("dream", force=True))["job"]
+    assert (await caller.call("dream.status"))["running"] == job
+    config = Path(caller.home.places.config)
+    config.parent.mkdir(parents=True)
+    config.write_text(
+        "[dream]\nenabled = false\nauto = false\n"
+        '[model]\nbase_url = "http://127.0.0.1:9"\napi_key = "k"\ndream = "claude-test"\n'
+    )
+    config.chmod(0o600)
+    status = await caller.call("dream.status")
+    assert (status["enabled"], status["auto"], status["gate"]) == (False, False, "dream_off")
+    assert status["engine"] == "claude-test"
+    config.write_text(config.read_text().replace("[dream]", "[dream]\nuse_model = false"))
+    assert (await caller.call("dream.status"))["engine"] == "local"

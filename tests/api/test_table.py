@@ -3,7 +3,7 @@
 from memd.api.table import methods
 
 SPECIFIED = {
-    "hello", "load_prompt", "prefetch", "extract", "dream", "dream.last",
+    "hello", "load_prompt", "prefetch", "extract", "dream", "dream.status", "dream.last",
     "memory.list", "memory.read", "memory.write", "memory.delete", "memory.search",
     "memory.history", "memory.diff", "memory.undo", "memory.tool",
     "memory.why", "memory.restore",

@@ -46,7 +46,9 @@ def test_a_prompt_that_waits_for_others_is_left_out() -> None:
     with manners.aside():
         assert manners._prompts == 0
     with manners.prompt():
+        assert manners.in_flight == 1
         with manners.aside():
+            assert manners.in_flight == 0
             assert manners._quiet.is_set()
         assert not manners._quiet.is_set()
     assert manners._quiet.is_set()

@@ -191,6 +191,21 @@ async def test_a_kind_without_a_runner_is_refused(bench: Bench) -> None:
     }
 
 
+async def test_what_is_under_way_is_known_by_kind_and_lane(bench: Bench) -> None:
+    """A job that waits or runs is found by what it is and where, one that has ended is not."""
+    bench.gate("running")
+    async with at_work(bench.jobs()) as service:
+        running = await submit(service, "running", lane="/a")
+        await submit(service, "waiting", lane="/a")
+        await until(lambda: bench.ran == ["running"])
+        assert service.under_way("extract", "/a") == running
+        assert service.under_way("dream", "/a") is None
+        assert service.under_way("extract", "/b") is None
+        bench.gates["running"].set()
+        await service.wait(running)
+        assert service.under_way("extract", "/a") != running
+
+
 async def test_cancel_kills_what_waits_and_what_runs(bench: Bench) -> None:
     """A queued job never runs once cancelled, a running one ends at once; both are killed."""
     bench.gate("running")

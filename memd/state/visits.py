@@ -1,0 +1,70 @@
+"""Who was last in which memory directory: enough to find it again when nobody is there.
+
+A timer that looks for dreams that are due has no client to ask, so the last one's working
+directory and forwarded variables (``places.FORWARDED``) are kept for each directory.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from memd.state.database import Database
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS visits (
+    directory TEXT PRIMARY KEY,
+    cwd TEXT NOT NULL,
+    client TEXT NOT NULL,
+    environment TEXT NOT NULL,
+    at REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+KEPT = 1000  # directories; the timer looks at each of them
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A client at work: where, which one, what it forwarded; ``session`` is its session or ""."""
+
+    cwd: str
+    client: str
+    environment: Mapping[str, str]
+    session: str = ""
+
+
+class Visits:
+    """The last visit to each directory. Methods block and raise StateUnusableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: dict[str, tuple[str, float]] = {}
+
+    def remember(self, directory: str, visit: Visit, at: float) -> None:
+        """Keep a visit; costs nothing where today's last one was the same. Its session is not kept.
+
+        ``at`` is in seconds since 1970. Of more than ``KEPT`` directories the oldest go.
+        """
+        environment = json.dumps(dict(visit.environment), sort_keys=True)
+        same = json.dumps([visit.cwd, visit.client, environment])
+        known, since = self._known.get(directory, ("", at))
+        if known == same and abs(at - since) < _DAY:
+            return
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "INSERT OR REPLACE INTO visits VALUES (?, ?, ?, ?, ?)",
+                (directory, visit.cwd, visit.client, environment, at),
+            )
+            cursor.execute(
+                "DELETE FROM visits WHERE directory IN"
+                " (SELECT directory FROM visits ORDER BY at DESC LIMIT -1 OFFSET ?)",
+                (KEPT,),
+            )
+        self._known[directory] = (same, at)
+
+    def all(self) -> tuple[Visit, ...]:
+        """Return the last visit to each directory, the newest first."""
+        rows = self._database.read("SELECT * FROM visits ORDER BY at DESC, directory")
+        return tuple(
+            Visit(row["cwd"], row["client"], json.loads(row["environment"])) for row in rows
+        )

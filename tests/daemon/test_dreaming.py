@@ -1,0 +1,288 @@
+"""Dreams that begin by themselves, in a daemon on a fake clock."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from memd.client.aio import AsyncClient
+from memd.daemon.app import SCHEMAS
+from memd.state.database import open_database
+from memd.state.jobs import JobTable, NewJob
+from memd.store.locks import LOCK
+from memd.store.machine import Pressure
+from memd.store.project import slug
+from memd.testing.clock import FakeClock
+from memd.testing.daemon import Home, daemon_here, throw_away_home
+
+pytestmark = pytest.mark.anyio
+CHECK = 30 * 60.0
+BATTERY = Pressure(on_battery=True)
+
+
+@dataclass
+class Machine:
+    """A machine that says what it is told to say; ``asked`` counts how often."""
+
+    now: Pressure = field(default_factory=Pressure)
+    asked: int = 0
+    does: Callable[[], Pressure] | None = None
+
+    def __call__(self) -> Pressure:
+        """Say how busy it is."""
+        self.asked += 1
+        return self.does() if self.does else self.now
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A daemon, its clock, its machine and one client."""
+
+    home: Home
+    clock: FakeClock
+    machine: Machine
+    client: AsyncClient
+
+    async def call(self, method: str, cwd: str, **params: Any) -> Any:
+        """Call a method about a project."""
+        return await self.client.call(method, {"cwd": cwd, **params})
+
+    async def dreams(self) -> list[dict[str, Any]]:
+        """Return the dreams that there are, the newest first."""
+        jobs = (await self.client.call("job.list"))["jobs"]
+        return [job for job in jobs if job["kind"] == "dream"]
+
+    async def until_dreams(self, count: int) -> None:
+        """Return once there are so many dreams, all of them over."""
+        with anyio.fail_after(20):
+            while len(found := await self.dreams()) < count:
+                pass
+            for job in found:
+                await self.client.call("job.wait", {"job": job["job"]})
+        assert len(found) == count
+
+    async def tick(self) -> None:
+        """Let the timer have one look; return once it has had it."""
+        await self._timer_sleeps()
+        self.clock.advance(CHECK)
+        await self._timer_sleeps()
+
+    async def _timer_sleeps(self) -> None:
+        with anyio.fail_after(20):
+            wakes = self.clock.monotonic() + CHECK
+            while all(when != wakes for when, _ in self.clock._sleepers):
+                await anyio.lowlevel.checkpoint()
+
+
+@asynccontextmanager
+async def running(options: str = "min_sessions = 0\n") -> AsyncIterator[Daemon]:
+    """Run a daemon with these options of dreams."""
+    with throw_away_home() as home:
+        config = Path(home.places.config)
+        config.parent.mkdir(parents=True)
+        config.write_text(f"[dream]\n{options}")
+        config.chmod(0o600)
+        clock, machine = FakeClock(), Machine()
+        async with (
+            daemon_here(home, clock, machine) as _,
+            AsyncClient(home.places.socket, name="t") as client,
+        ):
+            yield Daemon(home, clock, machine, client)
+
+
+async def test_the_timer_begins_what_had_to_wait() -> None:
+    """A dream that is due waits while the machine is busy; the timer begins it once it is not."""
+    async with running() as daemon:
+        cwd = daemon.home.project()
+        daemon.machine.now = BATTERY
+        await daemon.call("session.end", cwd, session_id="s")
+        assert daemon.machine.asked == 1
+        await daemon.tick()
+        assert daemon.machine.asked == 2
+        assert await daemon.dreams() == []
+        daemon.machine.now = Pressure(on_battery=False)
+        await daemon.tick()
+        await daemon.until_dreams(1)
+
+
+async def test_nobody_keeps_a_person_from_a_dream() -> None:
+    """A dream that is asked for begins on a busy machine."""
+    async with running() as daemon:
+        daemon.machine.now = BATTERY
+        dreamt = await daemon.call("dream", daemon.home.project(), wait=True)
+        assert (dreamt["status"], daemon.machine.asked) == ("completed", 0)
+
+
+async def test_a_closed_gate_does_not_ask_the_machine() -> None:
+    """How busy the machine is costs more than the gates, and is asked after them."""
+    async with running("") as daemon:
+        cwd = daemon.home.project()
+        await daemon.call("session.end", cwd, session_id="s")
+        assert (daemon.machine.asked, await daemon.dreams()) == (0, [])
+
+
+async def test_a_hook_is_no_prompt_that_a_dream_waits_for() -> None:
+    """The end of a session that comes through a hook lets a dream begin; a prompt keeps it."""
+    payload = {"session_id": "s", "transcript_path": "", "hook_event_name": "SessionEnd"}
+    async with running() as daemon:
+        hook = {"client": "claude-code", "event": "SessionEnd"}
+        where = {"cwd": daemon.home.project()}
+        await daemon.client.call("hook", {**hook, "payload": payload | where})
+        await daemon.until_dreams(1)
+
+
+async def test_the_timer_looks_at_all_that_are_known_and_there() -> None:
+    """A directory whose project is gone is passed over, and the others get their dreams."""
+    async with running("min_sessions = 0\nmin_hours = 0.5\n") as daemon:
+        cwds = [daemon.home.project(name) for name in ("a", "b", "c")]
+        for cwd in cwds:
+            await daemon.call("session.end", cwd, session_id="s")
+        await daemon.until_dreams(3)
+        shutil.rmtree(cwds[1])
+        await daemon.tick()
+        await daemon.until_dreams(5)
+        directories = [job["directory"] for job in (await daemon.dreams())[:2]]
+        assert not any("-b/" in directory for directory in directories)
+
+
+async def test_directories_are_known_after_a_restart() -> None:
+    """Whoever was there before a restart, saved or not, gets the dream that is due after it."""
+    with throw_away_home() as home:
+        params = {
+            "cwd": home.project(),
+            "session_id": "s",
+            "messages": [{"role": "user", "content": "What time is it?"}],
+            "wait": True,
+        }
+        async with daemon_here(home), AsyncClient(home.places.socket, name="t") as client:
+            assert (await client.call("extract", params))["saved"] == []
+        Path(home.places.config).parent.mkdir(parents=True)
+        Path(home.places.config).write_text("[dream]\nmin_sessions = 0\n")
+        os.chmod(home.places.config, 0o600)
+        clock, machine = FakeClock(), Machine()
+        async with (
+            daemon_here(home, clock, machine),
+            AsyncClient(home.places.socket, name="t") as client,
+        ):
+            daemon = Daemon(home, clock, machine, client)
+            await daemon.tick()
+            await daemon.until_dreams(1)
+
+
+async def test_sessions_that_end_together_share_one_dream() -> None:
+    """However many triggers come at once, a directory gets one dream."""
+    async with running() as daemon:
+        cwd = daemon.home.project()
+
+        async def end(session: str) -> None:
+            await daemon.call("session.end", cwd, session_id=session)
+
+        async with anyio.create_task_group() as group:
+            for number in range(8):
+                group.start_soon(end, f"s{number}")
+        await daemon.until_dreams(1)
+
+
+async def test_a_pause_keeps_dreams_from_being_submitted() -> None:
+    """While background work is paused no automatic dream piles up; status says why."""
+    async with running() as daemon:
+        cwd = daemon.home.project()
+        await daemon.client.call("pause")
+        await daemon.call("session.end", cwd, session_id="s")
+        assert await daemon.dreams() == []
+        assert "paused" in (await daemon.call("dream.status", cwd))["waits"]
+        await daemon.client.call("resume")
+        await daemon.tick()
+        await daemon.until_dreams(1)
+
+
+async def test_a_dream_asks_its_gates_again_when_its_turn_comes() -> None:
+    """An automatic dream that waited while somebody else dreamt is skipped, and names its gate."""
+    with throw_away_home() as home:
+        cwd, clock = home.project(), FakeClock()
+        memory = Path(home.path, ".claude", "projects", slug(os.path.realpath(cwd)), "memory")
+        memory.mkdir(parents=True)
+        (memory / LOCK).write_text("")
+        os.utime(memory / LOCK, (clock.now(), clock.now()))
+        Path(home.places.state_dir).mkdir(parents=True)
+        database = open_database(home.places.database, SCHEMAS)
+        request: dict[str, Any] = {"cwd": cwd, "client": "c", "environment": {}, "session": ""}
+        rows = JobTable(database)
+        for automatic in (True, False):
+            new = NewJob("dream", str(memory), str(memory), "", request | {"automatic": automatic})
+            rows.add(new, clock.now())
+        database.close()
+        async with daemon_here(home, clock), AsyncClient(home.places.socket, name="t") as client:
+            skipped = await client.call("job.wait", {"job": "j1"})
+            assert skipped["result"] == {"status": "skipped", "gate": "time"}
+            dreamt = await client.call("job.wait", {"job": "j2"})
+            assert "status" not in dreamt["result"]
+
+
+async def test_a_state_file_that_fails_costs_that_look_alone() -> None:
+    """What keeps the timer from a dream is logged, and memd goes on."""
+    async with running() as daemon:
+        cwd = daemon.home.project()
+        daemon.machine.now = BATTERY
+        await daemon.call("session.end", cwd, session_id="s")
+        state = Path(daemon.home.places.database)
+        aside = state.with_name("away.db")
+
+        def vanish() -> Pressure:
+            os.rename(state, aside)
+            state.mkdir()
+            return Pressure()
+
+        daemon.machine.does = vanish
+        await daemon.tick()
+        daemon.machine.does = None
+        await daemon.tick()
+        state.rmdir()
+        os.rename(aside, state)
+        daemon.machine.now = Pressure()
+        await daemon.call("session.end", cwd, session_id="s")
+        await daemon.until_dreams(1)
+        log = Path(daemon.home.places.log).read_text()
+        assert log.count("no dream begun") == 1
+        assert log.count("no dreams looked for") == 1
+
+
+async def test_clocks_that_jump_bring_no_storm() -> None:
+    """After each jump of the clock there is at most one dream, and a day later there is another."""
+    day = 24 * 3600.0
+    async with running() as daemon:
+        cwd = daemon.home.project()
+        dreams = 0
+        for jump in (0.0, -day, day, day, -3 * day, -daemon.clock.now(), daemon.clock.now()):
+            daemon.clock.jump(jump)
+            daemon.clock.advance(3600.0)
+            for number in range(5):
+                await daemon.call("session.end", cwd, session_id=f"s{number}")
+                found = await daemon.dreams()
+                await daemon.until_dreams(len(found))
+            assert len(found) <= dreams + 1
+            dreams = len(found)
+        daemon.clock.advance(day)
+        await daemon.call("session.end", cwd, session_id="s")
+        await daemon.until_dreams(dreams + 1)
+
+
+async def test_a_dream_that_is_late_by_a_clock_of_1970_is_due_again() -> None:
+    """Where a clock was years off while memories were consolidated, the next dream still comes."""
+    async with running() as daemon:
+        cwd, now = daemon.home.project(), daemon.clock.now()
+        daemon.clock.jump(-now)
+        await daemon.call("session.end", cwd, session_id="s")
+        await daemon.until_dreams(1)
+        status = await daemon.call("dream.status", cwd)
+        assert (status["gate"], status["last"]) == ("time", 0.0)
+        daemon.clock.jump(now + 400 * 24 * 3600.0)
+        assert (await daemon.call("dream.status", cwd))["gate"] == ""
+        daemon.clock.jump(-10 * 24 * 3600.0)
+        assert (await daemon.call("dream.status", cwd))["gate"] == ""

@@ -1,0 +1,57 @@
+"""The last visit to each memory directory."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.state import visits
+from memd.state.database import Database, open_database
+from memd.state.visits import Visit, Visits
+
+HERE = Visit("/p", "c", {"MEMD_BASE_DIR": "/b"}, session="s")
+DAY = 86_400.0
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """Open a state file of its own."""
+    opened = open_database(str(tmp_path / "state.db"), (visits.SCHEMA,))
+    yield opened
+    opened.close()
+
+
+def _times(database: Database) -> list[float]:
+    return [row["at"] for row in database.read("SELECT at FROM visits ORDER BY at")]
+
+
+def test_the_last_visit_of_each_directory_is_kept(database: Database) -> None:
+    """A newer visit takes the place of an older one of its directory, also after a restart."""
+    Visits(database).remember("/m", HERE, 1.0)
+    Visits(database).remember("/n", Visit("/q", "c", {}), 2.0)
+    Visits(database).remember("/m", Visit("/p/sub", "d", {}), 3.0)
+    assert Visits(database).all() == (Visit("/p/sub", "d", {}), Visit("/q", "c", {}))
+    Visits(database).remember("/m", HERE, 4.0)
+    assert Visits(database).all()[0] == Visit("/p", "c", {"MEMD_BASE_DIR": "/b"})
+
+
+def test_the_same_visit_is_written_once_a_day(database: Database) -> None:
+    """A visit that tells nothing new costs no write, whichever way the clock went."""
+    table = Visits(database)
+    for at in (DAY, DAY + 5.0, 1.5):
+        table.remember("/m", HERE, at)
+    assert _times(database) == [DAY]
+    table.remember("/m", HERE, 2 * DAY)
+    assert _times(database) == [2 * DAY]
+    table.remember("/m", HERE, DAY)
+    assert _times(database) == [DAY]
+
+
+def test_so_many_directories_are_kept(database: Database) -> None:
+    """Beyond the bound the directories go that were visited longest ago."""
+    with database.transaction() as cursor:
+        for number in range(visits.KEPT):
+            cursor.execute("INSERT INTO visits VALUES (?, '/p', '', '{}', ?)", (number, number))
+    Visits(database).remember("/m", HERE, 1e9)
+    assert len(_times(database)) == visits.KEPT
+    assert _times(database)[0] == 1.0
