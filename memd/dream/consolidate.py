@@ -1,84 +1,93 @@
 """The deterministic pass: what can be tightened without understanding (spec 5.3). Pure.
 
 Rules of this file
-- Only memories of a known type that parse, are UTF-8 and hold nothing like a secret are touched;
-  all others, and those shared with a team, stay byte for byte.
+- What may change at all: ``material.py``. Broken frontmatter: ``repair.py``. Duplicates:
+  ``merging.py``. The index: ``shorten.py``. Links to what was merged: ``links.py``.
 - Relative dates of ``project`` memories become absolute, counted from the ``modified`` stamp of
   the memory, else from its mtime. The memory does not become newer by that.
-- Duplicates and near-duplicates of one type become one: the richer text stays as it is and gets
-  every sentence that it lacks. It is as new as the newest of them.
 - A second pass finds nothing: who takes in whom depends on the texts alone, and the pass goes on
   until no two memories are left that could be merged.
+- What a person took back or refused stays so while the text is the same: such a file is left
+  alone, neither changed nor merged.
 - The frontmatter, the line ends and every byte that needs no change stay.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from memd.core import limits
 from memd.core.courtesy import give_way
-from memd.core.errors import MemdError
 from memd.core.text import sha256
-from memd.core.values import FileEdit, MemoryFile, MemoryType, Pointer, Tree
-from memd.dream.carried import holds
-from memd.dream.similarity import FENCE, Text, alike, contradict, key, missing, words
-from memd.dream.verdict import Merge, Wanted
+from memd.core.values import FileEdit, MemoryType, Pointer, Tree
+from memd.dream import shorten
+from memd.dream.links import Moves
+from memd.dream.material import Material, Memory, compared, gather
+from memd.dream.merging import carries, merge_all
+from memd.dream.similarity import Text, fenced
+from memd.dream.verdict import Left, Merge, Wanted
 from memd.store import document, index, secrets
 from memd.store.frontmatter_edit import FrontmatterNotEditableError
-from memd.store.names import INDEX, check_name
+from memd.store.names import INDEX
 
 Resolve = Callable[[str, float], str]  # (text, when it was written) -> with absolute dates
+Repeats = Callable[[Sequence[FileEdit]], Collection[str]]  # paths of edits that were taken back
 
-_TEAM = "team/"
-_FEW_WORDS = 5  # "See above." is no duplicate of "See above.": so short, the description decides
-_COMMON = 200  # memories with the same three words; more is a template and says nothing
 _NS = 1_000_000_000
+_ROUNDS = 8  # each finds what the last one would do instead of what was taken back
+_FILES = limits.CHANGE_FILES - 1  # without the index
+_TAKEN_BACK = "a dream changed this text before, and that was taken back or refused"
 
 
-@dataclass(frozen=True, slots=True)
-class _Memory:
-    """A memory as the pass changes it: ``head`` is everything before the body."""
+def fixed(
+    tree: Tree, resolve: Resolve, repeats: Repeats, refused: Collection[tuple[str, str]] = ()
+) -> Wanted:
+    """Return what the pass would change without doing again what a person took back.
 
-    file: MemoryFile
-    type: MemoryType
-    head: bytes
-    description: str
-    body: str
-    mtime_ns: int
-    text: Text
-
-    @property
-    def path(self) -> str:
-        """The path below the memory directory."""
-        return self.file.header.path
-
-    @property
-    def content(self) -> bytes:
-        """The bytes that the file would have."""
-        return self.head + self.body.encode()
-
-    @property
-    def rank(self) -> tuple[int, int, str]:
-        """The richest first; by the text alone, so that a second pass decides the same."""
-        return (-len(self.text.sentences), -len(self.text.words), self.path)
+    ``repeats`` tells which edits a dream made before to the same text (``Past.repeats``);
+    ``refused`` are paths with the hash of the text for which a person refused an edit. Both are
+    among ``left``, the index too: then not even its pointers shall be mended.
+    """
+    content = tree.index()
+    # What becomes of the index is seen to by the store, so it is asked about in any case.
+    probe = () if content is None else (FileEdit(INDEX, None, sha256(content)),)
+    frozen: frozenset[str] = frozenset()
+    for _ in range(_ROUNDS):
+        wanted = consolidate(tree, resolve, frozen)
+        edits = [edit for edit in (*wanted.edits, *probe) if edit.path not in frozen]
+        again = {edit.path for edit in edits if (edit.path, edit.base) in refused}
+        again |= set(repeats(edits))
+        if not again:
+            break
+        frozen |= again
+    else:
+        wanted = Wanted(listed=wanted.listed)
+    return replace(wanted, left=tuple(Left(path, _TAKEN_BACK) for path in sorted(frozen)))
 
 
-def consolidate(tree: Tree, resolve: Resolve) -> Wanted:
-    """Return what the pass would change in a memory directory."""
-    memories = _load(tree)
-    dated = [_with_dates(memory, resolve) for memory in memories]
-    room = limits.CHANGE_FILES - 1 - sum(a is not b for a, b in zip(memories, dated, strict=True))
-    kept, merges = _merge_all(dated, room)
-    before = {memory.path: memory.file for memory in memories}
+def consolidate(tree: Tree, resolve: Resolve, frozen: AbstractSet[str] = frozenset()) -> Wanted:
+    """Return what the pass would change in a memory directory; ``frozen`` paths stay."""
+    material = gather(tree, frozen)
+    dated = _within([_with_dates(memory, resolve) for memory in material.memories])
+    hooks = {entry.path: entry.hook for entry in index.entries(material.index or b"")}
+    room = _FILES - sum(_changes(memory) for memory in dated)
+    while True:
+        kept, merges = _merged(dated, room, hooks)
+        touched = sum(_changes(memory) for memory in kept) + len(merges)
+        if touched <= _FILES or not merges:
+            break
+        room -= 2 * (touched - _FILES)
+    before = {memory.path: memory.file for memory in material.memories}
     edits = [
         FileEdit(memory.path, memory.content, memory.file.hash, memory.mtime_ns)
         for memory in kept
-        if memory.content != memory.file.content
+        if _changes(memory)
     ]
     edits += [FileEdit(merge.source, None, before[merge.source].hash) for merge in merges]
-    return Wanted(tuple(edits[: limits.CHANGE_FILES - 1] + _index(tree, memories, resolve)), merges)
+    if INDEX not in frozen:
+        edits += _index(tree, material, kept, merges, resolve)
+    return Wanted(tuple(edits), merges, listed=material.listed)
 
 
 def absolute(text: str, at: float, resolve: Resolve) -> str:
@@ -86,58 +95,74 @@ def absolute(text: str, at: float, resolve: Resolve) -> str:
 
     ``at`` is when the text was written, in seconds since 1970.
     """
-    parts: list[str] = [""]
-    fence = ""
-    for line in text.splitlines(keepends=True):
-        mark = FENCE.match(line)
-        if mark and not fence:
-            fence = mark.group(1)
-            parts += [line, ""]
-        elif fence:
-            parts[-2] += line
-            fence = "" if mark and mark.group(1) == fence else fence
-        else:
-            parts[-1] += line
+    parts = fenced(text)
     done = [part if place % 2 else resolve(part, at) for place, part in enumerate(parts)]
     again = [part if place % 2 else resolve(part, at) for place, part in enumerate(done)]
     return "".join(done) if again == done else text
 
 
-def _load(tree: Tree) -> list[_Memory]:
-    found = []
-    for header in tree.headers():
-        give_way()
-        if header.damaged or header.path.startswith(_TEAM):
-            continue
-        try:
-            check_name(header.path)
-            file = tree.read(header.path)
-        except MemdError:  # too large, unreadable, or a name that memd never writes
-            continue
-        memory = None if file is None else _memory(file)
-        if memory is not None:
-            found.append(memory)
+def _changes(memory: Memory) -> bool:
+    return memory.content != memory.file.content
+
+
+def _within(memories: Sequence[Memory]) -> list[Memory]:
+    """Return the memories with no more changed than a change set holds; the next pass goes on."""
+    found: list[Memory] = []
+    room = _FILES
+    for memory in memories:
+        if _changes(memory):
+            room -= 1
+        found.append(memory if room >= 0 or not _changes(memory) else _as_it_was(memory))
     return found
 
 
-def _memory(file: MemoryFile) -> _Memory | None:
-    encoded = file.body.encode(errors="replace")
-    kind = file.header.type
-    if kind is None or file.header.damaged or not file.content.endswith(encoded):
-        return None
-    try:
-        text = file.content.decode()
-    except UnicodeDecodeError:
-        return None
-    if secrets.find(text):
-        return None
-    head = file.content[: len(file.content) - len(encoded)]
-    description = file.header.description
-    comparable = Text(file.body) if words(file.body) else Text(description)
-    return _Memory(file, kind, head, description, file.body, file.header.mtime_ns, comparable)
+def _as_it_was(memory: Memory) -> Memory:
+    file = memory.file
+    head = file.content[: len(file.content) - len(file.body.encode())]
+    text = compared(file.body, file.header.description)
+    return replace(
+        memory, head=head, body=file.body, description=file.header.description, text=text
+    )
 
 
-def _written_at(memory: _Memory) -> float:
+def _merged(
+    memories: Sequence[Memory], room: int, hooks: dict[str, str]
+) -> tuple[tuple[Memory, ...], tuple[Merge, ...]]:
+    """Merge and lead links on, until neither makes anything new to merge."""
+    every = {memory.path: memory.named for memory in memories}
+    into: dict[str, str] = {}
+    kept = tuple(memories)
+    while True:
+        kept, merges = merge_all(kept, room - 2 * len(into), hooks)
+        into |= {merge.source: merge.into for merge in merges}
+        moves = Moves(
+            [(every[source], every[_end(into, source)]) for source in into],
+            [memory.named for memory in kept],
+        )
+        led = tuple(_led(memory, moves) for memory in kept)
+        if led == kept:
+            break
+        kept = led
+    return kept, tuple(Merge(_end(into, source), source) for source in into)
+
+
+def _end(into: dict[str, str], path: str) -> str:
+    while path in into:
+        path = into[path]
+    return path
+
+
+def _led(memory: Memory, moves: Moves) -> Memory:
+    """Return a memory whose links lead to what is still there, as far as it may change."""
+    give_way()
+    body = memory.body if memory.lasting else moves.repointed(memory.body, memory.path)
+    if body == memory.body:
+        return memory
+    led = memory.with_text(body)
+    return led if carries(led) or not memory.sources else memory
+
+
+def _written_at(memory: Memory) -> float:
     stamp = document.parse(memory.file.content, memory.path).metadata.get("modified", "")
     try:
         written = datetime.fromisoformat(stamp)
@@ -146,7 +171,8 @@ def _written_at(memory: _Memory) -> float:
     return (written if written.tzinfo else written.replace(tzinfo=UTC)).timestamp()
 
 
-def _with_dates(memory: _Memory, resolve: Resolve) -> _Memory:
+def _with_dates(memory: Memory, resolve: Resolve) -> Memory:
+    give_way()
     if memory.type is not MemoryType.PROJECT:
         return memory
     at = _written_at(memory)
@@ -160,112 +186,63 @@ def _with_dates(memory: _Memory, resolve: Resolve) -> _Memory:
             description = memory.description
     if (head, body) == (memory.head, memory.body):
         return memory
-    comparable = Text(body) if words(body) else Text(description)
-    return replace(memory, head=head, description=description, body=body, text=comparable)
+    text = compared(body, description)
+    return replace(memory, head=head, description=description, body=body, text=text)
 
 
-def _merge_all(
-    memories: Sequence[_Memory], room: int
-) -> tuple[tuple[_Memory, ...], tuple[Merge, ...]]:
-    """Merge until nothing is left to merge, or the change set is full."""
-    kept = {memory.path: memory for memory in memories}
-    into: dict[str, str] = {}
-    while True:
-        ordered = sorted(kept.values(), key=lambda memory: memory.rank)
-        before = len(into)
-        for first, second in _pairs(ordered):
-            give_way()
-            both = first.path in kept and second.path in kept
-            if both and 2 * len(into) + 2 <= room:
-                merged = _merged(kept[first.path], kept[second.path])
-                if merged is not None:
-                    kept[first.path] = merged
-                    into[second.path] = first.path
-                    del kept[second.path]
-        if len(into) == before:
-            break
-    merges = tuple(Merge(_last(into, source), source) for source in into)
-    return tuple(kept.values()), merges
+def _index(
+    tree: Tree,
+    material: Material,
+    kept: Sequence[Memory],
+    merges: Sequence[Merge],
+    resolve: Resolve,
+) -> list[FileEdit]:
+    """Return the edit of the index, if more is to change than the store sees to by itself.
 
-
-def _last(into: Mapping[str, str], path: str) -> str:
-    """Return where a memory is now: who took it in may have gone into another one."""
-    while path in into:
-        path = into[path]
-    return path
-
-
-def _pairs(ordered: Sequence[_Memory]) -> Iterator[tuple[_Memory, _Memory]]:
-    """Yield candidates, the richer one first: equal texts, then those that share shingles."""
-    equal: dict[tuple[str, str], _Memory] = {}
-    places: dict[tuple[str, tuple[str, ...]], list[int]] = defaultdict(list)
-    for place, memory in enumerate(ordered):
-        give_way()
-        same = (memory.type.value, key(memory.text.text))
-        if same in equal and _comparable(equal[same], memory):
-            yield equal[same], memory
-        equal.setdefault(same, memory)
-        for shingle in memory.text.shingles:
-            places[memory.type.value, shingle].append(place)
-    for place, memory in enumerate(ordered):
-        give_way()
-        shared: Counter[int] = Counter()
-        for shingle in memory.text.shingles:
-            found = places[memory.type.value, shingle]
-            if len(found) <= _COMMON:
-                shared.update(other for other in found if other > place)
-        for other in sorted(shared):
-            if alike(memory.text, ordered[other].text, shared[other]) and _comparable(
-                memory, ordered[other]
-            ):
-                yield memory, ordered[other]
-
-
-def _comparable(first: _Memory, second: _Memory) -> bool:
-    fewest = min(len(first.text.words), len(second.text.words))
-    return bool(fewest) and (
-        fewest >= _FEW_WORDS or key(first.description) == key(second.description)
-    )
-
-
-def _merged(winner: _Memory, loser: _Memory) -> _Memory | None:
-    """Return the richer memory with all that the other says, ``None`` where that cannot be."""
-    if contradict(winner.text, loser.text):
-        return None
-    if len(winner.content) + len(loser.content) > limits.MEMORY_BYTES:
-        return None
-    known = Text(winner.body).sentences.keys() | Text(winner.description).sentences.keys()
-    extra = missing(Text(loser.body), known)
-    body = _appended(winner.body, extra)
-    merged = replace(winner, body=body, mtime_ns=max(winner.mtime_ns, loser.mtime_ns))
-    target = document.parse(merged.content, winner.path)
-    source = document.parse(loser.content, loser.path)
-    if not holds(target, source):  # only the description is left
-        merged = replace(merged, body=_appended(body, loser.description))
-        target = document.parse(merged.content, winner.path)
-    if not holds(target, source) or not holds(target, document.parse(winner.content, winner.path)):
-        return None  # such as a code block without an end, which would swallow what follows
-    return replace(merged, text=Text(merged.body) if words(merged.body) else merged.text)
-
-
-def _appended(body: str, extra: str) -> str:
-    if not extra:
-        return body
-    end = "\r\n" if "\r\n" in body else "\n"
-    start = body.rstrip()
-    return (start + end + end if start else "") + extra.replace("\n", end) + end
-
-
-def _index(tree: Tree, memories: Sequence[_Memory], resolve: Resolve) -> list[FileEdit]:
-    """Return the index with absolute dates in the lines of project memories, if any change."""
-    before = tree.index()
+    The store drops and adds pointers at each commit. They are counted here, so that a line is cut
+    as the whole will need it. Where the whole is too large all the same, only the lines that are
+    there already change, and none gets longer.
+    """
+    before = material.index
     if before is None:
         return []
-    written = {m.path: _written_at(m) for m in memories if m.type is MemoryType.PROJECT}
-    content = before
-    for entry in index.entries(before):
-        if entry.path in written:
-            hook = absolute(entry.hook, written[entry.path], resolve)
-            if hook != entry.hook and not secrets.find(hook):
-                content = index.with_pointer(content, entry.path, Pointer(entry.title, hook))
-    return [FileEdit(INDEX, content, sha256(before))] if content != before else []
+    written = {m.path: _written_at(m) for m in material.memories if m.type is MemoryType.PROJECT}
+    said = {m.path: shorten.Said(m.text, Text(m.description)) for m in kept}
+
+    def dated(path: str, hook: str) -> str:
+        new = absolute(hook, written[path], resolve) if path in written else hook
+        return hook if new != hook and secrets.find(new) else new
+
+    def stable(path: str, hook: str) -> bool:
+        return dated(path, hook) == hook and not secrets.find(hook)
+
+    def better(content: bytes, *, dates: bool = True) -> bytes:
+        hooks = {e.line: dated(e.path, e.hook) for e in index.entries(content) if dates}
+        return shorten.shortened(shorten.with_hooks(content, hooks), said, stable)
+
+    whole = _reconciled(tree, before, kept, merges)
+    wanted = better(whole)
+    if wanted == whole:
+        return []
+    if index.load(wanted).cut:
+        tries = (better(before), better(before, dates=False))
+        wanted = next((new for new in tries if _no_larger(before, new)), before)
+    return [FileEdit(INDEX, wanted, sha256(before))] if wanted != before else []
+
+
+def _reconciled(
+    tree: Tree, before: bytes, kept: Sequence[Memory], merges: Sequence[Merge]
+) -> bytes:
+    """Return the index as the store will make it, but for pointers to what is not there."""
+    gone = {merge.source for merge in merges}
+    headers = [header for header in tree.headers() if header.path not in gone]
+    lines = {h.path: Pointer(h.name, h.description) for h in headers}
+    lines |= {m.path: Pointer(m.file.header.name, m.description) for m in kept}
+    named = {entry.path for entry in index.entries(before)} - gone
+    files = lines.keys() if len(headers) <= limits.INDEX_ENTRIES else ()
+    return index.reconcile(before, frozenset(files), lines, frozenset(named)) or b""
+
+
+def _no_larger(before: bytes, after: bytes) -> bool:
+    old, new = index.load(before), index.load(after)
+    return not new.cut or (bool(old.cut) and new.lines <= old.lines and new.bytes < old.bytes)

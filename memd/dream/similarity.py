@@ -126,6 +126,8 @@ QUALIFIERS = frozenset(
 _LITTLE = frozenset(
     words("a an the of to in on at for by and is are was with how what when where which why it")
 )
+_ONE = frozenset(("a", "an", "one"))
+_EMPTY = _LITTLE - _ONE
 _DAYS = frozenset(
     words(
         "monday tuesday wednesday thursday friday saturday sunday january february march april "
@@ -237,14 +239,16 @@ def _restated(first: Text, second: Text) -> bool:
 
 def _swapped(one: Claim, two: Claim) -> bool:
     """Whether two sentences speak of the same thing and each has a word that the other lacks."""
-    left, right = ({_stem(word) for word in side.words - _LITTLE} for side in (one, two))
+    left, right = ({_stem(word) for word in side.words - _EMPTY} for side in (one, two))
     if len(left & right) <= _SPEAKING_OF * len(left | right):
         return False
     return bool(left - right) and bool(right - left)
 
 
 def _stem(word: str) -> str:
-    """Return a word without the ending that its number or tense gives it."""
+    """Return a word without the ending that its number or tense gives it; "an hour" is one."""
+    if word in _ONE:
+        return "one"
     end = next((end for end in _ENDINGS if word.endswith(end)), "") if word.isalpha() else ""
     bare = word.removesuffix(end)
     return bare.rstrip("e") if len(bare) >= _STEM_LETTERS else word

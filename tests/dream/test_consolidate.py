@@ -1,75 +1,21 @@
 """The deterministic pass."""
 
-from collections.abc import Mapping
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.core import dates, limits
-from memd.core.text import sha256
-from memd.core.values import Header, MemoryFile, MemoryType
+from memd.core.values import MemoryType
 from memd.dream.consolidate import absolute, consolidate
-from memd.dream.judge import judge
 from memd.dream.verdict import Merge, Wanted
 from memd.store import document, index
-from memd.store.names import NameRefusedError
+from tests.dream.shelf import MONDAY, NS, Shelf, judged
 
-MONDAY = 1_772_450_000.0  # 2026-03-02, a Monday
-NS = 1_000_000_000
 FACT = (
     "Deploys go out on Tuesday after the weekly review, and the on-call engineer of that week "
     "watches the dashboards for an hour before anybody else merges to the main branch again, "
     "and writes down whatever looked odd, so that the next one knows."
 )
-
-
-class _Tree:
-    """A memory directory as a mapping of paths to bytes and mtimes."""
-
-    def __init__(
-        self, files: Mapping[str, bytes], times: Mapping[str, float] | None = None
-    ) -> None:
-        self.files = dict(files)
-        self.times = {path: (times or {}).get(path, MONDAY) for path in files}
-
-    def headers(self) -> tuple[Header, ...]:
-        return tuple(self._file(path).header for path in self.files if path != "MEMORY.md")
-
-    def read(self, path: str) -> MemoryFile | None:
-        if path.startswith("unreadable"):
-            raise NameRefusedError(path, "for the test")
-        return None if path.startswith("vanished") else self._file(path)
-
-    def index(self) -> bytes | None:
-        return self.files.get("MEMORY.md")
-
-    def after(self, wanted: Wanted) -> "_Tree":
-        files, times = dict(self.files), dict(self.times)
-        for edit in wanted.edits:
-            assert edit.base == sha256(files[edit.path])
-            if edit.content is None:
-                del files[edit.path], times[edit.path]
-            else:
-                files[edit.path] = edit.content
-                times[edit.path] = (edit.mtime_ns or 0) / NS
-        return _Tree(files, times)
-
-    def _file(self, path: str) -> MemoryFile:
-        content = self.files[path]
-        parsed = document.parse(content, path)
-        mtime_ns = int(self.times[path]) * NS
-        header = Header(
-            path,
-            parsed.name,
-            parsed.description,
-            parsed.type,
-            mtime_ns,
-            len(content),
-            parsed.damaged,
-            1,
-        )
-        return MemoryFile(header, content, sha256(content), parsed.body)
 
 
 def _file(
@@ -81,20 +27,17 @@ def _file(
     return document.new("a-name", description, kind, body, session="", modified=modified)
 
 
-def _pass(tree: _Tree) -> Wanted:
+def _pass(tree: Shelf) -> Wanted:
     wanted = consolidate(tree, dates.resolve)
     again = consolidate(tree.after(wanted), dates.resolve)
-    assert again == Wanted()  # a second pass changes nothing
-    before = {path: content for path, content in tree.files.items() if path != "MEMORY.md"}
-    size = sum(map(len, before.values()))
-    verdict = judge(before, wanted, index=tree.index(), total_bytes=size, total=len(before))
-    assert verdict.problems == ()
+    assert again.edits == ()  # a second pass changes nothing
+    assert judged(tree, wanted) == ()
     return wanted
 
 
 def test_equal_memories_become_one() -> None:
     """Of memories that say the same one stays as it is, as new as the newest of them."""
-    tree = _Tree(
+    tree = Shelf(
         {"b.md": _file(FACT), "a.md": _file(FACT), "c.md": _file(FACT.upper())},
         {"a.md": MONDAY, "b.md": MONDAY + 50, "c.md": MONDAY + 9},
     )
@@ -108,7 +51,7 @@ def test_near_duplicates_keep_every_sentence() -> None:
     """The richer of two near-duplicates stays and gets the sentences that only the other had."""
     rich = f"{FACT}\n\n**Why:** a bad release once took the shop down for a day."
     poor = f"{FACT.replace('an hour', 'one hour')} Ana knows more."
-    tree = _Tree({"poor.md": _file(poor), "rich.md": _file(rich)}, {"poor.md": MONDAY + 9})
+    tree = Shelf({"poor.md": _file(poor), "rich.md": _file(rich)}, {"poor.md": MONDAY + 9})
     wanted = _pass(tree)
     assert wanted.merges == (Merge("rich.md", "poor.md"),)
     (edit,) = [edit for edit in wanted.edits if edit.content is not None]
@@ -120,7 +63,7 @@ def test_near_duplicates_keep_every_sentence() -> None:
 
 def test_a_description_is_a_sentence_too() -> None:
     """What only the description of the merged memory said is kept."""
-    tree = _Tree({"a.md": _file(FACT), "b.md": _file(FACT, description="Ask Ana about exceptions")})
+    tree = Shelf({"a.md": _file(FACT), "b.md": _file(FACT, description="Ask Ana about exceptions")})
     (edit, _) = _pass(tree).edits
     assert edit.content == tree.files["a.md"] + b"\nAsk Ana about exceptions\n"
 
@@ -128,7 +71,7 @@ def test_a_description_is_a_sentence_too() -> None:
 def test_line_ends_and_heads_stay() -> None:
     """What is appended has the line ends of the file, and the head stays byte for byte."""
     head = b"---\r\nname: x\r\ntype: reference\r\ndescription: Deploys go out\r\nodd:  1\r\n---\r\n"
-    tree = _Tree(
+    tree = Shelf(
         {
             "a.md": head + f"\r\n{FACT}\r\nWhole and longer than the other one is.\r\n".encode(),
             "b.md": _file(f"{FACT}\nWhole and longer than the other one is.\n- x\n- y"),
@@ -164,20 +107,20 @@ def test_line_ends_and_heads_stay() -> None:
 )
 def test_what_must_not_be_merged_stays(first: bytes, second: bytes) -> None:
     """Other types, contradictions, damaged, secret, huge and open-ended files stay untouched."""
-    tree = _Tree({"a.md": first, "b.md": second})
-    assert _pass(tree) == Wanted()
+    tree = Shelf({"a.md": first, "b.md": second})
+    assert _pass(tree).edits == ()
 
 
 @pytest.mark.parametrize("path", ["team/a.md", "ünï.md", "unreadable.md", "vanished.md"])
 def test_files_that_are_not_ours_to_change_stay(path: str) -> None:
     """A team's memory, a name that memd never writes and an unreadable file are left alone."""
-    tree = _Tree({path: _file(FACT), "b.md": _file(FACT)})
-    assert consolidate(tree, dates.resolve) == Wanted()
+    tree = Shelf({path: _file(FACT), "b.md": _file(FACT)})
+    assert consolidate(tree, dates.resolve).edits == ()
 
 
 def test_equal_descriptions_alone_are_duplicates() -> None:
     """Two memories without a body are the same when their descriptions are."""
-    tree = _Tree(
+    tree = Shelf(
         {"a.md": _file("", description="Ana leads"), "b.md": _file("", description="ana leads.")}
     )
     assert _pass(tree).merges == (Merge("a.md", "b.md"),)
@@ -195,7 +138,7 @@ def test_dates_become_absolute() -> None:
     content = (
         b"# Index\n- [Freeze](a.md) \xe2\x80\x94 from Thursday\n- [O](b.md) \xe2\x80\x94 Thursday\n"
     )
-    tree = _Tree({"a.md": project, "b.md": other, "MEMORY.md": content}, {"a.md": MONDAY + 9e6})
+    tree = Shelf({"a.md": project, "b.md": other, "MEMORY.md": content}, {"a.md": MONDAY + 9e6})
     wanted = _pass(tree)
     assert [edit.path for edit in wanted.edits] == ["a.md", "MEMORY.md"]
     memory = document.parse(wanted.edits[0].content or b"", "a.md")
@@ -213,19 +156,19 @@ def test_dates_become_absolute() -> None:
 def test_the_time_of_a_memory_without_a_full_stamp(stamp: str) -> None:
     """Without a stamp that can be read a memory is as old as its file; one without zone is UTC."""
     body = _file("Done tomorrow.", MemoryType.PROJECT, modified=stamp)
-    (edit,) = _pass(_Tree({"a.md": body})).edits
+    (edit,) = _pass(Shelf({"a.md": body})).edits
     assert b"Done tomorrow (2026-03-03)." in (edit.content or b"")
 
 
 def test_a_head_that_cannot_be_edited_keeps_its_words() -> None:
     """Where the description cannot be changed in place the body still gets its dates."""
     content = b"---\n{name: x, description: by Thursday, type: project}\n---\n\nBy Thursday.\n"
-    tree = _Tree({"a.md": content}, {"a.md": MONDAY})
+    tree = Shelf({"a.md": content}, {"a.md": MONDAY})
     wanted = consolidate(tree, dates.resolve)
     assert [edit.content for edit in wanted.edits] == [
         content.replace(b"By Thursday.", b"By Thursday (2026-03-05).")
     ]
-    assert _pass(_Tree({"a.md": content.replace(b"By Thursday.", b"Done.")})) == Wanted()
+    assert _pass(Shelf({"a.md": content.replace(b"By Thursday.", b"Done.")})) == Wanted()
 
 
 def test_dates_that_would_not_be_stable_stay() -> None:
@@ -239,7 +182,7 @@ def test_dates_that_would_not_be_stable_stay() -> None:
 def test_a_chain_of_merges_ends_in_what_stays() -> None:
     """Where three become one step by step, each is told to be in the one that is still there."""
     second = FACT.replace("an hour", "one hour")
-    tree = _Tree(
+    tree = Shelf(
         {
             "c.md": _file(f"{FACT} Ana knows."),
             "b.md": _file(f"{second} Ana knows. Bob too."),
@@ -256,7 +199,7 @@ def test_a_change_set_has_its_bounds() -> None:
     dated = {
         f"p{n}.md": _file(f"Number {n} is due tomorrow.", MemoryType.PROJECT) for n in range(20)
     }
-    tree = _Tree(dated | {f"m{n}.md": _file(FACT) for n in range(300)})
+    tree = Shelf(dated | {f"m{n}.md": _file(FACT) for n in range(300)})
     wanted = consolidate(tree, dates.resolve)
     assert len(wanted.edits) <= limits.CHANGE_FILES
     assert len(wanted.merges) > 200
@@ -265,7 +208,7 @@ def test_a_change_set_has_its_bounds() -> None:
     many = {
         f"p{n}.md": _file(f"Number {n} is due tomorrow.", MemoryType.PROJECT) for n in range(600)
     }
-    assert len(consolidate(_Tree(many), dates.resolve).edits) == limits.CHANGE_FILES - 1
+    assert len(consolidate(Shelf(many), dates.resolve).edits) == limits.CHANGE_FILES - 1
 
 
 _SENTENCES = st.sampled_from(
@@ -284,4 +227,4 @@ _FILES = st.builds(
 @given(st.lists(_FILES, max_size=6))
 def test_a_pass_is_safe_and_needed_once(files: list[bytes]) -> None:
     """Whatever the memories, the judge agrees and a second pass finds nothing to do."""
-    _pass(_Tree({f"m{number}.md": content for number, content in enumerate(files)}))
+    _pass(Shelf({f"m{number}.md": content for number, content in enumerate(files)}))

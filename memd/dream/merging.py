@@ -1,0 +1,178 @@
+"""Duplicates and near-duplicates become one memory. Pure.
+
+Rules of this file
+- The richer text stays as it is and gets what it lacks of the other. It is as new as the newer.
+- What is added must mean there what it meant: sentences under a heading, in a table or below a
+  list item are not moved, so such memories are merged only where nothing is to be added. A person's
+  own rules move in whole paragraphs.
+- ``carried.py`` has to find everything in the merged memory that each of its sources said, and
+  what the index said of the one that goes must stand there too; otherwise both stay.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from memd.core import limits
+from memd.core.courtesy import give_way
+from memd.core.values import MemoryFile
+from memd.dream import verbatim
+from memd.dream.carried import Said, facts, holds
+from memd.dream.material import Memory
+from memd.dream.similarity import (
+    FENCE,
+    QUALIFIERS,
+    Text,
+    alike,
+    contradict,
+    key,
+    missing,
+    words,
+)
+from memd.dream.verdict import Merge
+from memd.store import document
+
+_FEW_WORDS = 5  # "See above." is no duplicate of "See above.": so short, the description decides
+_COMMON = 200  # memories with the same three words; more is a template and says nothing
+_LEADS = re.compile(r"[ \t]*#|[^\n]*[:\uff1a][*_\s]*$|.*\n[ ]{0,3}(?:=+|-+)[ \t]*$|[^\n]*<!--")
+_STANDS_BELOW = re.compile(r"[ \t]+\S|\|")
+
+
+def merge_all(
+    memories: Sequence[Memory], room: int, hooks: Mapping[str, str]
+) -> tuple[tuple[Memory, ...], tuple[Merge, ...]]:
+    """Merge until nothing is left to merge, or the change set is full.
+
+    ``room`` is how many files may be touched; ``hooks`` is what the index says of each.
+    """
+    kept = {memory.path: memory for memory in memories}
+    into: dict[str, str] = {}
+    while True:
+        ordered = sorted(kept.values(), key=lambda memory: memory.rank)
+        before = len(into)
+        for first, second in _pairs(ordered):
+            give_way()
+            both = first.path in kept and second.path in kept and not second.pinned
+            if both and 2 * len(into) + 2 <= room:
+                hook = hooks.get(second.path, "")
+                merged = _merged(kept[first.path], kept[second.path], hook)
+                if merged is not None:
+                    kept[first.path] = merged
+                    into[second.path] = first.path
+                    del kept[second.path]
+        if len(into) == before:
+            break
+    merges = tuple(Merge(_last(into, source), source) for source in into)
+    return tuple(kept.values()), merges
+
+
+def carries(memory: Memory) -> bool:
+    """Whether a memory says all that it and every memory that went into it said."""
+    target = document.parse(memory.content, memory.path)
+    return all(holds(target, _document(file)) for file in (memory.file, *memory.sources))
+
+
+def _last(into: Mapping[str, str], path: str) -> str:
+    """Return where a memory is now: who took it in may have gone into another one."""
+    while path in into:
+        path = into[path]
+    return path
+
+
+def _pairs(ordered: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
+    """Yield candidates, the richer one first: equal texts, then those that share shingles."""
+    equal: dict[tuple[str, str], Memory] = {}
+    places: dict[tuple[str, tuple[str, ...]], list[int]] = defaultdict(list)
+    for place, memory in enumerate(ordered):
+        give_way()
+        same = (memory.type.value, key(memory.text.text))
+        if same in equal and _comparable(equal[same], memory):
+            yield equal[same], memory
+        equal.setdefault(same, memory)
+        for shingle in memory.text.shingles:
+            places[memory.type.value, shingle].append(place)
+    for place, memory in enumerate(ordered):
+        give_way()
+        shared: Counter[int] = Counter()
+        for shingle in memory.text.shingles:
+            found = places[memory.type.value, shingle]
+            if len(found) <= _COMMON:
+                shared.update(other for other in found if other > place)
+        for other in sorted(shared):
+            if alike(memory.text, ordered[other].text, shared[other]) and _comparable(
+                memory, ordered[other]
+            ):
+                yield memory, ordered[other]
+
+
+def _comparable(first: Memory, second: Memory) -> bool:
+    fewest = min(len(first.text.words), len(second.text.words))
+    return bool(fewest) and (
+        fewest >= _FEW_WORDS or key(first.description) == key(second.description)
+    )
+
+
+def _merged(winner: Memory, loser: Memory, hook: str) -> Memory | None:
+    """Return the richer memory with all that the other says, ``None`` where that cannot be."""
+    if contradict(winner.text, loser.text):
+        return None
+    if len(winner.content) + len(loser.content) > limits.MEMORY_BYTES:
+        return None
+    extra = _added(winner, loser)
+    if extra is None:
+        return None
+    merged = replace(
+        winner.with_text(_appended(winner.body, extra)),
+        mtime_ns=max(winner.mtime_ns, loser.mtime_ns),
+        sources=(*winner.sources, loser.file, *loser.sources),
+    )
+    if not carries(merged):  # only the description is left
+        merged = merged.with_text(_appended(merged.body, loser.description))
+    if not _tells(merged, hook) or not carries(merged):
+        return None  # such as a code block without an end, which would swallow what follows
+    return merged
+
+
+def _added(winner: Memory, loser: Memory) -> str | None:
+    """Return what the richer memory lacks, ``None`` where it would mean something else there."""
+    text = Text(loser.body)
+    if winner.lasting:
+        stands = [
+            *Text(winner.body).sentences.values(),
+            *Text(winner.description).sentences.values(),
+        ]
+        known = {verbatim.key(raw) for raw in stands}
+        units = [u for u in text.units if any(verbatim.key(s) not in known for s in u.sentences)]
+        extra = "\n\n".join(dict.fromkeys(unit.raw for unit in units))
+    else:
+        said = Text(winner.body).sentences.keys() | Text(winner.description).sentences.keys()
+        extra = missing(text, said)
+    if not extra:
+        return extra
+    prose = [unit.raw for unit in text.units if not FENCE.match(unit.raw)]
+    leads = any(_LEADS.match(raw) for raw in prose)
+    below = any(_STANDS_BELOW.match(unit.raw) for unit in Text(extra).units)
+    return None if leads or below else extra
+
+
+def _tells(memory: Memory, hook: str) -> bool:
+    """Whether a memory says whatever the index says of one that goes."""
+    if not hook:
+        return True
+    said = Said(document.parse(memory.content, memory.path))
+    return facts(hook) <= said.words and QUALIFIERS.isdisjoint(
+        set(words(hook)) - set(words(f"{memory.description}\n{memory.body}"))
+    )
+
+
+def _document(file: MemoryFile) -> document.Document:
+    return document.parse(file.content, file.header.path)
+
+
+def _appended(body: str, extra: str) -> str:
+    if not extra:
+        return body
+    end = "\r\n" if "\r\n" in body else "\n"
+    start = body.rstrip()
+    return (start + end + end if start else "") + extra.replace("\n", end) + end
