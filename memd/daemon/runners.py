@@ -89,6 +89,7 @@ class Runners:
             client=request["client"],
             session=session,
             progress=running.progress,
+            allow_model=running.model_allowed,
         )
         return report.facts()
 

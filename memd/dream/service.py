@@ -6,6 +6,9 @@ Rules of this file
 - The pass runs inside the store's commit, on the live tree, so what somebody changed meanwhile is
   seen as it is. Cancelled or late, a dream commits nothing once its pass has ended; a commit that
   has begun is never cut in half: it ends, and then the lock is kept.
+- A model works in a workspace. What it wants is judged in a rehearsal, so that it hears once what
+  is wrong, and again in the commit. One that does not finish has done nothing; one that cannot be
+  asked today is replaced by the fixed pass.
 - Settling the lock is shielded from cancellation, and bounded.
 - What the judge does not let through is kept as a proposal; nothing of it is done, and the dream
   counts as done: tomorrow's proposal would be the same.
@@ -13,28 +16,41 @@ Rules of this file
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 import anyio
 from anyio import to_thread
 
+from memd.agent import service as agent
+from memd.agent.record import Record
+from memd.agent.service import Ended, Task
+from memd.agent.step import total
 from memd.core import dates
 from memd.core.clock import Clock
+from memd.core.courtesy import minding
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
-from memd.core.values import Actor, Draft, JobEnd, LockKept, Project, Provenance, Tree
-from memd.dream import gates
-from memd.dream.consolidate import consolidate
+from memd.core.values import Draft, JobEnd, LockKept, Project, Snapshot, Tree
+from memd.dream import briefing, gates, logs
+from memd.dream.consolidate import fixed
+from memd.dream.ending import DreamEndedError, DreamFailedError, DreamTimeoutError, LockLostError
+from memd.dream.findings import Done, Findings, Work, find, orphans, size
 from memd.dream.gatekeeper import Gatekeeper, Looks
 from memd.dream.gates import Outlook
 from memd.dream.holding import Holding
-from memd.dream.judge import judge
 from memd.dream.report import Report
-from memd.dream.verdict import Verdict, Wanted
+from memd.dream.telling import Progress, Telling
+from memd.dream.underway import Asked, Underway
+from memd.model.errors import NO_USE_TODAY
+from memd.model.port import Model, ModelSource
+from memd.state.database import StateUnusableError
 from memd.state.dreams import DreamTable
+from memd.state.runs import Runs
 from memd.store import locks, machine
 from memd.store.drafts import StoreDraft
+from memd.store.history import Past
 from memd.store.locks import Held
 from memd.store.names import INDEX
 from memd.store.service import Store
@@ -42,57 +58,22 @@ from memd.store.service import Store
 _CLEANUP_SECONDS = 5.0  # two renames and one durable transaction, on a slow disk
 _MINUTE = 60.0
 
-Work = Callable[[Tree], Wanted]  # a pass: what it would change
+_REFUSALS = 20  # that a model is told, the newest
+LEFT_ALONE = "models failed for these memories and are left alone for a while"
+Note = Callable[..., None]
 
 
-class DreamTimeoutError(MemdError):
-    """The dream took longer than the settings allow."""
-
-    code = 1004
-    kind = "dream_timeout"
-    hint = "raise dream.max_minutes in the settings"
-
-    def __init__(self, minutes: float) -> None:
-        super().__init__(f"the dream took longer than {minutes:g} minutes", minutes=minutes)
-
-
-class DreamEndedError(MemdError):
-    """The dream was cancelled before it could commit."""
-
-    code = -32800
-    kind = "cancelled"
-
-    def __init__(self) -> None:
-        super().__init__("the dream was cancelled; nothing was written")
-
-
-class LockLostError(MemdError):
-    """Another program took the consolidation lock while memd held it."""
-
-    code = 1004
-    kind = "lock_lost"
-    retryable = True
-
-    def __init__(self, directory: str) -> None:
-        super().__init__(
-            f"another program began to consolidate {directory}; nothing was written",
-            directory=directory,
-        )
-
-
-@dataclass(slots=True)
-class _Dream:
-    """One dream at work. ``over``: it was cancelled or took too long and may not commit."""
-
-    held: Held
-    job: str
-    by: Provenance
-    over: bool = False
-    report: Report | None = None
+def _quiet(*_: object, **__: object) -> None:
+    """Tell nobody."""
 
 
 class Dreams:
-    """Consolidation of memory directories. ``work`` is the pass, ``is_alive`` tells of a PID."""
+    """Consolidation of memory directories.
+
+    ``models`` gives the model that the settings name and ``runs`` keeps the records of its runs;
+    ``work`` is the fixed pass. ``is_alive`` tells of a PID, ``note`` is told what belongs into the
+    log.
+    """
 
     def __init__(
         self,
@@ -100,13 +81,19 @@ class Dreams:
         table: DreamTable,
         clock: Clock,
         *,
+        models: ModelSource | None = None,
+        runs: Runs | None = None,
         work: Work | None = None,
         is_alive: locks.Alive = machine.alive,
+        note: Note = _quiet,
     ) -> None:
         self._store = store
         self._table = table
         self._clock = clock
-        self._work = work or _deterministic
+        self._models = models
+        self._runs = runs
+        self._note = note
+        self._given = work
         self._holding = Holding(table, clock, is_alive)
         self._keeper = Gatekeeper(clock, Looks(is_alive=is_alive))
         self._asking: dict[str, anyio.Lock] = {}  # by directory, so that each is scanned once
@@ -145,12 +132,15 @@ class Dreams:
         job: str,
         client: str = "",
         session: str = "",
-        progress: Callable[..., None] = lambda _phase, **_facts: None,
+        progress: Progress = _quiet,
+        allow_model: bool = True,
     ) -> Report:
         """Consolidate the memories of a project as the job says; the report tells what was done.
 
-        Raises LockUnusableError, LockLostError, DreamTimeoutError, and what ``Store.commit``
-        raises. A failure or a cancellation leaves memories and the lock's time as they were.
+        Unless ``allow_model`` the fixed pass does it, although a model is configured. Raises
+        LockUnusableError, LockLostError, DreamTimeoutError, DreamFailedError, and what
+        ``Store.take_back`` raises. A failure or a cancellation leaves memories and the lock's time
+        as they were.
         """
         closed = gates.switches(project, settings)
         if closed:
@@ -161,16 +151,27 @@ class Dreams:
         held = await to_thread.run_sync(self._holding.take, directory)
         if held is None:
             return Report(gate=gates.LOCK)
-        dream = _Dream(held, job, Provenance(Actor.DREAM, client, session, reason="consolidation"))
+        dream = Underway(
+            project,
+            settings,
+            held,
+            progress,
+            self._clock.monotonic(),
+            job=job,
+            client=client,
+            session=session,
+            allow_model=allow_model,
+        )
         try:
             report = await self._within(settings.dream.max_minutes, dream)
         finally:
             await self._settle(held, done=dream.report is not None)
+        report = await self._complete(dream, report)
         if report.change is not None:
             progress("updating", files=list(report.changed), change=report.change)
         return report
 
-    async def _within(self, minutes: float, dream: _Dream) -> Report:
+    async def _within(self, minutes: float, dream: Underway) -> Report:
         """Dream, but no longer than this."""
         watching = anyio.CancelScope()
 
@@ -186,7 +187,7 @@ class Dreams:
         async with anyio.create_task_group() as group:
             group.start_soon(watch)
             try:
-                dream.report = await self._dream(dream)
+                await self._dream(dream)
             except DreamEndedError:
                 pass  # late, or cancelled from outside: the checkpoint below tells
             except MemdError as error:  # out of the group as it is, not within an exception group
@@ -197,64 +198,143 @@ class Dreams:
         await anyio.lowlevel.checkpoint()
         raise failure
 
-    async def _dream(self, dream: _Dream) -> Report:
-        directory = dream.held.directory
-        verdicts: list[tuple[Wanted, Verdict]] = []
-
-        def plan(tree: Tree) -> Draft:
-            wanted = self._work(tree)
-            verdict = _judged(tree, wanted)
-            verdicts.append((wanted, verdict))
-            if dream.over:
-                raise DreamEndedError
-            if not dream.held.ours():
-                raise LockLostError(directory)
-            if verdict.problems:
-                return Draft()
-            end = JobEnd(dream.job, "completed", json.dumps(_report(verdict).facts()))
-            kept = LockKept(directory, dream.held.taken_ns)
-            return StoreDraft(wanted.edits, effects=(end, kept), mend_index=True)
-
-        outcome = await self._store.commit(directory, plan, dream.by)
-        wanted, verdict = verdicts[-1]
-        if not verdict.problems:
-            return replace(_report(verdict), change=outcome.change)
+    async def _dream(self, dream: Underway) -> None:
+        done = await self._pass(dream)
+        findings, change = await self._decided(dream, done)
+        report = findings.report()
+        if not findings.verdict.problems:
+            dream.report = replace(report, change=change)
+            return
+        keep = partial(self._table.propose, dream.directory, dream.job, self._clock.now())
         with anyio.CancelScope(shield=True):  # one row; then the dream has its end
-            kept = await to_thread.run_sync(self._propose, dream, wanted, verdict)
-        return Report(proposal=kept, problems=verdict.problems)
+            kept = await to_thread.run_sync(keep, findings.kept())
+        dream.report = replace(report, proposal=kept)
+
+    async def _decided(
+        self, dream: Underway, done: Done, *, dry_run: bool = False
+    ) -> tuple[Findings, str | None]:
+        """Have a pass judged on the directory as it is, and committed where nothing is wrong.
+
+        Returns what was found, and the change's id if there is one.
+        """
+        found: list[Findings] = []
+
+        def plan(past: Past, tree: Tree) -> Draft:
+            with minding(dream.heed):
+                found.append(find(tree, done, past))
+            dream.heed()
+            if not dream.held.ours():
+                raise LockLostError(dream.directory)
+            if found[-1].verdict.problems:
+                return Draft()
+            end = JobEnd(dream.job, "completed", json.dumps(found[-1].report().facts()))
+            kept = LockKept(dream.directory, dream.held.taken_ns)
+            wanted = found[-1].wanted
+            mend = all(left.path != INDEX for left in wanted.left)
+            return StoreDraft(wanted.edits, effects=(end, kept), mend_index=mend)
+
+        committed = await self._store.take_back(
+            dream.directory, lambda past: partial(plan, past), dream.by(done), dry_run=dry_run
+        )
+        return found[-1], committed.outcome.change
+
+    async def _pass(self, dream: Underway) -> Done:
+        """Return the pass to be judged: a model's where there is one, else the fixed one.
+
+        Raises DreamFailedError and what ``Store.take_back`` raises.
+        """
+        model, problem = self._model(dream)
+        if model is None:
+            return Done(partial(self._work, dream), problem=problem)
+        seen = await self._store.snapshot(dream.directory)
+        task = await to_thread.run_sync(self._task, dream, seen)
+        if task is None:
+            return Done(partial(self._work, dream))
+        async with agent.opened(dream.workspace) as workspace:
+            asked = Asked(dream, task, model, workspace, Telling(dream.progress))
+            try:
+                return await self._by_model(asked)
+            finally:
+                await self._keep(dream.job, asked.record)
+
+    async def _by_model(self, asked: Asked) -> Done:
+        """Let an agent work, and tell it once what the judge has against that."""
+        dream, task = asked.dream, asked.task
+        ended = await self._agent(asked, task)
+        if not ended.finished:
+            if not isinstance(ended.error, NO_USE_TODAY):
+                raise DreamFailedError(ended)
+            return asked.instead(ended, Done(partial(self._work, dream)))
+        done = await to_thread.run_sync(asked.done, ended, self._clock.now())
+        if ended.turns >= task.budget.turns:
+            return done
+        findings, _ = await self._decided(dream, done, dry_run=True)
+        if not findings.verdict.problems:
+            return done
+        again = briefing.mend(task, ended, findings.verdict.problems)
+        left = dream.began + task.seconds - self._clock.monotonic()
+        more = await self._agent(asked, replace(again, seconds=max(left, 0.0)))
+        return await to_thread.run_sync(asked.done, more, self._clock.now(), done)
+
+    async def _agent(self, asked: Asked, task: Task) -> Ended:
+        """Run an agent once; whoever watches hears of it as of one dream."""
+        ended = await agent.run(
+            task, asked.model, asked.workspace, self._clock, asked.telling, record=asked.record
+        )
+        asked.telling.ran(turns=ended.turns, calls=ended.calls, tokens=total(ended.usage))
+        if ended.finished:
+            asked.telling.judging()
+        return ended
+
+    def _model(self, dream: Underway) -> tuple[Model | None, str]:
+        """Return the model that consolidates, if any, and why one that could does not."""
+        if self._models is None or not dream.settings.dream.use_model:
+            return None, ""
+        model = self._models.for_(dream.settings)
+        return (None, LEFT_ALONE) if model and not dream.allow_model else (model, "")
+
+    def _task(self, dream: Underway, seen: Snapshot) -> Task | None:
+        """Return what a model is asked, ``None`` where there is nothing to look at. Blocks."""
+        days = logs.changed(dream.directory, dream.last)
+        if self._models is None or not (seen.headers or days):
+            return None
+        name = self._models.name(dream.settings, briefing.KIND)
+        refused = self._table.rejected(dream.directory, _REFUSALS)
+        return dream.task(seen, name, self._clock.now(), days, refused)
+
+    def _work(self, dream: Underway, past: Past) -> Work:
+        """Return the fixed pass, which leaves alone what a person took back. Blocks."""
+        return self._given or partial(
+            fixed,
+            resolve=dates.resolve,
+            repeats=partial(past.repeats, dream.directory),
+            refused=self._table.refused_edits(dream.directory),
+        )
+
+    async def _keep(self, job: str, record: Record) -> None:
+        """Keep the record of a dream's runs, whatever came of them, whatever is cancelled."""
+        if self._runs is None:
+            return
+        turns = [turn | {"turn": number} for number, turn in enumerate(record.turns, 1)]
+        with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
+            try:
+                await to_thread.run_sync(self._runs.keep, job, turns, self._clock.now())
+            except StateUnusableError as error:  # the dream has an end of its own to tell
+                self._note("record_lost", job=job, detail=error.sentence)
+
+    async def _complete(self, dream: Underway, report: Report) -> Report:
+        """Return a report with what is known only in the end."""
+        after = None
+        unlisted: tuple[str, ...] = ()
+        with anyio.CancelScope(shield=True), suppress(MemdError):  # it is done, and will be told
+            seen = await self._store.snapshot(dream.directory)
+            after = size(seen.headers, seen.index)
+            unlisted = orphans(seen.headers, seen.index)
+        seconds = round(self._clock.monotonic() - dream.began, 3)
+        return replace(report, after=after, orphans=unlisted, seconds=seconds)
 
     async def _settle(self, held: Held, *, done: bool) -> None:
         """Settle the lock file and then its row, whatever is cancelled meanwhile."""
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
             settle = partial(self._holding.settle, held, done=done)
             await to_thread.run_sync(settle, abandon_on_cancel=True)
-
-    def _propose(self, dream: _Dream, wanted: Wanted, verdict: Verdict) -> str:
-        edits = [
-            {
-                "path": edit.path,
-                "content": None if edit.content is None else edit.content.decode(errors="replace"),
-                "base": edit.base,
-            }
-            for edit in wanted.edits
-        ]
-        content = _report(verdict).facts() | {"edits": edits, "problems": list(verdict.problems)}
-        now = self._clock.now()
-        return self._table.propose(dream.held.directory, dream.job, now, content)
-
-
-def _deterministic(tree: Tree) -> Wanted:
-    return consolidate(tree, dates.resolve)
-
-
-def _judged(tree: Tree, wanted: Wanted) -> Verdict:
-    named = {edit.path for edit in wanted.edits} | {merge.into for merge in wanted.merges}
-    files = [tree.read(path) for path in sorted(named - {INDEX})]
-    before = {file.header.path: file.content for file in files if file is not None}
-    headers = tree.headers()
-    size = sum(header.size for header in headers)
-    return judge(before, wanted, index=tree.index(), total_bytes=size, total=len(headers))
-
-
-def _report(verdict: Verdict) -> Report:
-    return Report(merged=verdict.merged, removed=verdict.removed, changed=verdict.changed)

@@ -7,15 +7,18 @@ from typing import Any
 from memd.core.events import Event
 from memd.core.settings import Settings
 from memd.core.values import MemoryType, Project
+from memd.dream.findings import Work
 from memd.dream.report import Report
-from memd.dream.service import Dreams, Work
+from memd.dream.service import Dreams
 from memd.state.database import Database
 from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable, NewJob
+from memd.state.runs import Runs
 from memd.store import document, locks
 from memd.store.configuration import Configuration
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
+from memd.testing.scripted_model import Answer, ScriptedModel
 
 NOW = 1_772_450_000.0  # 2026-03-02, a Monday
 DAY = 86_400.0
@@ -30,6 +33,18 @@ class Sink:
         self.events.append(event)
 
 
+class Taught(ScriptedModel):
+    """A model that is the one that the settings name."""
+
+    def for_(self, settings: Settings) -> "Taught":  # noqa: ARG002 - one for all
+        """Return itself."""
+        return self
+
+    def name(self, settings: Settings, kind: str) -> str:  # noqa: ARG002 - one for all
+        """Return its name."""
+        return f"claude-opus-5-5-{kind}"
+
+
 class Bench:
     """A real store and state file in a folder, with a clock that stands still."""
 
@@ -42,7 +57,10 @@ class Bench:
         self.sink = Sink()
         self.table = DreamTable(database)
         self.jobs = JobTable(database)
+        self.runs = Runs(database)
         self.phases: list[str] = []
+        self.told: list[dict[str, Any]] = []
+        self.noted: list[str] = []
         self.store = Store(
             database,
             Configuration(str(folder / "memd.toml"), str(folder / "policy.toml")),
@@ -65,6 +83,20 @@ class Bench:
             self.store, self.table, self.clock, work=work, is_alive=lambda _pid, _since: alive
         )
 
+    def taught(self, *answers: Answer) -> tuple[Dreams, Taught]:
+        """Return dreams by a model with a script."""
+        model = Taught(answers)
+        dreaming = Dreams(
+            self.store,
+            self.table,
+            self.clock,
+            models=model,
+            runs=self.runs,
+            is_alive=lambda _pid, _since: False,
+            note=lambda event, **_facts: self.noted.append(event),
+        )
+        return dreaming, model
+
     def write(self, path: str, body: str, kind: MemoryType = MemoryType.REFERENCE) -> Path:
         content = document.new(
             "a-name", "How deploys go", kind, body, session="s", modified="2026-03-02T10:00:00Z"
@@ -80,18 +112,26 @@ class Bench:
         return job
 
     async def run(
-        self, dreaming: Dreams, job: str = "", settings: Settings | None = None
+        self,
+        dreaming: Dreams,
+        job: str = "",
+        settings: Settings | None = None,
+        *,
+        allow_model: bool = True,
     ) -> Report:
         return await dreaming.run(
             self.project,
             settings or Settings(),
             job=job or self.job(),
             client="c",
+            session="s1",
             progress=self.progress,
+            allow_model=allow_model,
         )
 
-    def progress(self, phase: str, **_facts: Any) -> None:
+    def progress(self, phase: str, **facts: Any) -> None:
         self.phases.append(phase)
+        self.told.append(facts)
 
     def lock(self, mtime: float, body: bytes = b"") -> Path:
         path = self.memory / locks.LOCK

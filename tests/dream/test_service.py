@@ -14,12 +14,9 @@ import pytest
 from memd.core.settings import DreamSettings, Settings
 from memd.core.values import Actor, FileEdit, MemoryType, Tree
 from memd.dream import gates
+from memd.dream.ending import DreamTimeoutError, LockLostError
 from memd.dream.report import Report
-from memd.dream.service import (
-    Dreams,
-    DreamTimeoutError,
-    LockLostError,
-)
+from memd.dream.service import Dreams
 from memd.dream.verdict import Wanted
 from memd.jobs.service import Jobs, Running
 from memd.state import cursors, dreams, jobs, journal
@@ -57,7 +54,10 @@ async def test_a_dream_tightens_in_one_change(bench: Bench) -> None:
     before = bench.content()
     job = bench.job()
     report = await bench.run(bench.dreams(), job)
-    assert report.facts() == {
+    told = report.facts()
+    assert (told.pop("before")["memories"], told.pop("after")["memories"]) == (3, 2)
+    told.pop("orphans", None)
+    assert told == {
         "engine": "local",
         "merged": [{"into": "a.md", "from": ["b.md"]}],
         "removed": [],
@@ -77,12 +77,13 @@ async def test_a_dream_tightens_in_one_change(bench: Bench) -> None:
     assert bench.phases == ["starting", "updating"]
     ended = bench.jobs.get(job)
     assert ended.state is JobState.COMPLETED
-    assert ended.result == report.facts()
+    assert ended.result is not None
+    assert ended.result | {"after": 0} == report.facts() | {"after": 0}
     (change,) = await bench.store.history(str(bench.memory))
     assert (change.id, change.by.actor, change.by.client) == (report.change, Actor.DREAM, "c")
 
     again = await bench.run(bench.dreams())
-    assert again == Report()
+    assert again == Report(before=report.after, after=report.after)
     assert bench.phases == ["starting", "updating", "starting"]
 
     await bench.store.undo(str(bench.memory), change.id, change.by)
@@ -169,8 +170,19 @@ async def test_a_greedy_dream_becomes_a_proposal(bench: Bench) -> None:
     (proposal,) = bench.table.proposals(str(bench.memory))
     assert proposal.id == report.proposal
     assert proposal.content["problems"] == list(report.problems)
-    assert {"path": "new.md", "content": "text", "base": None} in proposal.content["edits"]
-    assert len(proposal.content["removed"]) == 4
+    assert (proposal.content["engine"], proposal.content["said"]) == ("local", "")
+    *gone, new = proposal.content["edits"]
+    assert new == {
+        "path": "new.md",
+        "content": "text",
+        "base": None,
+        "before": None,
+        "reason": "",
+        "merged_into": "",
+        "state": "open",
+    }
+    assert [edit["content"] for edit in gone] == [None] * 4
+    assert gone[0]["before"].encode() == before[gone[0]["path"]][0]
 
 
 @pytest.mark.parametrize("prior", [None, NOW - 3 * DAY])

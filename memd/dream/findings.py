@@ -1,0 +1,149 @@
+"""What a pass comes to on a directory: the verdict, the report, what is kept of it. Pure.
+
+Rules of this file
+- Model or fixed pass, rehearsal or commit: all are judged here, on the tree that is given.
+- A proposal holds what a person needs to decide: each file before and after, whence and why. What
+  the judge took for a secret is kept nowhere.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from memd.core.errors import MemdError
+from memd.core.text import decode
+from memd.core.values import FileEdit, Header, Tree
+from memd.dream.judge import judge
+from memd.dream.report import Report
+from memd.dream.verdict import Size, Verdict, Wanted
+from memd.model.port import Usage
+from memd.store import entries
+from memd.store.history import Past
+from memd.store.names import INDEX
+
+LOCAL = "local"
+_ORPHANS = 50
+Work = Callable[[Tree], Wanted]  # a pass: what it would change
+Pass = Callable[[Past], Work]  # the pass of one dream, which may ask what was done before
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A pass that is ready to be judged, and what a model had to do with it.
+
+    ``engine`` is ``local`` or the model's name, ``problem`` says why a model did not do it.
+    ``said`` are a model's last words, without credentials; ``dollars`` is what it cost.
+    """
+
+    work: Pass
+    engine: str = LOCAL
+    problem: str = ""
+    said: str = ""
+    turns: int = 0
+    usage: Usage = field(default_factory=Usage)
+    dollars: float = 0.0
+
+    @property
+    def by_model(self) -> str:
+        """The model's name, "" for the fixed pass."""
+        return "" if self.engine == LOCAL else self.engine
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a pass comes to on one tree; ``texts`` are the files that it would touch."""
+
+    done: Done
+    wanted: Wanted
+    verdict: Verdict
+    texts: Mapping[str, bytes]
+    before: Size
+
+    def report(self) -> Report:
+        """Return the report as far as it is known before the commit."""
+        verdict, wanted, done = self.verdict, self.wanted, self.done
+        stands = not verdict.problems
+        return Report(
+            engine=done.engine,
+            model_problem=done.problem,
+            created=verdict.created if stands else (),
+            changed=verdict.changed if stands else (),
+            merged=verdict.merged if stands else (),
+            removed=verdict.removed if stands else (),
+            contradictions=verdict.contradictions if stands else (),
+            left=wanted.left,
+            listed=wanted.listed,
+            before=self.before,
+            problems=verdict.problems,
+            turns=done.turns,
+            usage=asdict(done.usage) if any(asdict(done.usage).values()) else None,
+            dollars=done.dollars,
+            said=done.said,
+        )
+
+    def kept(self) -> dict[str, Any]:
+        """Return the proposal that is kept where the judge does not let the pass through."""
+        into = {merge.source: merge.into for merge in self.wanted.merges}
+        return {
+            "engine": self.done.engine,
+            "said": self.done.said,
+            "problems": list(self.verdict.problems),
+            "edits": [
+                self._edit(edit, into.get(edit.path, ""))
+                for edit in self.wanted.edits
+                if edit.path not in self.verdict.secrets
+            ],
+        }
+
+    def _edit(self, edit: FileEdit, into: str) -> dict[str, Any]:
+        before = self.texts.get(edit.path)
+        return {
+            "path": edit.path,
+            "content": None if edit.content is None else edit.content.decode(errors="replace"),
+            "base": edit.base,
+            "before": None if before is None else before.decode(errors="replace"),
+            "reason": self.wanted.reasons.get(edit.path, ""),
+            "merged_into": into,
+            "state": "open",
+        }
+
+
+def find(tree: Tree, done: Done, past: Past) -> Findings:
+    """Return what a pass comes to on a tree. Raises what the pass and reading the tree raise."""
+    wanted = done.work(past)(tree)
+    headers, index = tree.headers(), tree.index()
+    named = {edit.path for edit in wanted.edits} | {merge.into for merge in wanted.merges}
+    texts = dict(_texts(tree, named - {INDEX}))
+    before = size(headers, index)
+    verdict = judge(
+        texts, wanted, index=index, total=before.memories, total_bytes=before.memory_bytes
+    )
+    shown = texts if index is None else texts | {INDEX: index}
+    return Findings(done, wanted, verdict, shown, before)
+
+
+def _texts(tree: Tree, paths: AbstractSet[str]) -> Iterator[tuple[str, bytes]]:
+    for path in sorted(paths):
+        with suppress(MemdError):  # a model may claim a merge into what is no name at all
+            file = tree.read(path)
+            if file is not None:
+                yield path, file.content
+
+
+def orphans(headers: Sequence[Header], index: bytes | None) -> tuple[str, ...]:
+    """Return memories that the index does not name; of very many only some."""
+    named = entries.read(index or b"").named
+    return tuple(sorted(header.path for header in headers if header.path not in named)[:_ORPHANS])
+
+
+def size(headers: Sequence[Header], index: bytes | None) -> Size:
+    """Return how much a memory directory holds."""
+    lines = decode(index or b"").splitlines()
+    return Size(
+        memories=len(headers),
+        memory_bytes=sum(header.size for header in headers),
+        index_lines=len(lines),
+        index_bytes=len(index or b""),
+    )

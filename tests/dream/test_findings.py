@@ -1,0 +1,113 @@
+"""What a pass comes to on a directory."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.core.values import Actor, Draft, FileEdit, Header, MemoryType, Provenance, Tree
+from memd.dream.findings import Done, Findings, find, orphans, size
+from memd.dream.verdict import Left, Merge, Size, Wanted
+from memd.model.port import Usage
+from memd.state import cursors, dreams, jobs, journal, runs
+from memd.state.database import open_database
+from memd.store.history import Past
+from memd.store.names import INDEX
+from tests.dream.bench import Bench
+
+pytestmark = pytest.mark.anyio
+BY = Provenance(Actor.DREAM)
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # as such a token looks
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """Set up a store with two memories."""
+    schemas = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA, runs.SCHEMA)
+    database = open_database(str(tmp_path / "state.db"), schemas)
+    made = Bench(tmp_path, database)
+    made.write("a.md", "Ana owns the deploys on Tuesdays.\n")
+    made.write("b.md", "Bo owns the rollbacks on Fridays.\n")
+    (made.memory / INDEX).write_text("# Mine\n- [A](a.md) — x\n")
+    yield made
+    database.close()
+
+
+async def found(bench: Bench, wanted: Wanted, **facts: object) -> Findings:
+    """Return what a pass comes to."""
+    seen: list[Findings] = []
+
+    def plan(past: Past, tree: Tree) -> Draft:
+        done = Done(lambda _: lambda _tree: wanted, **facts)  # type: ignore[arg-type]
+        seen.append(find(tree, done, past))
+        return Draft()
+
+    directory = str(bench.memory)
+    await bench.store.take_back(
+        directory, lambda past: lambda tree: plan(past, tree), BY, dry_run=True
+    )
+    return seen[0]
+
+
+async def test_a_pass_is_judged_with_all_that_it_names(bench: Bench) -> None:
+    """Files and targets of claims are read, and what is no name at all is nothing."""
+    both = (bench.memory / "a.md").read_bytes() + b"\nBo owns the rollbacks on Fridays.\n"
+    edits = (FileEdit("a.md", both), FileEdit("b.md", None))
+    left = (Left("c.md", "somebody changed it"),)
+    good = await found(bench, Wanted(edits, (Merge("a.md", "b.md"),), left=left))
+    report = good.report()
+    assert (report.merged, report.problems, report.left) == ((Merge("a.md", "b.md"),), (), left)
+    assert report.before is not None
+    assert (report.before.memories, report.before.index_lines) == (2, 2)
+    bad = await found(bench, Wanted(edits[1:], (Merge("../../etc/passwd", "b.md"),)))
+    assert bad.verdict.problems != ()
+    assert (bad.report().removed, bad.report().merged) == ((), ())
+
+
+async def test_a_proposal_holds_what_a_person_needs_and_no_secret(bench: Bench) -> None:
+    """Each file before and after with its reason; the text with a secret is kept nowhere."""
+    secret = bench.write("s.md", f"The token is {TOKEN}.\n", MemoryType.REFERENCE).read_bytes()
+    os.unlink(bench.memory / "s.md")
+    wanted = Wanted(
+        (
+            FileEdit("a.md", None, "h"),
+            FileEdit("b.md", None, "h"),
+            FileEdit("s.md", secret, ""),
+            FileEdit(INDEX, b"# Mine\n", "h"),
+        ),
+        (Merge("b.md", "a.md"),),
+        {"b.md": "it is over since May"},
+    )
+    kept = (await found(bench, wanted, engine="large", said="Done.", usage=Usage(1))).kept()
+    assert (kept["engine"], kept["said"]) == ("large", "Done.")
+    assert kept["problems"] != []
+    edits = {edit["path"]: edit for edit in kept["edits"]}
+    assert list(edits) == ["a.md", "b.md", INDEX]
+    assert (edits["a.md"]["merged_into"], edits["a.md"]["content"]) == ("b.md", None)
+    assert edits["b.md"]["reason"] == "it is over since May"
+    assert edits[INDEX]["before"] == "# Mine\n- [A](a.md) — x\n"
+    assert {edit["state"] for edit in edits.values()} == {"open"}
+    assert TOKEN not in str(kept)
+
+
+def test_a_directory_has_a_size() -> None:
+    """Nothing is nothing; an index counts in lines and bytes."""
+    assert size((), None) == Size()
+    assert size((), b"# One\n- two") == Size(index_lines=2, index_bytes=11)
+
+
+def test_what_no_line_names_is_an_orphan() -> None:
+    """Memories without a pointer are named, of very many only some."""
+    headers = [
+        Header(f"m{number}.md", "m", "", None, 0, 1, damaged=False, inode=number)
+        for number in range(100)
+    ]
+    assert orphans(headers[:3], b"- [M](m1.md) - x\n") == ("m0.md", "m2.md")
+    assert len(orphans(headers, None)) == 50
+
+
+def test_the_fixed_pass_has_no_model() -> None:
+    """Only a pass by a model names one."""
+    assert Done(lambda _: lambda _tree: Wanted()).by_model == ""
+    assert Done(lambda _: lambda _tree: Wanted(), "large").by_model == "large"
