@@ -14,6 +14,7 @@ from memd.memories.service import Memories
 from memd.model.configured import Models
 from memd.prompt.service import Prompts
 from memd.recall.service import Recall
+from memd.review.service import Reviews
 from memd.state.runs import Runs
 from memd.state.spend import SpendTable
 from memd.store.service import Store
@@ -32,6 +33,7 @@ class Services:
     extract: Extract
     dreams: Dreams
     due: Due
+    reviews: Reviews
     memories: Memories
     jobs: Jobs
     models: Models

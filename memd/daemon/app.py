@@ -39,6 +39,7 @@ from memd.model.configured import Models
 from memd.prompt.service import Prompts
 from memd.recall.indexes import Indexes, opener
 from memd.recall.service import Recall
+from memd.review.service import Reviews
 from memd.rpc.hub import Hub
 from memd.rpc.server import serve
 from memd.state import cursors, dreams, jobs, journal, ledger, runs, spend, visits
@@ -186,6 +187,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         extract=extract,
         dreams=dreaming,
         due=due,
+        reviews=Reviews(store, dreams.DreamTable(database), clock),
         memories=Memories(store, clock),
         jobs=work,
         models=models,

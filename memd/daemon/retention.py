@@ -1,4 +1,4 @@
-"""The journal is kept within its bounds: at the start, and once a day."""
+"""The journal, and what was decided of dreams, is kept within bounds: at the start and daily."""
 
 import anyio
 
@@ -6,6 +6,7 @@ from memd.core.clock import Clock
 from memd.core.settings import JournalSettings
 from memd.daemon.log import Log
 from memd.state.database import Database, StateUnusableError
+from memd.state.dreams import DreamTable
 from memd.state.retention import Pruned, Retention
 from memd.store.service import Store
 
@@ -45,4 +46,5 @@ async def prune(database: Database, bounds: JournalSettings, now: float) -> Prun
     total = Pruned(more=True)
     while total.more:
         total += await anyio.to_thread.run_sync(retention.batch)
+    await anyio.to_thread.run_sync(DreamTable(database).prune, before)
     return total

@@ -9,6 +9,7 @@ SPECIFIED = {
     "memory.why", "memory.restore",
     "session.start", "session.compacted", "session.end",
     "job.get", "job.list", "job.wait", "job.cancel", "job.retry", "pause", "resume",
+    "dream.review", "dream.accept", "dream.reject",
     "subscribe", "unsubscribe", "status", "spend", "doctor", "shutdown", "rpc.discover",
 }  # fmt: skip
 

@@ -12,12 +12,13 @@ import pytest
 
 from memd.client.aio import AsyncClient
 from memd.core.settings import JournalSettings
-from memd.core.values import Actor, Provenance
+from memd.core.values import Actor, ProposalDecided, Provenance
 from memd.daemon.app import SCHEMAS
 from memd.daemon.log import Log
 from memd.daemon.retention import DAY_SECONDS, keep_bounded, prune
 from memd.rpc.hub import Hub
 from memd.state.database import Database, StateUnusableError, open_database
+from memd.state.dreams import DreamTable
 from memd.state.journal import Intent, Journal, Step
 from memd.state.retention import Pruned
 from memd.store.configuration import Configuration
@@ -89,6 +90,19 @@ async def test_history_is_bounded_every_day(tmp_path: Path) -> None:
         await kept.next_day()
         await kept.next_day()
         assert kept.left() == []
+
+
+async def test_what_was_decided_of_dreams_is_bounded_too(tmp_path: Path) -> None:
+    """A decided proposal goes on the day on which history of its age does, an open one stays."""
+    async with keeper(tmp_path, "[journal]\ndays = 2\n") as kept:
+        table = DreamTable(kept.database)
+        names = [table.propose("/m", f"j{n}", 1.0, {"said": f"{n}"}) for n in range(2)]
+        table.decide(ProposalDecided(names[0], "rejected", "[]"), kept.clock.now())
+        await kept.next_day()
+        assert len(table.proposals("/m", only="")) == 2
+        await kept.next_day()
+        await kept.next_day()
+        assert [found.id for found in table.proposals("/m", only="")] == names[1:]
 
 
 async def test_a_state_file_that_fails_is_tried_again(tmp_path: Path) -> None:

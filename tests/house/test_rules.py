@@ -30,9 +30,9 @@ DOORS = {
     "watchdog": "memd/store/watch.py",
 }
 # In these rooms service.py is the only file that awaits.
-ROOMS = ("agent", "dream", "extract", "jobs", "memories", "prompt", "recall", "store")
+ROOMS = ("agent", "dream", "extract", "jobs", "memories", "prompt", "recall", "review", "store")
 # Files that decide and touch nothing.
-PURE_ROOMS = ("agent", "core", "dream", "extract", "memories", "prompt", "recall")
+PURE_ROOMS = ("agent", "core", "dream", "extract", "memories", "prompt", "recall", "review")
 PURE_FILES = (
     "memd/rpc/framing.py",
     "memd/rpc/conversation.py",

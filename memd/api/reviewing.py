@@ -1,0 +1,205 @@
+"""dream.review, accept and reject: what dreams wanted and were not let, for a person to decide."""
+
+from typing import Annotated
+
+import msgspec
+
+from memd.api.memory import MemoryOffError, project_of, writable
+from memd.api.method import Method, Params, Result
+from memd.api.services import Services
+from memd.core.text import iso_time
+from memd.review.choice import NotTakenInError, PathNotProposedError, ProposalDecidedError
+from memd.review.service import ProposalNotFoundError, ProposalUnreadableError
+from memd.review.view import View
+from memd.rpc.connection import Call
+from memd.store.changes import StorageFailedError
+from memd.store.door import SecretRefusedError
+from memd.store.project import NoProjectError
+
+Reason = Annotated[str, msgspec.Meta(max_length=10_000)]
+Paths = Annotated[list[str], msgspec.Meta(max_length=2000)]
+
+
+class ReviewProposals(Params):
+    """Parameters of ``dream.review``: the open proposals, one of any state, or ``all``."""
+
+    cwd: str
+    proposal: str | None = None
+    all: bool | None = None
+
+
+class AcceptProposal(Params):
+    """Parameters of ``dream.accept``; without ``paths`` all files that are open."""
+
+    cwd: str
+    proposal: str
+    paths: Paths | None = None
+
+
+class RejectProposal(AcceptProposal):
+    """Parameters of ``dream.reject``; the next dream is told the ``reason``."""
+
+    reason: Reason | None = None
+
+
+class ProposedFile(Result):
+    """A file of a proposal; ``action`` is created, changed or removed, ``diff`` a unified one.
+
+    ``stale``: the file is not what the dream had read any more.
+    """
+
+    path: str
+    action: str
+    state: str
+    reason: str
+    merged_into: str
+    stale: bool
+    diff: str
+
+
+class ProposalFacts(Result):
+    """A proposal: ``state`` is open, accepted, partly or rejected, ``reason`` that of a refusal.
+
+    ``problems`` say why it was kept back; ``at`` is ISO 8601 in UTC.
+    """
+
+    id: str
+    at: str
+    job: str
+    engine: str
+    state: str
+    reason: str
+    problems: list[str]
+    said: str
+    files: list[ProposedFile]
+
+
+class Proposals(Result):
+    """The newest proposals first."""
+
+    proposals: list[ProposalFacts]
+
+
+class LeftAlone(Result):
+    """A file that stays as it is, and why."""
+
+    path: str
+    reason: str
+
+
+class ProposalAccepted(Result):
+    """What was accepted with which change, and what had to be left."""
+
+    proposal: str
+    state: str
+    change: str | None
+    accepted: list[str]
+    left: list[LeftAlone]
+
+
+class ProposalRejected(Result):
+    """What was rejected."""
+
+    proposal: str
+    state: str
+    rejected: list[str]
+
+
+async def dream_review(services: Services, call: Call, params: ReviewProposals) -> Proposals:
+    """Answer ``dream.review``."""
+    directory = (await project_of(services, call, params.cwd)).memory_dir
+    found = await services.reviews.review(
+        directory, params.proposal or "", decided=bool(params.all)
+    )
+    return Proposals(proposals=[_facts(view) for view in found])
+
+
+async def dream_accept(services: Services, call: Call, params: AcceptProposal) -> ProposalAccepted:
+    """Answer ``dream.accept``."""
+    directory = (await writable(services, call, params.cwd)).memory_dir
+    done = await services.reviews.accept(
+        directory, params.proposal, params.paths or (), client=call.connection.caller.client
+    )
+    return ProposalAccepted(
+        proposal=done.proposal,
+        state=done.state,
+        change=done.change,
+        accepted=list(done.accepted),
+        left=[LeftAlone(path=left.path, reason=left.reason) for left in done.left],
+    )
+
+
+async def dream_reject(services: Services, call: Call, params: RejectProposal) -> ProposalRejected:
+    """Answer ``dream.reject``."""
+    directory = (await project_of(services, call, params.cwd)).memory_dir
+    done = await services.reviews.reject(
+        directory, params.proposal, params.paths or (), reason=params.reason or ""
+    )
+    return ProposalRejected(proposal=done.proposal, state=done.state, rejected=list(done.rejected))
+
+
+def _facts(view: View) -> ProposalFacts:
+    found = view.proposal
+    return ProposalFacts(
+        id=found.id,
+        at=iso_time(found.at),
+        job=found.job,
+        engine=found.words("engine"),
+        state=found.state,
+        reason=found.reason,
+        problems=list(view.problems),
+        said=found.words("said"),
+        files=[
+            ProposedFile(
+                path=file.path,
+                action=file.action,
+                state=file.state,
+                reason=file.reason,
+                merged_into=file.merged_into,
+                stale=file.stale,
+                diff=file.diff,
+            )
+            for file in view.files
+        ],
+    )
+
+
+METHODS = (
+    Method(
+        name="dream.review",
+        summary="What dreams wanted and the judge kept back, each file with its diff.",
+        params=ReviewProposals,
+        result=Proposals,
+        permission="read",
+        handler=dream_review,
+        errors=(NoProjectError, ProposalNotFoundError),
+    ),
+    Method(
+        name="dream.accept",
+        summary="Make what a dream proposed true, whole or by file, as one change.",
+        params=AcceptProposal,
+        result=ProposalAccepted,
+        permission="write",
+        handler=dream_accept,
+        errors=(
+            NoProjectError,
+            MemoryOffError,
+            ProposalNotFoundError,
+            ProposalUnreadableError,
+            ProposalDecidedError,
+            PathNotProposedError,
+            NotTakenInError,
+            SecretRefusedError,
+            StorageFailedError,
+        ),
+    ),
+    Method(
+        name="dream.reject",
+        summary="Refuse what a dream proposed, whole or by file; the next dream is told why.",
+        params=RejectProposal,
+        result=ProposalRejected,
+        permission="write",
+        handler=dream_reject,
+        errors=(NoProjectError, ProposalNotFoundError, ProposalDecidedError, PathNotProposedError),
+    ),
+)

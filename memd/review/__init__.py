@@ -1,0 +1,1 @@
+"""What dreams wanted and were not let: a person looks at it, accepts it or rejects it."""

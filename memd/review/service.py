@@ -1,0 +1,181 @@
+"""Review: what dreams wanted and were not let, looked at and decided by a person.
+
+Rules of this file
+- One decision at a time: what a plan was made of is what is decided.
+- What is accepted is one change set of a client, seen in the history and taken back like any
+  other. That it is accepted becomes true in the transaction that makes the files true, so a crash
+  leaves both or neither, and nothing is applied twice.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import anyio
+from anyio import to_thread
+
+from memd.core.clock import Clock
+from memd.core.errors import MemdError
+from memd.core.text import one_line
+from memd.core.values import Actor, Draft, ProposalDecided, Provenance, Tree
+from memd.review.choice import Left, ProposalDecidedError, Settled, chosen, settle
+from memd.review.view import View, paths, views
+from memd.state.dreams import DreamTable
+from memd.state.proposals import Proposal
+from memd.state.proposed import ACCEPTED, OPEN, REJECTED, ProposedEdit, state_of
+from memd.store.secrets import scrub
+from memd.store.service import Store
+
+_REASON_CHARACTERS = 500
+_SHOWN_CHARACTERS = 40
+
+
+class ProposalNotFoundError(MemdError):
+    """There is no such proposal of this directory, or it is too old to be kept."""
+
+    code = 1001
+    kind = "proposal_not_found"
+    hint = "memctl dream review lists the proposals"
+    exit_status = 66
+
+    def __init__(self, proposal: str) -> None:
+        shown = proposal[:_SHOWN_CHARACTERS]
+        super().__init__(f"there is no proposal {shown!r} of this directory", proposal=shown)
+
+
+class ProposalUnreadableError(MemdError):
+    """A proposal holds no texts: it is damaged, or they were too large to be kept."""
+
+    code = 1011
+    kind = "proposal_unreadable"
+    hint = "reject it; the next dream looks again"
+    exit_status = 65
+
+    def __init__(self, proposal: str) -> None:
+        super().__init__(
+            f"proposal {proposal} holds nothing that could be accepted", proposal=proposal
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The end of accepting. ``change`` is ``None`` where no file had to change.
+
+    ``left`` are files that stay as they are and open, each with why.
+    """
+
+    proposal: str
+    state: str
+    change: str | None
+    accepted: tuple[str, ...]
+    left: tuple[Left, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The end of rejecting."""
+
+    proposal: str
+    state: str
+    rejected: tuple[str, ...]
+
+
+class Reviews:
+    """The proposals of dreams. A directory is named as the dream named it."""
+
+    def __init__(self, store: Store, table: DreamTable, clock: Clock) -> None:
+        self._store = store
+        self._table = table
+        self._clock = clock
+        self._deciding = anyio.Lock()
+
+    async def review(
+        self, directory: str, proposal: str = "", *, decided: bool = False
+    ) -> tuple[View, ...]:
+        """Return the open proposals, newest first; with ``decided`` all, or one that is named.
+
+        Raises ProposalNotFoundError and StateUnusableError.
+        """
+        if proposal:
+            found: tuple[Proposal, ...] = (await self._proposal(directory, proposal),)
+        else:
+            found = await to_thread.run_sync(
+                lambda: self._table.proposals(directory, only="" if decided else OPEN)
+            )
+        files = await self._store.read_many(directory, paths(found))
+        live = {file.header.path: file.content for file in files}
+        return await to_thread.run_sync(views, found, live)
+
+    async def waiting(self, directory: str) -> int:
+        """Return how many proposals are open. Raises StateUnusableError."""
+        return await to_thread.run_sync(self._table.waiting, directory)
+
+    async def accept(
+        self, directory: str, proposal: str, names: Sequence[str] = (), *, client: str = ""
+    ) -> Accepted:
+        """Make what a proposal wanted true: of some files, or of all that are open.
+
+        A file that was changed meanwhile is merged or left. Raises ProposalNotFoundError,
+        ProposalUnreadableError, ProposalDecidedError, PathNotProposedError, NotTakenInError (for
+        named files), and what ``Store.commit`` raises; then nothing was written.
+        """
+        async with self._deciding:
+            found = await self._proposal(directory, proposal)
+            edits = found.edits
+            if not edits:
+                raise ProposalUnreadableError(found.id)
+            wanted = _wanted(found, edits, names)
+            settled: list[Settled] = []
+
+            def plan(tree: Tree) -> Draft:
+                settled.append(settle(edits, wanted, tree, strict=bool(names)))
+                return settled[-1].draft(found.id)
+
+            by = Provenance(
+                Actor.CLIENT,
+                client,
+                reason=f"accepted proposal {found.id} of a dream",
+                origin="assistant",
+            )
+            outcome = await self._store.commit(directory, plan, by)
+        last = settled[-1]
+        state = _state(edits, last.accepted, ACCEPTED)
+        return Accepted(found.id, state, outcome.change, last.accepted, last.left)
+
+    async def reject(
+        self, directory: str, proposal: str, names: Sequence[str] = (), *, reason: str = ""
+    ) -> Rejected:
+        """Refuse a proposal, or some files of it; the next dream is told why.
+
+        Raises ProposalNotFoundError, ProposalDecidedError, PathNotProposedError and
+        StateUnusableError.
+        """
+        async with self._deciding:
+            found = await self._proposal(directory, proposal)
+            edits = found.edits or ()
+            refused = tuple(edit.path for edit in _wanted(found, edits, names))
+            words = one_line(scrub(reason), _REASON_CHARACTERS)
+            decided = ProposalDecided(found.id, REJECTED, json.dumps(refused), words)
+            await to_thread.run_sync(self._table.decide, decided, self._clock.now())
+        state = _state(edits, refused, REJECTED) if edits else REJECTED
+        return Rejected(found.id, state, refused)
+
+    async def _proposal(self, directory: str, proposal: str) -> Proposal:
+        found = await to_thread.run_sync(self._table.proposal, proposal)
+        if found is None or found.directory != directory:
+            raise ProposalNotFoundError(proposal)
+        return found
+
+
+def _wanted(
+    found: Proposal, edits: Sequence[ProposedEdit], names: Sequence[str]
+) -> tuple[ProposedEdit, ...]:
+    """Return the edits that are meant. Raises ProposalDecidedError and PathNotProposedError."""
+    if found.state != OPEN:
+        raise ProposalDecidedError(found.id, found.state)
+    return chosen(found.id, edits, names)
+
+
+def _state(edits: Sequence[ProposedEdit], decided: Collection[str], state: str) -> str:
+    """Return the state of a proposal once some of its edits are decided."""
+    return state_of(replace(e, state=state) if e.path in decided else e for e in edits)

@@ -1,0 +1,87 @@
+"""A proposal as a person looks at it: what it would do to each file as that is now. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memd.core.text import sha256
+from memd.review.diff import CHARACTERS, unified
+from memd.state.proposals import Proposal
+from memd.state.proposed import OPEN, ProposedEdit
+
+_FILES = 2000  # in one answer
+_ALL_CHARACTERS = 500_000  # of diffs in one answer, which a connection must have room for
+_UNREADABLE = "the proposal is damaged and cannot be read; it can only be rejected"
+_NO_ROOM = "… no room in this answer: look at this proposal alone\n"
+
+
+@dataclass(frozen=True, slots=True)
+class FileView:
+    """One file of a proposal. ``action`` is created, changed or removed.
+
+    ``stale``: the file is not what the dream had read any more. ``diff`` is a unified one, from
+    what the dream had read to what it would make of it, within bounds.
+    """
+
+    path: str
+    action: str
+    state: str
+    reason: str
+    merged_into: str
+    stale: bool
+    diff: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A proposal with its files, and why the judge kept it back or what is wrong with it."""
+
+    proposal: Proposal
+    problems: tuple[str, ...]
+    files: tuple[FileView, ...]
+
+
+def paths(proposals: Sequence[Proposal]) -> tuple[str, ...]:
+    """Return the files that an answer about these proposals has room for, each once."""
+    found = [edit.path for found in proposals for edit in found.edits or ()]
+    return tuple(dict.fromkeys(found[:_FILES]))
+
+
+def views(proposals: Sequence[Proposal], live: Mapping[str, bytes]) -> tuple[View, ...]:
+    """Return the proposals with their files; ``live`` are the texts of those that are there."""
+    made: list[View] = []
+    files, characters = _FILES, _ALL_CHARACTERS
+    for proposal in proposals:
+        edits = proposal.edits
+        if edits is None:
+            made.append(View(proposal, (*proposal.problems, _UNREADABLE), ()))
+            continue
+        shown: list[FileView] = []
+        for edit in edits[:files]:
+            view = _view(edit, live.get(edit.path), characters)
+            characters -= len(view.diff)
+            shown.append(view)
+        files -= len(shown)
+        more = len(edits) - len(shown)
+        told = (f"{more} more files have no room in this answer",) if more else ()
+        made.append(View(proposal, (*proposal.problems, *told), tuple(shown)))
+    return tuple(made)
+
+
+def _view(edit: ProposedEdit, live: bytes | None, characters: int) -> FileView:
+    key = "" if live is None else sha256(live)
+    before = edit.before
+    if before is None and key == edit.base:
+        before = live
+    action = "changed" if edit.base else "created"
+    diff = _NO_ROOM
+    if characters > 0:
+        diff = unified(edit.path, before, edit.content, min(CHARACTERS, characters))
+    return FileView(
+        path=edit.path,
+        action="removed" if edit.content is None else action,
+        state=edit.state,
+        reason=edit.reason,
+        merged_into=edit.merged_into,
+        stale=edit.state == OPEN and key != edit.base,
+        diff=diff,
+    )

@@ -1,0 +1,144 @@
+"""dream.review, accept and reject over the socket."""
+
+import json
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from memd.core.text import sha256
+from memd.state.proposed import ProposedEdit
+from tests.api.caller import Caller
+
+pytestmark = pytest.mark.anyio
+
+KEEP = "INSERT INTO proposals (directory, job, at, content) VALUES (?, 'j7', 1772539200, ?)"
+
+
+async def propose(caller: Caller, *edits: ProposedEdit, content: str = "") -> str:
+    """Keep a proposal as an older memd did, in a row without a state."""
+    row = {
+        "engine": "local",
+        "said": "",
+        "problems": ["too much at once"],
+        "edits": [edit.facts() for edit in edits],
+    }
+    directory = (await caller.call("memory.list"))["memory_dir"]
+    with closing(sqlite3.connect(caller.home.places.database)) as connection:
+        number = connection.execute(KEEP, (directory, content or json.dumps(row))).lastrowid
+        connection.commit()
+    return f"p{number}"
+
+
+async def two(caller: Caller) -> str:
+    """Write a memory and keep a proposal that changes it and makes another one."""
+    await caller.write(path="a.md", body="one")
+    before = ((await caller.folder()) / "a.md").read_bytes()
+    change = ProposedEdit(
+        "a.md", before.replace(b"one", b"two"), sha256(before), before, "it is two"
+    )
+    return await propose(caller, change, ProposedEdit("b.md", before))
+
+
+async def only(caller: Caller, **params: Any) -> Any:
+    """Return the one proposal of a review."""
+    (found,) = (await caller.call("dream.review", **params))["proposals"]
+    return found
+
+
+async def test_a_proposal_is_shown_with_its_diffs(caller: Caller) -> None:
+    """The members are those of the protocol, and each file has its action and diff."""
+    assert await caller.call("dream.review") == {"proposals": []}
+    name = await two(caller)
+    found = await only(caller)
+    diff = found["files"][0].pop("diff")
+    assert "-one\n+two\n" in diff
+    assert found["files"].pop()["action"] == "created"
+    assert found == {
+        "id": name,
+        "at": "2026-03-03T12:00:00.000Z",
+        "job": "j7",
+        "engine": "local",
+        "state": "open",
+        "reason": "",
+        "problems": ["too much at once"],
+        "said": "",
+        "files": [
+            {
+                "path": "a.md",
+                "action": "changed",
+                "state": "open",
+                "reason": "it is two",
+                "merged_into": "",
+                "stale": False,
+            }
+        ],
+    }
+
+
+async def test_what_is_accepted_is_a_change(caller: Caller) -> None:
+    """It is in the history under its client, and undo takes it back."""
+    name = await two(caller)
+    done = await caller.call("dream.accept", proposal=name, paths=["a.md"])
+    assert done == {
+        "proposal": name,
+        "state": "open",
+        "change": done["change"],
+        "accepted": ["a.md"],
+        "left": [],
+    }
+    changes = (await caller.call("memory.history"))["changes"]
+    assert (changes[0]["id"], changes[0]["client"]) == (done["change"], "test")
+    assert changes[0]["reason"] == f"accepted proposal {name} of a dream"
+    assert "two" in (await caller.call("memory.read", path="a.md"))["content"]
+    await caller.call("memory.undo", change=done["change"])
+    assert "one" in (await caller.call("memory.read", path="a.md"))["content"]
+
+
+async def test_what_is_left_is_told(caller: Caller) -> None:
+    """A file that another one took the name of stays, with why."""
+    name = await two(caller)
+    await caller.write(path="b.md", body="mine")
+    assert [file["stale"] for file in (await only(caller))["files"]] == [False, True]
+    done = await caller.call("dream.accept", proposal=name)
+    assert (done["accepted"], done["state"]) == (["a.md"], "open")
+    assert done["left"] == [{"path": "b.md", "reason": "there is a file of this name by now"}]
+
+
+async def test_what_is_rejected_is_gone_from_the_list(caller: Caller) -> None:
+    """A refusal by file and then as a whole; with all it is still seen, with its reason."""
+    name = await two(caller)
+    part = await caller.call("dream.reject", proposal=name, paths=["b.md"], reason="no need")
+    assert part == {"proposal": name, "state": "open", "rejected": ["b.md"]}
+    assert (await caller.call("dream.reject", proposal=name))["state"] == "rejected"
+    assert (await caller.call("dream.review"))["proposals"] == []
+    found = await only(caller, all=True)
+    assert (found["state"], found["reason"]) == ("rejected", "no need")
+    assert (await only(caller, proposal=name))["id"] == name
+
+
+async def test_errors_have_codes(caller: Caller) -> None:
+    """Each thing that cannot be has its code and kind."""
+    name = await two(caller)
+    bad = await propose(caller, content="{")
+    goes = await propose(caller, ProposedEdit("a.md", None, "0", b"", merged_into="x.md"))
+    await caller.call("dream.accept", proposal=name, paths=["a.md"])
+    for method, params, code, kind in (
+        ("dream.review", {"proposal": "p99"}, 1001, "proposal_not_found"),
+        ("dream.accept", {"proposal": name, "paths": ["x.md"]}, 1001, "path_not_proposed"),
+        ("dream.accept", {"proposal": name, "paths": ["a.md"]}, 1002, "proposal_decided"),
+        ("dream.accept", {"proposal": bad}, 1011, "proposal_unreadable"),
+        ("dream.reject", {"proposal": goes, "paths": ["b.md"]}, 1001, "path_not_proposed"),
+        ("dream.reject", {"proposal": bad, "reason": "x" * 10_001}, -32602, "invalid_params"),
+    ):
+        error = await caller.refused(method, **params)
+        assert (error.code, error.data["kind"]) == (code, kind)
+
+
+async def test_nothing_is_accepted_while_memory_is_off(caller: Caller) -> None:
+    """Memory that is switched off is written by nobody; looking and refusing still work."""
+    name = await two(caller)
+    await caller.plain("hello", client="test", environment={"MEMD_DISABLE": "1"})
+    assert (await caller.refused("dream.accept", proposal=name)).code == 1010
+    assert (await caller.call("dream.reject", proposal=name))["state"] == "rejected"

@@ -1,0 +1,110 @@
+"""A real store and state file for reviews, with a clock that stands still."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memd.core.events import Event
+from memd.core.text import sha256
+from memd.core.values import MemoryType
+from memd.review.service import Reviews
+from memd.state import cursors, dreams, jobs, journal
+from memd.state.database import Database, open_database
+from memd.state.dreams import DreamTable
+from memd.state.proposals import Proposal
+from memd.state.proposed import ProposedEdit
+from memd.store import document
+from memd.store.configuration import Configuration
+from memd.store.exchange import Disk
+from memd.store.service import Store
+from memd.testing.clock import FakeClock
+
+SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA)
+NOW = 1_772_450_000.0  # 2026-03-02, a Monday
+
+
+def topic(body: str) -> bytes:
+    """Return a small memory."""
+    return document.new(
+        "a-name", "About it", MemoryType.PROJECT, body, session="s", modified="2026-03-02T10:00:00Z"
+    )
+
+
+class Sink:
+    """Takes events and forgets them."""
+
+    def publish(self, event: Event) -> None:
+        """Take one."""
+
+
+class Bench:
+    """A memory directory with its store, the table of proposals and the reviews of both."""
+
+    def __init__(self, folder: Path, database: Database, disk: Disk | None = None) -> None:
+        self.folder = folder
+        self.memory = folder / "memory"
+        self.memory.mkdir(mode=0o700, exist_ok=True)
+        self.directory = str(self.memory)
+        self.database = database
+        self.clock = FakeClock(now=NOW)
+        self.table = DreamTable(database)
+        self.store = Store(
+            database,
+            Configuration(str(folder / "memd.toml"), str(folder / "policy.toml")),
+            self.clock,
+            Sink(),
+            home=str(folder),
+            environ={},
+            disk=disk,
+        )
+        self.reviews = Reviews(self.store, self.table, self.clock)
+
+    def write(self, path: str, content: bytes) -> None:
+        """Save a file as a person does."""
+        file = self.memory / path
+        file.write_bytes(content)
+        os.utime(file, (NOW - 86_400, NOW - 86_400))
+
+    def edit(
+        self, path: str, content: bytes | None, *, into: str = "", reason: str = ""
+    ) -> ProposedEdit:
+        """Return the edit of a file as it is now."""
+        file = self.memory / path
+        before = file.read_bytes() if file.exists() else None
+        base = "" if before is None else sha256(before)
+        return ProposedEdit(path, content, base, before, reason, into)
+
+    def propose(self, *edits: ProposedEdit, directory: str = "") -> str:
+        """Keep a proposal as a dream does."""
+        content = {
+            "engine": "fixed",
+            "said": "I tidied up.",
+            "problems": ["too much at once"],
+            "edits": [edit.facts() for edit in edits],
+        }
+        return self.table.propose(directory or self.directory, "j1", NOW, content)
+
+    def proposal(self, name: str) -> Proposal:
+        """Return a proposal that is there."""
+        found = self.table.proposal(name)
+        assert found is not None
+        return found
+
+    def states(self, name: str) -> dict[str, str]:
+        """Return the state of each edit of a proposal."""
+        return {edit.path: edit.state for edit in self.proposal(name).edits or ()}
+
+    def files(self) -> dict[str, bytes]:
+        """Return the memories and the index."""
+        return {path.name: path.read_bytes() for path in sorted(self.memory.glob("*.md"))}
+
+
+@contextmanager
+def open_bench(folder: Path) -> Iterator[Bench]:
+    """Open a bench below a folder, and close its state file at the end."""
+    database = open_database(str(folder / "state.db"), SCHEMAS)
+    try:
+        yield Bench(folder, database)
+    finally:
+        database.close()

@@ -1,0 +1,291 @@
+"""Proposals that a person looks at, accepts and rejects, on a real store."""
+
+import errno
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.core.errors import MemdError
+from memd.core.values import Actor, Provenance
+from memd.review.choice import Left, NotTakenInError, PathNotProposedError, ProposalDecidedError
+from memd.review.service import ProposalNotFoundError, ProposalUnreadableError
+from memd.state.proposals import Refusal
+from memd.state.proposed import ProposedEdit
+from memd.store.door import SecretRefusedError
+from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
+from tests.review.bench import NOW, Bench, open_bench, topic
+
+pytestmark = pytest.mark.anyio
+
+ME = Provenance(Actor.UNDO, client="test")
+TOKEN = "ghp_" + "16C7e42F292c6912" + "E7710c838347Ae178B4a"  # looks like one, and opens nothing
+INDEX = b"# Mine\n- [A](a.md)\n- [B](b.md)\n"
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """Set up a store with two memories and an index."""
+    with open_bench(tmp_path) as made:
+        made.write("a.md", topic("We ship on Mondays."))
+        made.write("b.md", topic("We ship on Mondays, Ana says."))
+        made.write("MEMORY.md", INDEX)
+        yield made
+
+
+def merge(bench: Bench) -> tuple[ProposedEdit, ProposedEdit]:
+    """Return the edits that put b.md into a.md, which then says it."""
+    return (
+        bench.edit("a.md", topic("We ship on Mondays (Ana).")),
+        bench.edit("b.md", None, into="a.md", reason="said twice"),
+    )
+
+
+async def test_a_proposal_is_looked_at(bench: Bench) -> None:
+    """Open ones come newest first with their diffs; a decided one when it is asked for."""
+    first, second = bench.propose(*merge(bench)), bench.propose(bench.edit("c.md", topic("C")))
+    found = await bench.reviews.review(bench.directory)
+    assert [view.proposal.id for view in found] == [second, first]
+    files = found[1].files
+    assert [(file.path, file.action, file.stale) for file in files] == [
+        ("a.md", "changed", False),
+        ("b.md", "removed", False),
+    ]
+    assert "+We ship on Mondays (Ana).\n" in files[0].diff
+    bench.write("b.md", topic("Mine."))
+    (view,) = await bench.reviews.review(bench.directory, first)
+    assert [file.stale for file in view.files] == [False, True]
+    await bench.reviews.reject(bench.directory, second)
+    assert len(await bench.reviews.review(bench.directory)) == 1
+    assert len(await bench.reviews.review(bench.directory, decided=True)) == 2
+    assert await bench.reviews.waiting(bench.directory) == 1
+
+
+async def test_accepting_is_one_change_of_a_client(bench: Bench) -> None:
+    """Files and index change together, the history names the proposal, and one undo restores."""
+    before = bench.files()
+    name = bench.propose(*merge(bench))
+    done = await bench.reviews.accept(bench.directory, name, client="memctl")
+    assert (done.state, done.accepted, done.left) == ("accepted", ("a.md", "b.md"), ())
+    assert bench.files() == {
+        "a.md": topic("We ship on Mondays (Ana)."),
+        "MEMORY.md": INDEX.replace(b"- [B](b.md)\n", b""),
+    }
+    change = (await bench.store.history(bench.directory))[0]
+    assert (change.id, change.by.actor, change.by.client) == (done.change, Actor.CLIENT, "memctl")
+    assert change.by.reason == f"accepted proposal {name} of a dream"
+    kept = bench.proposal(name)
+    assert (kept.state, kept.decided) == ("accepted", NOW)
+    with pytest.raises(ProposalDecidedError):
+        await bench.reviews.accept(bench.directory, name)
+    with pytest.raises(ProposalDecidedError):
+        await bench.reviews.reject(bench.directory, name)
+    await bench.store.undo(bench.directory, change.id, ME)
+    assert bench.files() == before
+
+
+async def test_a_proposal_is_decided_file_by_file(bench: Bench) -> None:
+    """What is accepted first stands; what is rejected then is told to the next dream."""
+    name = bench.propose(*merge(bench), bench.edit("c.md", topic("C")))
+    with pytest.raises(NotTakenInError, match=r"a\.md"):
+        await bench.reviews.accept(bench.directory, name, ["b.md"])
+    with pytest.raises(PathNotProposedError):
+        await bench.reviews.accept(bench.directory, name, ["a.md", "x.md"])
+    first = await bench.reviews.accept(bench.directory, name, ["a.md"])
+    assert (first.state, first.accepted) == ("open", ("a.md",))
+    second = await bench.reviews.accept(bench.directory, name, ["b.md"])
+    assert (second.state, second.accepted) == ("open", ("b.md",))
+    last = await bench.reviews.reject(bench.directory, name, ["c.md"], reason=f"key {TOKEN}\nno")
+    assert (last.state, last.rejected) == ("partly", ("c.md",))
+    (refusal,) = bench.table.rejected(bench.directory, 5)
+    assert refusal == Refusal(("c.md",), "create c.md", refusal.reason, NOW)
+    assert TOKEN not in refusal.reason
+    assert "\n" not in refusal.reason
+    assert sorted(bench.files()) == ["MEMORY.md", "a.md"]
+
+
+async def test_what_others_did_meanwhile_wins(bench: Bench) -> None:
+    """A file that cannot be merged stays open with why, and the rest is accepted."""
+    name = bench.propose(*merge(bench), bench.edit("c.md", topic("C")))
+    bench.write("a.md", topic("We ship on Fridays."))
+    done = await bench.reviews.accept(bench.directory, name)
+    assert (done.state, done.accepted) == ("open", ("c.md",))
+    assert done.left == (
+        Left("a.md", "it was changed since the dream had read it"),
+        Left("b.md", "a.md, which was to say it, stays as it is"),
+    )
+    assert bench.states(name) == {"a.md": "open", "b.md": "open", "c.md": "accepted"}
+    again = await bench.reviews.accept(bench.directory, name)
+    assert (again.change, again.accepted, len(again.left)) == (None, (), 2)
+    assert bench.files()["a.md"] == topic("We ship on Fridays.")
+
+
+async def test_newer_work_is_put_together(bench: Bench) -> None:
+    """Where both can stand, the file says both, and nothing of the newer work is lost."""
+    bench.write("a.md", topic("One.\n\nTwo.\n\nThree."))
+    name = bench.propose(bench.edit("a.md", topic("One.\n\nTwo.\n\n3.")))
+    bench.write("a.md", topic("1.\n\nTwo.\n\nThree."))
+    done = await bench.reviews.accept(bench.directory, name)
+    assert done.state == "accepted"
+    assert bench.files()["a.md"] == topic("1.\n\nTwo.\n\n3.")
+
+
+async def test_what_is_so_already_is_decided_without_a_change(bench: Bench) -> None:
+    """Accepting what a person has done by hand decides it and writes nothing."""
+    name = bench.propose(*merge(bench))
+    bench.write("a.md", topic("We ship on Mondays (Ana)."))
+    (bench.memory / "b.md").unlink()
+    await bench.store.look(bench.directory)
+    done = await bench.reviews.accept(bench.directory, name)
+    assert (done.change, done.state, len(done.accepted)) == (None, "accepted", 2)
+    assert bench.proposal(name).state == "accepted"
+
+
+async def test_a_secret_is_refused_by_the_door(bench: Bench) -> None:
+    """Nothing of the choice is written, and everything stays open."""
+    secret = topic(f"The key is {TOKEN}")
+    name = bench.propose(bench.edit("c.md", secret), bench.edit("d.md", topic("D")))
+    with pytest.raises(SecretRefusedError):
+        await bench.reviews.accept(bench.directory, name)
+    assert set(bench.states(name).values()) == {"open"}
+    assert sorted(bench.files()) == ["MEMORY.md", "a.md", "b.md"]
+
+
+async def test_a_proposal_of_another_directory_is_not_found(bench: Bench) -> None:
+    """An unknown id, and one of somewhere else, are the same error for every method."""
+    other = bench.propose(bench.edit("c.md", b"C"), directory="/elsewhere")
+    for name in (other, "p99", "nonsense"):
+        for method in (bench.reviews.review, bench.reviews.accept, bench.reviews.reject):
+            with pytest.raises(ProposalNotFoundError):
+                await method(bench.directory, name)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"edits": [{"path": 3}]}', '{"edits": []}'])
+async def test_a_damaged_proposal_can_only_be_rejected(bench: Bench, text: str) -> None:
+    """It is shown as what it is, never accepted, never in the way, and goes when it is rejected."""
+    good, bad = bench.propose(bench.edit("c.md", topic("C"))), bench.propose(*merge(bench))
+    with bench.database.transaction() as cursor:
+        cursor.execute("UPDATE proposals SET content = ? WHERE number = ?", (text, int(bad[1:])))
+    views = await bench.reviews.review(bench.directory)
+    assert [len(view.files) for view in views] == [0, 1]
+    with pytest.raises(ProposalUnreadableError):
+        await bench.reviews.accept(bench.directory, bad)
+    with pytest.raises(PathNotProposedError):
+        await bench.reviews.reject(bench.directory, bad, ["a.md"])
+    assert (await bench.reviews.reject(bench.directory, bad)).state == "rejected"
+    assert [view.proposal.id for view in await bench.reviews.review(bench.directory)] == [good]
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+    | st.sampled_from(["../x.md", "/etc/x.md", "a.md", "\udc80", "open", "accepted"]),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(["path", "content", "base", "before", "state", "edits", "problems"]),
+        inner,
+        max_size=5,
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@settings(max_examples=25, deadline=None)
+@given(JUNK, JUNK, JUNK)
+def test_no_row_breaks_a_review(edits: object, problems: object, said: object) -> None:
+    """Whatever stands in a row, it is shown, and accepting it ends in a value or a typed error."""
+
+    async def trial(bench: Bench) -> None:
+        bench.write("a.md", b"mine")
+        content = {"edits": edits, "problems": problems, "said": said}
+        name = bench.table.propose(bench.directory, "j", NOW, content)
+        (view,) = await bench.reviews.review(bench.directory)
+        assert view.proposal.id == name
+        try:
+            await bench.reviews.accept(bench.directory, name)
+        except MemdError:
+            await bench.reviews.reject(bench.directory, name)
+        assert {path.name for path in bench.folder.iterdir()} <= KNOWN
+
+    with tempfile.TemporaryDirectory() as folder, open_bench(Path(folder)) as bench:
+        anyio.run(trial, bench)
+
+
+KNOWN = {"memory", "state.db", "state.db-wal", "state.db-shm"}
+TEXTS = st.binary(max_size=60) | st.sampled_from([b"one\ntwo\n", b"a\r\nb", "naïve".encode()])
+NAMES = ("a.md", "b.md", "c.md", "d.md")
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(NAMES), TEXTS),
+    st.dictionaries(st.sampled_from(NAMES), st.none() | TEXTS, min_size=1),
+)
+def test_accepting_is_exact_and_undo_restores(
+    before: dict[str, bytes], wanted: dict[str, bytes | None]
+) -> None:
+    """An accepted proposal gives the proposed bytes, and undo gives back those before."""
+
+    async def trial(bench: Bench) -> None:
+        for path, content in before.items():
+            bench.write(path, content)
+        await bench.store.look(bench.directory)
+        edits = [bench.edit(path, content) for path, content in wanted.items()]
+        done = await bench.reviews.accept(bench.directory, bench.propose(*edits))
+        assert (done.state, done.left) == ("accepted", ())
+        expected = {path: text for path, text in (before | wanted).items() if text is not None}
+        after = bench.files()
+        after.pop("MEMORY.md", None)
+        assert after == expected
+        if done.change:
+            await bench.store.undo(bench.directory, done.change, ME)
+        after = bench.files()
+        after.pop("MEMORY.md", None)
+        assert after == before
+
+    with tempfile.TemporaryDirectory() as folder, open_bench(Path(folder)) as bench:
+        anyio.run(trial, bench)
+
+
+async def _accept(bench: Bench, name: str) -> bool:
+    try:
+        return (await bench.reviews.accept(bench.directory, name)).state == "accepted"
+    except MemdError:
+        return False
+
+
+@pytest.mark.parametrize("ever", [False, True])
+async def test_a_fault_leaves_files_and_decision_together(tmp_path: Path, *, ever: bool) -> None:
+    """Whichever call fails, after a recovery both are there or neither, and once is enough."""
+    for number in range(1, 200):
+        folder = tmp_path / "here"
+        folder.mkdir()
+        with open_bench(folder) as bench:
+            bench.write("a.md", topic("A"))
+            bench.write("b.md", topic("B"))
+            await bench.store.look(bench.directory)
+            name = bench.propose(bench.edit("a.md", topic("A2")), bench.edit("b.md", None))
+            countdown = Countdown(number, errno.EIO, ever=ever)
+            faulty = Bench(folder, FaultyDatabase(bench.database, countdown), FaultyDisk(countdown))
+            said = await _accept(faulty, name)
+            bench.clock.advance(5)
+            bench.database.file.health.succeeded()
+            await bench.store.recover()
+            state = set(bench.states(name).values())
+            files = {path: text for path, text in bench.files().items() if path != "MEMORY.md"}
+            done = files == {"a.md": topic("A2")}
+            assert done or files == {"a.md": topic("A"), "b.md": topic("B")}
+            assert state == ({"accepted"} if done else {"open"})
+            assert done or not said
+            if not done:
+                assert await _accept(bench, name)
+            changes = await bench.store.history(bench.directory, path="a.md")
+            assert sum(change.by.actor is Actor.CLIENT for change in changes) == 1
+        shutil.rmtree(folder)
+        if not countdown.reached:
+            break
+    assert 10 < number < 199
