@@ -164,7 +164,9 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     models = Models(ports.environ, clock, spent)
     kept = runs.Runs(database)
     extract = Extract(store, cursors.Cursors(database), clock, models, kept, note=ports.log.note)
-    dreaming = Dreams(store, dreams.DreamTable(database), clock)
+    dreaming = Dreams(
+        store, dreams.DreamTable(database), clock, models=models, runs=kept, note=ports.log.note
+    )
     notes += await dreaming.recover()
     for note in notes:
         ports.log.warning("recovered", detail=note)
