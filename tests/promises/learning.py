@@ -30,8 +30,11 @@ def memory(name: str, description: str, kind: str, body: str = "") -> str:
 class Desk:
     """A project on a daemon in this process, and the server that the daemon asks."""
 
-    def __init__(self, home: Home, server: MessagesServer, client: AsyncClient) -> None:
+    def __init__(
+        self, home: Home, server: MessagesServer, client: AsyncClient, clock: FakeClock
+    ) -> None:
         self.home = home
+        self.clock = clock
         self.server = server
         self.client = client
         self.cwd = home.project()
@@ -41,6 +44,11 @@ class Desk:
         """Call a method of this project."""
         with anyio.fail_after(20):
             return await self.client.call(method, {"cwd": self.cwd, **params})
+
+    async def call_plain(self, method: str, **params: Any) -> Any:
+        """Call a method that is about no project."""
+        with anyio.fail_after(20):
+            return await self.client.call(method, params)
 
     def conversation(self, session: str) -> Conversation:
         """Begin a conversation."""
@@ -65,11 +73,12 @@ async def desk(script: Script, options: str = "", **server: Any) -> AsyncIterato
         caps = "[spend]\ndollars_per_day = 100\n[dream]\nauto = false\n"
         config.write_text(f'[model]\nbase_url = "{serving.url}"\n{caps}{options}')
         config.chmod(0o600)
+        clock = FakeClock(1_772_528_400.0)
         async with (
-            daemon_here(home, FakeClock(1_772_528_400.0)),
+            daemon_here(home, clock),
             AsyncClient(home.places.socket, name="claude-code", environment={}) as client,
         ):
-            made = Desk(home, serving, client)
+            made = Desk(home, serving, client, clock)
             made.memory = Path((await made.call("memory.list"))["memory_dir"])
             yield made
 
