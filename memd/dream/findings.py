@@ -9,16 +9,17 @@ Rules of this file
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from memd.core.errors import MemdError
-from memd.core.text import decode
+from memd.core.text import decode, sha256
 from memd.core.values import FileEdit, Header, Tree
 from memd.dream.judge import judge
 from memd.dream.report import Report
 from memd.dream.verdict import Size, Verdict, Wanted
 from memd.model.port import Usage
+from memd.state.proposed import ProposedEdit
 from memd.store import entries
 from memd.store.history import Past
 from memd.store.names import INDEX
@@ -98,16 +99,12 @@ class Findings:
         }
 
     def _edit(self, edit: FileEdit, into: str) -> dict[str, Any]:
-        before = self.texts.get(edit.path)
-        return {
-            "path": edit.path,
-            "content": None if edit.content is None else edit.content.decode(errors="replace"),
-            "base": edit.base,
-            "before": None if before is None else before.decode(errors="replace"),
-            "reason": self.wanted.reasons.get(edit.path, ""),
-            "merged_into": into,
-            "state": "open",
-        }
+        before, base = self.texts.get(edit.path), edit.base
+        if base is None:  # the fixed pass means the file as it is
+            base = "" if before is None else sha256(before)
+        reason = self.wanted.reasons.get(edit.path, "")
+        proposed = ProposedEdit(edit.path, edit.content, base, before, reason, into)
+        return replace(proposed, mtime_ns=edit.mtime_ns).facts()
 
 
 def find(tree: Tree, done: Done, past: Past) -> Findings:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, Header, MemoryType, Provenance, Tree
 from memd.dream.findings import Done, Findings, find, orphans, size
 from memd.dream.verdict import Left, Merge, Size, Wanted
 from memd.model.port import Usage
 from memd.state import cursors, dreams, jobs, journal, runs
 from memd.state.database import open_database
+from memd.state.proposed import read_edits
 from memd.store.history import Past
 from memd.store.names import INDEX
 from tests.dream.bench import Bench
@@ -89,6 +91,24 @@ async def test_a_proposal_holds_what_a_person_needs_and_no_secret(bench: Bench) 
     assert edits[INDEX]["before"] == "# Mine\n- [A](a.md) — x\n"
     assert {edit["state"] for edit in edits.values()} == {"open"}
     assert TOKEN not in str(kept)
+
+
+async def test_a_proposal_holds_exact_bytes_and_what_was_read(bench: Bench) -> None:
+    """A byte that is no text comes back, and each file has its base, said or not."""
+    foreign = (bench.memory / "a.md").read_bytes() + b"caf\xe9\r\n"
+    (bench.memory / "b.md").write_bytes(foreign)
+    wanted = Wanted(
+        (FileEdit("a.md", foreign, mtime_ns=7), FileEdit("b.md", None), FileEdit("c.md", b""))
+    )
+    edits = read_edits((await found(bench, wanted)).kept())
+    assert edits is not None
+    assert [(edit.content, edit.mtime_ns) for edit in edits] == [
+        (foreign, 7),
+        (None, None),
+        (b"", None),
+    ]
+    assert [edit.before for edit in edits[1:]] == [foreign, None]
+    assert [edit.base for edit in edits[1:]] == [sha256(foreign), ""]
 
 
 def test_a_directory_has_a_size() -> None:

@@ -23,6 +23,7 @@ from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import open_database
 from memd.state.dreams import LockRow
 from memd.state.jobs import JobState
+from memd.state.proposed import ProposedEdit
 from memd.store import locks
 from memd.store.project import slug
 from tests.dream.bench import DAY, NOW, NS, Bench
@@ -171,18 +172,11 @@ async def test_a_greedy_dream_becomes_a_proposal(bench: Bench) -> None:
     assert proposal.id == report.proposal
     assert proposal.content["problems"] == list(report.problems)
     assert (proposal.content["engine"], proposal.content["said"]) == ("local", "")
-    *gone, new = proposal.content["edits"]
-    assert new == {
-        "path": "new.md",
-        "content": "text",
-        "base": None,
-        "before": None,
-        "reason": "",
-        "merged_into": "",
-        "state": "open",
-    }
-    assert [edit["content"] for edit in gone] == [None] * 4
-    assert gone[0]["before"].encode() == before[gone[0]["path"]][0]
+    assert proposal.edits is not None
+    *gone, new = proposal.edits
+    assert new == ProposedEdit("new.md", b"text")
+    assert [edit.content for edit in gone] == [None] * 4
+    assert gone[0].before == before[gone[0].path][0]
 
 
 @pytest.mark.parametrize("prior", [None, NOW - 3 * DAY])
