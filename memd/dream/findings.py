@@ -107,15 +107,23 @@ class Findings:
         return replace(proposed, mtime_ns=edit.mtime_ns).facts()
 
 
-def find(tree: Tree, done: Done, past: Past) -> Findings:
-    """Return what a pass comes to on a tree. Raises what the pass and reading the tree raise."""
+def find(tree: Tree, done: Done, past: Past, gone: AbstractSet[str] = frozenset()) -> Findings:
+    """Return what a pass comes to on a tree. Raises what the pass and reading the tree raise.
+
+    ``gone`` are memories that dreams removed lately; those that came back do not count.
+    """
     wanted = done.work(past)(tree)
     headers, index = tree.headers(), tree.index()
     named = {edit.path for edit in wanted.edits} | {merge.into for merge in wanted.merges}
     texts = dict(_texts(tree, named - {INDEX}))
     before = size(headers, index)
     verdict = judge(
-        texts, wanted, index=index, total=before.memories, total_bytes=before.memory_bytes
+        texts,
+        wanted,
+        index=index,
+        total=before.memories,
+        total_bytes=before.memory_bytes,
+        gone_lately=len(gone - {header.path for header in headers}) if gone else 0,
     )
     shown = texts if index is None else texts | {INDEX: index}
     return Findings(done, wanted, verdict, shown, before)

@@ -58,6 +58,7 @@ from memd.store.service import Store
 _CLEANUP_SECONDS = 5.0  # two renames and one durable transaction, on a slow disk
 _MINUTE = 60.0
 
+_LATELY_SECONDS = 30 * 24 * 60 * 60.0  # a third may not go bit by bit either
 _REFUSALS = 20  # that a model is told, the newest
 LEFT_ALONE = "models failed for these memories and are left alone for a while"
 Note = Callable[..., None]
@@ -221,7 +222,9 @@ class Dreams:
 
         def plan(past: Past, tree: Tree) -> Draft:
             with minding(dream.heed):
-                found.append(find(tree, done, past))
+                lately = self._clock.now() - _LATELY_SECONDS
+                gone = self._table.removed(dream.directory, lately)
+                found.append(find(tree, done, past, gone))
             dream.heed()
             if not dream.held.ours():
                 raise LockLostError(dream.directory)

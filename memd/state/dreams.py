@@ -8,6 +8,7 @@ Rules of this file
 - Proposals have rules and a file of their own (``state/proposals.py``).
 """
 
+import json
 from dataclasses import dataclass
 
 from memd.core.values import LockKept
@@ -77,6 +78,17 @@ class DreamTable(ProposalTable):
         """Drop the row of a lock that is settled."""
         with self._database.transaction() as cursor:
             cursor.execute("DELETE FROM dream_locks WHERE directory = ?", (directory,))
+
+    def removed(self, directory: str, since: float) -> frozenset[str]:
+        """Return the memories that dreams removed since a time without merging them."""
+        rows = self._database.read(
+            "SELECT result FROM jobs WHERE kind = 'dream' AND directory = ? AND ended >= ?"
+            " AND state = 'completed'",
+            (directory, since),
+        )
+        results = [json.loads(row["result"] or "{}") for row in rows]
+        done = [result for result in results if result.get("change")]
+        return frozenset(gone["path"] for result in done for gone in result.get("removed", ()))
 
     def locks(self) -> tuple[LockRow, ...]:
         """Return all rows, in the order of their directories."""

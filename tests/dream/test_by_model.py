@@ -358,6 +358,29 @@ async def test_a_record_that_cannot_be_kept_costs_no_dream(bench: Bench) -> None
     assert report.usage is None
 
 
+async def test_a_third_does_not_go_bit_by_bit(bench: Bench) -> None:
+    """What dreams removed of late counts, unless it came back; so does nothing older."""
+    for name in ("atlas", "radio", "forum"):
+        bench.write(f"{name}.md", f"The {name} is at https://{name}.example and is read by all.\n")
+
+    async def dream(*names: str) -> Report:
+        gone = [write(f"{name}.md", f"removed: the {name} was shut down") for name in names]
+        dreaming, _ = bench.taught(
+            read(*(f"{name}.md" for name in names)), calls(*gone, first=20), says("Gone.")
+        )
+        bench.clock.advance(DAY)
+        return await bench.run(dreaming)
+
+    first = await dream("atlas", "radio")
+    assert len(first.removed) == 2
+    second = await dream("board", "wiki")
+    assert second.proposal is not None
+    assert any("lately" in problem for problem in second.problems), second.problems
+    bench.clock.advance(31 * DAY)
+    third = await dream("board", "wiki")
+    assert len(third.removed) == 2
+
+
 async def test_rules_are_not_reworded(bench: Bench) -> None:
     """A model that turns a person's rule into its opposite is kept back with a reason."""
     path = bench.write("rule.md", "Always run the tests before a push.\n", MemoryType.FEEDBACK)

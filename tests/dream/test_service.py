@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from memd.core.courtesy import give_way, polite
 from memd.core.settings import DreamSettings, Settings
 from memd.core.values import Actor, FileEdit, MemoryType, Tree
 from memd.dream import gates
@@ -272,6 +273,32 @@ async def test_a_cancelled_dream_commits_nothing(bench: Bench) -> None:
         await anyio.wait_all_tasks_blocked()
         slow.go.set()
     assert scope.cancelled_caught
+    assert bench.content() == before
+    assert bench.table.locks() == ()
+
+
+async def test_a_pass_that_gives_way_ends_at_once(bench: Bench) -> None:
+    """A pass that is at work when its dream is cancelled ends at its next word to others."""
+    bench.write("a.md", FACT)
+    before = bench.content()
+    begun = threading.Event()
+    ways: list[int] = []
+
+    def endless(_tree: Tree) -> Wanted:
+        while True:
+            begun.set()
+            give_way()
+
+    async def run() -> None:
+        with polite(lambda: ways.append(1)):
+            await bench.run(bench.dreams(endless))
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+            assert await anyio.to_thread.run_sync(begun.wait, 10)
+            group.cancel_scope.cancel()
+    assert ways != []
     assert bench.content() == before
     assert bench.table.locks() == ()
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from memd.state import dreams
+from memd.state import dreams, jobs
 from memd.state.database import open_database
 from memd.state.dreams import DreamTable, LockRow
+from memd.state.jobs import JobState, JobTable, NewJob
 
 
 @pytest.fixture
@@ -28,3 +30,32 @@ def test_a_lock_is_remembered_until_it_is_settled(table: DreamTable) -> None:
     table.forget("/a")
     table.forget("/unknown")
     assert table.locks() == (second,)
+
+
+def test_what_dreams_removed_lately_is_known(tmp_path: Path) -> None:
+    """Removals of dreams that changed something count, here and since then, and nothing else."""
+    opened = open_database(str(tmp_path / "jobs.db"), [dreams.SCHEMA, jobs.SCHEMA])
+    rows = JobTable(opened)
+
+    def dreamt(
+        at: float, result: dict[str, Any], *, kind: str = "dream", where: str = "/m"
+    ) -> None:
+        job = rows.add(NewJob(kind, where, where, "", {}), at)
+        rows.start(job, at)
+        rows.finish(job, JobState.COMPLETED, at, result=result)
+
+    def gone(*paths: str, change: str | None = "c1") -> dict[str, Any]:
+        removed = [{"path": path, "reason": "over"} for path in paths]
+        return {"removed": removed, "change": change}
+
+    dreamt(100.0, gone("old.md"))
+    dreamt(200.0, gone("a.md", "b.md"))
+    dreamt(300.0, {"change": "c2"})
+    dreamt(300.0, gone("kept.md", change=None))
+    dreamt(300.0, gone("x.md"), kind="extract")
+    dreamt(300.0, gone("y.md"), where="/other")
+    failed = rows.add(NewJob("dream", "/m", "/m", "", {}), 300.0)
+    rows.start(failed, 300.0)
+    rows.finish(failed, JobState.FAILED, 300.0, error={"kind": "x", "message": "y"})
+    assert DreamTable(opened).removed("/m", 150.0) == {"a.md", "b.md"}
+    opened.close()
