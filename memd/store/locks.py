@@ -181,11 +181,14 @@ def take(
         if guard >= 0 and not _is_busy(found, now, is_alive):
             prior_ns = None if found is None else found.mtime_ns
             remember(pid, taken_ns, prior_ns)
-            _replace(folder, directory, f"{pid}\n".encode(), taken_ns)
-            held = Held(directory, pid, taken_ns, prior_ns, folder, guard)
-            if held.ours():
-                folder = guard = -1  # they are the holder's now
-                return held
+            _write(folder, directory, f"{pid}\n".encode(), taken_ns)
+            # The last look is the one before the rename: another program has no guard.
+            if _look(folder, directory) == found:
+                _put_in_place(folder, directory)
+                held = Held(directory, pid, taken_ns, prior_ns, folder, guard)
+                if held.ours():
+                    folder = guard = -1  # they are the holder's now
+                    return held
         return None
     finally:
         _close(guard, folder)
@@ -321,6 +324,12 @@ def _look(folder: int, directory: str) -> _Found | None:
 
 def _replace(folder: int, directory: str, body: bytes, mtime_ns: int) -> None:
     """Put a new lock file in the place of the old one; the caller holds the guard."""
+    _write(folder, directory, body, mtime_ns)
+    _put_in_place(folder, directory)
+
+
+def _write(folder: int, directory: str, body: bytes, mtime_ns: int) -> None:
+    """Bring a new lock file to the medium, under the name that nobody reads."""
     with _refusing(directory):
         with suppress(FileNotFoundError):
             os.unlink(_NEW, dir_fd=folder)
@@ -332,6 +341,10 @@ def _replace(folder: int, directory: str, body: bytes, mtime_ns: int) -> None:
             os.fsync(opened)
         finally:
             os.close(opened)
+
+
+def _put_in_place(folder: int, directory: str) -> None:
+    with _refusing(directory):
         os.rename(_NEW, LOCK, src_dir_fd=folder, dst_dir_fd=folder)
         os.fsync(folder)
 

@@ -1,71 +1,80 @@
-"""Processes that race for the consolidation lock: daemons, and a program that knows less."""
+"""Processes that race for the consolidation lock: daemons, and programs that know less.
+
+Each begins a random part of a few milliseconds after it was told to, in a random order, so that
+every step of one meets every step of the others.
+"""
 
 import os
+import random
 import subprocess
 import sys
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 
+from tests.store import foreign_dream
+
+STARTERS = 8
+SPREAD_SECONDS = 0.008  # some takings long, so that they overlap and each kind may come first
 MEMD = """
     import sys, time
-    from memd.store import locks
+    from memd.store import locks, machine
     folder = sys.argv[1]
-    for _ in sys.stdin:
-        held = locks.take(folder, time.time(), lambda *_: None)
-        print("held" if held else "no", flush=True)
+    def say(word):
+        print(word, flush=True)
         sys.stdin.readline()
+    while line := sys.stdin.readline():
+        until = time.perf_counter() + float(line)
+        while time.perf_counter() < until:
+            pass
+        held = locks.take(folder, time.time(), lambda *_: None, machine.alive)
+        say("held" if held else "no")
+        say("works" if held and held.ours() else "idle")
         if held:
             held.give_back()
         print("done", flush=True)
 """
-FOREIGN = """
-    import os, sys, time
-    path = sys.argv[1] + "/.consolidate-lock"
-    def holder():
-        try:
-            with open(path) as file:
-                return int(file.read().split("\\n")[0])
-        except (OSError, ValueError):
-            return 0
-    def lives(pid):
-        try:
-            os.kill(pid, 0)
-        except OSError:
-            return False
-        return True
-    def take():
-        pid = holder()
-        if pid and lives(pid) and time.time() - os.stat(path).st_mtime < 3600:
-            return False
-        with open(path, "w") as file:
-            file.write(f"{os.getpid()}\\n{int(time.time() * 1000)}")
-        return holder() == os.getpid()
-    for _ in sys.stdin:
-        held = take()
-        print("held" if held else "no", flush=True)
-        sys.stdin.readline()
-        if held and holder() == os.getpid():
-            open(path, "w").close()
-        print("done", flush=True)
-"""
+
+
+@dataclass(frozen=True)
+class Round:
+    """How many got the lock, and how many were still to work when each looked before its commit.
+
+    The foreign programs never look again.
+    """
+
+    daemons: int
+    foreign: int
+    working_daemons: int
+
+    @property
+    def met(self) -> bool:
+        """Whether a daemon and a foreign program both believed to hold it after the read-back."""
+        return self.daemons > 0 and self.foreign > 0
+
+    @property
+    def both(self) -> bool:
+        """Whether both would have worked."""
+        return self.working_daemons > 0 and self.foreign > 0
 
 
 class Starter:
     """A process that tries to take the lock each time it is told to."""
 
-    def __init__(self, program: str, folder: Path) -> None:
+    def __init__(self, foreign: bool, folder: Path) -> None:  # noqa: FBT001 - which of the two
+        program = [foreign_dream.__file__] if foreign else ["-c", textwrap.dedent(MEMD)]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(program), str(folder)],
+            [sys.executable, *program, str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
         )
 
-    def tell(self) -> None:
-        """Let it try, or let it give back what it got."""
+    def tell(self, seconds: float) -> None:
+        """Let it do its next step, after so many seconds."""
         assert self.process.stdin is not None
-        self.process.stdin.write("go\n")
+        self.process.stdin.write(f"{seconds}\n")
         self.process.stdin.flush()
 
     def answer(self) -> str:
@@ -79,21 +88,26 @@ class Starter:
         return self.process.returncode
 
 
-def race(folder: Path, rounds: int) -> list[int]:
-    """Let seven daemons and a foreign program start at once; return each round's daemons."""
-    starters = [Starter(FOREIGN if n == 0 else MEMD, folder) for n in range(8)]
-    winners = []
+def race(folder: Path, rounds: int, foreign: int = 1) -> list[Round]:
+    """Let eight starters go at once, round after round, so many of them foreign programs."""
+    starters = [Starter(n < foreign, folder) for n in range(STARTERS)]
+    chance = random.Random(7)  # noqa: S311 - the same order each time
+
+    def step() -> list[str]:
+        for starter in chance.sample(starters, STARTERS):
+            starter.tell(chance.random() * SPREAD_SECONDS)
+        return [starter.answer() for starter in starters]
+
+    found = []
     try:
         for _ in range(rounds):
-            for starter in starters:
-                starter.tell()
-            answers = [starter.answer() for starter in starters]
-            assert set(answers) <= {"held", "no"}
-            winners.append(answers[1:].count("held"))
-            assert winners[-1] == 1 or answers[0] == "held"
-            for starter in starters:
-                starter.tell()
-            assert [starter.answer() for starter in starters] == ["done"] * 8
+            took, works, done = step(), step(), step()
+            assert set(took) <= {"held", "no"}
+            assert set(works) <= {"works", "idle"}
+            assert set(done) == {"done"}
+            memd, others = took[foreign:].count("held"), took[:foreign].count("held")
+            found.append(Round(memd, others, works[foreign:].count("works")))
+            assert memd + others > 0
     finally:
-        assert [starter.end() for starter in starters] == [0] * 8
-    return winners
+        assert [starter.end() for starter in starters] == [0] * STARTERS
+    return found

@@ -95,6 +95,17 @@ def test_what_stood_before_is_told_before_anything_changes(tmp_path: Path) -> No
     _held(tmp_path).give_back()
 
 
+def test_who_comes_in_meanwhile_is_seen(tmp_path: Path) -> None:
+    """A program that takes the lock while memd writes down what stood before keeps it."""
+    path = _write(tmp_path, b"", NOW - 90 * HOUR)
+
+    def other(_pid: int, _taken_ns: int, _prior_ns: int | None) -> None:
+        path.write_bytes(b"4242\n")
+
+    assert locks.take(str(tmp_path), NOW, other, _nobody) is None
+    assert path.read_bytes() == b"4242\n"
+
+
 def test_two_of_ours_never_meet(tmp_path: Path) -> None:
     """While one dream holds the lock another of memd gets nothing, whatever the PID says."""
     held = _held(tmp_path)
@@ -292,7 +303,10 @@ def test_a_guard_that_keeps_vanishing_is_not_held(tmp_path: Path) -> None:
         os.close(folder)
 
 
-def test_a_race_has_one_winner(tmp_path: Path) -> None:
-    """Of seven daemons and a foreign program that start at once, never two daemons hold it."""
+@pytest.mark.parametrize("foreign", [0, 1, 4])
+def test_a_race_has_one_winner(tmp_path: Path, foreign: int) -> None:
+    """Of daemons and foreign programs that start at once, never two daemons hold the lock."""
     _write(tmp_path, b"", NOW)
-    assert max(race(tmp_path, 25)) <= 1
+    rounds = race(tmp_path, 10, foreign)
+    assert max(found.daemons for found in rounds) <= 1
+    assert foreign or [found.daemons for found in rounds] == [1] * 10
