@@ -18,7 +18,6 @@ from typing import Any
 
 from memd.model.port import Block, Reply, ToolCall, Usage
 
-_MILLION = 1_000_000
 _WRITING = ("Write", "Edit")
 _CUT = "[this result was cut away to make room]"
 
@@ -29,7 +28,6 @@ class Reason(StrEnum):
     TURNS = "turns"
     OUTPUT = "output_tokens"
     TOKENS = "total_tokens"
-    MONEY = "money"
     TIME = "time"
     CALLS = "tool_calls"
     LOOP = "loop"
@@ -42,35 +40,15 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
-    """What a million tokens cost, in the unit of ``Budget.money``."""
-
-    input: float = 0.0
-    output: float = 0.0
-    cache_read: float = 0.0
-    cache_created: float = 0.0
-
-    def of(self, usage: Usage) -> float:
-        """Return what some usage cost."""
-        spent = (
-            usage.input * self.input
-            + usage.output * self.output
-            + usage.cache_read * self.cache_read
-            + usage.cache_created * self.cache_created
-        )
-        return spent / _MILLION
-
-
-@dataclass(frozen=True, slots=True)
 class Budget:
     """What a run may use.
 
     ``reply_tokens`` bounds one reply, ``output_tokens`` all of them, ``total_tokens`` everything
-    that is read or written, cached or not. ``money`` is what is left to spend, ``None`` for no
-    bound. ``calls_per_turn`` and ``calls`` bound tool calls; ``same_call`` is how often one call
-    may be made with the same input. ``repeats`` and ``malformed`` are how many calls may be
-    refused for repeating themselves or for their input before the run ends. With
-    ``ends_after_writes`` a reply whose calls all wrote well is the last: nobody pays for a nod.
+    that is read or written, cached or not. ``calls_per_turn`` and ``calls`` bound tool calls;
+    ``same_call`` is how often one call may be made with the same input. ``repeats`` and
+    ``malformed`` are how many calls may be refused for repeating themselves or for their input
+    before the run ends. With ``ends_after_writes`` a reply whose calls all wrote well is the last:
+    nobody pays for a nod. What a run may cost is the model's business (``model/metered.py``).
     """
 
     turns: int = 5
@@ -82,8 +60,6 @@ class Budget:
     same_call: int = 2
     repeats: int = 6
     malformed: int = 6
-    money: float | None = None
-    prices: Prices = field(default_factory=Prices)
     ends_after_writes: bool = False
 
 
@@ -247,16 +223,7 @@ def _ask(run: Run) -> AskModel | Stop:
         return Stop(Reason.OUTPUT)
     if whole <= 0:
         return Stop(Reason.TOKENS)
-    tokens = min(budget.reply_tokens, output, whole)
-    if budget.money is not None:
-        left = budget.money - budget.prices.of(run.usage)
-        if left <= 0:
-            return Stop(Reason.MONEY)
-        if budget.prices.output > 0:
-            tokens = min(tokens, int(left * _MILLION / budget.prices.output))
-        if tokens <= 0:
-            return Stop(Reason.MONEY)
-    return AskModel(tokens)
+    return AskModel(min(budget.reply_tokens, output, whole))
 
 
 def _unanswerable(run: Run, reply: Reply) -> Reason | None:

@@ -15,7 +15,6 @@ from memd.agent.step import (
     Budget,
     CallTools,
     Finish,
-    Prices,
     Reason,
     Result,
     Run,
@@ -175,22 +174,6 @@ def test_budgets_of_tokens_end_a_run() -> None:
     assert step.step(begun(total_tokens=400), said(read(1), usage=big))[1] == Stop(Reason.TOKENS)
     run, action = step.step(begun(output_tokens=60), said(read(1), usage=big))
     assert step.answer(run, done(action))[1] == AskModel(10)
-
-
-def test_money_ends_a_run() -> None:
-    """What is left of the money bounds the next reply, and none left ends the run."""
-    prices = Prices(input=1.0, output=10.0, cache_read=0.1, cache_created=1.25)
-    budget: dict[str, Any] = {"money": 0.001, "prices": prices}
-    assert prices.of(Usage(100, 10, 1000, 80)) == pytest.approx(0.0004)
-    assert step.begin([FIRST], Budget(**budget), TOOLS)[1] == AskModel(100)
-    run, action = step.step(begun(**budget), said(read(1), usage=Usage(500, 10)))
-    assert step.answer(run, done(action))[1] == AskModel(40)
-    spent = said(read(1), usage=Usage(900, 10))
-    assert step.step(begun(**budget), spent)[1] == Stop(Reason.MONEY)
-    nearly = said(read(1), usage=Usage(995, 0))
-    assert step.step(begun(**budget), nearly)[1] == Stop(Reason.MONEY)
-    free = step.begin([FIRST], Budget(money=1.0), TOOLS)[1]
-    assert free == AskModel(Budget().reply_tokens)
 
 
 def test_a_prompt_that_is_too_long_loses_its_oldest_results_once() -> None:
