@@ -26,9 +26,11 @@ from memd.agent.refusals import (
 from memd.agent.step import DENIED, FAILED, Result
 from memd.agent.view import Meter, View
 from memd.core import limits
+from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
 from memd.store.names import INDEX, clashes
 from memd.store.paths import Directory, DirectoryMissingError, PathRefusedError
+from memd.store.spellings import Spellings
 
 FILES = 100  # that one run may write
 BYTES = 1024 * 1024  # that one run may write in all
@@ -70,6 +72,7 @@ class Workspace:
         self._base: dict[str, bytes | None] = {}  # as first read; None where there was no file
         self._written: dict[str, bytes | None] = {}
         self._reasons: dict[str, str] = {}
+        self._listed: tuple[frozenset[str], Spellings] | None = None
         self._directory: Directory | None = None
         with suppress(DirectoryMissingError):  # nobody has written a memory here yet
             self._directory = Directory(memory)
@@ -201,11 +204,23 @@ class Workspace:
         return Result(f"{name} is removed. That holds when this run ends well.")
 
     def _check_case(self, name: str, others: Mapping[str, bytes | None]) -> None:
-        there = [path for path, _ in self._directory.walk()] if self._directory else []
-        other = clashes(name, [*there, *(path for path, body in others.items() if body)])
+        other = clashes(name, (path for path, body in others.items() if body))
+        there, spellings = self._there()
+        if other is None and spellings.meets(name, there):
+            other = clashes(name, there)
         if other is not None:
             why = f"it differs from {other} only in case"
             raise ChangeRefusedError(name, why)
+
+    def _there(self) -> tuple[frozenset[str], Spellings]:
+        """Return the names in the directory, listed once: the door looks again at the commit."""
+        if self._listed is None:
+            found: set[str] = set()
+            for path, _, _ in self._directory.entries() if self._directory else ():
+                give_way()
+                found.add(path)
+            self._listed = frozenset(found), Spellings(found)
+        return self._listed
 
     def _exists(self, name: str) -> bool:
         return self._directory is not None and self._directory.stat(name) is not None

@@ -8,6 +8,7 @@ import pytest
 
 from memd.agent import workspace as working
 from memd.agent.proposal import Change, Proposed
+from memd.core.courtesy import polite
 from memd.core.errors import MemdError
 from memd.core.values import Actor, Provenance
 from tests.agent.home import NOW, Home, call, memory, never
@@ -101,6 +102,22 @@ def test_names_that_differ_in_case_are_refused(home: Home) -> None:
         assert (
             "only in case" in call(workspace, "Write", file_path="NEW.md", content=memory("n")).text
         )
+
+
+def test_names_on_disk_are_listed_once(home: Home) -> None:
+    """The second new file of a run does not go through the directory again; folders count too."""
+    (home.memory / "Many").mkdir()
+    for number in range(50):
+        (home.memory / "Many" / f"m{number}.md").write_text("x", encoding="utf-8")
+    asked: list[int] = []
+    with polite(lambda: asked.append(1)), home.workspace() as workspace:
+        assert not call(workspace, "Write", file_path="one.md", content=memory("one")).fault
+        assert len(asked) > 50
+        asked.clear()
+        assert not call(workspace, "Write", file_path="two.md", content=memory("two")).fault
+        assert len(asked) < 50
+        refused = call(workspace, "Write", file_path="many/three.md", content=memory("three"))
+        assert "only in case" in refused.text
 
 
 def test_a_run_writes_so_much(home: Home) -> None:
