@@ -1,5 +1,6 @@
 """From a command line to a serving daemon: the lock first, then the socket, then the loop."""
 
+import gc
 import os
 import resource
 import signal
@@ -25,6 +26,10 @@ _DESCRIPTORS = 4096
 # Jobs compute in threads of this interpreter. At Python's own 5 ms each step of an answer waits so
 # long for them; at this value a call beside two of them took 1 ms instead of 20.
 _SWITCH_SECONDS = 0.0002
+# A collection of all generations stops every thread: for 130 ms beside a dream of 1,000 memories,
+# for 620 ms beside one of 10,000, ten times in each; together they found 20 objects. So they come
+# 200 times as rarely as Python has them. The young generations are collected as ever.
+_COLLECT_ALL = 2_000
 
 
 def start(environ: Mapping[str, str]) -> int:
@@ -86,6 +91,7 @@ def _inherited(environ: Mapping[str, str]) -> bool:
 
 def _limits() -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.set_threshold(*gc.get_threshold()[:2], _COLLECT_ALL)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

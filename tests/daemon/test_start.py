@@ -242,3 +242,14 @@ def test_threads_that_compute_give_way_soon() -> None:
         check=True,
     )
     assert float(done.stdout) <= 0.0005
+
+
+def test_what_is_old_is_rarely_collected() -> None:
+    """A daemon's threads are seldom stopped for all of its objects, and often for the young."""
+    asked = "import gc; from memd.daemon import start; usual = gc.get_threshold(); start._limits()"
+    told = "print(gc.get_threshold()[:2] == usual[:2], gc.get_threshold()[2] // usual[2])"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{asked}; {told}"], capture_output=True, text=True, check=True
+    )
+    same, rarer = done.stdout.split()
+    assert (same, int(rarer) >= 100) == ("True", True)
