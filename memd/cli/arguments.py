@@ -9,10 +9,10 @@ import textwrap
 from typing import Any
 
 from memd import __version__
-from memd.cli import memory_table, operation_table
+from memd.cli import dream_table, memory_table, operation_table
 from memd.cli.grammar import GLOBAL_OPTIONS, Command, Operand, Option, synopsis
 
-COMMANDS = (*memory_table.COMMANDS, *operation_table.COMMANDS)
+COMMANDS = (*memory_table.COMMANDS, *dream_table.COMMANDS, *operation_table.COMMANDS)
 GROUPS = {
     "job": "background jobs",
     "session": "the life of a client's session",
@@ -68,7 +68,14 @@ def parser() -> argparse.ArgumentParser:
         )
         child.set_defaults(run=command)
         _fill(child, command)
+        if not rest and (names := verbs(first)):  # it may stand alone or be followed by a verb
+            groups[first] = child.add_subparsers(metavar="|".join(names), title="verbs")
     return top
+
+
+def verbs(first: str) -> list[str]:
+    """Return the second words that commands have behind a first one."""
+    return [command.words[1] for command in COMMANDS if command.words[:-1] == (first,)]
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -92,17 +99,17 @@ def _new(make: Any, *names: str, usage: str, **more: Any) -> Any:
 
 
 def _group(commands: Any, name: str) -> Any:
-    verbs = [command.words[1] for command in COMMANDS if command.words[0] == name]
+    names = "|".join(verbs(name))
     group = _new(
         commands.add_parser,
         name,
         prog=f"memctl {name}",
         help=GROUPS[name],
-        usage=f"memctl {name} {'|'.join(verbs)} [ARGUMENT...]",
+        usage=f"memctl {name} {names} [ARGUMENT...]",
         description=f"{GROUPS[name][0].upper()}{GROUPS[name][1:]}.",
         epilog=_EPILOG,
     )
-    return group.add_subparsers(metavar="|".join(verbs), title="verbs", required=True)
+    return group.add_subparsers(metavar=names, title="verbs", required=True)
 
 
 def _fill(child: argparse.ArgumentParser, command: Command) -> None:

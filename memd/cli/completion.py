@@ -5,7 +5,7 @@ A script is static: pressing the tab key never starts a program, so it never wai
 
 from collections.abc import Callable, Mapping
 
-from memd.cli.arguments import COMMANDS, GROUPS
+from memd.cli.arguments import COMMANDS, GROUPS, verbs
 from memd.cli.grammar import GLOBAL_OPTIONS, Command, Option
 
 _FILES = ("FILE", "DIR", "PATH")
@@ -18,12 +18,13 @@ def bash() -> str:
         for command in COMMANDS
         for name in _names(command)
     ]
-    groups = [f"""    "{name}") words="{" ".join(_verbs(name))}" ;;""" for name in GROUPS]
+    groups = [f"""    "{name}") words="{" ".join(verbs(name))}" ;;""" for name in GROUPS]
+    followed = dict.fromkeys(command.words[0] for command in COMMANDS if len(command.words) > 1)
     return _BASH.format(
         firsts=" ".join(_firsts()),
         globals=" ".join(option.flag for option in GLOBAL_OPTIONS),
         valued="|".join(_valued()),
-        groups="|".join(GROUPS),
+        groups="|".join(followed),
         free="|".join(f'*" {flag}"' for flag in _valued()),
         choices="\n".join(_bash_choices()),
         words="\n".join([*groups, *words]),
@@ -45,14 +46,16 @@ def fish() -> str:
         )
     for command in COMMANDS:
         seen = f"__fish_seen_subcommand_from {' '.join((command.words[0], *command.aliases))}"
+        others = " ".join(verbs(command.words[0]))
+        alone = f"{seen}; and not __fish_seen_subcommand_from {others}"
         if len(command.words) > 1:
             verb = command.words[1]
-            others = " ".join(_verbs(command.words[0]))
-            first = f"{seen}; and not __fish_seen_subcommand_from {others}"
             lines.append(
-                f"complete -c memctl -n {_quoted(first)} -a {verb} -d {_quoted(command.summary)}"
+                f"complete -c memctl -n {_quoted(alone)} -a {verb} -d {_quoted(command.summary)}"
             )
             seen = f"{seen}; and __fish_seen_subcommand_from {verb}"
+        elif others:
+            seen = alone
         lines += [_fish_option(seen, option) for option in command.options]
         lines += [
             f"complete -c memctl -n {_quoted(seen)} -a {_quoted(' '.join(operand.choices))}"
@@ -67,9 +70,10 @@ SCRIPTS: Mapping[str, Callable[[], str]] = {"bash": bash, "zsh": zsh, "fish": fi
 
 def _firsts() -> dict[str, str]:
     """Return each first word with its summary."""
-    return {
-        first: GROUPS.get(first, command.summary)
+    return GROUPS | {
+        first: command.summary
         for command in COMMANDS
+        if len(command.words) == 1
         for first in (command.words[0], *command.aliases)
     }
 
@@ -79,13 +83,12 @@ def _names(command: Command) -> list[str]:
     return [command.name, *(" ".join((first, *command.words[1:])) for first in command.aliases)]
 
 
-def _verbs(group: str) -> list[str]:
-    return [command.words[1] for command in COMMANDS if command.words[0] == group]
-
-
 def _completed(command: Command) -> list[str]:
-    flags = [option.flag for option in (*command.options, *GLOBAL_OPTIONS)]
-    return [*(choice for operand in command.operands for choice in operand.choices), *flags]
+    """Return what may follow a command: verbs, choices and options."""
+    words = [choice for operand in command.operands for choice in operand.choices]
+    if len(command.words) == 1:
+        words += verbs(command.words[0])
+    return [*words, *(option.flag for option in (*command.options, *GLOBAL_OPTIONS))]
 
 
 def _valued() -> list[str]:

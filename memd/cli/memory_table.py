@@ -6,7 +6,6 @@ ACTORS = ("client", "extract", "dream", "team", "external", "undo")
 TYPES = ("user", "feedback", "project", "reference")
 _SESSION = Option("--session", "the client session that asks", "ID")
 _LIMIT = Option("--limit", "how many at most", "N", number)
-_WAIT = Option("--wait", "wait for the end; on a terminal, show where it is")
 _PATH = Operand("PATH", "the memory, relative to the memory directory")
 _DRY_RUN = Option("--dry-run", "say what would be done and do nothing")
 _BASE = Option("--base-hash", "only if the file still has this SHA-256", "HASH")
@@ -63,21 +62,12 @@ COMMANDS = (
             Option("--transcript", "a client's transcript (*.jsonl)", "FILE"),
             Option("--messages", "a JSON array of messages; - is standard input", "FILE"),
             _SESSION,
-            _WAIT,
+            Option("--wait", "wait for the end; on a terminal, show where it is"),
         ),
         examples=(
             ("memctl extract --transcript s1.jsonl --wait", "read it and say what was saved"),
             ("memctl extract --messages - --session s1 < m.json", "messages from a program"),
         ),
-    ),
-    Command(
-        ("dream",),
-        "consolidate the memories of a project",
-        "Merges duplicates, drops what is superseded and mends the index, if the gates are open; "
-        "otherwise says which gate is closed. memctl undo takes all of it back.",
-        "learning:dream",
-        options=(Option("--force", "whatever the gates say; a running dream still wins"), _WAIT),
-        examples=(("memctl dream --force --wait", "dream now and watch"),),
     ),
     Command(
         ("list",),

@@ -40,6 +40,15 @@ def test_common_options_stand_before_or_after_the_command() -> None:
         assert options.run.name == "job list"
 
 
+def test_a_command_may_stand_alone_and_have_verbs() -> None:
+    """Dream is a command, and so is what may follow it; common options count everywhere."""
+    top = parser()
+    assert top.parse_args(["dream", "--force"]).run.name == "dream"
+    options = top.parse_args(["dream", "--json", "accept", "p3", "a.md", "b.md", "--quiet"])
+    assert (options.run.name, options.json, options.quiet) == ("dream accept", True, True)
+    assert (options.proposal, options.file) == ("p3", ["a.md", "b.md"])
+
+
 def test_an_alias_means_its_command() -> None:
     """Shutdown is another word for stop."""
     assert parser().parse_args(["shutdown"]).run.name == "stop"

@@ -27,6 +27,11 @@ BASH = shutil.which("bash")
         (["memctl", "--color", "n"], {"never"}),
         (["memctl", "extract", "--transcript", "/et"], {"/etc"}),
         (["memctl", "completion", "z"], {"zsh"}),
+        (["memctl", "dream", "re"], {"review", "reject"}),
+        (["memctl", "dream", "--l"], {"--last"}),
+        (["memctl", "dream", "review", "--a"], {"--all"}),
+        (["memctl", "dream", "reject", "p3", "--r"], {"--reason"}),
+        (["memctl", "dream", "reject", "p3", "--l"], set()),
     ],
 )
 def test_bash_completes(line: list[str], expected: set[str]) -> None:
@@ -55,6 +60,16 @@ def test_every_command_and_option_is_completed(shell: str) -> None:
             name = option.flag.removeprefix("--")
             assert (f"-l {name}" if shell == "fish" else option.flag) in script
             assert " ".join(option.choices) in script
+
+
+def test_options_before_a_verb_are_not_completed_behind_it() -> None:
+    """Fish offers the options of dream until one of its verbs is there."""
+    verbs = "__fish_seen_subcommand_from review accept reject"
+    lines = completion.fish().splitlines()
+    (last,) = (line for line in lines if "-l last" in line)
+    assert f"__fish_seen_subcommand_from dream; and not {verbs}" in last
+    (verb,) = (line for line in lines if "-a review" in line)
+    assert f"__fish_seen_subcommand_from dream; and not {verbs}" in verb
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -1,6 +1,12 @@
 """A job followed live."""
 
+from typing import Any
+
+import pytest
+
 from memd.cli import progress
+from memd.cli.arguments import parser
+from memd.cli.invocation import Invocation, Surroundings
 from memd.testing.scripted_daemon import ScriptedDaemon, Told
 from tests.cli.driver import Stream, invocation
 from tests.cli.home import Home
@@ -60,3 +66,68 @@ def test_waiting_has_an_end(home: Home) -> None:
         done = progress.follow(run, "dream", {})
         run.close()
     assert done == {"status": "running", "job": "j1", "reason": "why"}
+
+
+class _Interrupting(Stream):
+    """A terminal at which somebody presses Ctrl-C when a word is shown."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__(terminal=True)
+        self._word = word
+
+    def write(self, text: str) -> int:
+        """Take a text, or be interrupted."""
+        if self._word and self._word in text:
+            self._word = ""
+            raise KeyboardInterrupt
+        return super().write(text)
+
+
+def test_who_stops_watching_hears_that_the_job_goes_on(home: Home) -> None:
+    """Ctrl-C ends memctl alone: it says so, and how the job can be ended too."""
+    err = _Interrupting("reading")
+    around = Surroundings(home.environ, home.path, Stream(), Stream(terminal=True), err)
+    options = parser().parse_args(["--cwd", home.cwd, "--no-start", "dream", "--wait"])
+    script = {"subscribe": {}, "dream": _told(("j1", "reading"))}
+    with ScriptedDaemon(home.places.socket, script) as daemon:
+        run = Invocation(options, around)
+        with pytest.raises(KeyboardInterrupt):
+            progress.follow(run, "dream", {})
+        run.close()
+    goes_on = "j1 goes on in the daemon; end it with: memctl job cancel j1\n"
+    assert goes_on in err.getvalue()
+    assert daemon.methods == ["subscribe", "dream"]
+
+
+def test_who_joins_late_sees_what_was_said_before(home: Home) -> None:
+    """The turns so far come first, then what is told, then the job at its end."""
+    texts = [{"turn": 1, "text": "I look first.", "tools": ["Read"]}]
+    told = {"phase": "starting", "texts": texts}
+    running = {"job": "j1", "kind": "dream", "state": "running", "ended": None, "progress": told}
+    answers: list[Any] = [Told(running, (("job.done", {"job": "j1"}),)), {**JOB, "ended": 2.0}]
+    script = {"subscribe": {}, "job.get": lambda _: answers.pop(0)}
+    with ScriptedDaemon(home.places.socket, script) as daemon:
+        run = invocation(home, "job", "wait", "j1", terminal=True)
+        ended = progress.join(run, "j1")
+        run.close()
+    assert ended["state"] == "completed"
+    assert isinstance(run.around.stderr, Stream)
+    assert "  1  I look first.  [Read]\n" in run.around.stderr.getvalue()
+    assert daemon.params("subscribe") == {"topics": ["job.progress", "job.done"]}
+
+
+@pytest.mark.parametrize("progress_told", [None, {"phase": "starting", "texts": []}])
+def test_a_job_that_ended_or_told_nothing_can_be_joined(
+    home: Home, progress_told: dict[str, Any] | None
+) -> None:
+    """An ended job is not awaited, and one that told nothing is awaited all the same."""
+    ended = {**JOB, "ended": 2.0}
+    waiting = {"job": "j1", "kind": "dream", "ended": None, "progress": progress_told}
+    answers: list[Any] = [ended, Told(waiting, (("job.done", {"job": "j1"}),)), ended]
+    script = {"subscribe": {}, "job.get": lambda _: answers.pop(0)}
+    with ScriptedDaemon(home.places.socket, script):
+        run = invocation(home, "job", "wait", "j1", terminal=True)
+        assert progress.join(run, "j1") == ended
+        assert progress.join(run, "j1") == ended
+        run.close()
+    assert answers == []

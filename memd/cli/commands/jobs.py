@@ -35,8 +35,14 @@ def show(invocation: Invocation) -> None:
 
 
 def wait(invocation: Invocation) -> int:
-    """Print one job once it has ended; 1 when it did not complete."""
-    job = invocation.call("job.wait", seconds=JOB_SECONDS, job=invocation.options.job)
+    """Print one job once it has ended, watched live on a terminal; 1 unless it completed."""
+    name = invocation.options.job
+    if invocation.screen.live:
+        from memd.cli.progress import join  # noqa: PLC0415 - only on a terminal (spec 7.1)
+
+        job = join(invocation, name)
+    else:
+        job = invocation.call("job.wait", seconds=JOB_SECONDS, job=name)
     _print(invocation, job)
     return 0 if job["state"] == "completed" else 1
 

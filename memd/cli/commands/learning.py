@@ -1,4 +1,4 @@
-"""extract and dream: background work that a person asks for."""
+"""extract, and how a person follows background work to its end."""
 
 import json
 import os
@@ -42,15 +42,14 @@ def extract(invocation: Invocation) -> int:
         raise SessionMissingError
     else:
         params["messages"] = _messages(invocation, options.messages)
-    return _work(invocation, "extract", params)
+    return work(invocation, "extract", params)
 
 
-def dream(invocation: Invocation) -> int:
-    """Consolidate the memories of the project."""
-    return _work(invocation, "dream", {"force": invocation.options.force or None})
+def work(invocation: Invocation, method: str, params: dict[str, Any]) -> int:
+    """Start a job and print what became of it; 1 when it ended badly.
 
-
-def _work(invocation: Invocation, method: str, params: dict[str, Any]) -> int:
+    With ``--wait`` that is its end, which is awaited live on a terminal.
+    """
     wait = invocation.options.wait
     if wait and invocation.screen.live:
         from memd.cli.progress import follow  # noqa: PLC0415 - only on a terminal (spec 7.1)
@@ -76,19 +75,24 @@ def _report(done: dict[str, Any]) -> str:
     why = done.get("reason") or done.get("gate")
     job = f" as {done['job']}" if done.get("job") else ""
     lines = [f"{done['status']}{job}{f': {why}' if why else ''}"]
-    for verb in ("saved", "updated", "changed"):
+    for verb in ("saved", "created", "updated", "changed"):
         lines += [f"  {verb} {path}" for path in done.get(verb) or ()]
     for merged in done.get("merged") or ():
         lines.append(f"  merged {', '.join(merged['from'])} into {merged['into']}")
-    for removed in done.get("removed") or ():
-        words = f"{removed['path']}: {removed['reason']}" if isinstance(removed, dict) else removed
-        lines.append(f"  removed {words}")
+    for verb, name in (("removed", "removed"), ("left", "left"), ("look at", "listed")):
+        lines += [f"  {verb} {_reasoned(gone)}" for gone in done.get(name) or ()]
     if done.get("refused"):
         lines.append(f"  refused {done['refused']}: they looked like secrets or broke a rule")
     over = done.get("passed_over") or {}
     lines += [f"  passed over {count}: {reason}" for reason, count in sorted(over.items())]
-    if done.get("problem"):
-        lines.append(f"  {done['problem']}")
+    for name in ("problem", "model_problem"):
+        lines += [f"  {done[name]}"] if done.get(name) else []
     if done.get("change"):
         lines.append(f"undo with: memctl undo {done['change']}")
+    if done.get("proposal"):
+        lines.append(f"a proposal waits for you: memctl dream review {done['proposal']}")
     return "\n".join(lines)
+
+
+def _reasoned(gone: Any) -> str:
+    return f"{gone['path']}: {gone['reason']}" if isinstance(gone, dict) else str(gone)

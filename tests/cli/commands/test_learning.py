@@ -1,11 +1,11 @@
-"""extract and dream."""
+"""extract."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from memd.testing.scripted_daemon import ScriptedDaemon, Told
+from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
 
@@ -82,44 +82,3 @@ def test_messages_must_be_json(home: Home) -> None:
     ran = memctl(home, "extract", "--messages", str(file), "--session", "s")
     assert ran.status == 1
     assert f"{file} cannot be read: it is not JSON" in ran.err
-
-
-def test_a_dream_says_which_gate_is_closed(home: Home) -> None:
-    """A skipped dream is an answer, not a failure."""
-    skipped = {"status": "skipped", "gate": "too few sessions"}
-    with ScriptedDaemon(home.places.socket, {"dream": skipped}) as daemon:
-        ran = memctl(home, "dream")
-    assert (ran.status, ran.out) == (0, "skipped: too few sessions\n")
-    assert daemon.params("dream") == {"cwd": home.cwd}
-
-
-def test_a_dream_reports(home: Home) -> None:
-    """Merged, removed and changed memories are listed; a failed dream is status 1."""
-    report = {
-        "status": "failed",
-        "reason": "disk full",
-        "merged": [{"into": "a.md", "from": ["b.md", "c.md"]}],
-        "removed": [{"path": "d.md", "reason": "superseded"}],
-        "changed": ["e.md"],
-    }
-    with ScriptedDaemon(home.places.socket, {"dream": report}) as daemon:
-        ran = memctl(home, "dream", "--force", "--wait")
-    assert daemon.params("dream") == {"cwd": home.cwd, "force": True, "wait": True}
-    assert ran.status == 1
-    assert ran.out.splitlines() == [
-        "failed: disk full",
-        "  changed e.md",
-        "  merged b.md, c.md into a.md",
-        "  removed d.md: superseded",
-    ]
-
-
-def test_a_dream_is_watched_on_a_terminal(home: Home) -> None:
-    """On a terminal the job is followed live, and its end is the answer."""
-    told = Told({"status": "started", "job": "j1"}, (("job.done", {"job": "j1"}),))
-    job = {"job": "j1", "state": "completed", "result": {"changed": []}}
-    script = {"subscribe": {}, "dream": told, "job.get": job}
-    with ScriptedDaemon(home.places.socket, script) as daemon:
-        ran = memctl(home, "dream", "--wait", terminal=True)
-    assert (ran.status, ran.out) == (0, "completed as j1\n")
-    assert daemon.methods == ["subscribe", "dream", "job.get"]

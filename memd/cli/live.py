@@ -1,0 +1,102 @@
+"""A running job on a terminal: each turn of its model a line, and below where it is now.
+
+All of it goes to standard error, so the answer alone is on standard output.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from memd.cli import output
+from memd.cli.output import Screen
+
+_SHOWN = 4  # facts beside the phase
+_KNOWN = {"job", "kind", "phase", "directory", "text", "texts", "tools", "calling"}
+_COUNTED = {"tool_calls": "calls", "touched": "files", "tokens": "tokens"}
+_COLUMNS = 80  # where the terminal does not tell
+
+
+class View:
+    """What a person sees of one job. ``tick`` keeps the time in sight while nothing is told."""
+
+    def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
+        self._screen = screen
+        self._clock = clock
+        self._begun = clock()
+        self._words = ""
+        self._caught_up: list[Mapping[str, Any]] = []
+
+    def catch_up(self, progress: Mapping[str, Any]) -> None:
+        """Show what a job told before anybody watched: the ``progress`` of ``job.get``."""
+        self._caught_up = list(progress.get("texts") or ())
+        for said in self._caught_up:
+            self._line(said)
+        self._now(progress)
+
+    def show(self, params: Mapping[str, Any]) -> None:
+        """Show what a job tells: the ``params`` of a ``job.progress``."""
+        if isinstance(params.get("text"), str) and not self._seen(params):
+            self._line(params)
+        self._now(params)
+
+    def tick(self) -> None:
+        """Show how long it has been."""
+        passed = self._clock() - self._begun
+        parts = [self._words, output.duration(passed) if passed >= 1 else ""]
+        self._screen.passing(self._cut(", ".join(filter(None, parts)), 1))
+
+    def _seen(self, params: Mapping[str, Any]) -> bool:
+        """Whether a turn was among those that came before; each of them comes again at most once.
+
+        What is told between subscribing and asking is in both.
+        """
+        for place, said in enumerate(self._caught_up):
+            if all(params.get(name) == value for name, value in said.items()):
+                del self._caught_up[place]
+                return True
+        return False
+
+    def _line(self, said: Mapping[str, Any]) -> None:
+        """Show one turn for good."""
+        facts = [_tools(said.get("tools")), *_counts(said)]
+        told = output.escape(", ".join(filter(None, facts)))
+        text = " ".join(str(said.get("text", "")).split()) or "(no words)"
+        turn = f"{said.get('turn', ''):>3}  "
+        room = output.columns(turn) + output.columns(told) + 3
+        self._screen.passing("")
+        self._screen.note(f"{turn}{self._cut(text, room)}{f'  [{told}]' if told else ''}")
+
+    def _now(self, params: Mapping[str, Any]) -> None:
+        facts = [*_counts(params), *_others(params)]
+        place = f"{params.get('kind') or 'job'}: {params.get('phase')}"
+        self._words = ", ".join([place, *facts[:_SHOWN]])
+        self.tick()
+
+    def _cut(self, text: str, taken: int) -> str:
+        room = (self._screen.width or _COLUMNS) - taken
+        return output.table([(output.escape(text),)], room).rstrip("\n")
+
+
+def _tools(names: object) -> str:
+    """Return the names of tools, each once and counted."""
+    if not isinstance(names, list):
+        return ""
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[str(name)] = counts.get(str(name), 0) + 1
+    return ", ".join(f"{name} x{times}" if times > 1 else name for name, times in counts.items())
+
+
+def _counts(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the counts that every agent's run tells."""
+    for name, words in _COUNTED.items():
+        value = facts.get(name)
+        count = len(value) if isinstance(value, list) else value
+        if isinstance(count, int) and count:
+            yield f"{count:,} {words if count > 1 else words[:-1]}"
+
+
+def _others(facts: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in facts.items():
+        if name not in _KNOWN and name not in _COUNTED and isinstance(value, str | int | float):
+            yield f"{name} {value}"

@@ -1,0 +1,200 @@
+"""dream, its reports, and dream review, accept and reject."""
+
+from typing import Any
+
+import pytest
+
+from memd.testing.scripted_daemon import ScriptedDaemon, Told
+from tests.cli.driver import memctl
+from tests.cli.home import Home
+
+FILE: dict[str, Any] = {
+    "path": "a.md",
+    "action": "changed",
+    "state": "open",
+    "reason": "",
+    "merged_into": "",
+    "stale": False,
+    "diff": "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new\n",
+}
+PROPOSAL: dict[str, Any] = {
+    "id": "p3",
+    "at": "2026-03-03T12:00:00.000Z",
+    "job": "j5",
+    "engine": "claude-x",
+    "state": "open",
+    "reason": "",
+    "problems": ["a rule of yours was reworded"],
+    "said": "",
+    "files": [FILE],
+}
+STATUS: dict[str, Any] = {
+    "enabled": True,
+    "auto": True,
+    "engine": "local",
+    "last": None,
+    "due": None,
+    "sessions": 2,
+    "min_sessions": 5,
+    "gate": "sessions",
+    "waits": "",
+    "gates": [{"name": "sessions", "open": False, "says": "2 of 5"}],
+    "running": None,
+    "proposals": 0,
+}
+
+
+def test_a_dream_says_which_gate_is_closed(home: Home) -> None:
+    """A skipped dream is an answer, not a failure."""
+    skipped = {"status": "skipped", "gate": "too few sessions"}
+    with ScriptedDaemon(home.places.socket, {"dream": skipped}) as daemon:
+        ran = memctl(home, "dream")
+    assert (ran.status, ran.out) == (0, "skipped: too few sessions\n")
+    assert daemon.params("dream") == {"cwd": home.cwd}
+
+
+def test_a_dream_reports(home: Home) -> None:
+    """Merged, removed and changed memories are listed; a failed dream is status 1."""
+    report = {
+        "status": "failed",
+        "reason": "disk full",
+        "merged": [{"into": "a.md", "from": ["b.md", "c.md"]}],
+        "removed": [{"path": "d.md", "reason": "superseded"}],
+        "changed": ["e.md"],
+        "created": ["n.md"],
+        "left": [{"path": "l.md", "reason": "changed meanwhile"}],
+        "listed": [{"path": "x.md", "reason": "damaged"}],
+        "model_problem": "the cap is met",
+        "proposal": "p3",
+    }
+    with ScriptedDaemon(home.places.socket, {"dream": report}) as daemon:
+        ran = memctl(home, "dream", "--force", "--wait")
+    assert daemon.params("dream") == {"cwd": home.cwd, "force": True, "wait": True}
+    assert ran.status == 1
+    assert ran.out.splitlines() == [
+        "failed: disk full",
+        "  created n.md",
+        "  changed e.md",
+        "  merged b.md, c.md into a.md",
+        "  removed d.md: superseded",
+        "  left l.md: changed meanwhile",
+        "  look at x.md: damaged",
+        "  the cap is met",
+        "a proposal waits for you: memctl dream review p3",
+    ]
+
+
+def test_a_dream_is_watched_on_a_terminal(home: Home) -> None:
+    """On a terminal the job is followed live, and its end is the answer."""
+    told = Told({"status": "started", "job": "j1"}, (("job.done", {"job": "j1"}),))
+    job = {"job": "j1", "state": "completed", "result": {"changed": []}}
+    script = {"subscribe": {}, "dream": told, "job.get": job}
+    with ScriptedDaemon(home.places.socket, script) as daemon:
+        ran = memctl(home, "dream", "--wait", terminal=True)
+    assert (ran.status, ran.out) == (0, "completed as j1\n")
+    assert daemon.methods == ["subscribe", "dream", "job.get"]
+
+
+def test_the_last_dream_is_printed_as_it_comes(home: Home) -> None:
+    """The page of the daemon for people, the whole answer for programs."""
+    last = {"job": "j1", "state": "completed", "at": 1.0, "report": {}, "markdown": "# Done\n"}
+    with ScriptedDaemon(home.places.socket, {"dream.last": last}) as daemon:
+        ran = memctl(home, "dream", "--last")
+        assert memctl(home, "dream", "--last", "--json").json == last
+    assert (ran.status, ran.out) == (0, "# Done\n")
+    assert daemon.params("dream.last") == {"cwd": home.cwd}
+
+
+def test_no_dream_is_a_note(home: Home) -> None:
+    """Where none has run nothing goes to standard output."""
+    with ScriptedDaemon(home.places.socket, {"dream.last": {"job": None, "markdown": ""}}):
+        ran = memctl(home, "dream", "--last")
+    assert (ran.status, ran.out, ran.err) == (0, "", "no dream has run here\n")
+
+
+def test_the_status_is_printed(home: Home) -> None:
+    """The gates with what they say, or the whole answer for programs."""
+    with ScriptedDaemon(home.places.socket, {"dream.status": STATUS}) as daemon:
+        ran = memctl(home, "dream", "--status")
+        assert memctl(home, "dream", "--status", "--json").json == STATUS
+    assert ran.status == 0
+    assert "closed  sessions  2 of 5\n" in ran.out
+    assert daemon.params("dream.status") == {"cwd": home.cwd}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--last", "--status"], "cannot stand beside"),
+        (["--last", "--force", "--wait"], "--last cannot stand beside --force --wait"),
+        (["--status", "--wait"], "--status cannot stand beside --wait"),
+        (["--force", "review"], "--force cannot stand beside review"),
+        (["--last", "accept", "p3"], "--last cannot stand beside accept"),
+        (["--wait", "reject", "p3"], "--wait cannot stand beside reject"),
+        (["accept"], "the following arguments are required: proposal"),
+        (["revue"], "invalid choice: 'revue'"),
+    ],
+)
+def test_what_does_not_go_together_is_a_wrong_command_line(
+    home: Home, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A clear sentence, status 2, and nobody is asked."""
+    ran = memctl(home, "dream", *arguments)
+    told = ran.err + capsys.readouterr().err
+    assert (ran.status, ran.out) == (2, "")
+    assert words.lower() in told.lower()
+
+
+def test_proposals_are_shown(home: Home) -> None:
+    """All open ones, one of them, or also those that were decided."""
+    with ScriptedDaemon(home.places.socket, {"dream.review": {"proposals": [PROPOSAL]}}) as daemon:
+        ran = memctl(home, "dream", "review")
+        assert daemon.params("dream.review") == {"cwd": home.cwd}
+        colored = memctl(home, "dream", "review", "p3", "--all", terminal=True)
+        assert daemon.params("dream.review") == {"cwd": home.cwd, "proposal": "p3", "all": True}
+        assert memctl(home, "dream", "review", "--json").json == {"proposals": [PROPOSAL]}
+    assert ran.status == 0
+    assert "kept back: a rule of yours was reworded\n" in ran.out
+    assert "-old\n+new\n" in ran.out
+    assert "\x1b[31m-old\x1b[0m\n" in colored.out
+
+
+@pytest.mark.parametrize(("more", "note"), [([], "no open proposals"), (["--all"], "no proposals")])
+def test_no_proposal_is_a_note(home: Home, more: list[str], note: str) -> None:
+    """Nothing to decide prints nothing to standard output."""
+    with ScriptedDaemon(home.places.socket, {"dream.review": {"proposals": []}}):
+        ran = memctl(home, "dream", "review", *more)
+    assert (ran.status, ran.out, ran.err) == (0, "", f"{note}\n")
+
+
+def test_a_proposal_is_accepted(home: Home) -> None:
+    """Whole or by file; the way back is told, and what was left is status 1."""
+    done: dict[str, Any] = {
+        "proposal": "p3", "state": "accepted", "change": "c9", "accepted": ["a.md"], "left": []
+    }  # fmt: skip
+    partly = {**done, "state": "open", "left": [{"path": "b.md", "reason": "changed since"}]}
+    with ScriptedDaemon(home.places.socket, {"dream.accept": done}) as daemon:
+        ran = memctl(home, "dream", "accept", "p3")
+        assert daemon.params("dream.accept") == {"cwd": home.cwd, "proposal": "p3"}
+    with ScriptedDaemon(home.places.socket, {"dream.accept": partly}) as daemon:
+        left = memctl(home, "dream", "accept", "p3", "a.md", "b.md")
+        assert daemon.params("dream.accept")["paths"] == ["a.md", "b.md"]
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out == "accepted a.md\nundo with: memctl undo c9\np3 is accepted\n"
+    assert (left.status, left.err) == (1, "left alone: b.md: changed since\n")
+
+
+def test_a_proposal_is_rejected(home: Home) -> None:
+    """Whole or by file, with a reason for the next dream."""
+    done = {"proposal": "p3", "state": "rejected", "rejected": ["a.md"]}
+    with ScriptedDaemon(home.places.socket, {"dream.reject": done}) as daemon:
+        ran = memctl(home, "dream", "reject", "p3", "a.md", "--reason", "I meant both")
+        assert daemon.params("dream.reject") == {
+            "cwd": home.cwd,
+            "proposal": "p3",
+            "paths": ["a.md"],
+            "reason": "I meant both",
+        }
+        memctl(home, "dream", "reject", "p3")
+        assert daemon.params("dream.reject") == {"cwd": home.cwd, "proposal": "p3"}
+    assert (ran.status, ran.out) == (0, "rejected a.md\np3 is rejected\n")
