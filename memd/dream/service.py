@@ -123,7 +123,7 @@ class Dreams:
 
     async def open_proposals(self, directory: str) -> int:
         """Return how many proposals wait for a person. Raises StateUnusableError."""
-        return len(await to_thread.run_sync(self._table.proposals, directory))
+        return await to_thread.run_sync(self._table.waiting, directory)
 
     async def run(
         self,

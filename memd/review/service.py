@@ -106,10 +106,6 @@ class Reviews:
         live = {file.header.path: file.content for file in files}
         return await to_thread.run_sync(views, found, live)
 
-    async def waiting(self, directory: str) -> int:
-        """Return how many proposals are open. Raises StateUnusableError."""
-        return await to_thread.run_sync(self._table.waiting, directory)
-
     async def accept(
         self, directory: str, proposal: str, names: Sequence[str] = (), *, client: str = ""
     ) -> Accepted:
