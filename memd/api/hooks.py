@@ -115,7 +115,8 @@ class HookMethod:
         if params.event == "UserPromptSubmit":
             return await _user_prompt(services, call, payload, params.deadline_ms or _PROMPT_MS)
         if params.event in {"Stop", "PreCompact", "SessionEnd"}:
-            await _after_turn(services, call, params.event, payload)
+            with services.manners.aside():  # no prompt waits for this: a due dream may begin
+                await _after_turn(services, call, params.event, payload)
         return None
 
 
@@ -171,8 +172,7 @@ async def _after_turn(services: Services, call: Call, event: str, payload: Paylo
     if event == "PreCompact":
         await prompting.session_reset(services, call, session)
     elif event == "SessionEnd":
-        with services.manners.aside():  # nobody waits for a prompt: a dream that is due may begin
-            await prompting.session_end(services, call, session)
+        await prompting.session_end(services, call, session)
 
 
 def _context(event: str, text: str) -> dict[str, Any]:

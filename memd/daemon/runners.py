@@ -16,7 +16,9 @@ from memd.store.service import Store
 
 
 class Runners:
-    """The runners by kind; ``dreaming`` is set once there are jobs: dreams follow extractions."""
+    """The runners by kind; ``dreaming`` is set before any job runs: dreams follow extractions."""
+
+    dreaming: Dreaming
 
     def __init__(
         self,
@@ -31,7 +33,6 @@ class Runners:
         self._dreams = dreams
         self._events = events
         self._manners = manners
-        self.dreaming: Dreaming | None = None
 
     def table(self) -> dict[str, Runner]:
         """Return the runner of each kind of job."""
@@ -99,7 +100,7 @@ class Runners:
         """Let a dream begin that is due where something was saved; remember who was here."""
         names = ("cwd", "client", "environment", "session")
         visit = Visit(*(request[name] for name in names))
-        if self.dreaming is not None and saved:
+        if saved:
             await self.dreaming.offer(visit)
-        elif self.dreaming is not None:
+        else:
             await self.dreaming.visited(project, visit)
