@@ -21,7 +21,6 @@ from memd.dream.links import Named, leads_to, targets
 from memd.dream.similarity import Text, words
 from memd.dream.verdict import Left
 from memd.store import document, index, secrets
-from memd.store.entries import read
 from memd.store.names import INDEX, check_name
 
 LASTING = (MemoryType.USER, MemoryType.FEEDBACK)
@@ -110,13 +109,6 @@ def gather(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Material:
     pins = frozenset(links)
     memories = (replace(memory, pinned=leads_to(pins, memory.named)) for memory in free)
     return Material(tuple(memories), tuple(listed[:_LISTED]), before)
-
-
-def orphans(tree: Tree) -> tuple[str, ...]:
-    """Return the memories that no line of the index points to, in the order of their paths."""
-    named = read(tree.index() or b"").named
-    paths = (header.path for header in tree.headers())
-    return tuple(sorted(path for path in paths if path not in named and not _is_team(path)))
 
 
 def _is_team(path: str) -> bool:

@@ -13,10 +13,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from memd.core import limits
 from memd.core.courtesy import give_way
-from memd.core.values import MemoryFile
+from memd.core.values import MemoryFile, MemoryType
 from memd.dream import verbatim
 from memd.dream.carried import Said, facts, holds
 from memd.dream.material import Memory
@@ -35,6 +36,8 @@ from memd.store import document
 
 _FEW_WORDS = 5  # "See above." is no duplicate of "See above.": so short, the description decides
 _COMMON = 200  # memories with the same three words; more is a template and says nothing
+_KNOWN = 0.25  # of the shingles of the shorter of two that are alike; sentences may be short
+_PARTS = 256
 _LEADS = re.compile(r"[ \t]*#|[^\n]*[:\uff1a][*_\s]*$|.*\n[ ]{0,3}(?:=+|-+)[ \t]*$|[^\n]*<!--")
 _STANDS_BELOW = re.compile(r"[ \t]+\S|\|")
 
@@ -49,7 +52,7 @@ def merge_all(
     kept = {memory.path: memory for memory in memories}
     into: dict[str, str] = {}
     while True:
-        ordered = sorted(kept.values(), key=lambda memory: memory.rank)
+        ordered = sorted(kept.values(), key=_rank)
         before = len(into)
         for first, second in _pairs(ordered):
             give_way()
@@ -67,6 +70,11 @@ def merge_all(
     return tuple(kept.values()), merges
 
 
+def _rank(memory: Memory) -> tuple[bool, int, int, str]:
+    give_way()
+    return memory.rank
+
+
 def carries(memory: Memory) -> bool:
     """Whether a memory says all that it and every memory that went into it said."""
     target = document.parse(memory.content, memory.path)
@@ -82,28 +90,61 @@ def _last(into: Mapping[str, str], path: str) -> str:
 
 def _pairs(ordered: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
     """Yield candidates, the richer one first: equal texts, then those that share shingles."""
-    equal: dict[tuple[str, str], Memory] = {}
-    places: dict[tuple[str, tuple[str, ...]], list[int]] = defaultdict(list)
-    for place, memory in enumerate(ordered):
+    equal: dict[tuple[str, ...], Memory] = {}
+    for memory in ordered:
         give_way()
-        same = (memory.type.value, key(memory.text.text))
+        same = (memory.type.value, *memory.text.sentences)
         if same in equal and _comparable(equal[same], memory):
             yield equal[same], memory
         equal.setdefault(same, memory)
-        for shingle in memory.text.shingles:
-            places[memory.type.value, shingle].append(place)
+    for kind in MemoryType:
+        alone = [memory for memory in ordered if memory.type is kind]
+        for first, second in _near(alone):
+            if _comparable(first, second):
+                yield first, second
+
+
+def _near(ordered: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
+    """Yield the memories that are alike.
+
+    Nearly all of most memories' shingles stand nowhere else, so few of them are looked at.
+    """
+    repeated = _repeated(ordered)
+    known = [memory.text.shingles & repeated for memory in ordered]
+    places: dict[int, list[int]] = defaultdict(list)
+    for place, shingles in enumerate(known):
+        give_way()
+        for shingle in shingles:
+            places[shingle].append(place)
+    found: set[tuple[int, int]] = set()
     for place, memory in enumerate(ordered):
         give_way()
-        shared: Counter[int] = Counter()
+        if len(known[place]) < _KNOWN * len(memory.text.shingles):
+            continue
+        near = (places[shingle] for shingle in known[place])
+        shared = Counter(chain.from_iterable(few for few in near if len(few) <= _COMMON))
+        for other, count in shared.items():
+            pair = (min(place, other), max(place, other))
+            fits = other != place and pair not in found
+            if fits and alike(memory.text, ordered[other].text, count):
+                found.add(pair)
+    for one, two in sorted(found):
+        yield ordered[one], ordered[two]
+
+
+def _repeated(memories: Sequence[Memory]) -> frozenset[int]:
+    """Return the shingles that stand in more than one memory."""
+    seen: list[set[int]] = [set() for _ in range(_PARTS)]  # a large set grows in long leaps
+    repeated: set[int] = set()
+    for memory in memories:
+        give_way()
         for shingle in memory.text.shingles:
-            found = places[memory.type.value, shingle]
-            if len(found) <= _COMMON:
-                shared.update(other for other in found if other > place)
-        for other in sorted(shared):
-            if alike(memory.text, ordered[other].text, shared[other]) and _comparable(
-                memory, ordered[other]
-            ):
-                yield memory, ordered[other]
+            part = seen[shingle % _PARTS]
+            if shingle in part:
+                repeated.add(shingle)
+            else:
+                part.add(shingle)
+    return frozenset(repeated)
 
 
 def _comparable(first: Memory, second: Memory) -> bool:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from memd.core import limits
 from memd.core.courtesy import give_way
 from memd.core.text import decode
-from memd.dream.similarity import SHINGLE_WORDS, Text, words
+from memd.dream.similarity import SHINGLE_WORDS, Text, run, words
 from memd.store import index
 
 _LIMITS = (limits.INDEX_LINE_CHARACTERS, 120, 90)
@@ -37,10 +37,10 @@ class Said:
     def __init__(self, *texts: Text) -> None:
         self._texts = texts
 
-    def says(self, run: tuple[str, ...]) -> bool:
+    def says(self, found: tuple[str, ...]) -> bool:
         """Whether all runs of three of these words stand there."""
-        last = len(run) - SHINGLE_WORDS + 1
-        runs = {run[start : start + SHINGLE_WORDS] for start in range(last)}
+        last = len(found) - SHINGLE_WORDS + 1
+        runs = {run(found[start : start + SHINGLE_WORDS]) for start in range(last)}
         return bool(runs) and runs <= frozenset().union(*(text.shingles for text in self._texts))
 
 

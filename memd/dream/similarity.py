@@ -18,6 +18,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from sys import intern
 
 from memd.core.courtesy import give_way
 
@@ -28,6 +29,7 @@ WITHIN_SHINGLES = 8  # a shorter text than this lies within others by chance
 _RESEMBLING = 0.5  # of the words of two sentences that speak of the same thing
 _SPEAKING_OF = 0.3  # of their words that say something: enough to keep two texts apart
 _LABEL_CHARACTERS = 40
+_AT_ONCE = 2048  # characters or words between two words to whoever goes first
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORD = re.compile(rf"[{_CJK}]|(?:(?![{_CJK}])[^\W_])+(?:[.':/_-](?:(?![{_CJK}])[^\W_])+)*")
@@ -81,13 +83,18 @@ class Text:
         return words(self.text)
 
     @cached_property
-    def shingles(self) -> frozenset[tuple[str, ...]]:
-        """All runs of three words; of a shorter text the one run that it is."""
+    def shingles(self) -> frozenset[int]:
+        """All runs of three words, as numbers; of a shorter text the one run that it is."""
         found = self.words
         if not found:
             return frozenset()
         last = max(1, len(found) - SHINGLE_WORDS + 1)
-        return frozenset(found[start : start + SHINGLE_WORDS] for start in range(last))
+        runs: set[int] = set()
+        for first in range(0, last, _AT_ONCE):
+            give_way()
+            starts = range(first, min(first + _AT_ONCE, last))
+            runs.update(run(found[start : start + SHINGLE_WORDS]) for start in starts)
+        return frozenset(runs)
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:
@@ -107,13 +114,32 @@ class Text:
     @cached_property
     def weights(self) -> dict[str, int]:
         """How many words each sentence has, by what it is compared by."""
-        return {name: len(words(raw)) for name, raw in self.sentences.items()}
+        found = {}
+        for name, raw in self.sentences.items():
+            give_way()
+            found[name] = len(words(raw))
+        return found
+
+
+def run(of: tuple[str, ...]) -> int:
+    """Return the number of a run of words, the same within one process."""
+    return hash(of)
 
 
 def words(text: str) -> tuple[str, ...]:
     """Return the words of a text, folded; a CJK character is a word."""
+    if len(text) <= _AT_ONCE:
+        return tuple(_words(text))
+    found: list[str] = []
+    for line in text.splitlines():
+        give_way()
+        found += _words(line)
+    return tuple(found)
+
+
+def _words(text: str) -> list[str]:
     folded = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
-    return tuple(_WORD.findall(folded))
+    return [intern(word) for word in _WORD.findall(folded)]  # few words make up many texts
 
 
 QUALIFIERS = frozenset(
@@ -281,6 +307,7 @@ def _units(text: str) -> Iterator[Unit]:
                 yield _code(part)
                 part, fence = [], ""
             continue
+        give_way()
         if mark or not line.strip() or _ITEM.match(line) or _ALONE.match(line):
             yield from _paragraph(part)
             part = []

@@ -4,7 +4,7 @@ import pytest
 
 from memd.core import limits
 from memd.core.values import MemoryType
-from memd.dream.material import Memory, gather, orphans
+from memd.dream.material import Memory, gather
 from memd.store import document
 from memd.store.names import INDEX
 from tests.dream.shelf import Shelf
@@ -86,13 +86,6 @@ def test_what_is_frozen_is_not_there() -> None:
     material = gather(Shelf({"a.md": _file(), "b.md": _file()}), frozenset({"a.md"}))
     assert [memory.path for memory in material.memories] == ["b.md"]
     assert material.listed == ()
-
-
-def test_orphans_are_what_no_line_points_to() -> None:
-    """Memories without a line of the index are named, a team's apart."""
-    files = {"b.md": _file(), "a.md": _file(), "team/c.md": _file()}
-    assert orphans(Shelf(files)) == ("a.md", "b.md")
-    assert orphans(Shelf(files | {INDEX: b"- [B](b.md)\n"})) == ("a.md",)
 
 
 def test_the_richest_comes_first() -> None:
