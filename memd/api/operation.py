@@ -81,7 +81,8 @@ class Status(Result):
     """How the daemon is; sizes in bytes, times in seconds; ``spend`` is today's.
 
     ``jobs`` counts the newest by state, and those that are ``parked``. Background work is paused
-    since ``paused_since`` (seconds since 1970), or null.
+    since ``paused_since`` (seconds since 1970), or null. ``proposals`` counts what dreams want a
+    person to decide, by memory directory, for the directories among ``projects``.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Status(Result):
     paused_since: float | None
     breakers: list[pausing.BreakerState]
     projects: list[str]
+    proposals: dict[str, int]
     model: spending.ModelState
     spend: spending.SpendToday
     notes: list[str]
@@ -173,6 +175,8 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
     parked = len(await services.jobs.list("", 200, parked=True))
     standing = await services.jobs.standing()
     settings, _ = await services.store.settings(None)
+    projects = sorted(await services.store.directories())
+    waiting = {directory: await services.dreams.open_proposals(directory) for directory in projects}
     return Status(
         name="memd",
         version=services.version,
@@ -185,7 +189,8 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
         jobs=jobs | ({"parked": parked} if parked else {}),
         paused_since=standing.paused_since,
         breakers=pausing.breakers(standing),
-        projects=sorted(await services.store.directories()),
+        projects=projects,
+        proposals={directory: count for directory, count in waiting.items() if count},
         model=spending.model_state(services, settings),
         spend=await spending.today(services, settings),
         notes=list(services.notes),

@@ -11,8 +11,8 @@ from memd.cli import output
 from memd.cli.output import Screen
 
 _SHOWN = 4  # facts beside the phase
-_KNOWN = {"job", "kind", "phase", "directory", "text", "texts", "tools", "calling"}
-_COUNTED = {"tool_calls": "calls", "touched": "files", "tokens": "tokens"}
+_KNOWN = {"job", "kind", "phase", "directory", "turn", "text", "texts", "tools", "calling"}
+_COUNTED = {"tool_calls": "call", "touched": "file", "tokens": "token"}
 _COLUMNS = 80  # where the terminal does not tell
 
 
@@ -67,7 +67,8 @@ class View:
         self._screen.note(f"{turn}{self._cut(text, room)}{f'  [{told}]' if told else ''}")
 
     def _now(self, params: Mapping[str, Any]) -> None:
-        facts = [*_counts(params), *_others(params)]
+        turn = [f"turn {params['turn']}"] if params.get("turn") else []
+        facts = [*turn, *_counts(params), *_others(params)]
         place = f"{params.get('kind') or 'job'}: {params.get('phase')}"
         self._words = ", ".join([place, *facts[:_SHOWN]])
         self.tick()
@@ -93,7 +94,7 @@ def _counts(facts: Mapping[str, Any]) -> Iterator[str]:
         value = facts.get(name)
         count = len(value) if isinstance(value, list) else value
         if isinstance(count, int) and count:
-            yield f"{count:,} {words if count > 1 else words[:-1]}"
+            yield f"{count:,} {words}{'s' * (count > 1)}"
 
 
 def _others(facts: Mapping[str, Any]) -> Iterator[str]:

@@ -12,7 +12,9 @@ from memd.daemon.app import SCHEMAS
 from memd.jobs.service import Jobs
 from memd.rpc.hub import Hub
 from memd.state.database import open_database
+from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable
+from memd.state.proposed import ProposedEdit
 from memd.testing.clock import FakeClock
 from tests.api.caller import Caller
 
@@ -133,3 +135,15 @@ async def test_doctor_sees_a_state_file_that_cannot_be_used(tmp_path: Path) -> N
     jobs = Jobs(JobTable(database), FakeClock(), Hub(), {}, on_unexpected=str)
     check = await state_check(jobs, "state.db")
     assert (check.state, "no restart is needed" in check.remedy) == ("failed", True)
+
+
+async def test_the_status_counts_what_waits_for_a_person(caller: Caller) -> None:
+    """Open proposals of dreams are counted by directory; where there is none, nothing is."""
+    await caller.write()
+    assert (await caller.plain("status"))["proposals"] == {}
+    directory = str(await caller.folder())
+    database = open_database(caller.home.places.database, SCHEMAS)
+    content = {"edits": [ProposedEdit("n.md", b"new").facts()], "problems": ["no"]}
+    DreamTable(database).propose(directory, "j1", 1.0, content)
+    database.close()
+    assert (await caller.plain("status"))["proposals"] == {directory: 1}

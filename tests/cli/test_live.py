@@ -44,7 +44,7 @@ def test_a_turn_is_a_line_for_good(terminal: Terminal) -> None:
     terminal.view.show(TOLD)
     assert terminal.shown() == [
         "~  1  I look first.  [Read x2, Grep, 3 calls, 1,234 tokens]\n",
-        "~dream: starting, 3 calls, 1,234 tokens, turn 1",
+        "~dream: starting, turn 1, 3 calls, 1,234 tokens",
     ]
 
 

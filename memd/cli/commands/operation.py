@@ -26,6 +26,7 @@ def status(invocation: Invocation) -> None:
     ]
     pairs += _held_up(found)
     pairs += [("project", directory) for directory in found["projects"]]
+    pairs += _proposals(found)
     pairs += _model(found)
     pairs += [("note", note) for note in found["notes"]]
     invocation.screen.answer(found, output.facts(pairs))
@@ -43,6 +44,15 @@ def _model(found: dict[str, Any]) -> list[tuple[str, object]]:
         pairs.append(("spend", f"{spending.bounded(spend)} today"))
         pairs += [("", line) for line in spending.standing_still(spend)]
     return pairs
+
+
+def _proposals(found: dict[str, Any]) -> list[tuple[str, object]]:
+    """Return what dreams want a person to decide, if the daemon is new enough to tell."""
+    return [
+        ("dream", f"{count} proposal{wait} for you in {directory}: memctl dream review")
+        for directory, count in (found.get("proposals") or {}).items()
+        for wait in (" waits" if count == 1 else "s wait",)
+    ]
 
 
 def _held_up(found: dict[str, Any]) -> list[tuple[str, object]]:

@@ -56,6 +56,17 @@ def test_the_status_tells_what_holds_work_up(home: Home) -> None:
     ]
 
 
+def test_the_status_tells_of_open_proposals(home: Home) -> None:
+    """What waits for a person is counted by directory, with the command that shows it."""
+    waiting = {"proposals": {"/p/memory": 1, "/q/memory": 2}}
+    with ScriptedDaemon(home.places.socket, {"status": STATUS | waiting}):
+        lines = memctl(home, "status").out.splitlines()
+    assert lines[9:11] == [
+        "dream        1 proposal waits for you in /p/memory: memctl dream review",
+        "dream        2 proposals wait for you in /q/memory: memctl dream review",
+    ]
+
+
 def test_the_status_tells_of_the_model(home: Home) -> None:
     """The model with its server, today's money and what stands still; or why there is none."""
     used = {"dollars": 0.5, "requests": 4}
