@@ -7,13 +7,15 @@ Rules of this file
   others. Else a text would be gone, or would come back after somebody had taken it away.
 - A memory that says nothing new does not become newer by being rewritten. One that took others in
   is as new as the newest of them.
+- What an earlier dream did to the same text, and somebody took back, is not done again.
 - What a removal says of itself (``merged into x.md``) is passed on as a claim; the judge looks.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from memd.agent.proposal import Proposal, Proposed, stamped
 from memd.core.errors import MemdError
@@ -31,6 +33,9 @@ _NS = 1_000_000_000
 _CHANGED = "somebody changed it during the dream"
 _CREATED = "somebody wrote it during the dream"
 _GONE = "somebody removed it during the dream"
+_TAKEN_BACK = "a dream did this before, and it was taken back"
+_DAMAGED = "its frontmatter does not parse, and a person has to look at it"
+_LISTED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +47,41 @@ class _Live:
     trouble: str = ""
 
 
-def wanted(proposal: Proposal, tree: Tree, *, session: str, at: float) -> Wanted:
+def wanted(
+    proposal: Proposal,
+    tree: Tree,
+    *,
+    session: str,
+    at: float,
+    repeats: Callable[[Sequence[FileEdit]], Collection[str]] = lambda _edits: (),
+) -> Wanted:
     """Return what an agent's proposal comes to on the directory as it is now.
 
     New memories are stamped with the ``session``; what says something new, with the time ``at``
-    (seconds since 1970).
+    (seconds since 1970). ``repeats`` returns the paths of edits that a dream made before to the
+    same text (``Past.repeats``).
     """
-    return _Outcome(proposal, tree, session, at).wanted()
+    found = _Outcome(proposal, tree, session, at).wanted()
+    again = repeats([edit for edit in found.edits if edit.path != INDEX])
+    return _Outcome(proposal, tree, session, at, again).wanted() if again else found
 
 
 class _Outcome:
     """One proposal on one tree."""
 
-    def __init__(self, proposal: Proposal, tree: Tree, session: str, at: float) -> None:
+    def __init__(
+        self,
+        proposal: Proposal,
+        tree: Tree,
+        session: str,
+        at: float,
+        taken_back: Collection[str] = (),
+    ) -> None:
         self._files = {file.path: file for file in proposal.files}
         self._tree = tree
         self._session = session
         self._at = at
+        self._taken_back = taken_back
         self._live = {path: _look(tree, path) for path in self._files}
         gone = [file for file in proposal.files if file.content is None]
         targets = {file.path: self._target(file.reason) for file in gone}
@@ -78,7 +101,11 @@ class _Outcome:
             merges=tuple(merges),
             reasons={file.path: file.reason for file in gone if file.path not in self._claims},
             left=tuple(Left(path, left[path]) for path in self._files if path in left),
+            listed=tuple(Left(path, _DAMAGED) for path in islice(self._damaged(), _LISTED)),
         )
+
+    def _damaged(self) -> Iterator[str]:
+        return (header.path for header in self._tree.headers() if header.damaged)
 
     def _target(self, reason: str) -> str:
         """Return the memory that a reason names as the one that took it in, "" for none."""
@@ -96,6 +123,8 @@ class _Outcome:
         left: dict[str, str] = {}
         for path, file in self._files.items():
             why = _meanwhile(file, self._live[path])
+            if not why and path in self._taken_back:
+                why = _TAKEN_BACK
             if why:
                 left[path] = why
         waiting = list(left)

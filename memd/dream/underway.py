@@ -13,12 +13,13 @@ from memd.core.text import cut_bytes, iso_time
 from memd.core.values import Actor, Project, Provenance, Snapshot
 from memd.dream import briefing, outcome
 from memd.dream.ending import DreamEndedError
-from memd.dream.findings import Done
+from memd.dream.findings import Done, Work
 from memd.dream.report import Report
 from memd.dream.telling import Progress, Telling
 from memd.model.port import Model
 from memd.state.dreams import Refusal
 from memd.store import secrets
+from memd.store.history import Past
 from memd.store.locks import Held
 
 ORIGIN = "assistant"  # whose words a model works on here
@@ -132,9 +133,14 @@ class Asked:
         ``at`` is seconds since 1970. Looks for credentials in what was said: call it in a thread.
         """
         proposal, session = self.workspace.proposal(), self.dream.session
-        work = partial(outcome.wanted, proposal, session=session, at=at)
+        directory = self.dream.directory
+
+        def work(past: Past) -> Work:
+            repeats = partial(past.repeats, directory)
+            return partial(outcome.wanted, proposal, session=session, at=at, repeats=repeats)
+
         done = Done(
-            lambda _: work,
+            work,
             self.task.model,
             said=cut_bytes(secrets.scrub(ended.text), _SAID_BYTES),
         )

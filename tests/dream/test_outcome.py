@@ -1,6 +1,6 @@
 """From what an agent left in its workspace to what the dream wants."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from memd.agent.proposal import Proposal, Proposed
 from memd.core.text import iso_time, sha256
@@ -31,7 +31,8 @@ class _Tree:
 
     def _header(self, path: str) -> Header:
         age = list(self._files).index(path)
-        return Header(path, path, "", None, age * NS, 1, damaged=False, inode=0)
+        damaged = path.startswith("damaged")
+        return Header(path, path, "", None, age * NS, 1, damaged=damaged, inode=0)
 
     def headers(self) -> tuple[Header, ...]:
         """Return all but the index."""
@@ -146,6 +147,38 @@ def test_what_somebody_removed_does_not_come_back_in_another() -> None:
     )
     assert [left.path for left in found.left] == ["a.md", "b.md"]
     assert found.merges == (Merge("kept.md", "x.md"),)
+
+
+def test_what_was_taken_back_is_not_done_again() -> None:
+    """An edit that a dream made before to the same text stays out, with all that hangs on it."""
+    asked: list[str] = []
+
+    def repeats(found: Sequence[FileEdit]) -> tuple[str, ...]:
+        asked.extend(edit.path for edit in found)
+        return ("b.md",)
+
+    files = (
+        Proposed("a.md", A, BOTH),
+        Proposed("b.md", B, None, "merged into a.md"),
+        Proposed("c.md", C, None, "it is over"),
+        Proposed(INDEX, b"- old\n", b"- new\n"),
+    )
+    tree = _Tree({"a.md": A, "b.md": B, "c.md": C, INDEX: b"- old\n"})
+    found = outcome.wanted(Proposal(files), tree, session="", at=NOW, repeats=repeats)
+    assert asked == ["a.md", "b.md", "c.md"]
+    assert [edit.path for edit in found.edits] == ["c.md", INDEX]
+    assert {left.path: left.reason for left in found.left} == {
+        "a.md": "it was to become one with b.md, which stays as it is",
+        "b.md": "a dream did this before, and it was taken back",
+    }
+
+
+def test_damaged_memories_are_listed() -> None:
+    """What nobody but a person can mend is named, of very many only some."""
+    names = [f"damaged{number}.md" for number in range(60)]
+    found = wanted(_Tree({"a.md": A, **dict.fromkeys(names, B)}))
+    assert (found.edits, len(found.listed)) == ((), 50)
+    assert found.listed[0].path == "damaged0.md"
 
 
 def test_a_memory_is_as_new_as_what_it_says() -> None:
