@@ -20,7 +20,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from memd.core.values import MemoryType
 from memd.dream.similarity import FENCE, Claim, Text, claim, denies, words
@@ -36,6 +36,8 @@ _RESEMBLING = 0.5  # as in similarity.py, below it sentences speak of different 
 _WORK = 200_000  # steps of comparison for one memory, some 50 ms; 500 sentences take a tenth
 _SHARED = 8  # words that are compared in the time of one other step
 _STEM_LETTERS = 3
+_WORD_LETTERS = 40  # a longer one is none
+_STEMS = 8192  # that are kept, some 2 MB
 _LITTLE = frozenset(
     words(
         "a an the of to in on at for by and or is are was were be been am it its this that these "
@@ -107,12 +109,20 @@ class Said:
     @cached_property
     def words(self) -> frozenset[str]:
         """All words in their short form, compound ones in their parts too."""
-        return frozenset(_known(f"{self.document.description}\n{self.document.body}"))
+        return frozenset((*self._terms, *_known(self._found)))
 
     @cached_property
     def telling(self) -> frozenset[str]:
         """The words that say something, in their short form."""
-        return telling(f"{self.document.description}\n{self.document.body}")
+        return frozenset(self._terms)
+
+    @cached_property
+    def _found(self) -> tuple[str, ...]:
+        return words(f"{self.document.description}\n{self.document.body}")
+
+    @cached_property
+    def _terms(self) -> tuple[str, ...]:
+        return tuple(_terms(self._found))
 
     @cached_property
     def denials(self) -> "Denials":
@@ -210,7 +220,7 @@ def reason_lost(source: Said, targets: Sequence[Said]) -> str:
 
 def telling(text: str) -> frozenset[str]:
     """Return the words of a text that say something, in their short form; CJK in pairs."""
-    return frozenset(_terms(text))
+    return frozenset(_terms(words(text)))
 
 
 def facts(sentence: str) -> frozenset[str]:
@@ -279,9 +289,9 @@ def _denied(one: _Sentence, two: _Sentence) -> bool:
     return one.order != two.order and Counter(one.order) == Counter(two.order)
 
 
-def _terms(text: str) -> Iterator[str]:
+def _terms(found: Iterable[str]) -> Iterator[str]:
     before = ""
-    for word in words(text):
+    for word in found:
         if _CJK.match(word):
             if before:
                 yield before + word
@@ -292,9 +302,8 @@ def _terms(text: str) -> Iterator[str]:
             yield _short(word)
 
 
-def _known(text: str) -> Iterator[str]:
-    yield from _terms(text)
-    for word in words(text):
+def _known(found: Iterable[str]) -> Iterator[str]:
+    for word in set(found):
         yield _short(word)
         if not word.isalnum() and not _DATE.fullmatch(word):
             yield from (_short(part) for part in _PARTS.split(word) if part)
@@ -302,6 +311,11 @@ def _known(text: str) -> Iterator[str]:
 
 def _short(word: str) -> str:
     """Return an English word without its ending; any other one as it is."""
+    return _stem(word) if len(word) <= _WORD_LETTERS else word
+
+
+@lru_cache(_STEMS)
+def _stem(word: str) -> str:
     word = word.removesuffix("'s")
     if not (word.isascii() and word.isalpha()) or word.endswith("ss"):
         return word

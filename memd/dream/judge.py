@@ -21,7 +21,6 @@ Rules of this file (spec 5.3: nothing evaporates)
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 
 from memd.core import limits
 from memd.core.courtesy import give_way
@@ -32,7 +31,7 @@ from memd.dream.similarity import words
 from memd.dream.verdict import SHOWN, Contradiction, Merge, Removal, Verdict, Wanted, quoted
 from memd.store import secrets
 from memd.store.document import parse
-from memd.store.names import INDEX
+from memd.store.names import INDEX, in_catalogue
 
 MANY = 4  # of fewer memories than this a third says nothing
 _PART = 3
@@ -63,7 +62,8 @@ def judge(
     for path in dream.written:
         give_way()
         problems += _written(dream, path)
-    problems += rules.problems(dream.old, dream.new, dream.targets)
+    places = {path: dream.places(path) for path in dream.old} | _into(merged)
+    problems += rules.problems(dream.old, dream.new, places)
     problems += _too_much(dream, removed, total, total_bytes, gone_lately)
     if INDEX in dream.edits:
         memories = [said.document for said in dream.new.values()]
@@ -74,7 +74,7 @@ def judge(
         merged=tuple(merged),
         removed=tuple(Removal(item.path, secrets.scrub(item.reason)) for item in removed),
         contradictions=_contradictions(dream),
-        problems=(*found, *(secrets.scrub(problem) for problem in dict.fromkeys(problems))),
+        problems=(*found, *dict.fromkeys(problems)),
         secrets=hidden,
     )
 
@@ -83,13 +83,13 @@ class _Dream:
     """The memories that a dream touches or names, before and after."""
 
     def __init__(self, before: Mapping[str, bytes], wanted: Wanted) -> None:
-        self.before = before
+        self.before = {path: content for path, content in before.items() if path != INDEX}
         self.edits = {edit.path: edit.content for edit in wanted.edits}
         self.reasons = wanted.reasons
         self.claims: dict[str, list[Merge]] = defaultdict(list)
         for merge in wanted.merges:
             self.claims[merge.source].append(merge)
-        self.old = {path: Said(parse(content, path)) for path, content in before.items()}
+        self.old = {path: Said(parse(content, path)) for path, content in self.before.items()}
         self.new = dict(self.old)
         touched = {path: content for path, content in self.edits.items() if path != INDEX}
         for path, content in touched.items():
@@ -105,17 +105,14 @@ class _Dream:
         touched_at_all = (*self.changed, *self.gone)
         self.damaged = [path for path in touched_at_all if self.old[path].document.damaged]
 
-    @cached_property
-    def targets(self) -> Mapping[str, tuple[Said, ...]]:
-        """Where each memory is after the dream: itself, and what it is said to have gone into."""
-        return {path: tuple(self._targets(path)) for path in self.old}
+    def places(self, path: str) -> tuple[str, ...]:
+        """Return where a memory is after the dream: itself, and what it is said to be in."""
+        said = (path, *(merge.into for merge in self.claims.get(path, ())))
+        return tuple(place for place in dict.fromkeys(said) if place in self.new)
 
-    def _targets(self, path: str) -> Iterator[Said]:
-        if path in self.new:
-            yield self.new[path]
-        for merge in self.claims.get(path, ()):
-            if merge.into in self.new and merge.into != path:
-                yield self.new[merge.into]
+    def targets(self, path: str) -> list[Said]:
+        """Return the memories that a memory is in after the dream."""
+        return [self.new[place] for place in self.places(path)]
 
 
 def _went(dream: _Dream) -> tuple[list[Merge], list[Removal], list[str]]:
@@ -149,7 +146,7 @@ def _proven(dream: _Dream, path: str, claims: Sequence[Merge]) -> Sequence[Merge
     alone = [claim for claim in there if not lacks(source, [dream.new[claim.into]])]
     if alone or len(there) < 2:  # noqa: PLR2004 - one target alone was asked already
         return alone
-    return [] if lacks(source, dream.targets[path]) else there
+    return [] if lacks(source, dream.targets(path)) else there
 
 
 def _computed(dream: _Dream, path: str) -> Sequence[Merge]:
@@ -166,9 +163,16 @@ def _likely(source: Said, target: Said) -> bool:
     return len(source.telling & target.words) >= _LEFT * len(source.telling)
 
 
+def _into(merged: Sequence[Merge]) -> dict[str, tuple[str, ...]]:
+    into: dict[str, tuple[str, ...]] = {}
+    for merge in merged:
+        into[merge.source] = (*into.get(merge.source, ()), merge.into)
+    return into
+
+
 def _untrue(dream: _Dream, path: str, claim: Merge) -> str:
-    if claim.into not in dream.new:
-        return f"{path} is said to be in {claim.into}, which is not there"
+    if claim.into not in dream.new:  # whatever a model may have written there
+        return f"{path} is said to be in {quoted(claim.into)}, which is not there"
     source, target = dream.old[path], dream.new[claim.into]
     if source.lasting and not target.lasting:
         kind = source.document.type
@@ -184,13 +188,15 @@ def _written(dream: _Dream, path: str) -> Iterator[str]:
         yield f"{path} would have {len(content)} bytes, the limit is {limits.MEMORY_BYTES}"
     if after.damaged:
         yield f"{path} would be damaged"
+    if not in_catalogue(path):  # such as a log: nothing there is ever recalled
+        yield f"{path} is no place for a memory"
     old = dream.old.get(path)
     if old is None:
         return
     if old.document.type is not None and after.type is None:
         yield f"{path} would lose its type"
     if not old.lasting:
-        lost = reason_lost(old, dream.targets[path])
+        lost = reason_lost(old, dream.targets(path))
         if lost:
             yield f"{path} would lose its reason: '{quoted(lost)}'"
 
@@ -216,7 +222,7 @@ def _too_much(
 
 def _rewritten(dream: _Dream, path: str) -> bool:
     telling = dream.old[path].telling
-    left = frozenset[str]().union(*(target.words for target in dream.targets[path]))
+    left = frozenset[str]().union(*(target.words for target in dream.targets(path)))
     return len(telling & left) < _LEFT * len(telling)
 
 

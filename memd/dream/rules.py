@@ -2,8 +2,8 @@
 
 Rules of this file
 - Each sentence of a ``user`` or ``feedback`` memory stands afterwards, as ``verbatim.py`` has it,
-  in the same memory or in one of these two types that it is said to have gone into. No sentence
-  stands in one that did not stand in one before.
+  in the same memory or in one of these two types that it went into, in the same order and with
+  nothing between what belongs together. No sentence stands in one that did not stand in one before.
 - Its name, its type and all its other fields stay, but the stamps of who wrote last. A new one may
   have what these memories had.
 - No memory becomes one of these types, and none claims in a field of its head to come from
@@ -11,10 +11,11 @@ Rules of this file
 - Of each memory one sentence is named, so that whoever mends it knows where to look.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from memd.dream.carried import Said
-from memd.dream.verbatim import Known, foreign, missing, torn, turned
+from memd.dream.verbatim import Known, Stand, foreign, missing, parted, torn, turned
 from memd.dream.verdict import quoted
 from memd.store.document import Document
 
@@ -27,23 +28,30 @@ _ORIGINS = frozenset(
 
 
 def problems(
-    old: Mapping[str, Said], new: Mapping[str, Said], targets: Mapping[str, Sequence[Said]]
+    old: Mapping[str, Said], new: Mapping[str, Said], places: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
     """Yield what a dream would do to people's rules, or pass off as one.
 
     ``old`` and ``new`` are the memories before and after by path, the same object where nothing
-    changed; ``targets`` are those that each is in afterwards.
+    changed; ``places`` are the paths of those that each is in afterwards.
     """
     people = [said for said in old.values() if said.lasting]
     known = Known(said.verbatim for said in people)
     names = {said.document.name for said in people}
+    shared = _shared(old, places)
+    for path, said in old.items():
+        for place in places[path]:
+            if said.lasting and new[place].lasting and new[place] is not old.get(place):
+                there = frozenset[Stand]() if place == path else shared[place]
+                where = path if place == path else f"{path} in {place}"
+                yield from _moved(where, said, new[place], there)
     for path, after in new.items():
         before = old.get(path)
         if after is before:
             continue
         yield from _origin(path, before, after)
         if before is not None and before.lasting:
-            yield from _kept(path, before, after, targets[path])
+            yield from _kept(path, before, after, [new[place] for place in places[path]])
         if after.lasting:
             yield from _added(path, before, after, known, names)
 
@@ -67,12 +75,33 @@ def _kept(path: str, before: Said, after: Said, targets: Sequence[Said]) -> Iter
     lost = missing(before.verbatim, people)
     if lost:
         yield f"{path} would be reworded: '{quoted(lost)}'"
-        return
-    moved = turned(before.verbatim, after.verbatim)
-    if moved:
-        yield f"{path} would be reordered at '{quoted(moved)}'"
     if _fields(before.document) != _fields(after.document):
         yield f"{path} would get another name or other fields"
+
+
+def _shared(
+    old: Mapping[str, Said], places: Mapping[str, Sequence[str]]
+) -> dict[str, frozenset[Stand]]:
+    """Return by place the sentences that several memories bring there, each in its own order."""
+    brought: dict[str, Counter[Stand]] = defaultdict(Counter)
+    for path, said in old.items():
+        for place in places[path]:
+            if said.lasting:
+                brought[place].update(said.verbatim.forms)
+    return {
+        place: frozenset(stand for stand, count in stands.items() if count > 1)
+        for place, stands in brought.items()
+    }
+
+
+def _moved(where: str, before: Said, after: Said, there: frozenset[Stand]) -> Iterator[str]:
+    """Yield where the sentences of a rule would stand in another order, or apart."""
+    moved = turned(before.verbatim, after.verbatim, there)
+    lonely = "" if moved else parted(before.verbatim, after.verbatim, there)
+    if moved:
+        yield f"{where} would be reordered at '{quoted(moved)}'"
+    if lonely:
+        yield f"{where} would have something else before '{quoted(lonely)}'"
 
 
 def _added(

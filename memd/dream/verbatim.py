@@ -5,18 +5,19 @@ Rules of this file
   it is written: only case, white space, emphasis and the full stop are dress, and a date in
   brackets may be added to a relative one. The description counts as a sentence.
 - A sentence means what it stands under: the headings above it, the line with a colon that leads
-  to it, the bold label before it, and whether it is quoted, code, a row of a table or commented
-  out. The same words under something else are another sentence. Headings and such lines are
-  sentences themselves.
+  to it, the bold label before it, the head of its table, and whether it is quoted, code or
+  commented out. The same words under something else are another sentence. Headings and such lines
+  are sentences themselves.
 - "Never do this." means the sentence before it. So sentences may stand next to each other in one
-  paragraph or list item only as they did before, or where whole ones follow each other.
-- A memory keeps the order of its own sentences; what comes in from another one may stand anywhere.
+  paragraph or list item only as they did before, or where whole ones follow each other; and
+  nothing else comes between two paragraphs of a memory, wherever they go.
+- The sentences of a memory keep their order. What stood in a target before keeps its own place.
 """
 
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -31,6 +32,7 @@ _UNDERLINED = re.compile(r"[^\n]*\n[ ]{0,3}(=+|-+)[ \t]*")
 _BOLD = re.compile(r"\*\*[^*\n]{1,40}(?<![.!?])\*\*")  # alone in a paragraph it is a heading
 _INDENTED = 4  # columns from which Markdown shows code
 _EMPHASIS = re.compile(r"\*\*|__|`")
+_LINE_OF_TABLE = frozenset("|-: \t")
 _COMMENT, _COMMENT_END = "<!--", "-->"
 
 
@@ -44,10 +46,11 @@ class Stand:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A sentence as it is written, and how it stands."""
+    """A sentence as it is written, and how it stands. ``item``: in a list, or a heading."""
 
     stand: Stand
     raw: str
+    item: bool = False
 
 
 @dataclass(slots=True)
@@ -69,13 +72,14 @@ class _Label:
 class Verbatim:
     """The sentences of one memory: ``runs`` are its paragraphs, list items and headings.
 
-    ``body`` are the sentences of the text in order, ``sentences`` those of the description too.
+    ``written`` are those of the text, ``body`` its sentences in order, ``sentences`` those of the
+    description too.
     """
 
     def __init__(self, document: Document) -> None:
-        described, written = tuple(_runs(document.description)), tuple(_runs(document.body))
-        self.runs = described + written
-        self.body = tuple(said for run in written for said in run)
+        self.written = tuple(_runs(document.body))
+        self.runs = (*_runs(document.description), *self.written)
+        self.body = tuple(said for run in self.written for said in run)
         self.sentences = tuple(said for run in self.runs for said in run)
 
     @cached_property
@@ -160,23 +164,49 @@ def torn(after: Verbatim, known: Known) -> str:
     return ""
 
 
-def turned(before: Verbatim, after: Verbatim) -> str:
-    """Return the first sentence that changed its place among a memory's own, "" when none did."""
+def turned(before: Verbatim, after: Verbatim, old: Container[Stand] = ()) -> str:
+    """Return the first sentence of a memory that changed its place among its own, "" for none.
+
+    ``old`` are sentences that came into ``after`` from elsewhere too, perhaps in that order.
+    """
     there = [said.stand for said in after.body]
     forms = {form for stand in there for form in (stand, undated(stand))}
-    own = dict.fromkeys(said.stand for said in before.body if said.stand in forms)
-    raws = {said.stand: said.raw for said in before.body}
+    own: dict[Stand, str] = {}
+    for said in before.body:
+        if said.stand in forms and said.stand not in old:
+            own.setdefault(said.stand, said.raw)
     rest = iter(there)
-    for stand in own:
+    for stand, raw in own.items():
         if not any(stand in (found, undated(found)) for found in rest):
-            return raws[stand]
+            return raw
     return ""
+
+
+def parted(before: Verbatim, after: Verbatim, old: Container[Stand] = ()) -> str:
+    """Return the first paragraph of a memory that something else came before, "" for none.
+
+    List items and headings may follow anything; ``old`` as above.
+    """
+    own = {said.stand for said in before.body}
+    behind = {run[0].stand: run[0].raw for run in before.written if not run[0].item}
+    for ahead, run in pairwise((*before.written[:1], *before.written)):
+        if run is ahead or ahead[-1].stand in old or run[0].stand in old:
+            behind.pop(run[0].stand, None)  # where it stands once, nothing need be before it
+    lonely: dict[str, None] = {}
+    joined: set[str] = set()
+    for ahead, run in pairwise(after.written):
+        raw = behind.get(run[0].stand) or behind.get(undated(run[0].stand), "")
+        if ahead[-1].stand in own or undated(ahead[-1].stand) in own:
+            joined.add(raw)
+        elif raw:
+            lonely[raw] = None
+    return next((raw for raw in lonely if raw not in joined), "")
 
 
 def _runs(text: str) -> Iterator[tuple[Said, ...]]:
     headings: list[tuple[int, str]] = []
     labels: list[_Label] = []
-    hidden = False
+    hidden, head, row = False, "", ""
     for unit in Text(text).units:
         columns, item = _columns(unit.raw), _BULLET.match(unit.raw) is not None
         level = _level(unit.raw)
@@ -187,16 +217,20 @@ def _runs(text: str) -> Iterator[tuple[Said, ...]]:
             labels.pop()
         if labels:
             labels[-1].fed = True
+        head = _head(unit.raw, head, row)
         under = (
             *(name for _, name in headings),
             *(label.key for label in labels),
             *_dress(unit, columns, item=item, hidden=hidden),
+            *([head] if head else []),
         )
-        run = tuple(Said(Stand(key(raw), under), raw) for raw in unit.sentences if key(raw))
+        listed = item or level > 0
+        run = tuple(Said(Stand(key(raw), under), raw, listed) for raw in unit.sentences if key(raw))
         if run:
             yield run
         hidden = _hidden(unit.raw, hidden=hidden)
         name = DATED.sub("", run[-1].stand.key if run else "")
+        row = name if _is_row(unit.raw) else ""
         if level:
             headings.append((level, name))
         elif _leads_on(unit):
@@ -237,6 +271,17 @@ def _dress(unit: Unit, columns: int, *, item: bool, hidden: bool) -> Iterator[st
     label = key(unit.lead[bullet.end() :] if bullet else unit.lead)
     if label:
         yield label
+
+
+def _is_row(raw: str) -> bool:
+    return raw.lstrip().startswith("|")
+
+
+def _head(raw: str, head: str, row: str) -> str:
+    """Return the head of the table that a row stands in; a line of dashes makes one of a row."""
+    if not _is_row(raw):
+        return ""
+    return row if "-" in raw and set(raw) <= _LINE_OF_TABLE else head
 
 
 def _hidden(raw: str, *, hidden: bool) -> bool:

@@ -224,6 +224,14 @@ def test_a_memory_keeps_a_type_and_its_size() -> None:
     assert problem.startswith("a.md would have 120")
 
 
+@pytest.mark.parametrize("path", ["logs/2026/03/a.md", ".hidden.md", "sub/MEMORY.md", "a.txt"])
+def test_a_memory_goes_where_memories_are(path: str) -> None:
+    """A rule that moves to where nothing is recalled is a problem."""
+    before = {"a.md": rule("Use tabs.")}
+    problems = judged(before, {"a.md": None, path: before["a.md"]}, {"a.md": path}).problems
+    assert problems == (f"{path} is no place for a memory",)
+
+
 def test_what_contradicts_is_told() -> None:
     """A sentence that went and one that stays and denies it are shown, at most twenty, cut."""
     before = {"a.md": file("The port is 5432 on staging.\n\nCoffee is at nine.")}

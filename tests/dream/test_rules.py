@@ -11,6 +11,7 @@ RULE = (
     "- rebase before you merge, and squash what is only noise in the log of the branch\n\n"
     "**Why:** a bad push broke the release."
 )
+WHOLE = "Freeze on Friday.\n\n**Why:** a freeze broke."
 LISTS = "Do this:\n- mock the clock\n\nDo not do this:\n- sleep in tests"
 
 
@@ -80,6 +81,42 @@ def test_sentences_stay_together() -> None:
     assert judged(before, edits, {"b.md": "a.md"}).problems == (
         "a.md would have 'Use tabs.' behind another sentence than before",
     )
+
+
+def test_a_rule_stays_whole_where_it_goes() -> None:
+    """The paragraphs of a rule keep their order and stay together in the rule that takes it in."""
+    before = {"a.md": rule("Squash.\n\n**Why:** noise.", ""), "b.md": rule(f"{WHOLE}", "")}
+    fine = f"Squash.\n\n**Why:** noise.\n\n{WHOLE}"
+    for after, problem in (
+        (fine, ""),
+        (
+            f"Squash.\n\n{WHOLE}\n\n**Why:** noise.",
+            "a.md would have something else before 'noise.'",
+        ),
+        (
+            "Squash.\n\n**Why:** noise.\n\n**Why:** a freeze broke.\n\nFreeze on Friday.",
+            "b.md in a.md would be reordered at 'a freeze broke.'",
+        ),
+        (
+            "Freeze on Friday.\n\nSquash.\n\n**Why:** noise.\n\n**Why:** a freeze broke.",
+            "b.md in a.md would have something else before 'a freeze broke.'",
+        ),
+    ):
+        verdict = judged(before, {"a.md": rule(after, ""), "b.md": None}, {"b.md": "a.md"})
+        assert verdict.problems == ((problem,) if problem else ())
+    renamed = {"b.md": None, "a.md": before["a.md"], "c.md": rule(WHOLE, "")}
+    assert judged(before, renamed).problems == ()
+    renamed["c.md"] = rule("\n\n".join(reversed(WHOLE.split("\n\n"))), "")
+    assert judged(before, renamed).problems == (
+        "b.md in c.md would be reordered at 'a freeze broke.'",
+    )
+
+
+def test_rules_that_share_sentences_merge() -> None:
+    """Sentences that several rules bring along need not follow the order of each."""
+    before = {"a.md": rule("X.", ""), "b.md": rule("A.\n\nB.", ""), "c.md": rule("B.\n\nA.", "")}
+    edits = {"a.md": rule("X.\n\nA.\n\nB.", ""), "b.md": None, "c.md": None}
+    assert judged(before, edits, {"b.md": "a.md", "c.md": "a.md"}).problems == ()
 
 
 def test_rules_merge_and_dates_become_absolute() -> None:

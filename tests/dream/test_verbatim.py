@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.dream.verbatim import Known, Stand, Verbatim, foreign, key, missing, torn, turned
+from memd.dream.verbatim import Known, Stand, Verbatim, foreign, key, missing, parted, torn, turned
 from tests.dream.judging import doc
 
 RULES = "Never push to main. Ask first.\n\n- use pnpm, not npm\n- use tabs"
@@ -76,6 +76,14 @@ def test_what_is_shown_otherwise_is_another_sentence() -> None:
         (" ", "code"),
         ("item more",),
     ]
+    table = "| Do | Not |\n|---|:-:|\n| x | y |"
+    assert _stands(f"{table}\n\nfree\n\n| z |") == [
+        ("|", "| do | not |"),
+        ("|", "| do | not |", "|---|:-:|"),
+        ("|", "| do | not |", "| x | y |"),
+        ("free",),
+        ("|", "| z |"),
+    ]
     assert _stands("<!--\n\nhid\n\n-->\n\nfree") == [
         ("<!--",),
         ("<!--", "hid"),
@@ -142,6 +150,19 @@ def test_a_memory_keeps_its_order() -> None:
     assert turned(_said("Due Friday."), _said("Due Friday (2026-03-06).")) == ""
 
 
+def test_paragraphs_stay_together() -> None:
+    """The first paragraph is named that something else comes before; list items may be mixed."""
+    before = _said("One.\n\nTwo.\n\n- three\n- four\n\nfive")
+    assert parted(before, before) == ""
+    assert parted(before, _said("Zero.\n\nOne.\n\nTwo.\n\n- new\n- three\n- four\n\nfive")) == ""
+    assert parted(before, _said("One.\n\nNew.\n\nTwo.")) == "Two."
+    assert parted(before, _said("One.\n\nTwo.\n\n- four\n- new\n\nfive")) == "five"
+    assert parted(before, _said("One.\n\nTwo.\n\nNew.\n\nTwo.")) == ""
+    assert parted(before, _said("One.\n\nNew.\n\nTwo."), {Stand("two")}) == ""
+    dated = _said("One Friday.\n\nTwo.")
+    assert parted(dated, _said("One Friday (2026-03-06).\n\nTwo.")) == ""
+
+
 _TEXTS = st.lists(
     st.sampled_from(
         ["One. Two.", "- item: x", "Not:", "# Head", "> q. r", "  - in", "<!-- c", "-->"]
@@ -156,9 +177,8 @@ def test_a_text_is_what_it_was(text: str) -> None:
     """A text that did not change lacks nothing, and has nothing new, torn or turned."""
     said = _said(text, "About it")
     known = Known([said])
-    assert (missing(said, [said]), foreign(said, known), torn(said, known), turned(said, said)) == (
-        ("",) * 4
-    )
+    assert (missing(said, [said]), foreign(said, known), torn(said, known)) == ("",) * 3
+    assert (turned(said, said), parted(said, said)) == ("", "")
 
 
 def test_a_stand_is_a_value() -> None:
