@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 APPLY, CHANGES = "memd/store/apply.py", "memd/store/changes.py"
 DATABASE, RECOVERY = "memd/state/database.py", "memd/store/recovery.py"
+LOCKS, HOLDING = "memd/store/locks.py", "memd/dream/holding.py"
 POWER = ("tests/crash/test_power.py", "-k", "before_or_after and write")
 KILL = ("tests/crash/test_kill.py", "-k", "recovery and delete")
+DREAM = ("tests/crash/test_dream.py", "-k", "every_call and kill and yes")
 FAULT = ("tests/crash/test_faults.py", "-m", "not crash")
 
 
@@ -166,5 +168,52 @@ MUTANTS = (
         "        if code in (*_DAMAGED, *_STUCK):\n            self.close()\n",
         "",
         ("tests/state/test_database.py",),
+    ),
+    Mutant(
+        "the lock is a PID and nothing else",
+        LOCKS,
+        "        fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+        "",
+        ("tests/store/test_locks.py", "-k", "race"),
+    ),
+    Mutant(
+        "a dream that failed leaves its own time",
+        LOCKS,
+        "            os.utime(opened, ns=(mtime_ns, mtime_ns))\n",
+        "",
+        ("tests/store/test_locks.py",),
+    ),
+    Mutant(
+        "a lock's row goes before its file is settled",
+        HOLDING,
+        "            if done or held.prior_ns == held.taken_ns:\n",
+        "            self._table.forget(held.directory)\n"
+        "            if done or held.prior_ns == held.taken_ns:\n",
+        DREAM,
+    ),
+    Mutant(
+        "a dream's change comes true without its time",
+        "memd/state/effects.py",
+        "            dreams.keep(cursor, effect)\n",
+        "            pass\n",
+        DREAM,
+    ),
+    Mutant(
+        "a lock is taken before its time is written down",
+        LOCKS,
+        "            remember(pid, taken_ns, prior_ns)\n"
+        '            _write(folder, directory, f"{pid}\\n".encode(), taken_ns)\n',
+        '            _replace(folder, directory, f"{pid}\\n".encode(), taken_ns)\n'
+        "            remember(pid, taken_ns, prior_ns)\n"
+        "            found = _look(folder, directory)\n"
+        '            _write(folder, directory, f"{pid}\\n".encode(), taken_ns)\n',
+        DREAM,
+    ),
+    Mutant(
+        "a start ends the dream of a daemon that is leaving",
+        HOLDING,
+        "        if restored is not Restored.WAITS:\n            self",
+        "        if restored:\n            self",
+        ("tests/dream/test_holding.py",),
     ),
 )
