@@ -193,7 +193,7 @@ JUNK = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(JUNK, JUNK, JUNK)
 def test_no_row_breaks_a_review(edits: object, problems: object, said: object) -> None:
     """Whatever stands in a row, it is shown, and accepting it ends in a value or a typed error."""
@@ -219,7 +219,7 @@ TEXTS = st.binary(max_size=60) | st.sampled_from([b"one\ntwo\n", b"a\r\nb", "na√
 NAMES = ("a.md", "b.md", "c.md", "d.md")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.dictionaries(st.sampled_from(NAMES), TEXTS),
     st.dictionaries(st.sampled_from(NAMES), st.none() | TEXTS, min_size=1),
