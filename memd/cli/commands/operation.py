@@ -131,7 +131,8 @@ def _told(told: Any) -> str:
     files = params.pop("files", None) or []
     touched = [f"{file['action']} {file['path']}" for file in files if isinstance(file, dict)]
     plain = [f"{key} {value}" for key, value in params.items() if isinstance(value, str | int)]
-    return ", ".join([*touched, *plain])
+    # One event is one line, whatever a model said in it.
+    return " ".join(", ".join([*touched, *plain]).split())
 
 
 def _local_checks(invocation: Invocation) -> list[dict[str, str]]:

@@ -136,6 +136,14 @@ def test_events_are_printed_as_they_come(home: Home) -> None:
     assert (silent.status, len(silent.out.splitlines())) == (0, 2)
 
 
+def test_an_event_is_one_line(home: Home) -> None:
+    """What a model said does not make lines of its own."""
+    said = (("job.progress", {"job": "j1", "text": "I look.\n12:00:00  job.done  job j9"}),)
+    with ScriptedDaemon(home.places.socket, {"subscribe": Told({}, said)}):
+        ran = memctl(home, "watch", "--count", "1")
+    assert ran.out[8:] == "  job.progress    job j1, text I look. 12:00:00 job.done job j9\n"
+
+
 def test_stopping_waits_for_the_end(home: Home) -> None:
     """The command ends when the daemon has hung up, and without a daemon there is nothing to do."""
     told = Told({"stopping": True}, (("job.done", {}),), hang_up=True)
