@@ -1,5 +1,6 @@
 """Dreams that begin by themselves, in a daemon on a fake clock."""
 
+import io
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable
@@ -13,11 +14,21 @@ import pytest
 
 from memd.client.aio import AsyncClient
 from memd.daemon.app import SCHEMAS
+from memd.daemon.dreaming import Dreaming
+from memd.daemon.log import Log
+from memd.dream.service import Dreams
+from memd.jobs.manners import Manners
+from memd.jobs.service import Jobs, Running
+from memd.rpc.hub import Hub
 from memd.state.database import open_database
+from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable, NewJob
+from memd.state.visits import Visit, Visits
+from memd.store.configuration import Configuration
 from memd.store.locks import LOCK
 from memd.store.machine import Pressure
 from memd.store.project import slug
+from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here, throw_away_home
 
@@ -187,6 +198,62 @@ async def test_sessions_that_end_together_share_one_dream() -> None:
             for number in range(8):
                 group.start_soon(end, f"s{number}")
         await daemon.until_dreams(1)
+        assert daemon.machine.asked == 1
+
+
+async def test_dreams_by_themselves_are_an_hour_apart() -> None:
+    """However the gates stand, a dream that nobody asked for follows another after an hour."""
+    async with running() as daemon:
+        cwd = daemon.home.project()
+        await daemon.call("session.end", cwd, session_id="s")
+        await daemon.until_dreams(1)
+        long_ago = daemon.clock.now() - 48 * 3600.0
+        lock = Path((await daemon.dreams())[0]["directory"]) / LOCK
+        os.utime(lock, (long_ago, long_ago))
+        daemon.clock.advance(3599.0)
+        await daemon.call("session.end", cwd, session_id="s")
+        assert len(await daemon.dreams()) == 1
+        status = await daemon.call("dream.status", cwd)
+        assert (status["gate"], "an hour ago" in status["waits"]) == ("", True)
+        daemon.clock.advance(1.0)
+        await daemon.call("session.end", cwd, session_id="s")
+        await daemon.until_dreams(2)
+
+
+async def test_a_dream_that_waits_for_its_turn_is_not_doubled(tmp_path: Path) -> None:
+    """While a dream of a directory waits, no other is submitted; nor while a prompt is answered."""
+    (tmp_path / "memd.toml").write_text("[dream]\nmin_sessions = 0\n")
+    (tmp_path / "memd.toml").chmod(0o600)
+    (tmp_path / "p").mkdir()
+    database = open_database(str(tmp_path / "state.db"), SCHEMAS)
+    clock, hub, manners = FakeClock(), Hub(), Manners()
+    configuration = Configuration(str(tmp_path / "memd.toml"))
+    store = Store(database, configuration, clock, hub, home=str(tmp_path), environ={})
+    jobs = Jobs(JobTable(database), clock, hub, {"dream": _idle}, on_unexpected=repr)
+    dreaming = Dreaming(
+        store,
+        Dreams(store, DreamTable(database), clock),
+        jobs,  # nobody runs them
+        Visits(database),
+        clock=clock,
+        manners=manners,
+        pressure=Pressure,
+        log=Log(io.StringIO()),
+    )
+    visit = Visit(str(tmp_path / "p"), "c", {})
+    project = await store.project(visit.cwd, visit.environment)
+    asked = await dreaming.start(project, visit)
+    assert await dreaming.offer(visit) == ""
+    assert await dreaming.under_way(project) == asked
+    assert await jobs.cancel(asked)
+    with manners.prompt():
+        assert await dreaming.offer(visit) == ""
+    assert await dreaming.offer(visit) not in {"", asked}
+    database.close()
+
+
+async def _idle(_running: Running) -> dict[str, Any]:
+    return {}
 
 
 async def test_a_pause_keeps_dreams_from_being_submitted() -> None:
