@@ -58,10 +58,7 @@ T = TypeVar("T")
 
 
 class Jobs:
-    """The jobs of one daemon. ``on_unexpected`` logs an exception and returns its error id.
-
-    ``progress`` has what running jobs tell of themselves.
-    """
+    """The jobs of one daemon. ``on_unexpected`` logs an exception and returns its error id."""
 
     def __init__(
         self,
@@ -85,7 +82,7 @@ class Jobs:
         self._changed = anyio.Event()
         self._ends: dict[str, anyio.Event] = {}
         self._scopes: dict[str, anyio.CancelScope] = {}
-        self.progress = Progress(events)
+        self.progress = Progress(events)  # what running jobs tell of themselves
 
     async def submit(
         self,
@@ -213,8 +210,7 @@ class Jobs:
 
     def under_way(self, kind: str, lane: str) -> str | None:
         """Return the oldest job of a kind in a lane that waits or runs."""
-        wanted = (kind, lane)
-        return next((t.job for t in self._lanes if (t.kind, t.lane) == wanted), None)
+        return next((t.job for t in self._lanes if (t.kind, t.lane) == (kind, lane)), None)
 
     def unfinished(self) -> int:
         """Return how many jobs wait or run."""
