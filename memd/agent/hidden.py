@@ -6,6 +6,9 @@ overrides, zero-width spaces and controls have none in notes.
 
 import re
 
+from memd.core.courtesy import give_way
+
+_AT_ONCE = 64 * 1024  # characters; a search keeps the interpreter until its end
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
@@ -20,4 +23,12 @@ def find(text: str) -> str:
 
 def shown(text: str) -> str:
     """Return a text with such characters written out as ``<U+XXXX>``."""
-    return _UNSEEN.sub(lambda found: f"<U+{ord(found.group()):04X}>", text)
+    parts = []
+    for start in range(0, len(text), _AT_ONCE):
+        give_way()
+        parts.append(_UNSEEN.sub(_written_out, text[start : start + _AT_ONCE]))
+    return "".join(parts)
+
+
+def _written_out(found: re.Match[str]) -> str:
+    return f"<U+{ord(found.group()):04X}>"

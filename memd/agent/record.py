@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memd.agent.step import AskModel, Planned, Result, Run
+from memd.core.courtesy import give_way
 from memd.core.text import cut_bytes
 from memd.model.port import Reply, ToolCall, Usage
 from memd.store import secrets
@@ -69,6 +70,7 @@ class Record:
         return "…"
 
     def _text(self, text: str) -> str:
+        give_way()
         limit = TEXT_BYTES if self._left > 0 else _SHORT_BYTES
         clean = secrets.scrub(cut_bytes(text, _LOOKED_AT_BYTES))
         cut = cut_bytes(clean, limit)

@@ -151,6 +151,7 @@ class View:
         place = folder.place
         found: dict[str, Entry] = {}
         for seen in self._listed(place):
+            self.meter.tick()
             child = self._child(folder, seen)
             if child is not None:
                 found[seen] = child

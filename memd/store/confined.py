@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Self
 
+from memd.core.courtesy import give_way
 from memd.store import names
 from memd.store.beneath import FOLDER, kernel_walks, open_beneath
 from memd.store.paths import Directory, FileUnreadableError, PathRefusedError
@@ -83,6 +84,7 @@ class Confined:
                 return found
             with suppress(OSError), os.scandir(fd) as entries:
                 for entry in islice(entries, limit):
+                    give_way()
                     with suppress(FileNotFoundError):  # deleted while we looked
                         status = entry.stat(follow_symlinks=False)
                         plain = stat.S_ISDIR(status.st_mode) or self._plain_file(status)

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from memd.core import limits
+from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
 from memd.core.text import sha256
 from memd.core.values import Actor, Provenance
@@ -188,6 +189,7 @@ class External:
         self, opened: Directory | None, path: str, row: Shade | None, how: Look, found: _Findings
     ) -> None:
         """Compare one file with what is known of it."""
+        give_way()
         quiet = self._quiet.setdefault(found.directory, {})
         known = row and _newer(row, quiet.get(path))
         try:

@@ -21,6 +21,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
 from memd.store import regex
 
@@ -71,6 +72,7 @@ _MIXED = re.compile(r"\d.*[A-Za-z]|[A-Za-z].*\d|^\d{15,}$")
 _FINGERPRINT_DIGITS = 32
 _NEAR = 8  # lines: a rule that looks over several sees a changed one among the others
 _RUN = re.compile(r"(.)\1{7,}")
+_LONG = 64 * 1024  # characters of a text with which one rule takes a moment
 
 
 def find(text: str) -> tuple[Finding, ...]:
@@ -151,7 +153,10 @@ def _hits(text: str) -> Iterator[_Hit]:
     text = text.encode("utf-8", "replace").decode("utf-8")
     lowered = text.lower()
     table = _table()
+    long = len(text) > _LONG
     for rule in table.rules:
+        if long:
+            give_way()
         if not any(word in lowered for word in rule.words):
             continue
         if rule.needs and _regex(rule.needs).search(text) is None:

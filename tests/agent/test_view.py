@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from memd.agent import view as seeing
+from memd.agent.places import MEMORY
 from memd.agent.refusals import LimitError, NothingThereError, NotReachableError, WrongKindError
 from memd.agent.view import CALL_BYTES, CALL_FILES, Meter, Piece, View
+from memd.core.courtesy import polite
 from tests.agent.home import NOW, TOKEN, Home, never
 
 
@@ -88,3 +90,26 @@ def test_a_large_file_comes_in_pieces(home: Home) -> None:
         large = list(view.pieces(view.file(f"{home.project}/large.txt")))
     assert len(large) > 1
     assert sum(piece.count() for piece in large) == 3_000_000
+
+
+def test_prompts_go_first_between_two_files(home: Home) -> None:
+    """Each file of a folder is followed by a moment for others, and by a look at the time."""
+    folder = home.memory / "many"
+    folder.mkdir()
+    for number in range(30):
+        (folder / f"m{number}.md").write_text("x", encoding="utf-8")
+    asked: list[int] = []
+    ticks = 0
+
+    def over() -> bool:
+        nonlocal ticks
+        ticks += 1
+        return ticks > 20
+
+    roots = (seeing.root_of(MEMORY, str(home.memory)),)
+    folders = seeing.open_roots(roots)
+    with polite(lambda: asked.append(1)), folders[roots[0].real]:
+        sight = View(roots, folders, {}, {}, meter=Meter(over), now=NOW)
+        with pytest.raises(LimitError):
+            sight.children(sight.entry("many"))
+    assert len(asked) >= 30 + 20
