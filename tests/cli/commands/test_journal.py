@@ -10,35 +10,41 @@ from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
 
-CHANGES: dict[str, Any] = {
-    "changes": [
-        {
-            "id": "c2",
-            "at": iso_time(time.time() - 7530),
-            "actor": "client",
-            "client": "memctl",
-            "session": "",
-            "model": "",
-            "reason": "memory.write",
-            "directory": "/m/one",
-            "files": [{"path": "a.md", "action": "updated"}, {"path": "b.md", "action": "created"}],
-        },
-        {
-            "id": "c1",
-            "at": iso_time(time.time() - 3 * 86400 - 5),
-            "actor": "external",
-            "client": "",
-            "reason": "",
-            "directory": "/m/two",
-            "files": [{"path": "a.md", "action": "created"}],
-        },
-    ]
-}
+
+def changes() -> dict[str, Any]:
+    """Return two changes, one of them a little over two hours ago by the clock on the wall."""
+    return {
+        "changes": [
+            {
+                "id": "c2",
+                "at": iso_time(time.time() - 7530),
+                "actor": "client",
+                "client": "memctl",
+                "session": "",
+                "model": "",
+                "reason": "memory.write",
+                "directory": "/m/one",
+                "files": [
+                    {"path": "a.md", "action": "updated"},
+                    {"path": "b.md", "action": "created"},
+                ],
+            },
+            {
+                "id": "c1",
+                "at": iso_time(time.time() - 3 * 86400 - 5),
+                "actor": "external",
+                "client": "",
+                "reason": "",
+                "directory": "/m/two",
+                "files": [{"path": "a.md", "action": "created"}],
+            },
+        ]
+    }
 
 
 def test_changes_are_listed(home: Home) -> None:
     """Who, when, why and what stand on one line."""
-    with ScriptedDaemon(home.places.socket, {"memory.history": CHANGES}) as daemon:
+    with ScriptedDaemon(home.places.socket, {"memory.history": changes()}) as daemon:
         ran = memctl(home, "log", "a.md", "--limit", "2", "--before", "c3")
         assert memctl(home, "history", "a.md", "--limit", "2", "--before", "c3") == ran
     assert ran.out.splitlines() == [
@@ -55,7 +61,8 @@ def test_changes_are_listed(home: Home) -> None:
 
 def test_changes_are_chosen(home: Home) -> None:
     """Who, when and where can be said; times as a person says them, and all projects told apart."""
-    with ScriptedDaemon(home.places.socket, {"memory.history": CHANGES}) as daemon:
+    told_of = changes()
+    with ScriptedDaemon(home.places.socket, {"memory.history": told_of}) as daemon:
         ran = memctl(
             home, "log", "--actor", "dream", "--session", "s1", "--client", "editor",
             "--since", "1970-01-02 00:00Z", "--until", "1 hour ago", "--all",
@@ -72,7 +79,7 @@ def test_changes_are_chosen(home: Home) -> None:
         "all_projects": True,
     }
     assert ran.out.splitlines()[1].endswith("-             /m/two  created a.md")
-    assert told.json == CHANGES
+    assert told.json == told_of
 
 
 @pytest.mark.parametrize(
@@ -92,7 +99,7 @@ def test_a_time_that_is_none_is_refused(home: Home, words: list[str]) -> None:
 
 def test_a_change_without_a_time_is_shown(home: Home) -> None:
     """An odd answer of another version is printed as it is; a clock ahead is just now."""
-    odd = {**CHANGES["changes"][1], "at": "?"}
+    odd = {**changes()["changes"][1], "at": "?"}
     ahead = {**odd, "at": iso_time(time.time() + 100)}
     with ScriptedDaemon(home.places.socket, {"memory.history": {"changes": [odd, ahead]}}):
         lines = memctl(home, "log").out.splitlines()
