@@ -17,6 +17,7 @@ from memd.agent.record import Record
 from memd.agent.step import AskModel, Budget, CallTools, Finish, Planned, Reason, Result, Stop
 from memd.agent.workspace import Workspace
 from memd.core.clock import Clock
+from memd.core.errors import MemdError
 from memd.core.text import cut_bytes
 from memd.model.errors import ModelError, PromptTooLongError
 from memd.model.port import Ask, Block, Model, Reply, ToolCall, Usage
@@ -93,14 +94,21 @@ async def run(
     ``progress(phase, **facts)`` is told before each request (``asking``) and after each reply
     (``tools`` where it calls any, else ``answered``), then with the reply's ``text`` and the names
     of its ``tools``. ``record`` fills up turn by turn, so that a caller that is cancelled still has
-    it; ``on_usage`` is passed to each request.
+    it; ``on_usage`` is passed to each request. Raises StateUnusableError where the books of what it
+    spends cannot be written.
     """
     noted = Record() if record is None else record
     loop = _Loop(task, model, workspace, clock, progress, record=noted, on_usage=on_usage)
+    failure: MemdError | None = None
     async with anyio.create_task_group() as group:
         group.start_soon(loop.watch, group.cancel_scope)
-        await loop.go()
+        try:
+            await loop.go()
+        except MemdError as error:  # out of the group as it is, not within an exception group
+            failure = error
         group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
     return loop.ended()
 
 

@@ -20,7 +20,8 @@ from memd.daemon.clock import SystemClock
 from memd.model.claude import Claude, Connections
 from memd.model.endpoint import Endpoint
 from memd.model.errors import ModelUnavailableError, PromptTooLongError
-from memd.model.port import Usage
+from memd.model.port import Ask, Reply, Usage
+from memd.state.database import StateUnusableError
 from memd.testing import messages
 from memd.testing.clock import FakeClock
 from memd.testing.messages import messages_server
@@ -120,6 +121,16 @@ async def test_a_model_that_fails_ends_the_run_with_its_error(home: Home) -> Non
         ended = await ran(workspace, model)
     assert (ended.finished, ended.reason, ended.error) == (False, Reason.MODEL, failure)
     assert ended.usage == Usage(100, 20)
+
+
+async def test_what_no_model_caused_is_raised_as_it_is(home: Home) -> None:
+    """A state file that cannot be written ends a run with its own error, fit to be tried again."""
+
+    def unbooked(_: Ask) -> Reply:
+        raise StateUnusableError("state.db", "no space left")
+
+    with home.workspace() as workspace, pytest.raises(StateUnusableError):
+        await ran(workspace, ScriptedModel([unbooked]))
 
 
 async def test_a_prompt_too_long_is_cut_once(home: Home) -> None:
