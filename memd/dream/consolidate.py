@@ -155,11 +155,16 @@ def _end(into: dict[str, str], path: str) -> str:
 def _led(memory: Memory, moves: Moves) -> Memory:
     """Return a memory whose links lead to what is still there, as far as it may change."""
     give_way()
-    body = memory.body if memory.lasting else moves.repointed(memory.body, memory.path)
-    if body == memory.body:
+    if memory.lasting:
         return memory
-    led = memory.with_text(body)
-    return led if carries(led) or not memory.sources else memory
+    body = moves.repointed(memory.body, memory.path)
+    taken = tuple(
+        (path, replace(said, body=moves.repointed(said.body, path))) for path, said in memory.says
+    )
+    if body == memory.body and taken == memory.says:
+        return memory
+    led = replace(memory.with_text(body), taken=taken)
+    return led if carries(led) else memory
 
 
 def _written_at(memory: Memory) -> float:

@@ -27,6 +27,7 @@ from memd.core.courtesy import give_way
 from memd.core.text import decode
 from memd.dream import handwritten, rules
 from memd.dream.carried import Denials, Said, lacks, reason_lost
+from memd.dream.links import led_on
 from memd.dream.similarity import words
 from memd.dream.verdict import SHOWN, Contradiction, Merge, Removal, Verdict, Wanted, quoted
 from memd.store import secrets
@@ -89,7 +90,9 @@ class _Dream:
         self.claims: dict[str, list[Merge]] = defaultdict(list)
         for merge in wanted.merges:
             self.claims[merge.source].append(merge)
-        self.old = {path: Said(parse(content, path)) for path, content in self.before.items()}
+        texts = {path: parse(content, path) for path, content in self.before.items()}
+        into = {merge.source: merge.into for merge in wanted.merges}
+        self.old = {path: Said(text) for path, text in led_on(texts, into).items()}
         self.new = dict(self.old)
         touched = {path: content for path, content in self.edits.items() if path != INDEX}
         for path, content in touched.items():

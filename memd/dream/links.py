@@ -10,11 +10,14 @@ Rules of this file
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
+from memd.core.values import MemoryType
 from memd.dream.similarity import fenced
+from memd.store.document import Document
 
+LASTING = (MemoryType.USER, MemoryType.FEEDBACK)
 _SUFFIX = ".md"
 _LINK = re.compile(
     r"(?P<code>(?P<mark>`+)(?!`).*?(?<!`)(?P=mark)(?!`))"
@@ -91,6 +94,23 @@ class Moves:
         if found is None:
             return wiki
         return wiki.replace(bare, found + (_SUFFIX if bare.endswith(_SUFFIX) else ""))
+
+
+def led_on(texts: Mapping[str, Document], into: Mapping[str, str]) -> dict[str, Document]:
+    """Return memories with their links led on to where memories went, as the pass does it.
+
+    A person's own rules keep theirs. ``into`` maps what went to where; both are among the texts.
+    """
+    named = {path: Named(path, text.name) for path, text in texts.items()}
+    went = {old: new for old, new in into.items() if old in named and new in named}
+    if not went:
+        return dict(texts)
+    stay = [memory for path, memory in named.items() if path not in went]
+    moves = Moves([(named[old], named[new]) for old, new in went.items()], stay)
+    return {
+        path: text if text.type in LASTING else replace(text, body=moves.repointed(text.body, path))
+        for path, text in texts.items()
+    }
 
 
 def targets(text: str, path: str) -> frozenset[str]:

@@ -17,13 +17,13 @@ from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
 from memd.core.values import MemoryFile, MemoryType, Tree
 from memd.dream import repair
-from memd.dream.links import Named, leads_to, targets
+from memd.dream.links import LASTING, Named, leads_to, targets
 from memd.dream.similarity import Text, words
 from memd.dream.verdict import Left
 from memd.store import document, index, secrets
+from memd.store.document import Document
 from memd.store.names import INDEX, check_name
 
-LASTING = (MemoryType.USER, MemoryType.FEEDBACK)
 _TEAM = "team/"
 _LISTED = 100  # sentences in a report; beyond, a person has other worries
 
@@ -32,7 +32,8 @@ _LISTED = 100  # sentences in a report; beyond, a person has other worries
 class Memory:
     """A memory as the pass changes it: ``head`` is everything before the body.
 
-    ``sources`` are the files that it has taken in; ``pinned`` says that it keeps its own name.
+    ``taken`` is what it has to say once it has taken others in: by path, its own text and theirs,
+    their links led on like its own. ``pinned`` says that it keeps its own name.
     """
 
     file: MemoryFile
@@ -43,7 +44,7 @@ class Memory:
     mtime_ns: int
     text: Text
     pinned: bool = False
-    sources: tuple[MemoryFile, ...] = ()
+    taken: tuple[tuple[str, Document], ...] = ()
 
     @property
     def path(self) -> str:
@@ -59,6 +60,11 @@ class Memory:
     def content(self) -> bytes:
         """The bytes that the file would have."""
         return self.head + self.body.encode()
+
+    @property
+    def says(self) -> tuple[tuple[str, Document], ...]:
+        """What it has to say, by path: ``taken`` or, before that, what stands in its file."""
+        return self.taken or ((self.path, document.parse(self.file.content, self.path)),)
 
     @property
     def lasting(self) -> bool:

@@ -17,7 +17,7 @@ from itertools import chain
 
 from memd.core import limits
 from memd.core.courtesy import give_way
-from memd.core.values import MemoryFile, MemoryType
+from memd.core.values import MemoryType
 from memd.dream import verbatim
 from memd.dream.carried import Said, facts, holds
 from memd.dream.material import Memory
@@ -78,7 +78,7 @@ def _rank(memory: Memory) -> tuple[bool, int, int, str]:
 def carries(memory: Memory) -> bool:
     """Whether a memory says all that it and every memory that went into it said."""
     target = document.parse(memory.content, memory.path)
-    return all(holds(target, _document(file)) for file in (memory.file, *memory.sources))
+    return all(holds(target, said) for _, said in memory.says)
 
 
 def _last(into: Mapping[str, str], path: str) -> str:
@@ -166,7 +166,7 @@ def _merged(winner: Memory, loser: Memory, hook: str) -> Memory | None:
     merged = replace(
         winner.with_text(_appended(winner.body, extra)),
         mtime_ns=max(winner.mtime_ns, loser.mtime_ns),
-        sources=(*winner.sources, loser.file, *loser.sources),
+        taken=(*winner.says, *loser.says),
     )
     if not carries(merged):  # only the description is left
         merged = merged.with_text(_appended(merged.body, loser.description))
@@ -205,10 +205,6 @@ def _tells(memory: Memory, hook: str) -> bool:
     return facts(hook) <= said.words and QUALIFIERS.isdisjoint(
         set(words(hook)) - set(words(f"{memory.description}\n{memory.body}"))
     )
-
-
-def _document(file: MemoryFile) -> document.Document:
-    return document.parse(file.content, file.header.path)
 
 
 def _appended(body: str, extra: str) -> str:

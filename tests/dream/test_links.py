@@ -2,7 +2,8 @@
 
 import pytest
 
-from memd.dream.links import Moves, Named, leads_to, targets
+from memd.dream.links import Moves, Named, leads_to, led_on, targets
+from memd.store import document
 
 GONE, HOME = Named("gone.md", "gone-name"), Named("notes/home.md", "home-name")
 OTHER = Named("other.md", "other")
@@ -50,3 +51,19 @@ def test_targets_are_all_that_a_link_may_mean() -> None:
     assert leads_to(found, GONE)
     assert leads_to(found, HOME)
     assert not leads_to(found, OTHER)
+
+
+def test_texts_are_led_on_but_for_rules() -> None:
+    """Before they are compared, links of all but a person's rules lead to where memories went."""
+
+    def text(kind: str, body: str) -> document.Document:
+        return document.parse(f"---\ntype: {kind}\n---\n\n{body}".encode(), "")
+
+    texts = {
+        "gone.md": text("project", "itself: [x](gone.md)"),
+        "home.md": text("project", "no link"),
+        "rule.md": text("user", "[x](gone.md)"),
+    }
+    led = led_on(texts, {"gone.md": "home.md", "other.md": "home.md"})
+    assert led == texts | {"gone.md": text("project", "itself: [x](home.md)")}
+    assert led_on(texts, {"other.md": "home.md"}) == texts
