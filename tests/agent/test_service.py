@@ -30,6 +30,7 @@ from tests.agent.home import CANARY, TOKEN, Home, memory
 
 pytestmark = pytest.mark.anyio
 
+NO_SPACE = "no space left"
 START = {"role": "user", "content": "Save what is worth saving."}
 
 
@@ -127,7 +128,7 @@ async def test_what_no_model_caused_is_raised_as_it_is(home: Home) -> None:
     """A state file that cannot be written ends a run with its own error, fit to be tried again."""
 
     def unbooked(_: Ask) -> Reply:
-        raise StateUnusableError("state.db", "no space left")
+        raise StateUnusableError(str(home), NO_SPACE)
 
     with home.workspace() as workspace, pytest.raises(StateUnusableError):
         await ran(workspace, ScriptedModel([unbooked]))
