@@ -77,8 +77,7 @@ def _rank(memory: Memory) -> tuple[bool, int, int, str]:
 
 def carries(memory: Memory) -> bool:
     """Whether a memory says all that it and every memory that went into it said."""
-    target = document.parse(memory.content, memory.path)
-    return all(holds(target, said) for _, said in memory.says)
+    return _holds(memory, [said for _, said in memory.says])
 
 
 def _last(into: Mapping[str, str], path: str) -> str:
@@ -168,11 +167,18 @@ def _merged(winner: Memory, loser: Memory, hook: str) -> Memory | None:
         mtime_ns=max(winner.mtime_ns, loser.mtime_ns),
         taken=(*winner.says, *loser.says),
     )
-    if not carries(merged):  # only the description is left
+    # What the winner had taken in stands in its text: that is asked for, not each of them again.
+    wanted = [document.parse(winner.content, winner.path), *(said for _, said in loser.says)]
+    if not _holds(merged, wanted):  # only the description is left
         merged = merged.with_text(_appended(merged.body, loser.description))
-    if not _tells(merged, hook) or not carries(merged):
+    if not _tells(merged, hook) or not _holds(merged, wanted):
         return None  # such as a code block without an end, which would swallow what follows
     return merged
+
+
+def _holds(memory: Memory, texts: Sequence[document.Document]) -> bool:
+    target = document.parse(memory.content, memory.path)
+    return all(text == target or holds(target, text) for text in texts)
 
 
 def _added(winner: Memory, loser: Memory) -> str | None:
