@@ -19,7 +19,6 @@ Rules of this file
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from memd.core.values import MemoryType
@@ -135,25 +134,46 @@ class Said:
         return tuple(_reasons(self.document.body))
 
 
-@dataclass(frozen=True, slots=True)
 class _Sentence:
-    """A sentence with what denials are found by."""
+    """A sentence with what denials are found by; most are never looked at but for their words."""
 
-    raw: str
-    claim: Claim
-    denied: frozenset[str]
-    order: tuple[str, ...]
+    def __init__(self, raw: str) -> None:
+        self.raw = raw
+        self._found = words(raw)
+        self.words = frozenset(self._found)
+
+    @cached_property
+    def claim(self) -> Claim:
+        """What it is held against others by."""
+        return claim(self.raw)
+
+    @cached_property
+    def denied(self) -> frozenset[str]:
+        """The words that it says "not" or the like of."""
+        denied = {
+            next(
+                (later for later in self._found[place + 1 : place + 4] if later not in _LITTLE), ""
+            )
+            for place, word in enumerate(self._found)
+            if word in _DENIES_NEXT
+        }
+        return frozenset(denied - {""})
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """Its telling words as they follow each other."""
+        return tuple(word for word in self._found if word not in _LITTLE)
 
 
 class Denials:
     """Sentences that may deny others. ``spent`` once the work for finding them was too much."""
 
     def __init__(self, sentences: Iterable[str], work: int = _WORK) -> None:
-        self._sentences = [_sentence(raw) for raw in sentences if not FENCE.match(raw)]
+        self._sentences = [_Sentence(raw) for raw in sentences if not FENCE.match(raw)]
         self._left = work
         self._by_word: dict[str, list[int]] = defaultdict(list)
         for number, sentence in enumerate(self._sentences):
-            for word in sentence.claim.words:
+            for word in sentence.words:
                 self._by_word[word].append(number)
 
     @property
@@ -165,10 +185,10 @@ class Denials:
         """Return the first sentence that denies this one, "" when none does."""
         if self.spent or FENCE.match(raw):
             return ""
-        one = _sentence(raw)
-        size = len(one.claim.words)
+        one = _Sentence(raw)
+        size = len(one.words)
         # Who shares half of the words has at least one of any half of them and one more.
-        ordered = sorted(one.claim.words, key=lambda word: len(self._by_word.get(word, ())))
+        ordered = sorted(one.words, key=lambda word: len(self._by_word.get(word, ())))
         near: set[int] = set()
         for word in ordered[: size - (size + 1) // 2 + 1]:
             found = self._by_word.get(word, ())
@@ -178,7 +198,7 @@ class Denials:
             near.update(found)
         for number in sorted(near):
             two = self._sentences[number]
-            self._left -= 1 + min(size, len(two.claim.words)) // _SHARED
+            self._left -= 1 + min(size, len(two.words)) // _SHARED
             if _denied(one, two):
                 return two.raw
         return ""
@@ -210,6 +230,8 @@ def lacks(source: Said, targets: Sequence[Said]) -> str:
 
 def reason_lost(source: Said, targets: Sequence[Said]) -> str:
     """Return the "why" or "how to apply" of a memory that no other one gives, "" for none."""
+    if not source.reasons:
+        return ""
     names = {name for target in targets for name, _ in target.reasons}
     known = frozenset[str]().union(*(target.words for target in targets))
     for name, text in source.reasons:
@@ -242,9 +264,10 @@ def _stands(source: Said, targets: Sequence[Said]) -> bool:
     if not source.body.keys() <= forms:
         return False
     rest = " ".join(raw for name, raw in source.described.items() if name not in forms)
-    known = frozenset[str]().union(*(target.words for target in targets))
-    covered = frozenset(map(_short, words(rest))) - _LITTLE <= known
-    return covered and not reason_lost(source, targets)
+    wanted = frozenset(map(_short, words(rest))) - _LITTLE
+    if wanted and not wanted <= frozenset[str]().union(*(target.words for target in targets)):
+        return False
+    return not reason_lost(source, targets)
 
 
 def _told(raw: str, said: frozenset[str], known: frozenset[str]) -> bool:
@@ -262,19 +285,8 @@ def _share(wanted: frozenset[str], known: frozenset[str]) -> float:
     return len(wanted & known) / len(wanted) if wanted else 1.0
 
 
-def _sentence(raw: str) -> _Sentence:
-    found = words(raw)
-    denied = {
-        next((later for later in found[place + 1 : place + 4] if later not in _LITTLE), "")
-        for place, word in enumerate(found)
-        if word in _DENIES_NEXT
-    }
-    order = tuple(word for word in found if word not in _LITTLE)
-    return _Sentence(raw, claim(raw), frozenset(denied - {""}), order)
-
-
 def _denied(one: _Sentence, two: _Sentence) -> bool:
-    left, right = one.claim.words, two.claim.words
+    left, right = one.words, two.words
     if 2 * min(len(left), len(right)) < max(len(left), len(right)):
         return False
     if denies(one.claim, two.claim):

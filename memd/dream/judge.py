@@ -2,7 +2,8 @@
 
 Rules of this file (spec 5.3: nothing evaporates)
 - Seen are the memories before and after, and nothing of what a dream says of itself but where a
-  memory went and why it is gone; where it went counts when ``carried.py`` finds it there.
+  memory went and why it is gone; where it went counts when ``carried.py`` finds it there. Links to
+  what went may be led on to where it went.
 - Each memory that was there before is there after, or is carried by a named one, or was removed
   for a reason of at least two words. Where nothing is claimed, but exactly one memory that the
   dream wrote carries all of it, it went there.
@@ -39,6 +40,7 @@ _PART = 3
 _LEFT = 0.5  # of the telling words: what has fewer left is another text
 _REASON_WORDS = 2  # "old" says nothing that a person could judge
 _CONTRADICTIONS = 20
+_LOOKS = 50_000  # steps of looking for them, some 50 ms: a report may do without the last ones
 
 
 def judge(
@@ -68,7 +70,8 @@ def judge(
     problems += _too_much(dream, removed, total, total_bytes, gone_lately)
     if INDEX in dream.edits:
         memories = [said.document for said in dream.new.values()]
-        problems += handwritten.problems(index or b"", dream.edits[INDEX] or b"", memories)
+        free = {path for path in dream.written if not dream.new[path].lasting}
+        problems += handwritten.problems(index or b"", dream.edits[INDEX] or b"", memories, free)
     return Verdict(
         created=dream.created,
         changed=dream.changed,
@@ -90,9 +93,7 @@ class _Dream:
         self.claims: dict[str, list[Merge]] = defaultdict(list)
         for merge in wanted.merges:
             self.claims[merge.source].append(merge)
-        texts = {path: parse(content, path) for path, content in self.before.items()}
-        into = {merge.source: merge.into for merge in wanted.merges}
-        self.old = {path: Said(text) for path, text in led_on(texts, into).items()}
+        self.old = {path: Said(parse(content, path)) for path, content in self.before.items()}
         self.new = dict(self.old)
         touched = {path: content for path, content in self.edits.items() if path != INDEX}
         for path, content in touched.items():
@@ -104,9 +105,28 @@ class _Dream:
         self.written = tuple(path for path in touched if path in self.new and path not in same)
         self.created = tuple(path for path in self.written if path not in before)
         self.changed = tuple(path for path in self.written if path in before)
+        self.led = self._led()
         self.gone = tuple(sorted(self.old.keys() - self.new.keys()))
         touched_at_all = (*self.changed, *self.gone)
         self.damaged = [path for path in touched_at_all if self.old[path].document.damaged]
+
+    def _led(self) -> dict[str, Said]:
+        """Return the memories before with links to what went led on to where it went."""
+        into = {merge.source: merge.into for found in self.claims.values() for merge in found}
+        texts = {path: said.document for path, said in (self.new | self.old).items()}
+        went = {source: place for source, place in into.items() if source not in self.new}
+        led = led_on(texts, went)
+        return {
+            path: said if led[path] == said.document else Said(led[path])
+            for path, said in self.old.items()
+        }
+
+    def lost(self, path: str, targets: Sequence[Said]) -> str:
+        """Return a sentence of a memory that the targets do not say, its links led on or not."""
+        lost = lacks(self.old[path], targets)
+        if lost and self.led[path] is not self.old[path]:
+            return lacks(self.led[path], targets)
+        return lost
 
     def places(self, path: str) -> tuple[str, ...]:
         """Return where a memory is after the dream: itself, and what it is said to be in."""
@@ -144,12 +164,11 @@ def _went(dream: _Dream) -> tuple[list[Merge], list[Removal], list[str]]:
 
 def _proven(dream: _Dream, path: str, claims: Sequence[Merge]) -> Sequence[Merge]:
     """Return the claims that are true: those where one target carries it, or all together."""
-    source = dream.old[path]
     there = [claim for claim in claims if claim.into in dream.new]
-    alone = [claim for claim in there if not lacks(source, [dream.new[claim.into]])]
+    alone = [claim for claim in there if not dream.lost(path, [dream.new[claim.into]])]
     if alone or len(there) < 2:  # noqa: PLR2004 - one target alone was asked already
         return alone
-    return [] if lacks(source, dream.targets(path)) else there
+    return [] if dream.lost(path, dream.targets(path)) else there
 
 
 def _computed(dream: _Dream, path: str) -> Sequence[Merge]:
@@ -157,7 +176,7 @@ def _computed(dream: _Dream, path: str) -> Sequence[Merge]:
     found = [
         target
         for target in dream.written
-        if _likely(source, dream.new[target]) and not lacks(source, [dream.new[target]])
+        if _likely(source, dream.new[target]) and not dream.lost(path, [dream.new[target]])
     ]
     return [Merge(found[0], path)] if len(found) == 1 else []
 
@@ -180,7 +199,7 @@ def _untrue(dream: _Dream, path: str, claim: Merge) -> str:
     if source.lasting and not target.lasting:
         kind = source.document.type
         return f"{path} is a {kind} memory and would go into {claim.into}, which is none"
-    sentence = quoted(lacks(source, [target]))
+    sentence = quoted(dream.lost(path, [target]))
     return f"{path} is said to be in {claim.into}, where this is missing: '{sentence}'"
 
 
@@ -264,12 +283,13 @@ def _contradictions(dream: _Dream) -> tuple[Contradiction, ...]:
     lost = [
         (path, raw)
         for path in sorted((*dream.changed, *dream.gone))
-        for name, raw in dream.old[path].sentences.items()
+        for name, raw in dream.led[path].sentences.items()
         if name not in forms
     ]
     if not lost:
         return ()
-    denials = Denials(raw for said in stays.values() for raw in said.sentences.values())
+    told = (raw for said in stays.values() for raw in said.sentences.values())
+    denials = Denials(told, _LOOKS)
     found: list[Contradiction] = []
     for path, gone in lost:
         give_way()
