@@ -36,7 +36,7 @@ crash: $(STAMP)   ## kill -9 at every state-changing system call (needs strace)
 soak: $(STAMP)    ## the full number of rounds of what `make test` samples
 	@$(BIN)/python -m pytest -m soak tests -rs
 
-bench: $(STAMP)   ## latency and size, as ratios within one run; PARTS='latency hook extract damage scale' SIZES=200,10000
+bench: $(STAMP)   ## latency and size, as ratios within one run; PARTS='latency hook dream extract damage scale' SIZES=200,10000
 	@$(BIN)/python -m benchmarks $(PARTS) $(if $(SIZES),--sizes $(SIZES))
 
 bench-semantic: $(STAMP)   ## what ranking by meaning costs and brings; MODEL=folder DATA=folder

@@ -2,7 +2,8 @@
 
 ``python -m benchmarks [PART...] [--sizes N,N...]`` measures some of it: ``latency`` (start, writes,
 round trips), ``hook``, ``extract`` (until an extraction is accepted), ``damage`` (what a dream does
-to planted facts) and ``scale`` (200 to 100,000 memories; some minutes).
+to planted facts), ``dream`` (prompts beside dreams, and how fast one dies; 200 to 10,000 memories)
+and ``scale`` (200 to 100,000 memories); the last two take minutes.
 
 Machines are noisy: the ratios mean more than the milliseconds. Nothing here fails but ``damage``,
 whose bars hold on any machine; the aims stand beside the figures.
@@ -20,11 +21,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import memd.cli
-from benchmarks import damage, scale
+from benchmarks import damage, dreaming, scale
 from memd.testing import samples
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 
-PARTS = ("latency", "hook", "extract", "damage", "scale")
+PARTS = ("latency", "hook", "extract", "damage", "dream", "scale")
 MEMORIES = 200
 ROUNDS = 400
 HOOK_ROUNDS = 60
@@ -40,16 +41,19 @@ def main() -> int:
     words = f"{', '.join(PARTS)}: all of them unless named"
     parser.add_argument("part", nargs="*", metavar="PART", help=words)
     sizes = ",".join(map(str, scale.SIZES))
-    parser.add_argument("--sizes", default=sizes, help=f"memories, for scale: {sizes}")
+    parser.add_argument("--sizes", default=sizes, help=f"memories, for dream and scale: {sizes}")
     options = parser.parse_args()
     parts = options.part or PARTS
+    chosen = [int(size) for size in options.sizes.split(",")]
     if unknown := set(parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     whole = "damage" not in parts or damage.run()
-    if set(parts) - {"damage", "scale"}:
+    if set(parts) - {"damage", "dream", "scale"}:
         _small(parts)
+    if "dream" in parts:
+        dreaming.run([size for size in chosen if size <= max(dreaming.SIZES)])
     if "scale" in parts:
-        scale.run([int(size) for size in options.sizes.split(",")])
+        scale.run(chosen)
     return 0 if whole else 1
 
 
