@@ -70,14 +70,14 @@ def consolidate(tree: Tree, resolve: Resolve, frozen: AbstractSet[str] = frozens
     """Return what the pass would change in a memory directory; ``frozen`` paths stay."""
     material = gather(tree, frozen)
     dated = _within([_with_dates(memory, resolve) for memory in material.memories])
-    hooks = {entry.path: entry.hook for entry in index.entries(material.index or b"")}
+    hooks = {entry.path: entry.hook for entry in shorten.pointers(material.index or b"")}
     room = _FILES - sum(_changes(memory) for memory in dated)
     while True:
         kept, merges = _merged(dated, room, hooks)
         touched = sum(_changes(memory) for memory in kept) + len(merges)
         if touched <= _FILES or not merges:
             break
-        room -= 2 * (touched - _FILES)
+        room = min(room, 2 * len(merges)) - 2 * (touched - _FILES)
     before = {memory.path: memory.file for memory in material.memories}
     edits = [
         FileEdit(memory.path, memory.content, memory.file.hash, memory.mtime_ns)
@@ -222,9 +222,10 @@ def _index(
         return dated(path, hook) == hook and not secrets.find(hook)
 
     def better(content: bytes, *, dates: bool = True) -> bytes:
-        hooks = {e.line: dated(e.path, e.hook) for e in index.entries(content) if dates}
+        hooks = {e.line: dated(e.path, e.hook) for e in shorten.pointers(content) if dates}
         return shorten.shortened(shorten.with_hooks(content, hooks), said, stable)
 
+    give_way()
     whole = _reconciled(tree, before, kept, merges)
     wanted = better(whole)
     if wanted == whole:
@@ -243,7 +244,7 @@ def _reconciled(
     headers = [header for header in tree.headers() if header.path not in gone]
     lines = {h.path: Pointer(h.name, h.description) for h in headers}
     lines |= {m.path: Pointer(m.file.header.name, m.description) for m in kept}
-    named = {entry.path for entry in index.entries(before)} - gone
+    named = {entry.path for entry in shorten.pointers(before)} - gone
     files = lines.keys() if len(headers) <= limits.INDEX_ENTRIES else ()
     return index.reconcile(before, frozenset(files), lines, frozenset(named)) or b""
 

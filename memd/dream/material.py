@@ -18,9 +18,10 @@ from memd.core.errors import MemdError
 from memd.core.values import MemoryFile, MemoryType, Tree
 from memd.dream import repair
 from memd.dream.links import LASTING, Named, leads_to, targets
+from memd.dream.shorten import pointers
 from memd.dream.similarity import Text, words
 from memd.dream.verdict import Left
-from memd.store import document, index, secrets
+from memd.store import document, secrets
 from memd.store.document import Document
 from memd.store.names import INDEX, check_name
 
@@ -134,15 +135,15 @@ def _read(tree: Tree, path: str) -> tuple[Memory | None, MemoryFile | None, str]
     for fits, sentence in _CHECKS:
         if not fits(file):
             return None, file, sentence
+    header = file.header
+    if header.type is None:
+        return None, file, _UNTYPED
     head = file.content[: len(file.content) - len(file.body.encode())]
     better = repair.mended(file.content)
     if better != file.content:
         head = better[: len(better) - len(file.body.encode())]
     why = repair.trouble(better)
-    header, body = file.header, file.body
-    description = header.description
-    if header.type is None:
-        return None, file, _UNTYPED
+    body, description = file.body, header.description
     text = compared(body, description)
     memory = Memory(file, header.type, head, description, body, header.mtime_ns, text)
     return memory, file, f"other programs cannot read its frontmatter: {why}" if why else ""
@@ -151,7 +152,7 @@ def _read(tree: Tree, path: str) -> tuple[Memory | None, MemoryFile | None, str]
 def _said(content: bytes) -> str:
     """Return the index without what its pointers point to: the lines of people, and hooks."""
     lines = content.decode(errors="replace").splitlines()
-    for entry in index.entries(content):
+    for entry in pointers(content):
         lines[entry.line] = entry.hook
     return "\n".join(lines)
 
@@ -172,10 +173,6 @@ def _is_small(file: MemoryFile) -> bool:
     return len(file.content) <= limits.MEMORY_BYTES
 
 
-def _is_typed(file: MemoryFile) -> bool:
-    return file.header.type is not None
-
-
 def _is_harmless(file: MemoryFile) -> bool:
     return not secrets.find(file.content.decode())
 
@@ -185,6 +182,5 @@ _CHECKS: Sequence[tuple[Callable[[MemoryFile], bool], str]] = (
     (_is_small, f"it is larger than {limits.MEMORY_BYTES} bytes"),
     (_is_sound, "its frontmatter does not parse"),
     (_is_text, "it is not UTF-8"),
-    (_is_typed, _UNTYPED),
     (_is_harmless, "it holds what looks like a credential"),
 )

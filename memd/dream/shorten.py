@@ -19,6 +19,8 @@ from memd.core.courtesy import give_way
 from memd.core.text import decode
 from memd.dream.similarity import SHINGLE_WORDS, Text, run, words
 from memd.store import index
+from memd.store.entries import read
+from memd.store.entries import words as parts
 
 _LIMITS = (limits.INDEX_LINE_CHARACTERS, 120, 90)
 _LEAST = 24  # characters of a hook, below which it says nothing
@@ -44,12 +46,23 @@ class Said:
         return bool(runs) and runs <= frozenset().union(*(text.shingles for text in self._texts))
 
 
+def pointers(content: bytes) -> list[index.Entry]:
+    """Return the pointers of an index, in its order, as ``index.entries`` does at one go."""
+    lines = content.splitlines(keepends=True)
+    found = []
+    for line in read(content).lines:
+        give_way()
+        said = parts(lines[line.number])
+        found.append(index.Entry(line.paths[0], said.title, said.hook, line.number))
+    return found
+
+
 def with_hooks(content: bytes, hooks: Mapping[int, str]) -> bytes:
     """Return the index with other hooks in some lines, counted from 0; the rest stays as it is.
 
     A line that does not end with its hook as it is read keeps it.
     """
-    entries = {entry.line: entry.hook for entry in index.entries(content) if entry.line in hooks}
+    entries = {entry.line: entry.hook for entry in pointers(content) if entry.line in hooks}
     lines = content.splitlines(keepends=True)
     for number, old in entries.items():
         text = lines[number].rstrip()
@@ -95,7 +108,7 @@ def _longest(content: bytes, limit: int) -> list[tuple[int, int, index.Entry]]:
     lines = content.splitlines()
     found = [
         (entry.line, len(lines[entry.line].decode(errors="replace").rstrip()), entry)
-        for entry in index.entries(content)
+        for entry in pointers(content)
     ]
     return sorted((line for line in found if line[1] > limit), key=lambda line: (-line[1], line[0]))
 

@@ -290,6 +290,12 @@ def test_links_lead_to_what_took_in() -> None:
     assert document.parse(edit.content or b"", "").body == "See [deploys](a.md) and [[a]] for it.\n"
 
 
+def test_links_have_room_in_the_change_set() -> None:
+    """Where so many links would have to be led on that a change set is full, both stay."""
+    linked = {f"m{n}.md": _file(f"a{n} b{n} c{n} d{n} [[b]]") for n in range(limits.CHANGE_FILES)}
+    assert _pass(Shelf(linked | {"a.md": _file(FACT), "b.md": _file(FACT)})).merges == ()
+
+
 def test_a_rule_is_not_reworded_for_a_link() -> None:
     """What a person's rule links to keeps its name, however rich the other text is."""
     rule = _file("See [deploys](poor.md).", MemoryType.USER)

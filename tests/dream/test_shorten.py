@@ -94,3 +94,11 @@ def test_lines_that_no_prompt_loads_are_not_cut_further() -> None:
     after = shortened(content, known, _always).splitlines()
     assert after[200:] == content.splitlines()[200:]
     assert sum(map(len, after[:200])) < limits.INDEX_BYTES
+
+
+def test_what_cannot_be_shortened_stays_too_large() -> None:
+    """An index whose lines all say what nothing else says stays as it is, whatever its size."""
+    lines = [f"- [Memory {number}](m{number}.md) — {number} {LONG}" for number in range(199)]
+    content = "\n".join(lines).encode()
+    known = {f"m{number}.md": Said(Text("else")) for number in range(199)}
+    assert shortened(content, known, _always) == content
