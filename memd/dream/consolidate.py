@@ -12,6 +12,7 @@ Rules of this file
 - The frontmatter, the line ends and every byte that needs no change stay.
 """
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -37,6 +38,7 @@ Repeats = Callable[[Sequence[FileEdit]], Collection[str]]  # paths of edits that
 _NS = 1_000_000_000
 _ROUNDS = 8  # each finds what the last one would do instead of what was taken back
 _FILES = limits.CHANGE_FILES - 1  # without the index
+_PARAGRAPHS = re.compile(r"(?<=\n)(?=\n)")
 _TAKEN_BACK = "a dream changed this text before, and that was taken back or refused"
 
 
@@ -95,10 +97,21 @@ def absolute(text: str, at: float, resolve: Resolve) -> str:
 
     ``at`` is when the text was written, in seconds since 1970.
     """
-    parts = fenced(text)
-    done = [part if place % 2 else resolve(part, at) for place, part in enumerate(parts)]
-    again = [part if place % 2 else resolve(part, at) for place, part in enumerate(done)]
-    return "".join(done) if again == done else text
+
+    def resolved(part: str) -> str:
+        give_way()
+        return resolve(part, at)
+
+    done: list[str] = []
+    for place, part in enumerate(fenced(text)):
+        if place % 2:
+            done.append(part)
+            continue
+        pieces = [resolved(piece) for piece in _PARAGRAPHS.split(part)]
+        if [resolved(piece) for piece in pieces] != pieces:
+            return text
+        done += pieces
+    return "".join(done)
 
 
 def _changes(memory: Memory) -> bool:

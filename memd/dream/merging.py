@@ -109,11 +109,12 @@ def _near(ordered: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
     Nearly all of most memories' shingles stand nowhere else, so few of them are looked at.
     """
     repeated = _repeated(ordered)
-    known = [memory.text.shingles & repeated for memory in ordered]
+    known: list[frozenset[int]] = []
     places: dict[int, list[int]] = defaultdict(list)
-    for place, shingles in enumerate(known):
+    for place, memory in enumerate(ordered):
         give_way()
-        for shingle in shingles:
+        known.append(memory.text.shingles & repeated)
+        for shingle in known[place]:
             places[shingle].append(place)
     found: set[tuple[int, int]] = set()
     for place, memory in enumerate(ordered):
@@ -131,7 +132,7 @@ def _near(ordered: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
         yield ordered[one], ordered[two]
 
 
-def _repeated(memories: Sequence[Memory]) -> frozenset[int]:
+def _repeated(memories: Sequence[Memory]) -> set[int]:
     """Return the shingles that stand in more than one memory."""
     seen: list[set[int]] = [set() for _ in range(_PARTS)]  # a large set grows in long leaps
     repeated: set[int] = set()
@@ -143,7 +144,7 @@ def _repeated(memories: Sequence[Memory]) -> frozenset[int]:
                 repeated.add(shingle)
             else:
                 part.add(shingle)
-    return frozenset(repeated)
+    return repeated
 
 
 def _comparable(first: Memory, second: Memory) -> bool:
