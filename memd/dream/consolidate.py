@@ -72,7 +72,9 @@ def consolidate(tree: Tree, resolve: Resolve, frozen: AbstractSet[str] = frozens
     """Return what the pass would change in a memory directory; ``frozen`` paths stay."""
     material = gather(tree, frozen)
     dated = _within([_with_dates(memory, resolve) for memory in material.memories])
-    hooks = {entry.path: entry.hook for entry in shorten.pointers(material.index or b"")}
+    hooks: dict[str, str] = {}
+    for entry in shorten.pointers(material.index or b""):
+        hooks.setdefault(entry.path, entry.hook)  # of several pointers the first one stays
     room = _FILES - sum(_changes(memory) for memory in dated)
     while True:
         kept, merges = _merged(dated, room, hooks)

@@ -219,7 +219,7 @@ def _written(dream: _Dream, path: str) -> Iterator[str]:
         yield f"{path} would lose its type"
     if not old.lasting:
         lost = reason_lost(old, dream.targets(path))
-        if lost:
+        if lost and reason_lost(dream.led[path], dream.targets(path)):
             yield f"{path} would lose its reason: '{quoted(lost)}'"
 
 

@@ -290,6 +290,14 @@ def test_links_lead_to_what_took_in() -> None:
     assert document.parse(edit.content or b"", "").body == "See [deploys](a.md) and [[a]] for it.\n"
 
 
+def test_a_reason_with_a_link_is_no_other_reason() -> None:
+    """A "Why" whose link is led on is not lost, and of two pointers the first one counts."""
+    tree = Shelf({"m0.md": _file(FACT), "m1.md": _file(f"{FACT}\n\n**Why:** it broke [[m0]].")})
+    assert _pass(tree).merges == (Merge("m1.md", "m0.md"),)
+    lines = f"- [A](m0.md) — {FACT}\n- [A](m0.md) — {FACT} On Friday it is.\n".encode()
+    assert _pass(Shelf(tree.files | {INDEX: lines})).merges == (Merge("m1.md", "m0.md"),)
+
+
 def test_links_have_room_in_the_change_set() -> None:
     """Where so many links would have to be led on that a change set is full, both stay."""
     linked = {f"m{n}.md": _file(f"a{n} b{n} c{n} d{n} [[b]]") for n in range(limits.CHANGE_FILES)}
