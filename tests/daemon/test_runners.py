@@ -2,11 +2,25 @@
 
 from pathlib import Path
 
+import anyio
 import pytest
+from anyio import from_thread
 
 from memd.client.aio import AsyncClient
+from memd.core.courtesy import give_way
+from memd.core.values import Tree
+from memd.daemon.app import SCHEMAS
+from memd.daemon.runners import Runners
+from memd.dream.verdict import Wanted
+from memd.extract.service import Extract
+from memd.jobs.manners import Manners
+from memd.jobs.running import Running
+from memd.state.cursors import Cursors
+from memd.state.database import open_database
+from memd.store import locks
 from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here, throw_away_home
+from tests.dream.bench import Bench
 
 pytestmark = pytest.mark.anyio
 WORDS = "From now on, always run the integration tests against a real database."
@@ -63,3 +77,29 @@ async def test_nothing_saved_starts_nothing() -> None:
             done = await client.call("extract", params)
             assert (done["status"], done["saved"]) == ("completed", [])
             assert len((await client.call("job.list"))["jobs"]) == 1
+
+
+async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> None:
+    """Its pass ends where it next gives way, and the lock is as it was before: none."""
+    looked: list[int] = []
+
+    def endless(_: Tree) -> Wanted:
+        while True:
+            give_way()
+            looked.append(1)
+            if len(looked) == 3:
+                from_thread.run_sync(scope.cancel)
+
+    database = open_database(str(tmp_path / "state.db"), SCHEMAS)
+    bench = Bench(tmp_path, database)
+    (tmp_path / "repo").mkdir()
+    extract = Extract(bench.store, Cursors(database), bench.clock)
+    runners = Runners(bench.store, extract, bench.dreams(endless), bench.sink, Manners())
+    request = {"cwd": str(tmp_path / "repo"), "environment": {}, "client": "c", "session": "s"}
+    running = Running(bench.jobs.get(bench.job()), request, bench.progress)
+    with anyio.fail_after(20), anyio.CancelScope() as scope:
+        await runners.table()["dream"](running)
+    database.close()
+    assert scope.cancelled_caught
+    assert len(looked) == 3
+    assert list(tmp_path.glob(f"**/{locks.LOCK}")) == []
