@@ -25,8 +25,8 @@ from memd.testing.messages import Hang, Request, messages_server, text, tools
 from memd.testing.messages_steps import Step
 
 SIZES = (200, 1_000, 10_000)
-PROMPTS = 2_000  # of each condition
-BLOCKS = 10  # of each condition
+PROMPTS = 2_000  # of each condition at least
+BLOCKS = 4  # of each condition
 CANCELS = 20  # of each kind
 IDLE, FIXED, AGENT = "idle", "fixed pass", "agent"
 _ASLEEP = "asleep"
@@ -34,8 +34,9 @@ _FIRST = 5_000_000  # the number of the first memory that is dreamt of
 _TWINS = 20  # what each fixed pass finds to merge
 _SOURCES = 1_500  # files of the project that an agent searches, of some 6 KB
 _TURNS = 15  # of each agent's dream
-_PAUSE_SECONDS = 0.012  # between two prompts at most: a dream goes on meanwhile
-_SPREAD_SECONDS = 12.0  # of a longer dream, the part in which it is cancelled
+_BLOCK_SECONDS = 45.0  # that a block waits for a dream to end, so that all its phases are met
+_PAUSE_SECONDS = 0.02  # between two prompts at most: a dream goes on meanwhile
+_SPREAD_SECONDS = 6.0  # of a longer dream, the part in which it is cancelled
 _INDEXING_SECONDS = 60.0
 
 
@@ -175,8 +176,11 @@ def _blocks(
     for _ in range(BLOCKS):
         for condition, series in times.items():
             with _beside(scene, condition) as load, Line(scene.home.places.socket) as line:
-                taken = []
-                for _ in range(PROMPTS // BLOCKS):
+                taken: list[float] = []
+                until = time.perf_counter() + _BLOCK_SECONDS
+                while len(taken) < PROMPTS // BLOCKS or (
+                    condition != IDLE and not load.ended and time.perf_counter() < until
+                ):
                     _prompt(line, scene.cwd, asked[number % len(asked)].text, f"s-{number}")
                     taken.append(line.milliseconds)
                     number += 1
