@@ -6,14 +6,18 @@ Rules of this file
 - The transaction that makes a dream's change true also makes the dream's own time the one to be
   put back (``keep``). So the lock's time and the memories move together, whatever ends the process.
 - Proposals have rules and a file of their own (``state/proposals.py``).
+- Rows are input: one that cannot be read is as if it were not there, and keeps nothing from
+  starting.
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from memd.core.values import LockKept
 from memd.state import proposals
-from memd.state.database import Cursor
+from memd.state.database import Cursor, Row
 from memd.state.proposals import Proposal, ProposalTable, Refusal
 
 __all__ = ["SCHEMA", "DreamTable", "LockRow", "Proposal", "Refusal", "keep"]
@@ -86,19 +90,33 @@ class DreamTable(ProposalTable):
             " AND state = 'completed'",
             (directory, since),
         )
-        results = [json.loads(row["result"] or "{}") for row in rows]
-        done = [result for result in results if result.get("change")]
-        return frozenset(gone["path"] for result in done for gone in result.get("removed", ()))
+        found = (path for row in rows for path in _removed(row["result"]))
+        return frozenset(found)
 
     def locks(self) -> tuple[LockRow, ...]:
         """Return all rows, in the order of their directories."""
         rows = self._database.read("SELECT * FROM dream_locks ORDER BY directory")
-        return tuple(
-            LockRow(
-                directory=row["directory"],
-                pid=row["pid"],
-                taken_ns=int(row["taken_ns"]),
-                prior_ns=None if row["prior_ns"] is None else int(row["prior_ns"]),
-            )
-            for row in rows
-        )
+        return tuple(found for row in rows if (found := _lock(row)) is not None)
+
+
+def _lock(row: Row) -> LockRow | None:
+    """Return a lock's row, ``None`` where it is none that memd wrote."""
+    directory, prior = row["directory"], row["prior_ns"]
+    try:
+        taken_ns, prior_ns = int(row["taken_ns"]), None if prior is None else int(prior)
+    except ValueError:
+        return None
+    return None if "\0" in directory else LockRow(directory, row["pid"], taken_ns, prior_ns)
+
+
+def _removed(result: str | None) -> Iterator[str]:
+    """Yield the memories that a dream's result says it removed."""
+    try:
+        facts: Any = json.loads(result or "{}")
+    except (ValueError, RecursionError):
+        return
+    gone = facts.get("removed") if isinstance(facts, dict) and facts.get("change") else ()
+    for item in gone if isinstance(gone, list) else ():
+        path = item.get("path") if isinstance(item, dict) else None
+        if isinstance(path, str):
+            yield path

@@ -7,6 +7,7 @@ directory and forwarded variables (``places.FORWARDED``) are kept for each direc
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from memd.state.database import Database
 
@@ -66,5 +67,15 @@ class Visits:
         """Return the last visit to each directory, the newest first."""
         rows = self._database.read("SELECT * FROM visits ORDER BY at DESC, directory")
         return tuple(
-            Visit(row["cwd"], row["client"], json.loads(row["environment"])) for row in rows
+            Visit(row["cwd"], row["client"], _environment(row["environment"])) for row in rows
         )
+
+
+def _environment(text: str) -> dict[str, str]:
+    """Return what a client forwarded; of a damaged row nothing."""
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    items = found.items() if isinstance(found, dict) else ()
+    return {name: value for name, value in items if isinstance(value, str)}

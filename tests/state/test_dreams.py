@@ -1,5 +1,6 @@
 """What dreams must not forget."""
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,41 @@ def test_a_lock_is_remembered_until_it_is_settled(table: DreamTable) -> None:
     table.forget("/a")
     table.forget("/unknown")
     assert table.locks() == (second,)
+
+
+@pytest.mark.parametrize(
+    ("directory", "taken", "prior"),
+    [("/b", "soon", None), ("/b", "5", ""), ("/b", "9" * 5000, "1"), ("/b\0", "5", "5")],
+)
+def test_a_damaged_row_keeps_nothing_from_starting(
+    table: DreamTable, tmp_path: Path, directory: str, taken: str, prior: str | None
+) -> None:
+    """A lock's row that memd did not write is none; the others are told."""
+    good = LockRow("/a", 12, 5, None)
+    table.remember(good)
+    with sqlite3.connect(tmp_path / "state.db") as other:
+        other.execute("INSERT INTO dream_locks VALUES (?, 1, ?, ?)", (directory, taken, prior))
+    other.close()
+    assert table.locks() == (good,)
+
+
+def test_damaged_results_of_dreams_remove_nothing(tmp_path: Path) -> None:
+    """Of results that memd did not write only what can be read counts."""
+    path = tmp_path / "jobs.db"
+    opened = open_database(str(path), [dreams.SCHEMA, jobs.SCHEMA])
+    rows = JobTable(opened)
+    mixed = '{"change": "c1", "removed": [7, {}, {"path": 8}, {"path": "a.md"}]}'
+    for result in ("no json", "[1]", '{"change": 1, "removed": 5}', "[" * 9999, mixed):
+        job = rows.add(NewJob("dream", "/m", "/m", "", {}), 200.0)
+        rows.start(job, 200.0)
+        rows.finish(job, JobState.COMPLETED, 200.0, result={})
+        with sqlite3.connect(path) as other:
+            other.execute(
+                "UPDATE jobs SET result = ? WHERE number = (SELECT max(number) FROM jobs)", [result]
+            )
+        other.close()
+    assert DreamTable(opened).removed("/m", 150.0) == {"a.md"}
+    opened.close()
 
 
 def test_what_dreams_removed_lately_is_known(tmp_path: Path) -> None:

@@ -55,3 +55,11 @@ def test_so_many_directories_are_kept(database: Database) -> None:
     Visits(database).remember("/m", HERE, 1e9)
     assert len(_times(database)) == visits.KEPT
     assert _times(database)[0] == 1.0
+
+
+@pytest.mark.parametrize("text", ["no json", "[1]", "[" * 9999, '{"a": 1}'])
+def test_a_damaged_visit_forwards_nothing(database: Database, text: str) -> None:
+    """What is no mapping of texts is left out; the visit itself is still told."""
+    with database.transaction() as cursor:
+        cursor.execute("INSERT INTO visits VALUES ('/m', '/p', 'c', ?, 1.0)", (text,))
+    assert Visits(database).all() == (Visit("/p", "c", {}),)
