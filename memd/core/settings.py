@@ -41,7 +41,13 @@ class RecallSettings:
     seconds: float = option(
         5.0, "seconds that a prompt waits where its client does not say", 0.05, 60
     )
-    model_seconds: float = option(4.0, "seconds that a model may take to choose", 0.1, 30)
+    model_seconds: float = option(
+        4.0,
+        "seconds that a model may take to choose; one that fails three prompts in a row is left "
+        "alone for a minute, then longer",
+        0.1,
+        30,
+    )
     semantic_model: str = option(
         "",
         "folder of an encoder of sentences (model.onnx, tokenizer.json) that ranks beside words; "
