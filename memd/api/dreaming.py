@@ -8,10 +8,9 @@ from memd.api.method import Method, Params, Result
 from memd.api.services import Services
 from memd.api.work import ended, visit_of
 from memd.dream.morning import markdown
+from memd.model.port import LOCAL
 from memd.rpc.connection import Call
 from memd.store.project import NoProjectError
-
-LOCAL = "local"  # the engine without a model
 
 
 class Dream(Params):

@@ -23,6 +23,11 @@ def template(name: str, package: str = "memd.core") -> str:
     return files(package).joinpath("templates", f"{name}.md").read_text("utf-8").strip("\n")
 
 
+def inert(text: str) -> str:
+    """Return a text that cannot close the tags that it stands between."""
+    return text.replace("<", "&lt;")
+
+
 def fill(text: str, flags: Collection[str], values: Mapping[str, str]) -> str:
     """Return a template with its conditions decided and its values in place."""
     lines = []

@@ -17,6 +17,10 @@ class MemoryType(StrEnum):
     REFERENCE = "reference"
 
 
+# What a person is and wants: no model rewords or writes these on its own.
+PERSONAL = (MemoryType.USER, MemoryType.FEEDBACK)
+
+
 class Scope(StrEnum):
     """Who shares a memory."""
 

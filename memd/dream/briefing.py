@@ -18,8 +18,8 @@ from memd.core import limits, prose
 from memd.core.text import decode, iso_time
 from memd.core.values import Header, Project
 from memd.model.port import Block
+from memd.store import transcript_folders
 from memd.store.catalogue import manifest
-from memd.store.project import slug
 
 KIND = "dream"
 ASK_SECONDS = 180.0
@@ -37,12 +37,6 @@ _MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
 _OPTIONS: Mapping[str, Any] = {"thinking": {"type": "between_tools"}, **_MARK}
 _PACKAGE = "memd.dream"
 _SYSTEM, _TASK, _MEND = "system", "task", "mend"
-
-
-def transcript_folders(project: Project) -> tuple[str, ...]:
-    """Return the folders with this project's transcripts: one for each working directory."""
-    names = dict.fromkeys(slug(path) for path in (project.cwd, project.root))
-    return tuple(f"{project.transcripts}/{name}" for name in names)
 
 
 def task(
@@ -72,13 +66,13 @@ def task(
         "directory": directory,
         "today": iso_time(now)[:10],
         "last": "" if last is None else iso_time(last)[:10],
-        "logs": _quoted(_listed(log_days, "     - ")),
-        "transcripts": _listed(transcript_folders(project), "     - "),
-        "manifest": _quoted(manifest(headers)) or "(nothing yet)",
+        "logs": prose.inert(_listed(log_days, "     - ")),
+        "transcripts": _listed(transcript_folders.folders(project), "     - "),
+        "manifest": prose.inert(manifest(headers)) or "(nothing yet)",
         "listed": str(limits.MANIFEST_ENTRIES),
         "count": str(len(headers)),
-        "index": _quoted(decode(index or b"")[: limits.INDEX_BYTES]) or "(there is none)",
-        "refused": _quoted(_listed(refused, "- ")),
+        "index": prose.inert(decode(index or b"")[: limits.INDEX_BYTES]) or "(there is none)",
+        "refused": prose.inert(_listed(refused, "- ")),
         "turns": str(turns),
         "minutes": f"{minutes:g}",
         "files": str(workspace.FILES),
@@ -119,7 +113,7 @@ def mend(asked: Task, ended: Ended, problems: Sequence[str]) -> Task:
         total_tokens=budget.total_tokens - step.total(ended.usage),
         calls=budget.calls - ended.calls,
     )
-    values = {"problems": _quoted(_listed(problems, "- ")), "turns": str(left.turns)}
+    values = {"problems": prose.inert(_listed(problems, "- ")), "turns": str(left.turns)}
     text = prose.fill(prose.template(_MEND, _PACKAGE), (), values)
     told: Block = {"type": "text", "text": text}
     said = [*asked.messages, *ended.messages]
@@ -158,7 +152,3 @@ def _guidance() -> dict[str, str]:
 
 def _listed(lines: Sequence[str], lead: str) -> str:
     return "\n".join(f"{lead}{' '.join(line.split())}" for line in lines)
-
-
-def _quoted(text: str) -> str:
-    return text.replace("<", "&lt;")

@@ -21,12 +21,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 
-from memd.core.values import MemoryType
-from memd.dream.similarity import FENCE, Claim, Text, claim, denies, words
+from memd.core.values import PERSONAL
+from memd.dream.similarity import CJK, FENCE, Claim, Text, claim, denies, words
 from memd.dream.verbatim import DATED, Verbatim, missing
 from memd.store.document import Document
 
-LASTING = (MemoryType.USER, MemoryType.FEEDBACK)
 # Facts are looked for one by one; of the other words nearly a third is a matter of phrasing: the
 # same note written by two people shares about three words in four.
 TELLING = 0.7
@@ -58,7 +57,7 @@ _OPPOSITE = frozenset(
     for pair in ((one, two), (two, one))
 )
 _OPPOSED = frozenset(_PAIRS)
-_CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_CJK = re.compile(f"[{CJK}]")
 _PARTS = re.compile(r"[:/'_-]")
 _DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
 _QUOTED = re.compile('["\u201c\u300c]([^"\u201c\u201d\u300c\u300d\n]{2,80})["\u201d\u300d]')
@@ -78,7 +77,7 @@ class Said:
     @property
     def lasting(self) -> bool:
         """Whether it is a person's rule."""
-        return self.document.type in LASTING
+        return self.document.type in PERSONAL
 
     @cached_property
     def verbatim(self) -> Verbatim:

@@ -27,7 +27,7 @@ from memd.dream.links import Moves
 from memd.dream.material import Material, Memory, compared, gather
 from memd.dream.merging import carries, merge_all
 from memd.dream.similarity import Text, fenced
-from memd.dream.verdict import Left, Merge, Wanted
+from memd.dream.verdict import Left, Merge, Wanted, in_the_end
 from memd.store import document, index, secrets
 from memd.store.frontmatter_edit import FrontmatterNotEditableError
 from memd.store.names import INDEX
@@ -151,20 +151,14 @@ def _merged(
         kept, merges = merge_all(kept, room - 2 * len(into), hooks)
         into |= {merge.source: merge.into for merge in merges}
         moves = Moves(
-            [(every[source], every[_end(into, source)]) for source in into],
+            [(every[source], every[in_the_end(into, source)]) for source in into],
             [memory.named for memory in kept],
         )
         led = tuple(_led(memory, moves) for memory in kept)
         if led == kept:
             break
         kept = led
-    return kept, tuple(Merge(_end(into, source), source) for source in into)
-
-
-def _end(into: dict[str, str], path: str) -> str:
-    while path in into:
-        path = into[path]
-    return path
+    return kept, tuple(Merge(in_the_end(into, source), source) for source in into)
 
 
 def _led(memory: Memory, moves: Moves) -> Memory:

@@ -1,6 +1,6 @@
 """How a dream may end without having done anything. Pure."""
 
-from memd.agent.service import Ended
+from memd.agent.service import UnfinishedError
 from memd.core.errors import MemdError
 
 
@@ -39,17 +39,7 @@ class LockLostError(MemdError):
         )
 
 
-class DreamFailedError(MemdError):
+class DreamFailedError(UnfinishedError):
     """A model did not come to an end with the memories; nothing was kept of its work."""
 
-    code = 1022
     kind = "dream_failed"
-    retryable = True
-    of_model = True
-    hint = "memctl job show tells what the model did"
-
-    def __init__(self, ended: Ended) -> None:
-        why = ended.error.sentence if ended.error else f"it ran into its bound: {ended.reason}"
-        super().__init__(
-            f"the model did not finish: {why}", reason=str(ended.reason), turns=ended.turns
-        )

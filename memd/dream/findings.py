@@ -18,13 +18,12 @@ from memd.core.values import FileEdit, Header, Tree
 from memd.dream.judge import judge
 from memd.dream.report import Report
 from memd.dream.verdict import Size, Verdict, Wanted
-from memd.model.port import Usage
+from memd.model.port import LOCAL, Usage
 from memd.state.proposed import ProposedEdit
 from memd.store import entries
 from memd.store.history import Past
 from memd.store.names import INDEX
 
-LOCAL = "local"
 _ORPHANS = 50
 Work = Callable[[Tree], Wanted]  # a pass: what it would change
 Pass = Callable[[Past], Work]  # the pass of one dream, which may ask what was done before

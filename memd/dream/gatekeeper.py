@@ -13,7 +13,6 @@ from memd.dream import gates
 from memd.dream.gates import Outlook
 from memd.store import locks, machine, transcript_folders
 from memd.store.locks import LockUnusableError
-from memd.store.project import slug
 
 _MINUTE = 60.0
 
@@ -98,9 +97,7 @@ class Gatekeeper:
         now = self._clock.monotonic()
         fresh = settings.dream.scan_minutes * _MINUTE
         scans = []
-        # Transcripts are kept by working directory, so a project has several folders.
-        for name in sorted({slug(project.root), slug(project.cwd)}):
-            folder = f"{project.transcripts}/{name}"
+        for folder in transcript_folders.folders(project):
             known = self._scans.get((project.memory_dir, folder))
             if known is None or now - known.at >= fresh:
                 known = _Scan(now, self._looks.sessions(folder))

@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
-from memd.core.values import MemoryType
+from memd.core.values import PERSONAL
 from memd.dream.similarity import fenced
 from memd.store.document import Document
+from memd.store.names import SUFFIX
 
-LASTING = (MemoryType.USER, MemoryType.FEEDBACK)
-_SUFFIX = ".md"
 _LINK = re.compile(
     r"(?P<code>(?P<mark>`+)(?!`).*?(?<!`)(?P=mark)(?!`))"
     r"|(?P<open>\]\(\s*<?)(?P<target>[^\s()<>#?]+)"
@@ -38,7 +37,7 @@ class Named:
     @property
     def bare(self) -> str:
         """The path without its suffix."""
-        return self.path.removesuffix(_SUFFIX)
+        return self.path.removesuffix(SUFFIX)
 
     @property
     def stem(self) -> str:
@@ -90,10 +89,10 @@ class Moves:
 
     def _name(self, wiki: str) -> str:
         bare = wiki.strip()
-        found = self._names.get(bare.removesuffix(_SUFFIX))
+        found = self._names.get(bare.removesuffix(SUFFIX))
         if found is None:
             return wiki
-        return wiki.replace(bare, found + (_SUFFIX if bare.endswith(_SUFFIX) else ""))
+        return wiki.replace(bare, found + (SUFFIX if bare.endswith(SUFFIX) else ""))
 
 
 def led_on(texts: Mapping[str, Document], into: Mapping[str, str]) -> dict[str, Document]:
@@ -108,7 +107,9 @@ def led_on(texts: Mapping[str, Document], into: Mapping[str, str]) -> dict[str, 
     stay = [memory for path, memory in named.items() if path not in went]
     moves = Moves([(named[old], named[new]) for old, new in went.items()], stay)
     return {
-        path: text if text.type in LASTING else replace(text, body=moves.repointed(text.body, path))
+        path: text
+        if text.type in PERSONAL
+        else replace(text, body=moves.repointed(text.body, path))
         for path, text in texts.items()
     }
 
@@ -124,7 +125,7 @@ def targets(text: str, path: str) -> frozenset[str]:
         return target
 
     def name(wiki: str) -> str:
-        found.add(wiki.strip().removesuffix(_SUFFIX))
+        found.add(wiki.strip().removesuffix(SUFFIX))
         return wiki
 
     _replaced(text, lead, name)

@@ -2,12 +2,11 @@
 
 from memd.core.errors import MemdError
 from memd.store.confined import Confined
+from memd.store.names import LOGS, SUFFIX
 
 MOST = 31  # a month of them; a dream a night reads one or two
-_LOGS = "logs"
 _LEVELS = 2  # logs/YYYY/MM
 _ENTRIES = 1_000  # of a folder
-_SUFFIX = ".md"
 _NS = 1_000_000_000
 
 
@@ -20,14 +19,14 @@ def changed(memory: str, since: float | None) -> tuple[str, ...]:
     after = -1.0 if since is None else since * _NS
     try:
         with Confined(memory) as folder:
-            waiting = [(0, _LOGS)]
+            waiting = [(0, LOGS)]
             while waiting:
                 level, name = waiting.pop()
                 for seen in folder.entries(name, _ENTRIES):
                     path = f"{name}/{seen.name}"
                     if seen.folder and level < _LEVELS:
                         waiting.append((level + 1, path))
-                    elif seen.name.endswith(_SUFFIX) and seen.mtime_ns > after and not seen.folder:
+                    elif seen.name.endswith(SUFFIX) and seen.mtime_ns > after and not seen.folder:
                         found.append(path)
     except MemdError:
         return ()

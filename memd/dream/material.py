@@ -15,18 +15,17 @@ from dataclasses import dataclass, replace
 from memd.core import limits
 from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
-from memd.core.values import MemoryFile, MemoryType, Tree
+from memd.core.values import PERSONAL, MemoryFile, MemoryType, Tree
 from memd.dream import repair
-from memd.dream.links import LASTING, Named, leads_to, targets
+from memd.dream.links import Named, leads_to, targets
 from memd.dream.shorten import pointers
 from memd.dream.similarity import Text, words
-from memd.dream.verdict import Left
+from memd.dream.verdict import LISTED, Left
 from memd.store import document, secrets
 from memd.store.document import Document
-from memd.store.names import INDEX, check_name
+from memd.store.names import INDEX, TEAM, check_name
 
-_TEAM = "team/"
-_LISTED = 100  # sentences in a report; beyond, a person has other worries
+DAMAGED = "its frontmatter does not parse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class Memory:
     @property
     def lasting(self) -> bool:
         """Whether it is a person's own rule."""
-        return self.type in LASTING
+        return self.type in PERSONAL
 
     @property
     def rank(self) -> tuple[bool, int, int, str]:
@@ -105,7 +104,7 @@ def gather(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Material:
         give_way()
         path = header.path
         memory, file, why = _read(tree, path)
-        if why and not path.startswith(_TEAM):
+        if why and not _is_team(path):
             listed.append(Left(path, why))
         if file is not None and (memory is None or memory.lasting or path in frozen):
             links |= targets(file.body, path)
@@ -115,11 +114,11 @@ def gather(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Material:
     links |= targets(_said(before or b""), INDEX)
     pins = frozenset(links)
     memories = (replace(memory, pinned=leads_to(pins, memory.named)) for memory in free)
-    return Material(tuple(memories), tuple(listed[:_LISTED]), before)
+    return Material(tuple(memories), tuple(listed[:LISTED]), before)
 
 
 def _is_team(path: str) -> bool:
-    return path.startswith(_TEAM)
+    return path.startswith(TEAM)
 
 
 def _read(tree: Tree, path: str) -> tuple[Memory | None, MemoryFile | None, str]:
@@ -180,7 +179,7 @@ def _is_harmless(file: MemoryFile) -> bool:
 _UNTYPED = f"its type is none of {', '.join(MemoryType)}"
 _CHECKS: Sequence[tuple[Callable[[MemoryFile], bool], str]] = (
     (_is_small, f"it is larger than {limits.MEMORY_BYTES} bytes"),
-    (_is_sound, "its frontmatter does not parse"),
+    (_is_sound, DAMAGED),
     (_is_text, "it is not UTF-8"),
     (_is_harmless, "it holds what looks like a credential"),
 )

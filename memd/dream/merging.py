@@ -31,7 +31,7 @@ from memd.dream.similarity import (
     missing,
     words,
 )
-from memd.dream.verdict import Merge
+from memd.dream.verdict import Merge, in_the_end
 from memd.store import document
 
 _FEW_WORDS = 5  # "See above." is no duplicate of "See above.": so short, the description decides
@@ -66,7 +66,7 @@ def merge_all(
                     del kept[second.path]
         if len(into) == before:
             break
-    merges = tuple(Merge(_last(into, source), source) for source in into)
+    merges = tuple(Merge(in_the_end(into, source), source) for source in into)
     return tuple(kept.values()), merges
 
 
@@ -78,13 +78,6 @@ def _rank(memory: Memory) -> tuple[bool, int, int, str]:
 def carries(memory: Memory) -> bool:
     """Whether a memory says all that it and every memory that went into it said."""
     return _holds(memory, [said for _, said in memory.says])
-
-
-def _last(into: Mapping[str, str], path: str) -> str:
-    """Return where a memory is now: who took it in may have gone into another one."""
-    while path in into:
-        path = into[path]
-    return path
 
 
 def _pairs(ordered: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memd.dream.plain import TEXT, few, identity, number, rows, span, texts
+from memd.model.port import LOCAL
 
 _UNNAMED = "a memory without a name"
 _ENDS = {
@@ -143,7 +144,7 @@ def _cost(facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield who did it and what it took; nothing where the facts do not say who."""
     engine = span(facts.get("engine"))
     if engine:
-        yield "by the fixed rules" if engine == "`local`" else f"by {engine}"
+        yield "by the fixed rules" if engine == span(LOCAL) else f"by {engine}"
     problem = span(facts.get("model_problem"))
     if problem:
         yield f"no model, since: {problem}"

@@ -12,7 +12,7 @@ Rules of this file
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -21,21 +21,20 @@ from memd.agent.proposal import Proposal, Proposed, stamped
 from memd.core.errors import MemdError
 from memd.core.text import iso_time, sha256
 from memd.core.values import FileEdit, Tree
+from memd.dream.material import DAMAGED
 from memd.dream.similarity import Text
-from memd.dream.verdict import Left, Merge, Wanted
+from memd.dream.verbatim import DATED
+from memd.dream.verdict import LISTED, Left, Merge, Wanted, in_the_end
 from memd.store import document
 from memd.store.names import INDEX
 
 _CLAIM = re.compile(r"merged into:?\s+[`'\"<(\[]*([^\s`'\"<>()\[\]]+)", re.IGNORECASE)
-_DATE = re.compile(r"\s?\((?:week of )?\d{4}-\d\d-\d\d\)")  # as core/dates.py puts it
 _NS = 1_000_000_000
 
 _CHANGED = "somebody changed it during the dream"
 _CREATED = "somebody wrote it during the dream"
 _GONE = "somebody removed it during the dream"
 _TAKEN_BACK = "a dream did this before, and it was taken back"
-_DAMAGED = "its frontmatter does not parse, and a person has to look at it"
-_LISTED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ class _Outcome:
         kept = [file for path, file in self._files.items() if path not in left]
         gone = [file for file in kept if file.content is None]
         merges = [
-            Merge(_last(self._claims, f.path), f.path) for f in gone if f.path in self._claims
+            Merge(in_the_end(self._claims, f.path), f.path) for f in gone if f.path in self._claims
         ]
         edits = [self._edit(file) for file in kept]
         return Wanted(
@@ -101,7 +100,7 @@ class _Outcome:
             merges=tuple(merges),
             reasons={file.path: file.reason for file in gone if file.path not in self._claims},
             left=tuple(Left(path, left[path]) for path in self._files if path in left),
-            listed=tuple(Left(path, _DAMAGED) for path in islice(self._damaged(), _LISTED)),
+            listed=tuple(Left(path, DAMAGED) for path in islice(self._damaged(), LISTED)),
         )
 
     def _damaged(self) -> Iterator[str]:
@@ -149,7 +148,7 @@ class _Outcome:
         if file.content is None or file.base is None or file.path == INDEX:
             new = stamped(file, session=self._session, modified=iso_time(self._at))
             return FileEdit(file.path, new.content, base)
-        sources = [path for path in self._claims if _last(self._claims, path) == file.path]
+        sources = [path for path in self._claims if in_the_end(self._claims, path) == file.path]
         taken_in = [self._files[path].base or b"" for path in sources]
         mtime_ns = None
         modified = iso_time(self._at)
@@ -178,7 +177,7 @@ class _Memory:
     @cached_property
     def says(self) -> frozenset[str]:
         """Its type and its sentences; a date behind a relative one adds nothing."""
-        texts = (Text(_DATE.sub("", part)) for part in (self._read.description, self._read.body))
+        texts = (Text(DATED.sub("", part)) for part in (self._read.description, self._read.body))
         return frozenset((str(self._read.type), *(key for text in texts for key in text.sentences)))
 
 
@@ -205,12 +204,3 @@ def _meanwhile(file: Proposed, live: _Live) -> str:
     if live.content is None:
         return _GONE
     return _CREATED if file.base is None else _CHANGED
-
-
-def _last(claims: Mapping[str, str], path: str) -> str:
-    """Return where a memory is said to be in the end; who took it in may have gone as well."""
-    passed = {path}
-    while path in claims and claims[path] not in passed:
-        path = claims[path]
-        passed.add(path)
-    return path

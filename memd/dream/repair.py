@@ -9,13 +9,10 @@ Rules of this file (spec 1.5)
   changes. What is read before and after is compared; nothing here is believed.
 """
 
-import re
-
 from memd.store import frontmatter_guard
 from memd.store.document import parse
-from memd.store.frontmatter_lines import plain, scalar, split, unquoted
+from memd.store.frontmatter_lines import LENIENT_LINE, plain, scalar, split, unquoted
 
-_LINE = re.compile(r"([ \t]*)([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*:(?:[ \t]+(.*))?")
 _TAB = "  "
 
 
@@ -48,7 +45,7 @@ def mended(content: bytes) -> bytes:
 def _mended(raw: bytes) -> bytes:
     text = raw.rstrip(b"\r\n")
     line = text.decode(errors="replace")
-    found = _LINE.fullmatch(line)
+    found = LENIENT_LINE.fullmatch(line)
     if found is None or line.encode() != text:
         return raw
     indent, key, value = found[1].replace("\t", _TAB), found[2], found[3] or ""

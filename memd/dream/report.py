@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from memd.dream.verdict import Contradiction, Left, Merge, Removal, Size
+from memd.model.port import LOCAL
 
 _ALWAYS = ("merged", "removed", "changed", "change", "proposal")  # told even where there is none
 
@@ -20,7 +21,7 @@ class Report:
     """
 
     gate: str = ""
-    engine: str = "local"
+    engine: str = LOCAL
     model_problem: str = ""
     created: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()

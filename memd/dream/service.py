@@ -25,7 +25,7 @@ from anyio import to_thread
 
 from memd.agent import service as agent
 from memd.agent.record import Record
-from memd.agent.service import Ended, Task
+from memd.agent.service import Ended, Progress, Task
 from memd.agent.step import total
 from memd.core import dates
 from memd.core.clock import Clock
@@ -41,9 +41,9 @@ from memd.dream.gatekeeper import Gatekeeper, Looks
 from memd.dream.gates import Outlook
 from memd.dream.holding import Holding
 from memd.dream.report import Report
-from memd.dream.telling import Progress, Telling
+from memd.dream.telling import Telling
 from memd.dream.underway import Asked, Underway
-from memd.model.errors import NO_USE_TODAY
+from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import Model, ModelSource
 from memd.state.database import StateUnusableError
 from memd.state.dreams import DreamTable
@@ -60,7 +60,6 @@ _MINUTE = 60.0
 
 _LATELY_SECONDS = 30 * 24 * 60 * 60.0  # a third may not go bit by bit either
 _REFUSALS = 20  # that a model is told, the newest
-LEFT_ALONE = "models failed for these memories and are left alone for a while"
 Note = Callable[..., None]
 
 

@@ -17,17 +17,14 @@ from collections.abc import Callable, Iterator, Mapping
 from memd.core import limits
 from memd.core.courtesy import give_way
 from memd.core.text import decode
-from memd.dream.similarity import SHINGLE_WORDS, Text, run, words
+from memd.dream.similarity import CJK, SHINGLE_WORDS, Text, run, words
 from memd.store import index
-from memd.store.entries import read
-from memd.store.entries import words as parts
 
 _LIMITS = (limits.INDEX_LINE_CHARACTERS, 120, 90)
 _LEAST = 24  # characters of a hook, below which it says nothing
 _TRIES = 8  # places to cut that are looked at, from the last one on
 _MORE = "…"
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
-_PLACE = re.compile(rf"(?=\s)|(?<=[{_CJK}])(?=[{_CJK}])")
+_PLACE = re.compile(rf"(?=\s)|(?<=[{CJK}])(?=[{CJK}])")
 _PAIRS = (("(", ")"), ("[", "]"))
 
 Stable = Callable[[str, str], bool]  # (path, hook) -> nothing else would change it
@@ -47,13 +44,11 @@ class Said:
 
 
 def pointers(content: bytes) -> list[index.Entry]:
-    """Return the pointers of an index, in its order, as ``index.entries`` does at one go."""
-    lines = content.splitlines(keepends=True)
+    """Return the pointers of an index, in its order; prompts go first between two of them."""
     found = []
-    for line in read(content).lines:
+    for entry in index.each(content):
         give_way()
-        said = parts(lines[line.number])
-        found.append(index.Entry(line.paths[0], said.title, said.hook, line.number))
+        found.append(entry)
     return found
 
 

@@ -31,10 +31,10 @@ _SPEAKING_OF = 0.3  # of their words that say something: enough to keep two text
 _LABEL_CHARACTERS = 40
 _AT_ONCE = 2048  # characters or words between two words to whoever goes first
 
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_WORD = re.compile(rf"[{_CJK}]|(?:(?![{_CJK}])[^\W_])+(?:[.':/_-](?:(?![{_CJK}])[^\W_])+)*")
+CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_WORD = re.compile(rf"[{CJK}]|(?:(?![{CJK}])[^\W_])+(?:[.':/_-](?:(?![{CJK}])[^\W_])+)*")
 FENCE = re.compile(r" {0,3}(```|~~~)")
-_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+")
+ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+")
 _HEADING = re.compile(r"#{1,6}[ \t]|[^\n]*[:\uff1a]$")
 _ALONE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\||>)")  # headings, rows and quotes stand alone
 # "**Why:** it broke" has a label, "**Never** mock it" has none.
@@ -233,11 +233,6 @@ def missing(text: Text, known: Iterable[str]) -> str:
     return "\n\n".join(kept)
 
 
-def covered(sentence: str, text: Text) -> bool:
-    """Whether a text has all words that say something in a sentence: it need not be repeated."""
-    return set(words(sentence)) - _LITTLE <= set(text.words)
-
-
 def claim(sentence: str) -> Claim:
     """Return what a sentence is held against others by."""
     return Claim(frozenset(words(sentence)), frozenset(_facts(sentence)))
@@ -308,7 +303,7 @@ def _units(text: str) -> Iterator[Unit]:
                 part, fence = [], ""
             continue
         give_way()
-        if mark or not line.strip() or _ITEM.match(line) or _ALONE.match(line):
+        if mark or not line.strip() or ITEM.match(line) or _ALONE.match(line):
             yield from _paragraph(part)
             part = []
         if mark:
@@ -333,7 +328,7 @@ def _paragraph(lines: list[str]) -> Iterator[Unit]:
     raw = "\n".join(lines)
     if not raw:
         return
-    lead = "".join(match.group() for match in [_ITEM.match(raw)] if match)
+    lead = "".join(match.group() for match in [ITEM.match(raw)] if match)
     label = _LABEL.match(raw, len(lead))
     said = ""
     if label:

@@ -1,10 +1,10 @@
 """Where a dream is, as whoever watches is told it. Pure."""
 
-from collections.abc import Callable
 from typing import Any
 
+from memd.agent.service import Progress
+
 STARTING, UPDATING, JUDGING = "starting", "updating", "judging"
-Progress = Callable[..., None]
 
 
 class Telling:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from memd.agent.record import Record
-from memd.agent.service import Ended, Task
+from memd.agent.service import Ended, Progress, Task
 from memd.agent.workspace import Workspace
 from memd.core import prices
 from memd.core.settings import Settings
@@ -15,10 +15,10 @@ from memd.dream import briefing, outcome
 from memd.dream.ending import DreamEndedError
 from memd.dream.findings import Done, Work
 from memd.dream.report import Report
-from memd.dream.telling import Progress, Telling
+from memd.dream.telling import Telling
 from memd.model.port import Model
 from memd.state.dreams import Refusal
-from memd.store import secrets
+from memd.store import secrets, transcript_folders
 from memd.store.history import Past
 from memd.store.locks import Held
 
@@ -105,7 +105,7 @@ class Underway:
         return Workspace(
             self.project.memory_dir,
             project=self.project.root,
-            transcripts=briefing.transcript_folders(self.project),
+            transcripts=transcript_folders.folders(self.project),
             origin=ORIGIN,
             removals=True,
         )

@@ -22,11 +22,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from memd.dream.similarity import FENCE, Text, Unit
+from memd.dream.similarity import FENCE, ITEM, Text, Unit
 from memd.store.document import Document
 
 DATED = re.compile(r"\s?\((?:week of )?\d{4}-\d\d-\d\d\)")  # as core/dates.py puts it
-_BULLET = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+")
 _SIGNS = re.compile(r"[ \t]*(#{1,6})[ \t]")
 _UNDERLINED = re.compile(r"[^\n]*\n[ ]{0,3}(=+|-+)[ \t]*")
 _BOLD = re.compile(r"\*\*[^*\n]{1,40}(?<![.!?])\*\*")  # alone in a paragraph it is a heading
@@ -208,7 +207,7 @@ def _runs(text: str) -> Iterator[tuple[Said, ...]]:
     labels: list[_Label] = []
     hidden, head, row = False, "", ""
     for unit in Text(text).units:
-        columns, item = _columns(unit.raw), _BULLET.match(unit.raw) is not None
+        columns, item = _columns(unit.raw), ITEM.match(unit.raw) is not None
         level = _level(unit.raw)
         if level:
             headings = [(other, name) for other, name in headings if other < level]
@@ -267,7 +266,7 @@ def _dress(unit: Unit, columns: int, *, item: bool, hidden: bool) -> Iterator[st
         yield start
     elif columns >= _INDENTED and not item:
         yield " "
-    bullet = _BULLET.match(unit.lead)
+    bullet = ITEM.match(unit.lead)
     label = key(unit.lead[bullet.end() :] if bullet else unit.lead)
     if label:
         yield label

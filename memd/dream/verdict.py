@@ -9,6 +9,7 @@ from memd.store import secrets
 
 QUOTED = 120  # characters of a sentence that a problem names
 SHOWN = 200  # of one that a report shows
+LISTED = 100  # files in a report that need a person; beyond, that has other worries
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,15 @@ class Size:
     memory_bytes: int = 0
     index_lines: int = 0
     index_bytes: int = 0
+
+
+def in_the_end(into: Mapping[str, str], path: str) -> str:
+    """Return where a memory is by what went ``into`` what: who took it in may have gone as well."""
+    passed = {path}
+    while path in into and into[path] not in passed:
+        path = into[path]
+        passed.add(path)
+    return path
 
 
 def quoted(text: str, characters: int = QUOTED) -> str:

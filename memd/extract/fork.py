@@ -168,7 +168,7 @@ def _task(directory: str, new: int, headers: Sequence[Header], *, shared: bool) 
     values = {
         "directory": directory,
         "count": str(new),
-        "manifest": listed.replace("<", "&lt;"),
+        "manifest": prose.inert(listed),
         "turns": str(TURNS),
         **_guidance(),
     }

@@ -8,6 +8,7 @@ from typing import Any
 from memd.core import text
 from memd.core.settings import Settings
 from memd.core.values import CursorMove, Message, Project
+from memd.model.port import LOCAL
 
 MEMORY_OFF = "memory_off"
 EXTRACTION_OFF = "extraction_off"
@@ -18,7 +19,6 @@ OUTSIDE = "outside_words"
 
 COMPLETED = "completed"
 SKIPPED = "skipped"
-ENGINE = "local"
 MESSAGES = "messages"  # the source of a cursor that counts messages instead of bytes
 
 _MARKER_CHARACTERS = 16
@@ -60,7 +60,7 @@ class Extracted:
     change: str | None = None
     earlier_changes: tuple[str, ...] = ()
     problem: str = ""
-    engine: str = ENGINE
+    engine: str = LOCAL
     usage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_USAGE, 0))
     turns: int = 0
     prefix_changed: tuple[str, ...] = ()

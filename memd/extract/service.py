@@ -18,11 +18,10 @@ from anyio import to_thread
 from memd.agent import service as agent
 from memd.agent.proposal import Change, Proposal
 from memd.agent.record import Record
-from memd.agent.service import Ended, Task
+from memd.agent.service import Ended, Task, UnfinishedError
 from memd.agent.workspace import Workspace
 from memd.core import text
 from memd.core.clock import Clock
-from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.values import (
     Actor,
@@ -37,8 +36,8 @@ from memd.extract.listening import Heard, Listener, voices
 from memd.extract.requests import Extracted, ExtractRequest, Unread
 from memd.extract.slices import Slices
 from memd.extract.vouching import origin, vouched
-from memd.model.errors import NO_USE_TODAY
-from memd.model.port import Model, ModelSource
+from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
+from memd.model.port import LOCAL, Model, ModelSource
 from memd.state.cursors import Cursors
 from memd.state.runs import Runs
 from memd.store import transcripts
@@ -55,7 +54,6 @@ __all__ = [
 ]
 
 
-LEFT_ALONE = "models failed for these memories and are left alone for a while"
 UNVOUCHED = "unvouched"  # what others' words alone would have made a rule of
 Progress = Callable[..., None]
 Note = Callable[..., None]
@@ -65,20 +63,10 @@ def _quiet(*_: object, **__: object) -> None:
     """Tell nobody."""
 
 
-class ExtractionFailedError(MemdError):
+class ExtractionFailedError(UnfinishedError):
     """A model did not come to an end with a conversation; nothing was kept of its work."""
 
-    code = 1022
     kind = "extraction_failed"
-    retryable = True
-    of_model = True
-    hint = "memctl job show tells what the model did"
-
-    def __init__(self, ended: Ended) -> None:
-        why = ended.error.sentence if ended.error else f"it ran into its bound: {ended.reason}"
-        super().__init__(
-            f"the model did not finish: {why}", reason=str(ended.reason), turns=ended.turns
-        )
 
 
 class Extract:
@@ -164,7 +152,7 @@ class Extract:
             Actor.EXTRACT,
             client=asked.client,
             session=asked.request.session,
-            reason=f"extracted by the {requests.ENGINE} extractor",
+            reason=f"extracted by the {LOCAL} extractor",
             origin="user",
         )
         # Between two slices others get the directory, and a cancellation gets through.

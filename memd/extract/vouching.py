@@ -17,12 +17,11 @@ Rules of this file
 
 from memd.agent.proposal import Proposal, Proposed
 from memd.core.text import decode
-from memd.core.values import MemoryType
+from memd.core.values import PERSONAL
 from memd.state.words import is_common, words
 from memd.store import document
 from memd.store.names import INDEX
 
-_GUARDED = (MemoryType.FEEDBACK, MemoryType.USER)
 _LEAST = 2  # words that both have
 _SHARE = 0.5  # of the words of the memory's description
 _RUN = 4  # words in a row that two texts hardly share by chance
@@ -95,7 +94,7 @@ def _guarded(file: Proposed) -> bool:
     if file.content is None:
         return False
     versions = (file.content, file.base or b"")
-    return any(document.parse(version, file.path).type in _GUARDED for version in versions)
+    return any(document.parse(version, file.path).type in PERSONAL for version in versions)
 
 
 def _statement(file: Proposed) -> str:

@@ -12,12 +12,11 @@ from memd.core.errors import MemdError
 from memd.core.text import one_line, sha256
 from memd.core.values import Draft, FileEdit, MemoryFile, MemoryType, Plan, Pointer, Tree
 from memd.store import document, index
-from memd.store.names import INDEX, NameRefusedError, check_name, in_catalogue
+from memd.store.names import INDEX, TEAM, NameRefusedError, check_name, in_catalogue
 
 _TITLE_CHARACTERS = 80
 _HOOK_CHARACTERS = 120
 _DESCRIPTION_CHARACTERS = 1000
-_TEAM = "team/"
 _TEAMS = "team memories come from the team, not by this way"
 _NO_PLACE = "logs and indexes are not memories"
 
@@ -140,8 +139,8 @@ def _index_edit(writing: Writing) -> FileEdit:
 
 def _check_place(path: str) -> None:
     check_name(path)
-    if not in_catalogue(path) or path.startswith(_TEAM):
-        raise NameRefusedError(path, _TEAMS if path.startswith(_TEAM) else _NO_PLACE)
+    if not in_catalogue(path) or path.startswith(TEAM):
+        raise NameRefusedError(path, _TEAMS if path.startswith(TEAM) else _NO_PLACE)
 
 
 def _base(wanted: str | None, old: MemoryFile | None) -> str:

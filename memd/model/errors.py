@@ -142,3 +142,5 @@ NO_USE_TODAY = (
     ModelUnauthorisedError,
     ModelRefusedError,
 )
+# Why a job is done without one while its directory's breaker is open.
+LEFT_ALONE = "models failed for these memories and are left alone for a while"

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from memd.core.settings import Settings
 
 Block = Mapping[str, Any]
+LOCAL = "local"  # what the engine without a model is called
 
 
 @dataclass(frozen=True, slots=True)

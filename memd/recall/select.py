@@ -9,6 +9,7 @@ from memd.core.settings import Settings
 from memd.core.values import Header, MemoryFile, Project, Scope
 from memd.recall import explain
 from memd.state.words import count, words
+from memd.store.names import TEAM
 
 MEMORY_OFF = "memory_off"
 RECALL_OFF = "recall_off"
@@ -22,7 +23,6 @@ DEADLINE = "deadline"
 
 MOST = 20  # the bound of the setting recall.limit holds for a client's wish too
 REST_NOTE = "\n\n[cut here: read the file for the rest]"
-_TEAM = "team/"
 _SNIPPET_CHARACTERS = 160
 _PART = re.compile(r"[^\W_]+")
 _USAGE = re.compile(
@@ -127,7 +127,7 @@ class Rules:
             return explain.NOT_TEXT
         if header.path in self._read:
             return explain.ALREADY_READ
-        if not self._team and header.path.startswith(_TEAM):
+        if not self._team and header.path.startswith(TEAM):
             return explain.TEAM_OFF
         if self._surfaced.get(absolute(self._directory, header.path)) == mark_of(header):
             return explain.ALREADY_SURFACED
@@ -161,7 +161,7 @@ def surface(directory: str, file: MemoryFile, now: float) -> SurfacedMemory:
         name=header.name,
         description=header.description,
         type=None if header.type is None else header.type.value,
-        scope=(Scope.TEAM if header.path.startswith(_TEAM) else Scope.PRIVATE).value,
+        scope=(Scope.TEAM if header.path.startswith(TEAM) else Scope.PRIVATE).value,
         age=age,
         header=f"Memory (saved {age}): {text.one_line(path, limits.SURFACED_BYTES)}:",
         content=content,

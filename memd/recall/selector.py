@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-from memd.core import limits, text
+from memd.core import limits, prose, text
 from memd.core.values import Header
 from memd.model.port import Ask, Reply
 from memd.recall.block import neutralise
@@ -115,7 +115,7 @@ def _values(answer: str) -> Iterator[Any]:
 
 
 def _tame(said: str) -> str:
-    return neutralise(said).replace("<", "&lt;")
+    return prose.inert(neutralise(said))
 
 
 def _shorten(query: str) -> str:

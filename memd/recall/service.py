@@ -26,7 +26,7 @@ from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.jobs.manners import Manners
 from memd.model.errors import CapReachedError, ModelError
-from memd.model.port import Model, ModelSource
+from memd.model.port import LOCAL, Model, ModelSource
 from memd.recall import block, explain, local, select, selector
 from memd.recall.explain import Explanation
 from memd.recall.indexes import IndexBusyError, Indexes
@@ -39,7 +39,6 @@ from memd.state.ledger import Item, Ledger, Sighting
 T = TypeVar("T")
 
 AUTO = "auto"
-LOCAL = "local"
 MODEL = "model"
 _NO_MODEL = "no model is configured; the local ranker answered"
 _NO_TIME = "there was no time to ask the model; the local ranker answered"

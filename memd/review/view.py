@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memd.core.text import sha256
-from memd.review.diff import CHARACTERS, unified
+from memd.review.diff import CHARACTERS, bounded
 from memd.state.proposals import Proposal
 from memd.state.proposed import OPEN, ProposedEdit
 
@@ -75,7 +75,7 @@ def _view(edit: ProposedEdit, live: bytes | None, characters: int) -> FileView:
     action = "changed" if edit.base else "created"
     diff = _NO_ROOM
     if characters > 0:
-        diff = unified(edit.path, before, edit.content, min(CHARACTERS, characters))
+        diff = bounded(edit.path, before, edit.content, min(CHARACTERS, characters))
     return FileView(
         path=edit.path,
         action="removed" if edit.content is None else action,

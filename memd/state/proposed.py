@@ -14,7 +14,6 @@ from typing import Any
 from memd.core.text import one_line, sha256
 
 OPEN, ACCEPTED, PARTLY, REJECTED = "open", "accepted", "partly", "rejected"
-STATES = (OPEN, ACCEPTED, PARTLY, REJECTED)
 _EDITS = 2000  # four times what one change may have
 _PATH_CHARACTERS = 1000
 _REASON_CHARACTERS = 500

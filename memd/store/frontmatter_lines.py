@@ -16,7 +16,7 @@ BOM = b"\xef\xbb\xbf"
 # Whoever reads one byte more than this has enough of any file for ``split``.
 HEAD_BYTES = limits.FRONTMATTER_BYTES + 1024
 _KEY_LINE = re.compile(r"( *)([A-Za-z_][A-Za-z0-9_-]{0,63}):(?: (.*))?")
-_LENIENT_LINE = re.compile(r"([ \t]*)([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*:(?:[ \t]+(.*))?")
+LENIENT_LINE = re.compile(r"([ \t]*)([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*:(?:[ \t]+(.*))?")
 _INDICATORS = frozenset("-?:,[]{}#&*!|>'\"%@`")
 # What some reader of YAML makes a number, a date, a boolean or nothing of (YAML 1.1 and 1.2).
 _MISREAD = re.compile(
@@ -107,7 +107,7 @@ def lenient(lines: tuple[str, ...]) -> tuple[dict[str, Any], bool]:
     for line in lines:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        match = _LENIENT_LINE.fullmatch(line)
+        match = LENIENT_LINE.fullmatch(line)
         if match is None:
             understood = False
             continue

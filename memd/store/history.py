@@ -3,8 +3,6 @@
 Pure but for the journal and the live file, which come in as functions; called in a worker thread.
 """
 
-import difflib
-import io
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +13,7 @@ from memd.core.values import Actor, Change, CursorMove, FileEdit, MemoryFile, Pl
 from memd.state.history import Filter, History, Span, compose
 from memd.state.journal import Journal
 from memd.state.records import CONFLICT, INDEX, Record, Step
-from memd.store import index
+from memd.store import index, unified
 from memd.store.drafts import Blobs, StoreDraft
 from memd.store.names import check_name
 from memd.store.tree import Found, memory_file
@@ -356,14 +354,4 @@ def _unified(path: str, before: bytes | None, after: bytes | None) -> str:
         old, new = before.decode(), after.decode()
     except UnicodeDecodeError:
         return f"{path}: binary\n"
-    lines = difflib.unified_diff(
-        io.StringIO(old, newline="\n").readlines(),
-        io.StringIO(new, newline="\n").readlines(),
-        f"a/{path}",
-        f"b/{path}",
-    )
-    return "".join(_ended(line) for line in lines)
-
-
-def _ended(line: str) -> str:
-    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+    return "".join(unified.diff(path, unified.lines(old), unified.lines(new)))

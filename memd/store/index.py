@@ -10,7 +10,7 @@ Rules of this file (spec 1.6)
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -19,9 +19,8 @@ from memd.core.text import cut_bytes, decode, one_line
 from memd.core.values import Pointer
 from memd.store.entries import Line, read, words
 from memd.store.frontmatter_lines import BOM
-from memd.store.names import INDEX
+from memd.store.names import INDEX, TEAM
 
-_TEAM = "team/"
 _TITLE_CHARACTERS = 80  # leaves room for the hook in a line of about 150
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 # What would end a link, be decoded, or be cut off by a reader of Markdown.
@@ -75,9 +74,15 @@ def load(content: bytes | None) -> LoadedIndex:
 
 def entries(content: bytes) -> tuple[Entry, ...]:
     """Return the pointers of an index, in its order."""
+    return tuple(each(content))
+
+
+def each(content: bytes) -> Iterator[Entry]:
+    """Yield the pointers of an index, in its order; reading the words of many takes a while."""
     lines = content.splitlines(keepends=True)
-    found = ((line, words(lines[line.number])) for line in read(content).lines)
-    return tuple(Entry(at.paths[0], said.title, said.hook, at.number) for at, said in found)
+    for line in read(content).lines:
+        said = words(lines[line.number])
+        yield Entry(line.paths[0], said.title, said.hook, line.number)
 
 
 def reconcile(
@@ -100,7 +105,7 @@ def reconcile(
     if not found.plain or not found.named <= there:
         seen, gone = _settled(found.lines, there)
     order = sorted(files) if isinstance(files, AbstractSet) else dict.fromkeys(files)
-    missing = [path for path in order if path not in seen and not path.startswith(_TEAM)]
+    missing = [path for path in order if path not in seen and not path.startswith(TEAM)]
     if content is None and not missing:
         return None
     kept = raw
@@ -123,7 +128,7 @@ def _settled(
     gone: set[int] = set()
     for line in lines:
         path = line.path(there)
-        if path in seen or not (path in there or path.startswith(_TEAM)):
+        if path in seen or not (path in there or path.startswith(TEAM)):
             gone.add(line.number)
         seen.add(path)
     return frozenset(seen), frozenset(gone)

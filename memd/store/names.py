@@ -17,8 +17,9 @@ from memd.core import limits
 from memd.core.errors import MemdError
 
 INDEX = "MEMORY.md"
-_LOGS = "logs"  # daily logs, top level only (spec 1.4)
-_SUFFIX = ".md"
+LOGS = "logs"  # daily logs, top level only (spec 1.4)
+SUFFIX = ".md"
+TEAM = "team/"  # what others write, with an index of its own
 _COMPONENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 # Windows opens the device whatever follows the first dot.
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
@@ -72,7 +73,7 @@ def check_name(name: str, *, index: bool = False) -> str:
     _check_shape(name, parts)
     for part in parts:
         check_component(part, name)
-    if not name.endswith(_SUFFIX):
+    if not name.endswith(SUFFIX):
         raise NameRefusedError(name, _NO_MARKDOWN)
     if any(folder.casefold() == INDEX.casefold() for folder in parts[:-1]):
         raise NameRefusedError(name, _THE_INDEX)
@@ -129,9 +130,9 @@ def in_catalogue(path: str) -> bool:
     parts = path.split("/")
     if any(not part or part.startswith(".") for part in parts):
         return False
-    if not parts[-1].endswith(_SUFFIX) or parts[-1] == INDEX:
+    if not parts[-1].endswith(SUFFIX) or parts[-1] == INDEX:
         return False
-    return is_text(path) and not (len(parts) > 1 and parts[0] == _LOGS)
+    return is_text(path) and not (len(parts) > 1 and parts[0] == LOGS)
 
 
 def concerns(path: str) -> bool:
@@ -146,7 +147,7 @@ def is_memory_in_folder(name: str) -> bool:
 
 def is_folder_of_memories(path: str) -> bool:
     """Say whether memories are looked for in the folder of this relative path."""
-    return path != _LOGS and not path.rpartition("/")[2].startswith(".") and is_text(path)
+    return path != LOGS and not path.rpartition("/")[2].startswith(".") and is_text(path)
 
 
 def is_text(name: str) -> bool:

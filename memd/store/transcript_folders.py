@@ -1,20 +1,26 @@
-"""Which sessions have transcripts in a folder, and when they last changed.
-
-Blocks: call it from a worker thread.
-"""
+"""Where a project's transcripts lie, which sessions they are of, and when those last changed."""
 
 import os
 import stat
 from contextlib import suppress
 
+from memd.core.values import Project
+from memd.store.project import slug
+
 _SUFFIX = ".jsonl"
+
+
+def folders(project: Project) -> tuple[str, ...]:
+    """Return the folders with a project's transcripts: one for each working directory."""
+    names = dict.fromkeys(slug(path) for path in (project.cwd, project.root))
+    return tuple(f"{project.transcripts}/{name}" for name in names)
 
 
 def sessions(folder: str) -> dict[str, float]:
     """Return the sessions of a folder with their last change, in seconds since 1970.
 
     Costs one scan of the folder and one ``stat`` per transcript. A folder that is not there, or
-    that we may not read, has none; a transcript that goes away meanwhile is left out.
+    that we may not read, has none; a transcript that goes away meanwhile is left out. Blocks.
     """
     found: dict[str, float] = {}
     with suppress(OSError), os.scandir(folder) as entries:

@@ -6,7 +6,7 @@ from memd.agent.proposal import Proposal, Proposed
 from memd.core.text import iso_time, sha256
 from memd.core.values import FileEdit, Header, MemoryFile, MemoryType
 from memd.dream import outcome
-from memd.dream.verdict import Merge, Wanted
+from memd.dream.verdict import LISTED, Merge, Wanted
 from memd.store import document
 from memd.store.names import INDEX
 from memd.store.path_errors import PathRefusedError
@@ -175,9 +175,9 @@ def test_what_was_taken_back_is_not_done_again() -> None:
 
 def test_damaged_memories_are_listed() -> None:
     """What nobody but a person can mend is named, of very many only some."""
-    names = [f"damaged{number}.md" for number in range(60)]
+    names = [f"damaged{number}.md" for number in range(LISTED + 10)]
     found = wanted(_Tree({"a.md": A, **dict.fromkeys(names, B)}))
-    assert (found.edits, len(found.listed)) == ((), 50)
+    assert (found.edits, len(found.listed)) == ((), LISTED)
     assert found.listed[0].path == "damaged0.md"
 
 
