@@ -27,8 +27,8 @@ _DESCRIPTORS = 4096
 # long for them; at this value a call beside two of them took 1 ms instead of 20.
 _SWITCH_SECONDS = 0.0002
 # A collection of all generations stops every thread: for 130 ms beside a dream of 1,000 memories,
-# for 620 ms beside one of 10,000, ten times in each; together they found 20 objects. So they come
-# 200 times as rarely as Python has them. The young generations are collected as ever.
+# for up to 620 ms beside one of 10,000, where 19 of them found 20 objects. So they come 200 times
+# as rarely as Python has them. The young generations are collected as ever.
 _COLLECT_ALL = 2_000
 
 
