@@ -14,7 +14,7 @@ from typing import Any
 
 from memd.core.errors import MemdError
 from memd.core.text import decode, sha256
-from memd.core.values import FileEdit, Header, Tree
+from memd.core.values import FileEdit, Header, MemoryFile, Tree
 from memd.dream.judge import judge
 from memd.dream.report import Report
 from memd.dream.verdict import Size, Verdict, Wanted
@@ -25,6 +25,7 @@ from memd.store.history import Past
 from memd.store.names import INDEX
 
 _ORPHANS = 50
+_NS = 1_000_000_000
 Work = Callable[[Tree], Wanted]  # a pass: what it would change
 Pass = Callable[[Past], Work]  # the pass of one dream, which may ask what was done before
 
@@ -114,12 +115,14 @@ def find(tree: Tree, done: Done, past: Past, gone: AbstractSet[str] = frozenset(
     wanted = done.work(past)(tree)
     headers, index = tree.headers(), tree.index()
     named = {edit.path for edit in wanted.edits} | {merge.into for merge in wanted.merges}
-    texts = dict(_texts(tree, named - {INDEX}))
+    files = dict(_files(tree, named - {INDEX}))
+    texts = {path: file.content for path, file in files.items()}
     before = size(headers, index)
     verdict = judge(
         texts,
         wanted,
         index=index,
+        times={path: file.header.mtime_ns / _NS for path, file in files.items()},
         total=before.memories,
         total_bytes=before.memory_bytes,
         gone_lately=len(gone - {header.path for header in headers}) if gone else 0,
@@ -128,12 +131,12 @@ def find(tree: Tree, done: Done, past: Past, gone: AbstractSet[str] = frozenset(
     return Findings(done, wanted, verdict, shown, before)
 
 
-def _texts(tree: Tree, paths: AbstractSet[str]) -> Iterator[tuple[str, bytes]]:
+def _files(tree: Tree, paths: AbstractSet[str]) -> Iterator[tuple[str, MemoryFile]]:
     for path in sorted(paths):
         with suppress(MemdError):  # a model may claim a merge into what is no name at all
             file = tree.read(path)
             if file is not None:
-                yield path, file.content
+                yield path, file
 
 
 def orphans(headers: Sequence[Header], index: bytes | None) -> tuple[str, ...]:

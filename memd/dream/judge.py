@@ -22,6 +22,7 @@ Rules of this file (spec 5.3: nothing evaporates)
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from memd.core import limits
 from memd.core.courtesy import give_way
@@ -48,13 +49,15 @@ def judge(
     wanted: Wanted,
     *,
     index: bytes | None = None,
+    times: Mapping[str, float] = MappingProxyType({}),
     total_bytes: int = 0,
     total: int = 0,
     gone_lately: int = 0,
 ) -> Verdict:
     """Return what the edits do to the memories, and every reason why they may not.
 
-    ``before`` holds each memory that an edit or a merge names, ``index`` is the index before.
+    ``before`` holds each memory that an edit or a merge names, ``index`` is the index before and
+    ``times`` the mtimes, in seconds since 1970.
     ``total`` and ``total_bytes`` say how much all memories are, ``gone_lately`` how many dreams
     removed in the last 30 days without merging them.
     """
@@ -66,7 +69,7 @@ def judge(
         give_way()
         problems += _written(dream, path)
     places = {path: dream.places(path) for path in dream.old} | _into(merged)
-    problems += rules.problems(dream.old, dream.new, places)
+    problems += rules.problems(dream.old, dream.new, places, times)
     problems += _too_much(dream, removed, total, total_bytes, gone_lately)
     if INDEX in dream.edits:
         memories = [said.document for said in dream.new.values()]

@@ -3,7 +3,9 @@
 Rules of this file
 - Each sentence of a ``user`` or ``feedback`` memory stands afterwards, as ``verbatim.py`` has it,
   in the same memory or in one of these two types that it went into, in the same order and with
-  nothing between what belongs together. No sentence stands in one that did not stand in one before.
+  nothing between what belongs together. No sentence stands in one that did not stand in one before,
+  and none comes into one without all the others of its rule: "Push to main." may have stood behind
+  "Never do this.". A date that comes in is the one that was meant (``dated.py``).
 - Its name, its type and all its other fields stay, but the stamps of who wrote last. A new one may
   have what these memories had.
 - No memory becomes one of these types, and none claims in a field of its head to come from
@@ -14,8 +16,21 @@ Rules of this file
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from memd.dream import dated
 from memd.dream.carried import Said
-from memd.dream.verbatim import Known, Stand, foreign, missing, parted, torn, turned
+from memd.dream.verbatim import (
+    Known,
+    Stand,
+    Verbatim,
+    foreign,
+    missing,
+    parted,
+    partial,
+    torn,
+    turned,
+    undated,
+    whole,
+)
 from memd.dream.verdict import quoted
 from memd.store.document import Document
 
@@ -28,12 +43,16 @@ _ORIGINS = frozenset(
 
 
 def problems(
-    old: Mapping[str, Said], new: Mapping[str, Said], places: Mapping[str, Sequence[str]]
+    old: Mapping[str, Said],
+    new: Mapping[str, Said],
+    places: Mapping[str, Sequence[str]],
+    times: Mapping[str, float],
 ) -> Iterator[str]:
     """Yield what a dream would do to people's rules, or pass off as one.
 
     ``old`` and ``new`` are the memories before and after by path, the same object where nothing
-    changed; ``places`` are the paths of those that each is in afterwards.
+    changed; ``places`` are the paths of those that each is in afterwards. ``times`` are the mtimes
+    before, in seconds since 1970.
     """
     people = [said for said in old.values() if said.lasting]
     known = Known(said.verbatim for said in people)
@@ -54,6 +73,9 @@ def problems(
             yield from _kept(path, before, after, [new[place] for place in places[path]])
         if after.lasting:
             yield from _added(path, before, after, known, names)
+            moved = [said.verbatim for other, said in old.items() if path in places[other]]
+            yield from _parts(path, after, known, moved)
+            yield from _dates(path, after, known, old, times)
 
 
 def _origin(path: str, before: Said | None, after: Said) -> Iterator[str]:
@@ -117,6 +139,49 @@ def _added(
         yield f"{path} would have '{quoted(place)}' behind another sentence than before"
     if before is None and after.document.name not in names and not _from_path(path, after):
         yield f"{path} would have a name that no rule had: '{quoted(after.document.name)}'"
+
+
+def _parts(path: str, after: Said, known: Known, moved: Sequence[Verbatim]) -> Iterator[str]:
+    """Yield where a memory would have something of a rule and not all of it as it stood there.
+
+    ``moved`` are the rules that are in this memory now, itself among them: how they stand there
+    was looked at before.
+    """
+    rules = whole(after.verbatim, known)
+    said = [*moved, *rules]
+    part = partial(after.verbatim, said)
+    if part and not foreign(after.verbatim, known):
+        yield f"{path} would say a part of a rule without the rest: '{quoted(part)}'"
+    counts = Counter(stand for rule in said for stand in rule.forms)
+    shared = frozenset(stand for stand, count in counts.items() if count > 1)
+    for rule in rules:
+        if rule in moved:
+            continue
+        piece = turned(rule, after.verbatim, shared) or parted(rule, after.verbatim, shared)
+        if piece:
+            yield f"{path} would have a rule in pieces at '{quoted(piece)}'"
+
+
+def _dates(
+    path: str,
+    after: Said,
+    known: Known,
+    old: Mapping[str, Said],
+    times: Mapping[str, float],
+) -> Iterator[str]:
+    """Yield where a sentence of a rule would get a date that it does not mean."""
+    for said in after.verbatim.sentences:
+        if said.stand in known.stands or not known.has(said.stand):
+            continue
+        rules = [
+            (place, rule.document)
+            for place, rule in old.items()
+            if rule.lasting and undated(said.stand) in rule.verbatim.forms
+        ]
+        at = {when for place, rule in rules for when in dated.written(rule, times.get(place))}
+        if dated.wrong(said.raw, at):
+            yield f"{path} would get a date that was not meant: '{quoted(said.raw)}'"
+            return
 
 
 def _from_path(path: str, after: Said) -> bool:

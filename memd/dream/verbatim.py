@@ -2,8 +2,9 @@
 
 Rules of this file
 - ``user`` and ``feedback`` memories are a person's rules. What counts of them is each sentence as
-  it is written: only case, white space, emphasis and the full stop are dress, and a date in
-  brackets may be added to a relative one. The description counts as a sentence.
+  it is written: only white space, emphasis, the full stop and the case of plain words outside of
+  code are dress, and a date in brackets may be added to a relative one (``dated.py``). The
+  description counts as a sentence.
 - A sentence means what it stands under: the headings above it, the line with a colon that leads
   to it, the bold label before it, the head of its table, and whether it is quoted, code or
   commented out. The same words under something else are another sentence. Headings and such lines
@@ -30,7 +31,9 @@ _SIGNS = re.compile(r"[ \t]*(#{1,6})[ \t]")
 _UNDERLINED = re.compile(r"[^\n]*\n[ ]{0,3}(=+|-+)[ \t]*")
 _BOLD = re.compile(r"\*\*[^*\n]{1,40}(?<![.!?])\*\*")  # alone in a paragraph it is a heading
 _INDENTED = 4  # columns from which Markdown shows code
-_EMPHASIS = re.compile(r"\*\*|__|`")
+_EMPHASIS = re.compile(r"\*\*|__")
+# "-D" is not "-d", nor is a path or a name with signs in it that of another case.
+_PLAIN = re.compile(r"[(\[\"'\u2018\u201c*_]*[^\W\d_]+(?:['\u2019-][^\W\d_]+)*[^\w\s/\\@#$=+~-]*")
 _LINE_OF_TABLE = frozenset("|-: \t")
 _COMMENT, _COMMENT_END = "<!--", "-->"
 
@@ -93,6 +96,7 @@ class Known:
 
     def __init__(self, memories: Iterable[Verbatim]) -> None:
         kept = list(memories)
+        self.memories = tuple(kept)
         self.stands = {said.stand for memory in kept for said in memory.sentences}
         self._places: dict[str, dict[int, tuple[int, int]]] = defaultdict(dict)
         self._first: set[str] = set()
@@ -127,8 +131,22 @@ def key(sentence: str) -> str:
     """
     if FENCE.match(sentence):
         return sentence
-    plain = _EMPHASIS.sub("", unicodedata.normalize("NFC", sentence)).casefold()
-    return " ".join(plain.split()).rstrip(".。 ")
+    parts = unicodedata.normalize("NFC", sentence).split("`")
+    parts[::2] = [_folded(part) for part in parts[::2]]
+    if len(parts) % 2 == 0:  # a mark without its twin
+        parts[-1] = _folded(parts[-1])
+    return " ".join("".join(parts).split()).rstrip(".。 ")
+
+
+def _folded(text: str) -> str:
+    """Return prose without its dress; words that are more than letters keep their case."""
+    plain = _EMPHASIS.sub("", text)
+    return re.sub(r"\S+", _fold, plain)
+
+
+def _fold(found: re.Match[str]) -> str:
+    word = found.group()
+    return word.casefold() if _PLAIN.fullmatch(word) else word
 
 
 def undated(stand: Stand) -> Stand:
@@ -149,6 +167,29 @@ def missing(source: Verbatim, targets: Sequence[Verbatim]) -> str:
 def foreign(after: Verbatim, known: Known) -> str:
     """Return the first sentence that stood in no person's rule like this, "" when each did."""
     return next((said.raw for said in after.sentences if not known.has(said.stand)), "")
+
+
+def whole(after: Verbatim, known: Known) -> tuple[Verbatim, ...]:
+    """Return the rules of before all of whose sentences stand in a memory."""
+    return tuple(
+        memory
+        for memory in known.memories
+        if all(said.stand in after.forms for said in memory.sentences)
+    )
+
+
+def partial(after: Verbatim, before: Iterable[Verbatim]) -> str:
+    """Return the first sentence of a memory that stood in none of these, "" when each did.
+
+    A sentence without those that stood beside it in its rule may say something else.
+    """
+    said_before = frozenset[Stand]().union(*(memory.forms for memory in before))
+    lacks = (
+        said.raw
+        for said in after.sentences
+        if said.stand not in said_before and undated(said.stand) not in said_before
+    )
+    return next(lacks, "")
 
 
 def torn(after: Verbatim, known: Known) -> str:

@@ -95,15 +95,16 @@ def test_links_may_be_led_on() -> None:
 
 def test_a_memory_may_be_split() -> None:
     """Several claims for one memory are true when the targets carry it together."""
-    before = {"a.md": rule("Use tabs.\n\nPrefer pnpm.", "Use tabs.")}
-    edits = {"a.md": None, "b.md": rule("Use tabs.", "Use tabs."), "c.md": rule("Prefer pnpm.", "")}
+    before = {"a.md": file("Uses tabs.\n\nHas pnpm.", PROJECT, "Uses tabs.")}
+    tabs, pnpm = file("Uses tabs.", PROJECT, "Uses tabs."), file("Has pnpm.", PROJECT, "")
+    edits = {"a.md": None, "b.md": tabs, "c.md": pnpm}
     merges = (Merge("b.md", "a.md"), Merge("c.md", "a.md"))
     split = Wanted(tuple(FileEdit(path, content) for path, content in edits.items()), merges)
     assert judge(before, split, total=9).merged == merges
     assert judge(before, split, total=9).problems == ()
     less = Wanted(split.edits[:2], (merges[0], Merge("gone.md", "a.md")))
     assert len(judge(before, less, total=9).problems) == 2
-    worse = Wanted((*split.edits[:2], FileEdit("c.md", rule("Use tabs.", ""))), merges)
+    worse = Wanted((*split.edits[:2], FileEdit("c.md", file("Uses tabs.", PROJECT, ""))), merges)
     assert len(judge(before, worse, total=9).problems) == 2
 
 

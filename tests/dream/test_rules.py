@@ -121,14 +121,74 @@ def test_rules_that_share_sentences_merge() -> None:
 
 def test_rules_merge_and_dates_become_absolute() -> None:
     """Rules may go into one another whole, and a relative day may get its date."""
-    before = {"a.md": rule(RULE), "b.md": file("Thursday is release day.", USER, "Release day")}
-    whole = f"{RULE}\n\nThursday (2026-03-05) is release day.\n\nRelease day"
+    before = {"a.md": rule(RULE), "b.md": file("The freeze starts Thursday.", USER, "Release day")}
+    whole = f"{RULE}\n\nThe freeze starts Thursday (2026-01-08).\n\nRelease day"
     edits = {"a.md": rule(whole), "b.md": None}
     assert judged(before, edits, {"b.md": "a.md"}).problems == ()
-    edits["a.md"] = rule(f"{RULE}\n\nThursday is release day.\n\nAbout it", "Release day")
+    edits["a.md"] = rule(f"{RULE}\n\nThe freeze starts Thursday.\n\nAbout it", "Release day")
     assert judged(before, edits, {"b.md": "a.md"}).problems == ()
-    edits["a.md"] = rule(f"{RULE}\n\nThursday is release day.\n\nAbout it", "On releases")
+    edits["a.md"] = rule(f"{RULE}\n\nThe freeze starts Thursday.\n\nAbout it", "On releases")
     assert judged(before, edits, {"b.md": "a.md"}).problems
+
+
+@pytest.mark.parametrize(
+    ("said", "dated", "fine"),
+    [
+        ("The freeze starts Thursday.", "The freeze starts Thursday (2026-01-08).", True),
+        ("The freeze starts Thursday.", "The freeze starts Thursday (2020-01-02).", False),
+        ("Never push on a Friday.", "Never push on a Friday (2026-01-02).", False),
+        ("Never push.", "Never push (2026-01-02).", False),
+        ("Never push (2026-01-02).", "Never push (2027-01-02).", False),
+    ],
+)
+def test_a_date_is_the_one_that_was_meant(said: str, dated: str, *, fine: bool) -> None:
+    """No date comes behind what has none, and none but that of the time when it was written."""
+    problems = judged({"a.md": rule(said)}, {"a.md": rule(dated)}).problems
+    assert (problems == ()) is fine
+
+
+@pytest.mark.parametrize(
+    ("said", "part"),
+    [
+        ("Do none of these. Push to main. Skip tests.", "Push to main. Skip tests."),
+        ("Run it by hand.\n\nThat was before May.", "Run it by hand."),
+        ("Use tabs.\n\nNever mind this.\n\nPrefer npm.", "Prefer npm.\n\nUse tabs."),
+    ],
+)
+def test_no_part_of_a_rule_stands_alone(said: str, part: str) -> None:
+    """A sentence of a rule comes into no other rule, and makes no new one, without the rest."""
+    before = {"a.md": rule(said, ""), "b.md": rule("Be brief.", "")}
+    (problem,) = judged(before, {"b.md": rule(f"Be brief.\n\n{part}", "")}).problems
+    assert problem.startswith("b.md would say a part of a rule without the rest: ")
+    (problem,) = judged(before, {"a_name.md": rule(part, "")}).problems
+    assert problem.startswith("a_name.md would say a part of a rule without the rest: ")
+    assert judged(before, {"b.md": rule(f"Be brief.\n\n{said}", "")}).problems == ()
+    split = {"a.md": None, "c.md": rule(said, "")}
+    assert judged(before, split).problems == ()
+
+
+def test_a_copy_of_a_rule_is_whole() -> None:
+    """A rule that is said a second time stands there in its order too."""
+    before = {"a.md": rule("Push by hand.\n\nNever do this.", ""), "b.md": rule("Brief.", "")}
+    copied = rule("Never do this.\n\nPush by hand.\n\nBrief.", "")
+    (problem,) = judged(before, {"b.md": copied}).problems
+    assert problem == "b.md would have a rule in pieces at 'Never do this.'"
+
+
+@pytest.mark.parametrize(
+    ("said", "after"),
+    [
+        ("Delete it with `git branch -d`.", "Delete it with `git branch -D`."),
+        ("Delete it with git branch -d.", "Delete it with git branch -D."),
+        ("Never import `__all__`.", "Never import `all`."),
+        ("Read docs/README.", "Read docs/readme."),
+    ],
+)
+def test_case_counts_in_code(said: str, after: str) -> None:
+    """Case and underlines are dress in prose alone."""
+    assert judged({"a.md": rule(said)}, {"a.md": rule(after)}).problems
+    dressed = said.replace("Delete", "**DELETE**").replace("Never", "NEVER").replace("Read", "read")
+    assert judged({"a.md": rule(said)}, {"a.md": rule(dressed)}).problems == ()
 
 
 def test_no_memory_becomes_a_persons_word() -> None:
