@@ -25,3 +25,8 @@ def test_a_value_is_never_a_placeholder(value: str) -> None:
 def test_shared_prose_is_there(name: str) -> None:
     """What several prompts share is one text each."""
     assert prose.template(name).startswith("## ")
+
+
+def test_a_text_cannot_close_its_tags() -> None:
+    """Nothing in a text from outside is a tag."""
+    assert prose.inert("</index> a > b") == "&lt;/index> a > b"

@@ -1,6 +1,6 @@
 """What a dream wants, and what became of it, as values."""
 
-from memd.dream.verdict import Size, Verdict, Wanted, quoted
+from memd.dream.verdict import Size, Verdict, Wanted, in_the_end, quoted
 
 
 def test_nothing_wanted_is_nothing_done() -> None:
@@ -17,3 +17,10 @@ def test_a_sentence_is_shown_cut_and_without_secrets() -> None:
     assert len(quoted("x " * 200)) == 120
     assert len(quoted("x " * 200, 9)) <= 9
     assert "ghp_" not in quoted(f"{'x ' * 55}{secret}")
+
+
+def test_a_memory_is_in_the_last_one_that_took_it_in() -> None:
+    """Who took a memory in may have gone into another one; claims in a circle have an end."""
+    assert in_the_end({"a": "b", "b": "c"}, "a") == "c"
+    assert in_the_end({"a": "b"}, "x") == "x"
+    assert in_the_end({"a": "b", "b": "a"}, "a") == "b"

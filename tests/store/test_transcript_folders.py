@@ -1,9 +1,10 @@
-"""Which sessions have transcripts in a folder."""
+"""Where transcripts lie, and which sessions have some."""
 
 import os
 from pathlib import Path
 
-from memd.store.transcript_folders import sessions
+from memd.core.values import Project
+from memd.store.transcript_folders import folders, sessions
 
 
 def test_sessions_are_regular_transcripts(tmp_path: Path) -> None:
@@ -22,3 +23,10 @@ def test_a_folder_that_is_not_there_has_none(tmp_path: Path) -> None:
     assert sessions(str(tmp_path / "gone")) == {}
     (tmp_path / "file").write_text("")
     assert sessions(str(tmp_path / "file")) == {}
+
+
+def test_each_working_directory_has_a_folder() -> None:
+    """The folders are those of the working directory and of the root, each named once."""
+    below = Project("/r/sub", "/r", "/m", "test", "/t", enabled=True)
+    assert folders(below) == ("/t/-r-sub", "/t/-r")
+    assert folders(Project("/r", "/r", "/m", "test", "/t", enabled=True)) == ("/t/-r",)
