@@ -1,7 +1,6 @@
 """The locks of dreams with their rows in the state file."""
 
 import os
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -203,26 +202,14 @@ def test_a_state_file_that_is_gone_lets_the_lock_go(bench: Bench) -> None:
 
 def test_a_foreign_take_over_while_taking_leaves_no_row(bench: Bench) -> None:
     """Where another program wins the lock in the same instant, no row is left behind."""
-    path = bench.memory / locks.LOCK
-    done = threading.Event()
+    path = bench.lock(NOW, b"4141\n")
 
-    def overwrite() -> None:
-        while not done.is_set():
-            path.write_text("4242\n")
+    def overwrite(*_: object) -> bool:
+        path.write_text("4242\n")
+        return False
 
-    thread = threading.Thread(target=overwrite)
-    thread.start()
-    held: Held | None = None
-    try:
-        for _ in range(2000):
-            held = _holding(bench).take(str(bench.memory))
-            if held is None:
-                break
-            held.give_back()
-    finally:
-        done.set()
-        thread.join()
-    assert held is None
+    assert Holding(bench.table, bench.clock, overwrite).take(str(bench.memory)) is None
+    assert path.read_text() == "4242\n"
     assert bench.table.locks() == ()
 
 

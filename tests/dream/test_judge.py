@@ -349,13 +349,13 @@ def test_no_bytes_are_too_odd(
 
 
 def _seconds(before: dict[str, bytes], edits: dict[str, bytes | None], source: str) -> float:
-    """Return the shortest of three times that a verdict takes."""
+    """Return the least of three times that a verdict takes of the processor."""
     asked = wanted(edits, {source: "0.md"}, REASON)
     times = []
     for _ in range(3):
-        began = time.perf_counter()
+        began = time.process_time()
         judge(before, asked, index=b"- x\n", total=150, total_bytes=150_000)
-        times.append(time.perf_counter() - began)
+        times.append(time.process_time() - began)
     return min(times)
 
 

@@ -88,7 +88,7 @@ async def remember(client: AsyncClient, cwd: str) -> None:
 async def ask(client: AsyncClient, cwd: str, session: str, query: str = QUERY) -> Any:
     """Return who answered a prompt of a session, the memories' names, and the bytes so far."""
     params = {"cwd": cwd, "session_id": session, "query": query}
-    with anyio.fail_after(5):
+    with anyio.fail_after(20):
         found = await client.call("prefetch", params)
     return found["strategy"], [m["name"] for m in found["memories"]], found["session_bytes"]
 
