@@ -15,6 +15,7 @@ from typing import Any
 from memd.core.errors import MemdError
 from memd.core.text import decode, sha256
 from memd.core.values import FileEdit, Header, MemoryFile, Tree
+from memd.dream import handwritten
 from memd.dream.judge import judge
 from memd.dream.report import Report
 from memd.dream.verdict import Size, Verdict, Wanted
@@ -61,6 +62,17 @@ class Findings:
     verdict: Verdict
     texts: Mapping[str, bytes]
     before: Size
+
+    def holds(self, tree: Tree) -> bool:
+        """Whether the files that the pass would touch are in a tree as it saw them."""
+        if tree.index() != self.texts.get(INDEX):
+            return False
+        named = {edit.path for edit in self.wanted.edits} | self.texts.keys()
+        now = dict(_files(tree, named - {INDEX}))
+        return all(
+            (now[path].content if path in now else None) == self.texts.get(path)
+            for path in named - {INDEX}
+        )
 
     def report(self) -> Report:
         """Return the report as far as it is known before the commit."""
@@ -115,6 +127,9 @@ def find(tree: Tree, done: Done, past: Past, gone: AbstractSet[str] = frozenset(
     wanted = done.work(past)(tree)
     headers, index = tree.headers(), tree.index()
     named = {edit.path for edit in wanted.edits} | {merge.into for merge in wanted.merges}
+    for edit in wanted.edits:
+        if edit.path == INDEX:
+            named |= handwritten.reworded(index or b"", edit.content or b"")
     files = dict(_files(tree, named - {INDEX}))
     texts = {path: file.content for path, file in files.items()}
     before = size(headers, index)

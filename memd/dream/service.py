@@ -199,8 +199,7 @@ class Dreams:
         raise failure
 
     async def _dream(self, dream: Underway) -> None:
-        done = await self._pass(dream)
-        findings, change = await self._decided(dream, done)
+        findings, change = await self._committed(dream, await self._pass(dream))
         report = findings.report()
         if not findings.verdict.problems:
             dream.report = replace(report, change=change)
@@ -210,48 +209,59 @@ class Dreams:
             kept = await to_thread.run_sync(keep, findings.kept())
         dream.report = replace(report, proposal=kept)
 
-    async def _decided(
-        self, dream: Underway, done: Done, *, dry_run: bool = False
-    ) -> tuple[Findings, str | None]:
-        """Have a pass judged on the directory as it is, and committed where nothing is wrong.
+    async def _surveyed(self, dream: Underway, done: Done) -> Findings:
+        """Have a pass judged on the directory as it is; no writer waits meanwhile."""
 
-        Returns what was found, and the change's id if there is one.
+        def survey(past: Past) -> Findings:
+            with self._store.reading.tree(dream.directory) as tree:
+                return self._found(dream, done, past, tree)
+
+        return await self._store.consult(survey, dream.directory)
+
+    async def _committed(self, dream: Underway, early: Findings) -> tuple[Findings, str | None]:
+        """Commit what was found where nothing is wrong; look again if a file is not as it was.
+
+        Returns what was found in the end, and the change's id if there is one.
         """
-        found: list[Findings] = []
+        found = early
 
         def plan(past: Past, tree: Tree) -> Draft:
-            with minding(dream.heed):
-                lately = self._clock.now() - _LATELY_SECONDS
-                gone = self._table.removed(dream.directory, lately)
-                found.append(find(tree, done, past, gone))
+            nonlocal found
+            if not early.holds(tree):
+                found = self._found(dream, early.done, past, tree)
             dream.heed()
             if not dream.held.ours():
                 raise LockLostError(dream.directory)
-            if found[-1].verdict.problems:
+            if found.verdict.problems:
                 return Draft()
-            end = JobEnd(dream.job, "completed", json.dumps(found[-1].report().facts()))
+            end = JobEnd(dream.job, "completed", json.dumps(found.report().facts()))
             kept = LockKept(dream.directory, dream.held.taken_ns)
-            wanted = found[-1].wanted
-            mend = all(left.path != INDEX for left in wanted.left)
-            return StoreDraft(wanted.edits, effects=(end, kept), mend_index=mend)
+            mend = all(left.path != INDEX for left in found.wanted.left)
+            return StoreDraft(found.wanted.edits, effects=(end, kept), mend_index=mend)
 
         committed = await self._store.take_back(
-            dream.directory, lambda past: partial(plan, past), dream.by(done), dry_run=dry_run
+            dream.directory, lambda past: partial(plan, past), dream.by(early.done)
         )
-        return found[-1], committed.outcome.change
+        return found, committed.outcome.change
 
-    async def _pass(self, dream: Underway) -> Done:
-        """Return the pass to be judged: a model's where there is one, else the fixed one.
+    def _found(self, dream: Underway, done: Done, past: Past, tree: Tree) -> Findings:
+        """Return what a pass comes to. Blocks; raises DreamEndedError once the dream is over."""
+        with minding(dream.heed):
+            gone = self._table.removed(dream.directory, self._clock.now() - _LATELY_SECONDS)
+            return find(tree, done, past, gone)
 
-        Raises DreamFailedError and what ``Store.take_back`` raises.
+    async def _pass(self, dream: Underway) -> Findings:
+        """Return what a pass comes to: a model's where there is one, else the fixed one.
+
+        Raises DreamFailedError and what reading the directory raises.
         """
         model, problem = self._model(dream)
         if model is None:
-            return Done(partial(self._work, dream), problem=problem)
+            return await self._surveyed(dream, Done(partial(self._work, dream), problem=problem))
         seen = await self._store.snapshot(dream.directory)
         task = await to_thread.run_sync(self._task, dream, seen)
         if task is None:
-            return Done(partial(self._work, dream))
+            return await self._surveyed(dream, Done(partial(self._work, dream)))
         async with agent.opened(dream.workspace) as workspace:
             asked = Asked(dream, task, model, workspace, Telling(dream.progress))
             try:
@@ -259,24 +269,24 @@ class Dreams:
             finally:
                 await self._keep(dream.job, asked.record)
 
-    async def _by_model(self, asked: Asked) -> Done:
+    async def _by_model(self, asked: Asked) -> Findings:
         """Let an agent work, and tell it once what the judge has against that."""
         dream, task = asked.dream, asked.task
         ended = await self._agent(asked, task)
         if not ended.finished:
             if not isinstance(ended.error, NO_USE_TODAY):
                 raise DreamFailedError(ended)
-            return asked.instead(ended, Done(partial(self._work, dream)))
+            fixed_pass = asked.instead(ended, Done(partial(self._work, dream)))
+            return await self._surveyed(dream, fixed_pass)
         done = await to_thread.run_sync(asked.done, ended, self._clock.now())
-        if ended.turns >= task.budget.turns:
-            return done
-        findings, _ = await self._decided(dream, done, dry_run=True)
-        if not findings.verdict.problems:
-            return done
+        findings = await self._surveyed(dream, done)
+        if not findings.verdict.problems or ended.turns >= task.budget.turns:
+            return findings
         again = briefing.mend(task, ended, findings.verdict.problems)
         left = dream.began + task.seconds - self._clock.monotonic()
         more = await self._agent(asked, replace(again, seconds=max(left, 0.0)))
-        return await to_thread.run_sync(asked.done, more, self._clock.now(), done)
+        mended = await to_thread.run_sync(asked.done, more, self._clock.now(), done)
+        return await self._surveyed(dream, mended)
 
     async def _agent(self, asked: Asked, task: Task) -> Ended:
         """Run an agent once; whoever watches hears of it as of one dream."""

@@ -3,13 +3,10 @@
 Blocks; the caller holds the lock of the directory meant. Hints come from any thread.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
 
-from memd.core.values import Header
 from memd.store.dirty import Dirty
 from memd.store.external import External, Look, Noticed
-from memd.store.reading import Reading
+from memd.store.reading import Listing, Reading
 from memd.store.tree import Listed
 from memd.store.watch import Watch
 
@@ -49,7 +46,7 @@ class Looks:
 
     def listed(self, real: str) -> Listed:
         """Return what knows at each time what a directory holds."""
-        return _Listing(self._reading, real)
+        return Listing(self._reading, real)
 
     def look(self, real: str, at: float, *, patient: bool = False, claim: bool = False) -> Noticed:
         """Journal what others did to a directory; raises what ``External.look`` does.
@@ -89,31 +86,3 @@ class Looks:
     def _enter(self, real: str, folder: str) -> None:
         if self._watch:
             self._watch.enter(real, folder)
-
-
-@dataclass(frozen=True, slots=True)
-class _Listing:
-    """What a plan is told of a directory: its catalogue at the time of asking."""
-
-    reading: Reading
-    directory: str
-
-    def headers(self) -> tuple[Header, ...]:
-        """All memories, newest first."""
-        return self.reading.listed(self.directory)
-
-    def files(self) -> tuple[frozenset[str], bool]:
-        """Return the paths of all memories, and whether some may be missing."""
-        return self.reading.files(self.directory)
-
-    def count(self) -> int:
-        """Return how many memories there are."""
-        return self.reading.count(self.directory)
-
-    def among(self, paths: Collection[str]) -> tuple[frozenset[str], bool]:
-        """Return the paths of these that are there, and whether some may be missing."""
-        return self.reading.among(self.directory, paths)
-
-    def distinct(self, paths: Collection[str]) -> bool:
-        """Say whether none of these paths differs in case alone from one of a memory."""
-        return self.reading.distinct(self.directory, paths)

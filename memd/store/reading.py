@@ -27,11 +27,39 @@ from memd.store.live import Live
 from memd.store.names import NameRefusedError, check_name
 from memd.store.paths import Directory, DirectoryMissingError
 from memd.store.served import Served
-from memd.store.tree import Found, memory_file, read_file
+from memd.store.tree import Found, LiveTree, memory_file, read_file
 from memd.store.watch import Watch
 
 DIRECTORIES = 16  # whose catalogue is in memory; the one that was not used for longest goes first
 UNUSED_SECONDS = 30 * 60.0  # after which a catalogue is dropped
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a plan is told of a directory: its catalogue at the time of asking."""
+
+    reading: "Reading"
+    directory: str
+
+    def headers(self) -> tuple[Header, ...]:
+        """All memories, newest first."""
+        return self.reading.listed(self.directory)
+
+    def files(self) -> tuple[frozenset[str], bool]:
+        """Return the paths of all memories, and whether some may be missing."""
+        return self.reading.files(self.directory)
+
+    def count(self) -> int:
+        """Return how many memories there are."""
+        return self.reading.count(self.directory)
+
+    def among(self, paths: Collection[str]) -> tuple[frozenset[str], bool]:
+        """Return the paths of these that are there, and whether some may be missing."""
+        return self.reading.among(self.directory, paths)
+
+    def distinct(self, paths: Collection[str]) -> bool:
+        """Say whether none of these paths differs in case alone from one of a memory."""
+        return self.reading.distinct(self.directory, paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +204,15 @@ class Reading:
             except MemdError:
                 continue
         return tuple(found)
+
+    @contextmanager
+    def tree(self, directory: str) -> Iterator[LiveTree]:
+        """Open a directory as a plan sees it, for whoever only looks; no writer waits for it.
+
+        Raises PathRefusedError, DirectoryMissingError and DirectoryUnusableError.
+        """
+        with Directory(directory) as opened:
+            yield LiveTree(opened, Listing(self, os.path.realpath(directory)))
 
     def live(self, directory: str, path: str) -> bytes | None:
         """Return the bytes of a memory, or ``None``; raises what reading raises."""

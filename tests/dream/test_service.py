@@ -13,7 +13,8 @@ import pytest
 
 from memd.core.courtesy import give_way, polite
 from memd.core.settings import DreamSettings, Settings
-from memd.core.values import Actor, FileEdit, MemoryType, Tree
+from memd.core.text import sha256
+from memd.core.values import Actor, Draft, FileEdit, MemoryType, Provenance, Tree
 from memd.dream import gates
 from memd.dream.ending import DreamTimeoutError, LockLostError
 from memd.dream.report import Report
@@ -228,6 +229,47 @@ class _Slow:
 
     async def wait(self) -> None:
         assert await anyio.to_thread.run_sync(self.begun.wait, 10)
+
+
+async def test_writers_do_not_wait_for_a_pass(bench: Bench) -> None:
+    """While a dream looks at a directory others write there; what they touch is looked at anew."""
+    a, b = bench.write("a.md", "One fact."), bench.write("b.md", "Another fact.")
+    seen: list[dict[str, bytes]] = []
+
+    def written(text: bytes) -> Any:
+        return lambda _tree: Draft((FileEdit("b.md", text),))
+
+    def tighten(tree: Tree) -> Wanted:
+        files = {path: tree.read(path) for path in ("a.md", "b.md")}
+        seen.append({path: file.content for path, file in files.items() if file})
+        if len(seen) == 1:  # the directory is nobody's: this would hang otherwise
+            theirs = written(b.read_bytes() + b"\nMore.\n")
+            by = Provenance(Actor.CLIENT)
+            anyio.from_thread.run(bench.store.commit, str(bench.memory), theirs, by)
+        both = seen[-1]["b.md"] + b"\nAnd more.\n"
+        return Wanted((FileEdit("b.md", both, sha256(seen[-1]["b.md"])),))
+
+    with anyio.fail_after(10):
+        report = await bench.run(bench.dreams(tighten))
+    assert report.changed == ("b.md",)
+    assert [b"More." in files["b.md"] for files in seen] == [False, True]
+    assert b.read_bytes().endswith(b"More.\n\nAnd more.\n")
+    assert a.exists()
+
+
+async def test_what_nobody_touched_is_looked_at_once(bench: Bench) -> None:
+    """A pass over a directory that stays as it was runs once, and not while writers wait."""
+    bench.write("a.md", "One fact.")
+    looks: list[int] = []
+
+    def look(tree: Tree) -> Wanted:
+        looks.append(len(tree.headers()))
+        file = tree.read("a.md")
+        assert file is not None
+        return Wanted((FileEdit("a.md", file.content + b"\nMore.\n", file.hash),))
+
+    assert (await bench.run(bench.dreams(look))).changed == ("a.md",)
+    assert looks == [1]
 
 
 async def test_a_dream_that_takes_too_long_ends(bench: Bench) -> None:
