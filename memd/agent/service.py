@@ -78,21 +78,11 @@ class Ended:
     error: ModelError | None = None
     messages: tuple[Block, ...] = ()
 
-
-class UnfinishedError(MemdError):
-    """A model did not come to an end; nothing was kept of its work."""
-
-    code = 1022
-    kind = "unfinished"
-    retryable = True
-    of_model = True
-    hint = "memctl job show tells what the model did"
-
-    def __init__(self, ended: Ended) -> None:
-        why = ended.error.sentence if ended.error else f"it ran into its bound: {ended.reason}"
-        super().__init__(
-            f"the model did not finish: {why}", reason=str(ended.reason), turns=ended.turns
-        )
+    @property
+    def unfinished(self) -> str:
+        """A sentence on why the run did not finish."""
+        why = self.error.sentence if self.error else f"it ran into its bound: {self.reason}"
+        return f"the model did not finish: {why}"
 
 
 async def run(

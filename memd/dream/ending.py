@@ -1,6 +1,6 @@
 """How a dream may end without having done anything. Pure."""
 
-from memd.agent.service import UnfinishedError
+from memd.agent.service import Ended
 from memd.core.errors import MemdError
 
 
@@ -39,7 +39,14 @@ class LockLostError(MemdError):
         )
 
 
-class DreamFailedError(UnfinishedError):
+class DreamFailedError(MemdError):
     """A model did not come to an end with the memories; nothing was kept of its work."""
 
+    code = 1022
     kind = "dream_failed"
+    retryable = True
+    of_model = True
+    hint = "memctl job show tells what the model did"
+
+    def __init__(self, ended: Ended) -> None:
+        super().__init__(ended.unfinished, reason=str(ended.reason), turns=ended.turns)

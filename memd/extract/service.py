@@ -18,10 +18,11 @@ from anyio import to_thread
 from memd.agent import service as agent
 from memd.agent.proposal import Change, Proposal
 from memd.agent.record import Record
-from memd.agent.service import Ended, Task, UnfinishedError
+from memd.agent.service import Ended, Task
 from memd.agent.workspace import Workspace
 from memd.core import text
 from memd.core.clock import Clock
+from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.values import (
     Actor,
@@ -63,10 +64,17 @@ def _quiet(*_: object, **__: object) -> None:
     """Tell nobody."""
 
 
-class ExtractionFailedError(UnfinishedError):
+class ExtractionFailedError(MemdError):
     """A model did not come to an end with a conversation; nothing was kept of its work."""
 
+    code = 1022
     kind = "extraction_failed"
+    retryable = True
+    of_model = True
+    hint = "memctl job show tells what the model did"
+
+    def __init__(self, ended: Ended) -> None:
+        super().__init__(ended.unfinished, reason=str(ended.reason), turns=ended.turns)
 
 
 class Extract:
