@@ -10,8 +10,9 @@ Rules of this file
   code stands as it was or not at all.
 - A "Why" and a "How to apply" go with their memory.
 - Sentences deny each other as ``similarity`` says, and when they resemble each other and what one
-  denies the other affirms ("pnpm, not npm"), one has the opposite word of the other, or both have
-  the same words in another order.
+  denies the other affirms ("pnpm, not npm"), one has the opposite word of the other, both have
+  the same words in another order, or each has just one word that the other lacks: "Ann approves
+  deploys" is not "Bob approves deploys", and nothing here knows what is a synonym.
 - To find what denies a sentence costs a bounded number of comparisons. Where that is not enough,
   nothing is proven.
 """
@@ -163,6 +164,11 @@ class _Sentence:
         """Its telling words as they follow each other."""
         return tuple(word for word in self._found if word not in _LITTLE)
 
+    @cached_property
+    def telling(self) -> frozenset[str]:
+        """Its telling words in their short form."""
+        return frozenset(map(_short, self.order))
+
 
 class Denials:
     """Sentences that may deny others. ``spent`` once the work for finding them was too much."""
@@ -297,7 +303,8 @@ def _denied(one: _Sentence, two: _Sentence) -> bool:
     mine, others = (left - right) & _OPPOSED, (right - left) & _OPPOSED
     if any((word, other) in _OPPOSITE for word in mine for other in others):
         return True
-    return one.order != two.order and Counter(one.order) == Counter(two.order)
+    swapped = len(one.telling - two.telling) == 1 == len(two.telling - one.telling)
+    return swapped or (one.order != two.order and Counter(one.order) == Counter(two.order))
 
 
 def _terms(found: Iterable[str]) -> Iterator[str]:

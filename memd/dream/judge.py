@@ -56,8 +56,8 @@ def judge(
 ) -> Verdict:
     """Return what the edits do to the memories, and every reason why they may not.
 
-    ``before`` holds each memory that an edit or a merge names, ``index`` is the index before and
-    ``times`` the mtimes, in seconds since 1970.
+    ``before`` holds each memory that an edit or a merge names, and of which the index says
+    something new; ``index`` is the index before, ``times`` are the mtimes in seconds since 1970.
     ``total`` and ``total_bytes`` say how much all memories are, ``gone_lately`` how many dreams
     removed in the last 30 days without merging them.
     """
@@ -72,7 +72,7 @@ def judge(
     problems += rules.problems(dream.old, dream.new, places, times)
     problems += _too_much(dream, removed, total, total_bytes, gone_lately)
     if INDEX in dream.edits:
-        memories = [said.document for said in dream.new.values()]
+        memories = {path: said.document for path, said in dream.new.items()}
         free = {path for path in dream.written if not dream.new[path].lasting}
         problems += handwritten.problems(index or b"", dream.edits[INDEX] or b"", memories, free)
     return Verdict(

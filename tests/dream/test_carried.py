@@ -71,6 +71,8 @@ def test_other_words_may_say_it(source: str, target: str) -> None:
         ("See `core/dates.py` for dates.", "See the core for dates."),
         ('He calls it "the big oven" there.', "He calls it the oven there."),
         ("Release day is Friday.", "Release day is Monday."),
+        ("Ann approves the deploys.", "Bob approves the deploys."),
+        ("The retry queue is small.", "The retry queue is large."),
         ("Never mock the database.", "Mock the database."),
         ("**Never** mock the database.", "Mock the database."),
         ("Mock the database in tests.", "Do not mock the database in tests."),
