@@ -16,13 +16,13 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from memd.core import limits
 from memd.core.courtesy import give_way
 from memd.core.text import sha256
 from memd.core.values import FileEdit, MemoryType, Pointer, Tree
 from memd.dream import shorten
+from memd.dream.dated import written
 from memd.dream.links import Moves
 from memd.dream.material import Material, Memory, compared, gather
 from memd.dream.merging import carries, merge_all
@@ -177,12 +177,9 @@ def _led(memory: Memory, moves: Moves) -> Memory:
 
 
 def _written_at(memory: Memory) -> float:
-    stamp = document.parse(memory.file.content, memory.path).metadata.get("modified", "")
-    try:
-        written = datetime.fromisoformat(stamp)
-    except ValueError:
-        return memory.file.header.mtime_ns / _NS
-    return (written if written.tzinfo else written.replace(tzinfo=UTC)).timestamp()
+    """Return the stamp of a memory, or its mtime where it has none."""
+    found = document.parse(memory.file.content, memory.path)
+    return next(written(found, memory.file.header.mtime_ns / _NS))
 
 
 def _with_dates(memory: Memory, resolve: Resolve) -> Memory:
@@ -220,11 +217,11 @@ def _index(
     before = material.index
     if before is None:
         return []
-    written = {m.path: _written_at(m) for m in material.memories if m.type is MemoryType.PROJECT}
+    when = {m.path: _written_at(m) for m in material.memories if m.type is MemoryType.PROJECT}
     said = {m.path: shorten.Said(m.text, Text(m.description)) for m in kept}
 
     def dated(path: str, hook: str) -> str:
-        new = absolute(hook, written[path], resolve) if path in written else hook
+        new = absolute(hook, when[path], resolve) if path in when else hook
         return hook if new != hook and secrets.find(new) else new
 
     def stable(path: str, hook: str) -> bool:

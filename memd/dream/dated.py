@@ -8,8 +8,8 @@ Rules of this file
 """
 
 from collections.abc import Collection, Iterator
-from datetime import UTC, datetime
 
+from memd.core import instants
 from memd.core.dates import resolve
 from memd.dream.verbatim import DATED
 from memd.store.document import Document
@@ -20,13 +20,8 @@ _DAYS = range(-7, 8)
 
 def written(document: Document, mtime: float | None) -> Iterator[float]:
     """Yield when a memory may have been written, in seconds since 1970: its stamp, its mtime."""
-    if mtime is not None:
-        yield mtime
-    try:
-        stamp = datetime.fromisoformat(document.metadata.get("modified", ""))
-    except ValueError:
-        return
-    yield (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
+    stamp = instants.written(document.metadata.get("modified", ""))
+    yield from (at for at in (stamp, mtime) if at is not None)
 
 
 def wrong(sentence: str, times: Collection[float]) -> bool:

@@ -31,7 +31,7 @@ def test_a_date_is_held_against_the_words_before_it(sentence: str, *, fits: bool
     ("modified", "mtime", "times"),
     [
         ("2026-03-03T09:00:00+00:00", None, [AT]),
-        ("2026-03-03T09:00:00", 5.0, [5.0, AT]),
+        ("2026-03-03T09:00:00", 5.0, [AT, 5.0]),
         ("lately", 5.0, [5.0]),
         ("", None, []),
     ],
