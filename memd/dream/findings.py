@@ -89,6 +89,7 @@ class Findings:
             left=wanted.left,
             listed=wanted.listed,
             before=self.before,
+            lost=verdict.lost if stands else 0,
             problems=verdict.problems,
             turns=done.turns,
             usage=asdict(done.usage) if any(asdict(done.usage).values()) else None,
@@ -119,10 +120,13 @@ class Findings:
         return replace(proposed, mtime_ns=edit.mtime_ns).facts()
 
 
-def find(tree: Tree, done: Done, past: Past, gone: AbstractSet[str] = frozenset()) -> Findings:
+def find(
+    tree: Tree, done: Done, past: Past, gone: AbstractSet[str] = frozenset(), lost: int = 0
+) -> Findings:
     """Return what a pass comes to on a tree. Raises what the pass and reading the tree raise.
 
-    ``gone`` are memories that dreams removed lately; those that came back do not count.
+    ``gone`` are memories that dreams removed lately, ``lost`` the bytes that they lost; memories
+    that came back do not count.
     """
     wanted = done.work(past)(tree)
     headers, index = tree.headers(), tree.index()
@@ -141,6 +145,7 @@ def find(tree: Tree, done: Done, past: Past, gone: AbstractSet[str] = frozenset(
         total=before.memories,
         total_bytes=before.memory_bytes,
         gone_lately=len(gone - {header.path for header in headers}) if gone else 0,
+        lost_lately=lost,
     )
     shown = texts if index is None else texts | {INDEX: index}
     return Findings(done, wanted, verdict, shown, before)

@@ -9,9 +9,7 @@ Rules of this file (spec 5.3: nothing evaporates)
   dream wrote carries all of it, it went there.
 - ``user`` and ``feedback`` memories: ``rules.py``. Nothing else is good enough for them.
 - A "Why" and a "How to apply" are not lost from a memory that stays or goes into another one.
-- More than a third of the memories, or of their bytes, is not removed or rewritten. Rewritten is a
-  memory when less than half of its telling words are left of it and where it went. What dreams
-  removed lately counts as if this one did it.
+- More than a third is not taken away: ``amount.py``.
 - A new text holds no secret that the old one did not hold. No problem quotes one.
 - A damaged file is not touched (spec 1.5): what memd cannot read whole it cannot compare. A head
   that memd reads and others refuse is not damaged; mending it changes nothing that is read. No new
@@ -27,7 +25,7 @@ from types import MappingProxyType
 from memd.core import limits
 from memd.core.courtesy import give_way
 from memd.core.text import decode
-from memd.dream import handwritten, rules
+from memd.dream import amount, handwritten, rules
 from memd.dream.carried import Denials, Said, lacks, reason_lost
 from memd.dream.links import led_on
 from memd.dream.similarity import words
@@ -36,9 +34,7 @@ from memd.store import secrets
 from memd.store.document import parse
 from memd.store.names import INDEX, in_catalogue
 
-MANY = 4  # of fewer memories than this a third says nothing
-_PART = 3
-_LEFT = 0.5  # of the telling words: what has fewer left is another text
+_LIKELY = 0.5  # of the telling words: what has fewer of them is another text
 _REASON_WORDS = 2  # "old" says nothing that a person could judge
 _CONTRADICTIONS = 20
 _LOOKS = 50_000  # steps of looking for them, some 50 ms: a report may do without the last ones
@@ -53,13 +49,14 @@ def judge(
     total_bytes: int = 0,
     total: int = 0,
     gone_lately: int = 0,
+    lost_lately: int = 0,
 ) -> Verdict:
     """Return what the edits do to the memories, and every reason why they may not.
 
     ``before`` holds each memory that an edit or a merge names, and of which the index says
     something new; ``index`` is the index before, ``times`` are the mtimes in seconds since 1970.
     ``total`` and ``total_bytes`` say how much all memories are, ``gone_lately`` how many dreams
-    removed in the last 30 days without merging them.
+    removed in the last 30 days without merging them, and ``lost_lately`` how many bytes they lost.
     """
     dream = _Dream(before, wanted)
     merged, removed, problems = _went(dream)
@@ -70,7 +67,11 @@ def judge(
         problems += _written(dream, path)
     places = {path: dream.places(path) for path in dream.old} | _into(merged)
     problems += rules.problems(dream.old, dream.new, places, times)
-    problems += _too_much(dream, removed, total, total_bytes, gone_lately)
+    left = {path: amount.left(dream.old[path], dream.targets(path)) for path in dream.touched}
+    rewritten = [path for path in dream.changed if left[path] < amount.REWRITTEN]
+    lost = int(sum(amount.lost(len(dream.before[path]), part) for path, part in left.items()))
+    problems += amount.too_many(len(removed), len(rewritten), total, gone_lately)
+    problems += amount.too_much(lost, total_bytes, lost_lately, total)
     if INDEX in dream.edits:
         memories = {path: said.document for path, said in dream.new.items()}
         free = {path for path in dream.written if not dream.new[path].lasting}
@@ -82,6 +83,7 @@ def judge(
         removed=tuple(Removal(item.path, secrets.scrub(item.reason)) for item in removed),
         contradictions=_contradictions(dream),
         problems=(*found, *dict.fromkeys(problems)),
+        lost=lost,
         secrets=hidden,
     )
 
@@ -110,8 +112,8 @@ class _Dream:
         self.changed = tuple(path for path in self.written if path in before)
         self.led = self._led()
         self.gone = tuple(sorted(self.old.keys() - self.new.keys()))
-        touched_at_all = (*self.changed, *self.gone)
-        self.damaged = [path for path in touched_at_all if self.old[path].document.damaged]
+        self.touched = (*self.changed, *self.gone)
+        self.damaged = [path for path in self.touched if self.old[path].document.damaged]
 
     def _led(self) -> dict[str, Said]:
         """Return the memories before with links to what went led on to where it went."""
@@ -185,7 +187,7 @@ def _computed(dream: _Dream, path: str) -> Sequence[Merge]:
 
 
 def _likely(source: Said, target: Said) -> bool:
-    return len(source.telling & target.words) >= _LEFT * len(source.telling)
+    return len(source.telling & target.words) >= _LIKELY * len(source.telling)
 
 
 def _into(merged: Sequence[Merge]) -> dict[str, tuple[str, ...]]:
@@ -224,31 +226,6 @@ def _written(dream: _Dream, path: str) -> Iterator[str]:
         lost = reason_lost(old, dream.targets(path))
         if lost and reason_lost(dream.led[path], dream.targets(path)):
             yield f"{path} would lose its reason: '{quoted(lost)}'"
-
-
-def _too_much(
-    dream: _Dream, removed: Sequence[Removal], total: int, total_bytes: int, gone_lately: int
-) -> Iterator[str]:
-    """Yield a sentence when a third is exceeded, in memories or in bytes."""
-    rewritten = [path for path in dream.changed if _rewritten(dream, path)]
-    paths = [*(item.path for item in removed), *rewritten]
-    if total < MANY or not paths:
-        return
-    size = sum(len(dream.before[path]) for path in paths)
-    lately = f", {gone_lately} went lately" if gone_lately else ""
-    if _PART * (len(paths) + gone_lately) > total + gone_lately:
-        yield (
-            f"{len(removed)} of {total} memories would be dropped and {len(rewritten)} "
-            f"rewritten{lately}: more than a third"
-        )
-    elif total_bytes and _PART * size > total_bytes:
-        yield f"{size} of {total_bytes} bytes would be dropped or rewritten: more than a third"
-
-
-def _rewritten(dream: _Dream, path: str) -> bool:
-    telling = dream.old[path].telling
-    left = frozenset[str]().union(*(target.words for target in dream.targets(path)))
-    return len(telling & left) < _LEFT * len(telling)
 
 
 def _secrets(dream: _Dream, index: bytes | None) -> tuple[tuple[str, ...], list[str]]:

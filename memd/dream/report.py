@@ -15,7 +15,8 @@ class Report:
     """What a dream did. ``gate`` names the gate that closed before it began, "" when it ran.
 
     ``engine`` is ``local`` or the model's name, ``model_problem`` why a model did not do it.
-    ``before`` and ``after`` are what the directory holds. ``change`` undoes it; ``proposal`` is the
+    ``before`` and ``after`` are what the directory holds, ``lost`` how many bytes of what memories
+    said stand nowhere any more. ``change`` undoes it; ``proposal`` is the
     id of what the judge kept back, with its ``problems``. ``usage`` counts tokens, ``dollars`` is
     their price; ``said`` is what the model said last.
     """
@@ -33,6 +34,7 @@ class Report:
     orphans: tuple[str, ...] = ()
     before: Size | None = None
     after: Size | None = None
+    lost: int = 0
     change: str | None = None
     proposal: str | None = None
     problems: tuple[str, ...] = ()
@@ -62,6 +64,7 @@ class Report:
             "orphans": list(self.orphans),
             "before": asdict(self.before) if self.before else None,
             "after": asdict(self.after) if self.after else None,
+            "lost": self.lost,
             "change": self.change,
             "proposal": self.proposal,
             "reason": "; ".join(self.problems),

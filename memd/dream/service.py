@@ -247,8 +247,8 @@ class Dreams:
     def _found(self, dream: Underway, done: Done, past: Past, tree: Tree) -> Findings:
         """Return what a pass comes to. Blocks; raises DreamEndedError once the dream is over."""
         with minding(dream.heed):
-            gone = self._table.removed(dream.directory, self._clock.now() - _LATELY_SECONDS)
-            return find(tree, done, past, gone)
+            gone, lost = self._table.lately(dream.directory, self._clock.now() - _LATELY_SECONDS)
+            return find(tree, done, past, gone, lost)
 
     async def _pass(self, dream: Underway) -> Findings:
         """Return what a pass comes to: a model's where there is one, else the fixed one.

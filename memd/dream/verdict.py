@@ -67,6 +67,8 @@ class Verdict:
 
     ``created`` and ``changed`` leave the index out; what is neither there nor in ``merged`` or
     ``removed`` is kept as it was. ``secrets`` are paths whose new text must be kept nowhere.
+    ``lost`` is how many bytes of what memories said stand nowhere any more, as far as their words
+    tell.
     """
 
     created: tuple[str, ...] = ()
@@ -76,6 +78,7 @@ class Verdict:
     contradictions: tuple[Contradiction, ...] = ()
     problems: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
+    lost: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,15 +83,21 @@ class DreamTable(ProposalTable):
         with self._database.transaction() as cursor:
             cursor.execute("DELETE FROM dream_locks WHERE directory = ?", (directory,))
 
-    def removed(self, directory: str, since: float) -> frozenset[str]:
-        """Return the memories that dreams removed since a time without merging them."""
+    def lately(self, directory: str, since: float) -> tuple[frozenset[str], int]:
+        """Return what dreams took away since a time, whether or not it was taken back.
+
+        These are the memories that they removed without merging them, and how many bytes of what
+        memories said they lost.
+        """
         rows = self._database.read(
             "SELECT result FROM jobs WHERE kind = 'dream' AND directory = ? AND ended >= ?"
             " AND state = 'completed'",
             (directory, since),
         )
-        found = (path for row in rows for path in _removed(row["result"]))
-        return frozenset(found)
+        results = [_changed(row["result"]) for row in rows]
+        gone = frozenset(path for facts in results for path in _removed(facts.get("removed")))
+        counts = [facts.get("lost") for facts in results]
+        return gone, sum(count for count in counts if type(count) is int and count > 0)
 
     def locks(self) -> tuple[LockRow, ...]:
         """Return all rows, in the order of their directories."""
@@ -109,13 +115,17 @@ def _lock(row: Row) -> LockRow | None:
     return None if "\0" in directory else LockRow(directory, row["pid"], taken_ns, prior_ns)
 
 
-def _removed(result: str | None) -> Iterator[str]:
-    """Yield the memories that a dream's result says it removed."""
+def _changed(result: str | None) -> dict[str, Any]:
+    """Return what a dream's job says of a dream that changed something, else nothing."""
     try:
         facts: Any = json.loads(result or "{}")
     except (ValueError, RecursionError):
-        return
-    gone = facts.get("removed") if isinstance(facts, dict) and facts.get("change") else ()
+        return {}
+    return facts if isinstance(facts, dict) and facts.get("change") else {}
+
+
+def _removed(gone: Any) -> Iterator[str]:
+    """Yield the memories that a dream's result says it removed."""
     for item in gone if isinstance(gone, list) else ():
         path = item.get("path") if isinstance(item, dict) else None
         if isinstance(path, str):

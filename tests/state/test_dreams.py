@@ -54,8 +54,9 @@ def test_damaged_results_of_dreams_remove_nothing(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     opened = open_database(str(path), [dreams.SCHEMA, jobs.SCHEMA])
     rows = JobTable(opened)
-    mixed = '{"change": "c1", "removed": [7, {}, {"path": 8}, {"path": "a.md"}]}'
-    for result in ("no json", "[1]", '{"change": 1, "removed": 5}', "[" * 9999, mixed):
+    few = '{"change": "c1", "lost": 7}'
+    mixed = '{"change": "c1", "lost": "8", "removed": [7, {}, {"path": 8}, {"path": "a.md"}]}'
+    for result in ("no json", "[1]", '{"change": 1, "removed": 5}', "[" * 9999, few, mixed):
         job = rows.add(NewJob("dream", "/m", "/m", "", {}), 200.0)
         rows.start(job, 200.0)
         rows.finish(job, JobState.COMPLETED, 200.0, result={})
@@ -64,7 +65,7 @@ def test_damaged_results_of_dreams_remove_nothing(tmp_path: Path) -> None:
                 "UPDATE jobs SET result = ? WHERE number = (SELECT max(number) FROM jobs)", [result]
             )
         other.close()
-    assert DreamTable(opened).removed("/m", 150.0) == {"a.md"}
+    assert DreamTable(opened).lately("/m", 150.0) == (frozenset({"a.md"}), 7)
     opened.close()
 
 
@@ -86,12 +87,13 @@ def test_what_dreams_removed_lately_is_known(tmp_path: Path) -> None:
 
     dreamt(100.0, gone("old.md"))
     dreamt(200.0, gone("a.md", "b.md"))
-    dreamt(300.0, {"change": "c2"})
+    dreamt(300.0, {"change": "c2", "lost": 90})
+    dreamt(300.0, {"change": None, "lost": 80})
     dreamt(300.0, gone("kept.md", change=None))
     dreamt(300.0, gone("x.md"), kind="extract")
     dreamt(300.0, gone("y.md"), where="/other")
     failed = rows.add(NewJob("dream", "/m", "/m", "", {}), 300.0)
     rows.start(failed, 300.0)
     rows.finish(failed, JobState.FAILED, 300.0, error={"kind": "x", "message": "y"})
-    assert DreamTable(opened).removed("/m", 150.0) == {"a.md", "b.md"}
+    assert DreamTable(opened).lately("/m", 150.0) == (frozenset({"a.md", "b.md"}), 90)
     opened.close()
