@@ -20,11 +20,12 @@ Rules of this file
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from memd.core.values import PERSONAL
-from memd.dream.similarity import CJK, FENCE, Claim, Text, claim, denies, words
+from memd.dream.similarity import FENCE, Claim, Text, claim, denies
 from memd.dream.verbatim import DATED, Verbatim, missing
+from memd.dream.wording import CJK, short, words
 from memd.store.document import Document
 
 # Facts are looked for one by one; of the other words nearly a third is a matter of phrasing: the
@@ -34,9 +35,6 @@ _EACH = 0.5  # of one sentence: what has half of its words missing is another se
 _RESEMBLING = 0.5  # as in similarity.py, below it sentences speak of different things
 _WORK = 200_000  # steps of comparison for one memory, some 50 ms; 500 sentences take a tenth
 _SHARED = 8  # words that are compared in the time of one other step
-_STEM_LETTERS = 3
-_WORD_LETTERS = 40  # a longer one is none
-_STEMS = 8192  # that are kept, some 2 MB
 _LITTLE = frozenset(
     words(
         "a an the of to in on at for by and or is are was were be been am it its this that these "
@@ -167,7 +165,7 @@ class _Sentence:
     @cached_property
     def telling(self) -> frozenset[str]:
         """Its telling words in their short form."""
-        return frozenset(map(_short, self.order))
+        return frozenset(map(short, self.order))
 
 
 class Denials:
@@ -258,7 +256,7 @@ def facts(sentence: str) -> frozenset[str]:
         named += words(first)
     for quoted in _QUOTED.findall(sentence):
         named += words(quoted)
-    return frozenset(_short(word) for word in named if word not in _LITTLE)
+    return frozenset(short(word) for word in named if word not in _LITTLE)
 
 
 def _stands(source: Said, targets: Sequence[Said]) -> bool:
@@ -269,7 +267,7 @@ def _stands(source: Said, targets: Sequence[Said]) -> bool:
     if not source.body.keys() <= forms:
         return False
     rest = " ".join(raw for name, raw in source.described.items() if name not in forms)
-    wanted = frozenset(map(_short, words(rest))) - _LITTLE
+    wanted = frozenset(map(short, words(rest))) - _LITTLE
     if wanted and not wanted <= frozenset[str]().union(*(target.words for target in targets)):
         return False
     return not reason_lost(source, targets)
@@ -317,31 +315,14 @@ def _terms(found: Iterable[str]) -> Iterator[str]:
             continue
         before = ""
         if word not in _LITTLE:
-            yield _short(word)
+            yield short(word)
 
 
 def _known(found: Iterable[str]) -> Iterator[str]:
     for word in set(found):
-        yield _short(word)
+        yield short(word)
         if not word.isalnum() and not _DATE.fullmatch(word):
-            yield from (_short(part) for part in _PARTS.split(word) if part)
-
-
-def _short(word: str) -> str:
-    """Return an English word without its ending; any other one as it is."""
-    return _stem(word) if len(word) <= _WORD_LETTERS else word
-
-
-@lru_cache(_STEMS)
-def _stem(word: str) -> str:
-    word = word.removesuffix("'s")
-    if not (word.isascii() and word.isalpha()) or word.endswith("ss"):
-        return word
-    for ending, instead in (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
-        if word.endswith(ending) and len(word) - len(ending) >= _STEM_LETTERS:
-            word = word.removesuffix(ending) + instead
-            break
-    return word.removesuffix("e") if len(word) > _STEM_LETTERS else word
+            yield from (short(part) for part in _PARTS.split(word) if part)
 
 
 def _reasons(body: str) -> Iterator[tuple[str, str]]:

@@ -20,9 +20,9 @@ from memd.core import limits
 from memd.core.text import decode
 from memd.core.values import PERSONAL
 from memd.dream.carried import Denials, Said, telling
-from memd.dream.similarity import QUALIFIERS, words
 from memd.dream.verbatim import Stand, Verbatim, key
 from memd.dream.verdict import quoted
+from memd.dream.wording import QUALIFIERS, words
 from memd.store.document import Document
 from memd.store.entries import read
 from memd.store.index import Entry, entries, load

@@ -28,8 +28,8 @@ from memd.core.text import decode
 from memd.dream import amount, handwritten, rules
 from memd.dream.carried import Denials, Said, lacks, reason_lost
 from memd.dream.links import led_on
-from memd.dream.similarity import words
 from memd.dream.verdict import SHOWN, Contradiction, Merge, Removal, Verdict, Wanted, quoted
+from memd.dream.wording import words
 from memd.store import secrets
 from memd.store.document import parse
 from memd.store.names import INDEX, in_catalogue

@@ -19,8 +19,9 @@ from memd.core.values import PERSONAL, MemoryFile, MemoryType, Tree
 from memd.dream import repair
 from memd.dream.links import Named, leads_to, targets
 from memd.dream.shorten import pointers
-from memd.dream.similarity import Text, words
+from memd.dream.similarity import Text
 from memd.dream.verdict import LISTED, Left
+from memd.dream.wording import words
 from memd.store import document, secrets
 from memd.store.document import Document
 from memd.store.names import INDEX, TEAM, check_name

@@ -23,15 +23,14 @@ from memd.dream.carried import Said, facts, holds
 from memd.dream.material import Memory
 from memd.dream.similarity import (
     FENCE,
-    QUALIFIERS,
     Text,
     alike,
     contradict,
     key,
     missing,
-    words,
 )
 from memd.dream.verdict import Merge, in_the_end
+from memd.dream.wording import QUALIFIERS, words
 from memd.store import document
 
 _FEW_WORDS = 5  # "See above." is no duplicate of "See above.": so short, the description decides

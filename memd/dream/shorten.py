@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from memd.core import limits
 from memd.core.courtesy import give_way
 from memd.core.text import decode
-from memd.dream.similarity import CJK, SHINGLE_WORDS, Text, run, words
+from memd.dream.similarity import SHINGLE_WORDS, Text, run
+from memd.dream.wording import CJK, words
 from memd.store import index
 
 _LIMITS = (limits.INDEX_LINE_CHARACTERS, 120, 90)

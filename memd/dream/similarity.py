@@ -18,9 +18,9 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from sys import intern
 
 from memd.core.courtesy import give_way
+from memd.dream.wording import AT_ONCE, QUALIFIERS, short, words
 
 SHINGLE_WORDS = 3
 ALIKE = 0.82  # of the shingles of both; one changed word in forty still passes
@@ -29,10 +29,7 @@ WITHIN_SHINGLES = 8  # a shorter text than this lies within others by chance
 _RESEMBLING = 0.5  # of the words of two sentences that speak of the same thing
 _SPEAKING_OF = 0.3  # of their words that say something: enough to keep two texts apart
 _LABEL_CHARACTERS = 40
-_AT_ONCE = 2048  # characters or words between two words to whoever goes first
 
-CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_WORD = re.compile(rf"[{CJK}]|(?:(?![{CJK}])[^\W_])+(?:[.':/_-](?:(?![{CJK}])[^\W_])+)*")
 FENCE = re.compile(r" {0,3}(```|~~~)")
 ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+")
 _HEADING = re.compile(r"#{1,6}[ \t]|[^\n]*[:\uff1a]$")
@@ -45,8 +42,6 @@ _EMPHASIS = re.compile(
     r"\*\*|__|(?<![\w*])\*(?=[^\s*])[^*\n]*[^\s*]\*(?![\w*])|(?<!\w)_(?=[^\s_])[^_\n]*[^\s_]_(?!\w)"
 )
 _BETWEEN = re.compile(r"[,;:!]+(?=\s|$)|(?<=\s)[\u2013\u2014](?=\s)")  # marks between clauses
-_ENDINGS = ("ing", "es", "ed", "s", "d")
-_STEM_LETTERS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +85,9 @@ class Text:
             return frozenset()
         last = max(1, len(found) - SHINGLE_WORDS + 1)
         runs: set[int] = set()
-        for first in range(0, last, _AT_ONCE):
+        for first in range(0, last, AT_ONCE):
             give_way()
-            starts = range(first, min(first + _AT_ONCE, last))
+            starts = range(first, min(first + AT_ONCE, last))
             runs.update(run(found[start : start + SHINGLE_WORDS]) for start in starts)
         return frozenset(runs)
 
@@ -126,34 +121,10 @@ def run(of: tuple[str, ...]) -> int:
     return hash(of)
 
 
-def words(text: str) -> tuple[str, ...]:
-    """Return the words of a text, folded; a CJK character is a word."""
-    if len(text) <= _AT_ONCE:
-        return tuple(_words(text))
-    found: list[str] = []
-    for line in text.splitlines():
-        give_way()
-        found += _words(line)
-    return tuple(found)
-
-
-def _words(text: str) -> list[str]:
-    folded = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
-    return [intern(word) for word in _WORD.findall(folded)]  # few words make up many texts
-
-
-QUALIFIERS = frozenset(
-    words(
-        "not no never none nor neither without cannot can't don't doesn't didn't isn't aren't "
-        "wasn't won't wouldn't shouldn't mustn't unless except only avoid stop "
-        "不 没 沒 無 无 未 别 別 勿 非 莫"
-    )
-)
-_LITTLE = frozenset(
-    words("a an the of to in on at for by and is are was with how what when where which why it")
+_EMPTY = frozenset(
+    words("the of to in on at for by and is are was with how what when where which why it")
 )
 _ONE = frozenset(("a", "an", "one"))
-_EMPTY = _LITTLE - _ONE
 _DAYS = frozenset(
     words(
         "monday tuesday wednesday thursday friday saturday sunday january february march april "
@@ -260,19 +231,15 @@ def _restated(first: Text, second: Text) -> bool:
 
 def _swapped(one: Claim, two: Claim) -> bool:
     """Whether two sentences speak of the same thing and each has a word that the other lacks."""
-    left, right = ({_stem(word) for word in side.words - _EMPTY} for side in (one, two))
+    left, right = (_stems(side.words - _EMPTY) for side in (one, two))
     if len(left & right) <= _SPEAKING_OF * len(left | right):
         return False
     return bool(left - right) and bool(right - left)
 
 
-def _stem(word: str) -> str:
-    """Return a word without the ending that its number or tense gives it; "an hour" is one."""
-    if word in _ONE:
-        return "one"
-    end = next((end for end in _ENDINGS if word.endswith(end)), "") if word.isalpha() else ""
-    bare = word.removesuffix(end)
-    return bare.rstrip("e") if len(bare) >= _STEM_LETTERS else word
+def _stems(found: Iterable[str]) -> set[str]:
+    """Return words in their short form; "an hour" is one."""
+    return {"one" if word in _ONE else short(word) for word in found}
 
 
 def _bare(match: re.Match[str]) -> str:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.dream.similarity import Text, alike, contradict, key, missing, words
+from memd.dream.similarity import Text, alike, contradict, key, missing
 
 LONG = (
     "Deploys go out on Tuesday after the weekly review, and the on-call engineer of that week "
@@ -16,13 +16,6 @@ LONG = (
 def _alike(first: str, second: str) -> bool:
     one, two = Text(first), Text(second)
     return alike(one, two, len(one.shingles & two.shingles))
-
-
-def test_words_are_folded_and_characters_count() -> None:
-    """Case and width are folded, inner marks stay, and a CJK character is a word."""
-    assert words("Don’t use V1.2 of ＡＢＣ-x!") == ("don't", "use", "v1.2", "of", "abc-x")
-    assert words("用Postgres测试") == ("用", "postgres", "测", "试")
-    assert words("?! —") == ()
 
 
 @pytest.mark.parametrize(
