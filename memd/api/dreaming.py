@@ -21,8 +21,8 @@ class Dream(Params):
     wait: bool | None = None
 
 
-class Removed(Result):
-    """A memory that a dream took away, left alone or could not help, and why."""
+class Reasoned(Result):
+    """A memory that went, stays as it is or needs a person, and why."""
 
     path: str
     reason: str
@@ -69,9 +69,9 @@ class Dreamed(Result):
     created: list[str] | None = None
     changed: list[str] | None = None
     merged: list[Merged] | None = None
-    removed: list[Removed] | None = None
-    left: list[Removed] | None = None
-    listed: list[Removed] | None = None
+    removed: list[Reasoned] | None = None
+    left: list[Reasoned] | None = None
+    listed: list[Reasoned] | None = None
     contradictions: list[Denied] | None = None
     orphans: list[str] | None = None
     before: Sizes | None = None
@@ -189,7 +189,7 @@ async def dream_status(services: Services, call: Call, params: StatusOf) -> Drea
         waits=await services.due.waits(project, settings),
         gates=[DreamGate(name=gate.name, open=gate.open, says=gate.says) for gate in found.gates],
         running=await services.due.under_way(project),
-        proposals=await services.dreams.open_proposals(project.memory_dir),
+        proposals=(await services.dreams.open_proposals()).get(project.memory_dir, 0),
     )
 
 

@@ -176,7 +176,7 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
     standing = await services.jobs.standing()
     settings, _ = await services.store.settings(None)
     projects = sorted(await services.store.directories())
-    waiting = {directory: await services.dreams.open_proposals(directory) for directory in projects}
+    waiting = await services.dreams.open_proposals()
     return Status(
         name="memd",
         version=services.version,
@@ -190,7 +190,7 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
         paused_since=standing.paused_since,
         breakers=pausing.breakers(standing),
         projects=projects,
-        proposals={directory: count for directory, count in waiting.items() if count},
+        proposals={directory: waiting[directory] for directory in projects if directory in waiting},
         model=spending.model_state(services, settings),
         spend=await spending.today(services, settings),
         notes=list(services.notes),

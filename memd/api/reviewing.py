@@ -4,6 +4,7 @@ from typing import Annotated
 
 import msgspec
 
+from memd.api.dreaming import Reasoned
 from memd.api.memory import MemoryOffError, project_of, writable
 from memd.api.method import Method, Params, Result
 from memd.api.services import Services
@@ -80,13 +81,6 @@ class Proposals(Result):
     proposals: list[ProposalFacts]
 
 
-class LeftAlone(Result):
-    """A file that stays as it is, and why."""
-
-    path: str
-    reason: str
-
-
 class ProposalAccepted(Result):
     """What was accepted with which change, and what had to be left."""
 
@@ -94,7 +88,7 @@ class ProposalAccepted(Result):
     state: str
     change: str | None
     accepted: list[str]
-    left: list[LeftAlone]
+    left: list[Reasoned]
 
 
 class ProposalRejected(Result):
@@ -125,7 +119,7 @@ async def dream_accept(services: Services, call: Call, params: AcceptProposal) -
         state=done.state,
         change=done.change,
         accepted=list(done.accepted),
-        left=[LeftAlone(path=left.path, reason=left.reason) for left in done.left],
+        left=[Reasoned(path=left.path, reason=left.reason) for left in done.left],
     )
 
 

@@ -15,7 +15,7 @@ Rules of this file
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -120,9 +120,9 @@ class Dreams:
         async with self._asking.setdefault(project.memory_dir, anyio.Lock()):
             return await to_thread.run_sync(self._keeper.outlook, project, settings)
 
-    async def open_proposals(self, directory: str) -> int:
-        """Return how many proposals wait for a person. Raises StateUnusableError."""
-        return await to_thread.run_sync(self._table.waiting, directory)
+    async def open_proposals(self) -> Mapping[str, int]:
+        """Return by directory how many proposals wait for a person. Raises StateUnusableError."""
+        return await to_thread.run_sync(self._table.waiting)
 
     async def run(
         self,

@@ -170,13 +170,13 @@ class ProposalTable:
         rows = self._database.read(f"{_ROWS} WHERE p.number = ?", (_number(proposal),))
         return _read(rows[0]) if rows else None
 
-    def waiting(self, directory: str) -> int:
-        """Return how many proposals of a memory directory are open."""
+    def waiting(self) -> dict[str, int]:
+        """Return how many proposals are open, by memory directory; those with none are left out."""
         rows = self._database.read(
-            f"SELECT count(*) AS found FROM ({_ROWS} WHERE p.directory = ? AND standing = 'open')",  # noqa: S608 - fixed words
-            (directory,),
+            f"SELECT directory, count(*) AS found FROM ({_ROWS} WHERE standing = 'open')"  # noqa: S608 - fixed words
+            " GROUP BY directory"
         )
-        return int(rows[0]["found"])
+        return {text_of(row["directory"]): int(row["found"]) for row in rows}
 
     def decide(self, decided: ProposalDecided, at: float) -> None:
         """Write down what was decided of a proposal's open edits, as ``settle`` does."""
