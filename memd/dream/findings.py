@@ -1,7 +1,8 @@
 """What a pass comes to on a directory: the verdict, the report, what is kept of it. Pure.
 
 Rules of this file
-- Model or fixed pass, rehearsal or commit: all are judged here, on the tree that is given.
+- Model or fixed pass, before the commit or within it: all are judged here, on the tree that is
+  given. ``holds`` says whether what was found on one tree is true of another.
 - A proposal holds what a person needs to decide: each file before and after, whence and why. What
   the judge took for a secret is kept nowhere.
 """

@@ -3,12 +3,12 @@
 Rules of this file
 - The lock is taken and settled by ``holding.py``; its time and the change become true in one
   transaction. ``recover`` settles what a crash left, before any dream begins.
-- The pass runs inside the store's commit, on the live tree, so what somebody changed meanwhile is
-  seen as it is. Cancelled or late, a dream commits nothing once its pass has ended; a commit that
-  has begun is never cut in half: it ends, and then the lock is kept.
-- A model works in a workspace. What it wants is judged in a rehearsal, so that it hears once what
-  is wrong, and again in the commit. One that does not finish has done nothing; one that cannot be
-  asked today is replaced by the fixed pass.
+- Pass and judge run on the directory as it is, and no writer waits for them. The commit compares
+  each file that they would touch with what they saw; where one differs, both run again inside it,
+  on the live tree. Cancelled or late, a dream commits nothing once its pass has ended; a commit
+  that has begun is never cut in half: it ends, and then the lock is kept.
+- A model works in a workspace. It hears once what the judge has against its work. One that does not
+  finish has done nothing; one that cannot be asked today is replaced by the fixed pass.
 - Settling the lock is shielded from cancellation, and bounded.
 - What the judge does not let through is kept as a proposal; nothing of it is done, and the dream
   counts as done: tomorrow's proposal would be the same.
