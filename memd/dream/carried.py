@@ -22,6 +22,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
+from memd.core import limits
 from memd.core.values import PERSONAL
 from memd.dream.similarity import FENCE, Claim, Text, claim, denies
 from memd.dream.verbatim import DATED, Verbatim, missing
@@ -205,6 +206,13 @@ class Denials:
             if _denied(one, two):
                 return two.raw
         return ""
+
+
+def is_shown(body: str) -> bool:
+    """Whether recall shows all of a memory's text."""
+    text = body.strip("\r\n")
+    lines = text.count("\n") + 1
+    return lines <= limits.SURFACED_LINES and len(text.encode()) <= limits.SURFACED_BYTES
 
 
 def holds(target: Document, source: Document) -> bool:

@@ -14,7 +14,8 @@ Rules of this file (spec 5.3: nothing evaporates)
 - A damaged file is not touched (spec 1.5): what memd cannot read whole it cannot compare. A head
   that memd reads and others refuse is not damaged; mending it changes nothing that is read. No new
   text is damaged or too large.
-- The lines of the index: ``handwritten.py``.
+- What takes others in, or is a rule, is not longer afterwards than what recall shows of a memory.
+- The head of a rule: ``heads.py``. The lines of the index: ``handwritten.py``.
 - What stays and denies what went is a contradiction that the dream resolved; it is told.
 """
 
@@ -25,8 +26,8 @@ from types import MappingProxyType
 from memd.core import limits
 from memd.core.courtesy import give_way
 from memd.core.text import decode
-from memd.dream import amount, handwritten, rules
-from memd.dream.carried import Denials, Said, lacks, reason_lost
+from memd.dream import amount, handwritten, heads, rules
+from memd.dream.carried import Denials, Said, is_shown, lacks, reason_lost
 from memd.dream.links import led_on
 from memd.dream.verdict import SHOWN, Contradiction, Merge, Removal, Verdict, Wanted, quoted
 from memd.dream.wording import words
@@ -126,6 +127,24 @@ class _Dream:
             for path, said in self.old.items()
         }
 
+    def hides(self, path: str) -> bool:
+        """Whether a rule, or what took others in, would be shown less whole than before."""
+        after, old = self.new[path], self.old.get(path)
+        took_in = [said for source, said in self.old.items() if self.goes_into(source, path)]
+        if not took_in and not (after.lasting and old):
+            return False
+        before = [old] if old else took_in
+        whole = all(is_shown(said.document.body) for said in before)
+        return whole and not is_shown(after.document.body)
+
+    def goes_into(self, source: str, path: str) -> bool:
+        """Whether a memory is said to go into another one."""
+        return any(claim.into == path for claim in self.claims.get(source, ()))
+
+    def rules(self) -> list[bytes]:
+        """Return the person's rules of before."""
+        return [self.before[path] for path, said in self.old.items() if said.lasting]
+
     def lost(self, path: str, targets: Sequence[Said]) -> str:
         """Return a sentence of a memory that the targets do not say, its links led on or not."""
         lost = lacks(self.old[path], targets)
@@ -217,7 +236,17 @@ def _written(dream: _Dream, path: str) -> Iterator[str]:
         yield f"{path} would be damaged"
     if not in_catalogue(path):  # such as a log: nothing there is ever recalled
         yield f"{path} is no place for a memory"
-    old = dream.old.get(path)
+    line = heads.foreign(content, after, dream.rules()) if dream.new[path].lasting else ""
+    if line:
+        yield f"{path} would say in its head: '{quoted(line)}'"
+    if dream.hides(path):
+        yield f"{path} would be longer than what is shown of it: {limits.SURFACED_BYTES} bytes"
+    yield from _less(dream, path)
+
+
+def _less(dream: _Dream, path: str) -> Iterator[str]:
+    """Yield what a memory that was there before would lose, whatever its type."""
+    after, old = dream.new[path].document, dream.old.get(path)
     if old is None:
         return
     if old.document.type is not None and after.type is None:

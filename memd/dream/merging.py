@@ -6,7 +6,8 @@ Rules of this file
   list item are not moved, so such memories are merged only where nothing is to be added. A person's
   own rules move in whole paragraphs.
 - ``carried.py`` has to find everything in the merged memory that each of its sources said, and
-  what the index said of the one that goes must stand there too; otherwise both stay.
+  what the index said of the one that goes must stand there too; otherwise both stay. So they do
+  where recall would not show all of what it showed.
 """
 
 import re
@@ -19,7 +20,7 @@ from memd.core import limits
 from memd.core.courtesy import give_way
 from memd.core.values import MemoryType
 from memd.dream import verbatim
-from memd.dream.carried import Said, facts, holds
+from memd.dream.carried import Said, facts, holds, is_shown
 from memd.dream.material import Memory
 from memd.dream.similarity import (
     FENCE,
@@ -160,6 +161,8 @@ def _merged(winner: Memory, loser: Memory, hook: str) -> Memory | None:
         mtime_ns=max(winner.mtime_ns, loser.mtime_ns),
         taken=(*winner.says, *loser.says),
     )
+    if is_shown(winner.file.body) and not is_shown(merged.body):
+        return None
     # What the winner had taken in stands in its text: that is asked for, not each of them again.
     wanted = [document.parse(winner.content, winner.path), *(said for _, said in loser.says)]
     if not _holds(merged, wanted):  # only the description is left

@@ -109,6 +109,27 @@ def test_a_memory_may_be_split() -> None:
     assert len(judge(before, worse, total=9).problems) == 2
 
 
+@pytest.mark.parametrize("kind", [PROJECT, FEEDBACK])
+def test_what_takes_others_in_is_shown_whole(kind: MemoryType) -> None:
+    """Memories are not merged into one that recall shows in part where each was shown whole."""
+    short, long = "Gates close at nine.", "Mirrors settle by night. " * 160
+    before = {"a.md": file(short, kind), "b.md": file(long, kind)}
+    both = file(f"{short}\n\n{long}\n\nAbout it", kind)
+    said = "a.md would be longer than what is shown of it: 4096 bytes"
+    assert judged(before, {"a.md": both, "b.md": None}, {"b.md": "a.md"}).problems == ()
+    before["c.md"] = file("Ovens bake at noon. " * 20, kind)
+    more = file(f"{short}\n\n{long}\n\n{'Ovens bake at noon. ' * 20}\n\nAbout it", kind)
+    merges = {"b.md": "a.md", "c.md": "a.md"}
+    assert judged(before, {"a.md": more, "b.md": None, "c.md": None}, merges).problems == (said,)
+    merges = dict.fromkeys(before, "new.md")
+    edits = dict.fromkeys(before) | {"new.md": more}
+    assert judged(before, edits, merges).problems[0].startswith("new.md would be longer than")
+    before["a.md"] = file(f"{short}{' ' * 5000}Ever.", kind)
+    assert judged(before, {"a.md": before["a.md"].replace(b"Gates", b"gates")}).problems == ()
+    hidden = {"a.md": file("Gates  close" + "\n" * 5000 + "at nine.", kind)}
+    assert bool(judged({"a.md": file(short, kind)}, hidden).problems) is (kind is FEEDBACK)
+
+
 @pytest.mark.parametrize("kind", [USER, FEEDBACK])
 def test_what_people_said_never_just_goes(kind: MemoryType) -> None:
     """A user or feedback memory is not removed for any reason that names no target."""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from memd.core import limits
 from memd.core.values import MemoryType
 from memd.dream.material import Memory, gather
 from memd.dream.merging import carries, merge_all
@@ -94,6 +95,15 @@ def test_what_the_index_says_must_stand_there() -> None:
     assert len(_bodies(*twice, hook="how deploys are done")) == 1
     for hook in ("deploys on port 5432", "deploys with Ana", "never deploys"):
         assert len(_bodies(*twice, hook=hook)) == 2
+
+
+def test_what_would_be_hidden_stays_apart() -> None:
+    """Two memories that recall shows whole do not become one that it cuts."""
+    own = "".join(f"Mirror {number} settles by night. " for number in range(130))
+    body = f"{own}{TEXT} "
+    fits = _file(body + "o" * (limits.SURFACED_BYTES - len(body) - 5))
+    assert len(_bodies(fits, _file(f"{TEXT} Ana knows more about it."))) == 2
+    assert len(_bodies(fits, _file(TEXT))) == 1
 
 
 def test_merging_ends_where_the_change_set_is_full() -> None:

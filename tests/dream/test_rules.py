@@ -223,12 +223,11 @@ def test_other_types_may_change() -> None:
 def test_the_head_of_a_rule_stays() -> None:
     """A rule keeps its name and all fields but the stamps of who wrote last."""
     old = rule(RULE)
-    stamped = with_fields(old, {"metadata.modified": "now", "metadata.originSessionId": "s"})
+    stamped = with_fields(old, {"metadata.modified": "2026", "metadata.originSessionId": "s"})
     assert judged({"a.md": old}, {"a.md": stamped}).problems == ()
     for fields in ({"name": "other"}, {"metadata.status": "outdated"}):
-        assert judged({"a.md": old}, {"a.md": with_fields(old, fields)}).problems == (
-            "a.md would get another name or other fields",
-        )
+        problems = judged({"a.md": old}, {"a.md": with_fields(old, fields)}).problems
+        assert "a.md would get another name or other fields" in problems
 
 
 @pytest.mark.parametrize("field", ["origin", "source", "said-by", "Author"])
