@@ -2,12 +2,15 @@
 
 import json
 import os
+from contextlib import suppress
 from typing import Any
 
 from memd.cli.invocation import JOB_SECONDS, FileUnreadableError, Invocation
+from memd.client.errors import RemoteError
 from memd.core.errors import MemdError
 
 _BAD_ENDS = ("failed", "killed")
+_PAUSED = "background work is paused, so this waits until: memctl resume"
 
 
 class WrongSourceError(MemdError):
@@ -51,6 +54,8 @@ def work(invocation: Invocation, method: str, params: dict[str, Any]) -> int:
     With ``--wait`` that is its end, which is awaited live on a terminal.
     """
     wait = invocation.options.wait
+    if wait and _paused(invocation):
+        invocation.screen.note(_PAUSED)
     if wait and invocation.screen.live:
         from memd.cli.progress import follow  # noqa: PLC0415 - only on a terminal (spec 7.1)
 
@@ -60,6 +65,13 @@ def work(invocation: Invocation, method: str, params: dict[str, Any]) -> int:
         done = invocation.ask(method, wait=wait or None, **seconds, **params)
     invocation.screen.answer(done, _report(done))
     return 1 if done["status"] in _BAD_ENDS else 0
+
+
+def _paused(invocation: Invocation) -> bool:
+    """Return whether the job would wait for a person; a daemon that cannot say is not asked."""
+    with suppress(RemoteError):
+        return invocation.call("status").get("paused_since") is not None
+    return False
 
 
 def _messages(invocation: Invocation, path: str) -> Any:

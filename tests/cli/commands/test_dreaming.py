@@ -92,7 +92,7 @@ def test_a_dream_is_watched_on_a_terminal(home: Home) -> None:
     with ScriptedDaemon(home.places.socket, script) as daemon:
         ran = memctl(home, "dream", "--wait", terminal=True)
     assert (ran.status, ran.out) == (0, "completed as j1\n")
-    assert daemon.methods == ["subscribe", "dream", "job.get"]
+    assert daemon.methods == ["status", "subscribe", "dream", "job.get"]
 
 
 def test_the_last_dream_is_printed_as_it_comes(home: Home) -> None:

@@ -64,6 +64,20 @@ def test_waiting_prints_what_was_learnt(home: Home) -> None:
     ]
 
 
+def test_who_waits_while_work_is_paused_is_told(home: Home) -> None:
+    """What would wait for a person says so at once; without a pause, or without --wait, not."""
+    for since, wait, words in (
+        (5.0, ["--wait"], "memctl resume"),
+        (None, ["--wait"], ""),
+        (5.0, [], ""),
+    ):
+        script = {"extract": SAVED, "status": {"paused_since": since}}
+        with ScriptedDaemon(home.places.socket, script):
+            ran = memctl(home, "extract", "--transcript", "/s.jsonl", *wait)
+        assert ran.status == 0
+        assert (words in ran.err) if words else ran.err == ""
+
+
 @pytest.mark.parametrize(
     "arguments",
     [[], ["--transcript", "a", "--messages", "b"], ["--messages", "-"]],
