@@ -3,7 +3,6 @@
 Blocks; the caller holds the lock of the directory meant. Hints come from any thread.
 """
 
-
 from memd.store.dirty import Dirty
 from memd.store.external import External, Look, Noticed
 from memd.store.reading import Listing, Reading
