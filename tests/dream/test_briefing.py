@@ -1,6 +1,5 @@
 """What a dream asks a model."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ from memd.core.values import Header, MemoryType, Project
 from memd.dream import briefing
 from memd.model.port import Usage
 from memd.store.project import slug
+from tests.snapshots import reviewed
 
 NOW = 1_772_450_000.0
 PROJECT = Project("/r/sub", "/r", "/m", "test", "/t", enabled=True)
@@ -74,11 +74,7 @@ def test_the_wording_is_reviewed() -> None:
     mended = briefing.mend(asked, ended("Done."), ("b.md would go <without> a reason",))
     found = {"system": system, "task": text, "mend": mended.messages[-1]["content"][0]["text"]}
     for name, said in found.items():
-        path = SNAPSHOTS / f"{name}.md"
-        if os.environ.get("MEMD_SNAPSHOTS") == "write":
-            SNAPSHOTS.mkdir(exist_ok=True)
-            path.write_text(said + "\n", encoding="utf-8")
-        assert path.read_text(encoding="utf-8") == said + "\n"
+        assert reviewed(SNAPSHOTS / f"{name}.md", said)
 
 
 def test_every_rule_is_there() -> None:

@@ -1,7 +1,6 @@
 """What an extraction asks a model."""
 
 import json
-import os
 import re
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from memd.agent.service import Task
 from memd.core.values import Header, MemoryType, Message
 from memd.extract import fork
 from memd.extract.dialogue import Dialogue, extended
+from tests.snapshots import reviewed
 
 HEADER = Header(
     path="testing.md",
@@ -197,11 +197,7 @@ def test_the_wording_is_reviewed() -> None:
         "task-shared": str(shared.messages[-1]["content"]),
     }
     for name, text in texts.items():
-        path = SNAPSHOTS / f"{name}.md"
-        if os.environ.get("MEMD_SNAPSHOTS") == "write":
-            SNAPSHOTS.mkdir(exist_ok=True)
-            path.write_text(text + "\n", encoding="utf-8")
-        assert path.read_text(encoding="utf-8") == text + "\n"
+        assert reviewed(SNAPSHOTS / f"{name}.md", text)
 
 
 def test_every_rule_of_the_spec_is_there() -> None:

@@ -4,7 +4,6 @@ The wording of every variant is kept in ``snapshots/``; a change of wording is a
 Write them anew with ``MEMD_SNAPSHOTS=write python -m pytest tests/prompt/test_compose.py``.
 """
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.prompt.compose import SECTIONS, Index, Parts, Variant, compose, etag
+from tests.snapshots import reviewed
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 DIRECTORY = "/home/u/.claude/projects/-srv-shop/memory"
@@ -54,11 +54,7 @@ VARIANTS = {
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_wording_is_the_reviewed_one(name: str) -> None:
     """Each variant equals its snapshot, byte for byte."""
-    path = SNAPSHOTS / f"{name}.md"
-    prompt = compose(VARIANTS[name])
-    if os.environ.get("MEMD_SNAPSHOTS") == "write":
-        path.write_text(prompt, encoding="utf-8")
-    assert prompt == path.read_text(encoding="utf-8")
+    assert reviewed(SNAPSHOTS / f"{name}.md", compose(VARIANTS[name]))
 
 
 def test_the_order_is_the_specified_one() -> None:
