@@ -9,8 +9,9 @@ import pytest
 
 from memd.core.settings import DreamSettings
 from memd.dream.ending import DreamFailedError, DreamTimeoutError
-from memd.dream.service import LEFT_ALONE, Dreams
+from memd.dream.service import Dreams
 from memd.model.errors import (
+    LEFT_ALONE,
     CapReachedError,
     ModelError,
     ModelNotConfiguredError,
