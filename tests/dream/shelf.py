@@ -32,7 +32,8 @@ class Shelf:
     def read(self, path: str) -> MemoryFile | None:
         if path.startswith("unreadable"):
             raise NameRefusedError(path, "for the test")
-        return None if path.startswith("vanished") else self._file(path)
+        gone = path.startswith("vanished") or path not in self.files
+        return None if gone else self._file(path)
 
     def index(self) -> bytes | None:
         return self.files.get(INDEX)

@@ -17,6 +17,7 @@ from memd.state.proposed import read_edits
 from memd.store.history import Past
 from memd.store.names import INDEX
 from tests.dream.bench import Bench
+from tests.dream.shelf import Shelf
 
 pytestmark = pytest.mark.anyio
 BY = Provenance(Actor.DREAM)
@@ -131,3 +132,23 @@ def test_the_fixed_pass_has_no_model() -> None:
     """Only a pass by a model names one."""
     assert Done(lambda _: lambda _tree: Wanted()).by_model == ""
     assert Done(lambda _: lambda _tree: Wanted(), "large").by_model == "large"
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "holds"),
+    [
+        ("a.md", b"Ana owns nothing.", False),
+        ("new.md", b"Dee was here first.", False),
+        (INDEX, b"- [A](a.md) - y\n", False),
+        ("c.md", b"Cy owns the alerts.", True),
+    ],
+)
+async def test_what_was_found_holds_while_its_files_stay(
+    bench: Bench, path: str, content: bytes, *, holds: bool
+) -> None:
+    """Another text in a file that would be touched, or in the index, calls for another look."""
+    edits = (FileEdit("a.md", None), FileEdit("new.md", b"Cy owns the alerts."))
+    early = await found(bench, Wanted(edits, reasons={"a.md": "is over"}))
+    files = {file.name: file.read_bytes() for file in bench.memory.glob("*.md")}
+    assert early.holds(Shelf(files))
+    assert early.holds(Shelf(files | {path: content})) is holds

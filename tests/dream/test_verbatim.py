@@ -22,6 +22,8 @@ def _stands(body: str) -> list[tuple[str, ...]]:
     ("first", "second", "same"),
     [
         ("Use **tabs**.", "use  `tabs`", True),
+        ("Use `tabs", "use tabs", True),
+        ("Run `X`.", "Run `x`", False),
         ("No, mock it", "No mock it", False),
         ("Never mock", "Never m\u200bock", False),
         ("Use 10\u00b2", "Use 102", False),
