@@ -101,14 +101,19 @@ class DreamTable(ProposalTable):
 
     def locks(self) -> tuple[LockRow, ...]:
         """Return all rows, in the order of their directories."""
-        rows = self._database.read("SELECT * FROM dream_locks ORDER BY directory")
+        # As bytes: one text that is no UTF-8 would spoil the reading of all.
+        rows = self._database.read(
+            "SELECT CAST(directory AS BLOB) AS directory, pid, CAST(taken_ns AS BLOB) AS taken_ns,"
+            " CAST(prior_ns AS BLOB) AS prior_ns FROM dream_locks ORDER BY directory"
+        )
         return tuple(found for row in rows if (found := _lock(row)) is not None)
 
 
 def _lock(row: Row) -> LockRow | None:
     """Return a lock's row, ``None`` where it is none that memd wrote."""
-    directory, prior = row["directory"], row["prior_ns"]
+    prior = row["prior_ns"]
     try:
+        directory = row["directory"].decode()
         taken_ns, prior_ns = int(row["taken_ns"]), None if prior is None else int(prior)
     except ValueError:
         return None

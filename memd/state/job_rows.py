@@ -1,4 +1,7 @@
-"""What a background job is, as values, and how its rows are declared and read."""
+"""What a background job is, as values, and how its rows are declared and read.
+
+Rows are input: what is damaged reads as a job that knows nothing, and keeps nothing from starting.
+"""
 
 import json
 from dataclasses import dataclass
@@ -139,6 +142,15 @@ def to_json(value: dict[str, Any]) -> str:
     return json.dumps(value)
 
 
+def from_json(text: str | None) -> dict[str, Any]:
+    """Return the JSON members of a column; of a damaged one there are none."""
+    try:
+        value: object = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def read_job(row: Row) -> Job:
     """Return a row of ``ROWS`` as a job."""
     return Job(
@@ -147,11 +159,11 @@ def read_job(row: Row) -> Job:
         lane=row["lane"],
         directory=row["directory"],
         session=row["session"],
-        request=json.loads(row["request"]),
-        state=JobState(row["state"]),
+        request=from_json(row["request"]),
+        state=JobState(row["state"]) if row["state"] in set(JobState) else JobState.FAILED,
         phase=row["phase"],
-        result=None if row["result"] is None else json.loads(row["result"]),
-        error=None if row["error"] is None else json.loads(row["error"]),
+        result=None if row["result"] is None else from_json(row["result"]),
+        error=None if row["error"] is None else from_json(row["error"]),
         attempts=row["attempts"],
         created=row["created"],
         started=row["started"],

@@ -13,7 +13,6 @@ Rules of this file
 - Who replaces whom and whose turn it is are rules of ``memd/jobs/lanes.py``; this file keeps rows.
 """
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +30,7 @@ from memd.state.job_rows import (
     JobNotParkedError,
     JobState,
     NewJob,
+    from_json,
     number_of,
     read_job,
     to_json,
@@ -281,7 +281,7 @@ def _keep_newest_parked(cursor: Cursor) -> None:
 def _let_go(cursor: Cursor, **facts: str) -> None:
     """Make the parked jobs that the cursor found ordinary failures."""
     for row in cursor.fetchall():
-        error = {**json.loads(row["error"]), **facts}
+        error = {**from_json(row["error"]), **facts}
         error.pop(PARKED, None)
         cursor.execute(
             "UPDATE jobs SET request = '{}', error = ? WHERE number = ?",

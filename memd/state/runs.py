@@ -42,5 +42,9 @@ class Runs:
     def of(self, job: str) -> list[dict[str, Any]]:
         """Return the turns of a job's last run, none where there was no model in it."""
         rows = self._database.read("SELECT turns FROM runs WHERE job = ?", (job,))
-        found: list[dict[str, Any]] = json.loads(rows[0]["turns"]) if rows else []
-        return found
+        try:
+            found: object = json.loads(rows[0]["turns"]) if rows else []
+        except (ValueError, RecursionError):
+            return []  # damaged
+        turns = found if isinstance(found, list) else []
+        return [turn for turn in turns if isinstance(turn, dict)]

@@ -35,16 +35,27 @@ def test_a_lock_is_remembered_until_it_is_settled(table: DreamTable) -> None:
 
 @pytest.mark.parametrize(
     ("directory", "taken", "prior"),
-    [("/b", "soon", None), ("/b", "5", ""), ("/b", "9" * 5000, "1"), ("/b\0", "5", "5")],
+    [
+        (b"/b", b"soon", None),
+        (b"/b", b"5", b""),
+        (b"/b", b"9" * 5000, b"1"),
+        (b"/b\0", b"5", b"5"),
+        (b"/\xff", b"5", b"5"),
+        (b"/b", b"\xff", b"5"),
+        (b"/b", b"5", b"\xff"),
+    ],
 )
 def test_a_damaged_row_keeps_nothing_from_starting(
-    table: DreamTable, tmp_path: Path, directory: str, taken: str, prior: str | None
+    table: DreamTable, tmp_path: Path, directory: bytes, taken: bytes, prior: bytes | None
 ) -> None:
     """A lock's row that memd did not write is none; the others are told."""
     good = LockRow("/a", 12, 5, None)
     table.remember(good)
     with sqlite3.connect(tmp_path / "state.db") as other:
-        other.execute("INSERT INTO dream_locks VALUES (?, 1, ?, ?)", (directory, taken, prior))
+        insert = (
+            "INSERT INTO dream_locks SELECT CAST(? AS TEXT), 1, CAST(? AS TEXT), CAST(? AS TEXT)"
+        )
+        other.execute(insert, (directory, taken, prior))
     other.close()
     assert table.locks() == (good,)
 

@@ -1,10 +1,20 @@
 """What a background job is."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memd.state.job_rows import Job, JobNotFoundError, JobState, number_of, to_json
+from memd.state.database import open_database
+from memd.state.job_rows import (
+    SCHEMA,
+    Job,
+    JobNotFoundError,
+    JobState,
+    number_of,
+    read_job,
+    to_json,
+)
 
 
 @pytest.mark.parametrize(
@@ -32,3 +42,17 @@ def test_an_id_is_a_number_with_a_letter() -> None:
     with pytest.raises(JobNotFoundError):
         number_of("12")
     assert to_json({"a": [1]}) == '{"a": [1]}'
+
+
+def test_a_damaged_row_is_a_job_that_knows_nothing(tmp_path: Path) -> None:
+    """What is no JSON object has no members, and a state that is none is a failure."""
+    database = open_database(str(tmp_path / "state.db"), [SCHEMA])
+    rows = database.read(
+        "SELECT 1 AS number, 'dream' AS kind, '/m' AS lane, '/m' AS directory, '' AS session,"
+        " ? AS request, 'dozing' AS state, '' AS phase, ? AS result, ? AS error, 0 AS attempts,"
+        " 1.0 AS created, NULL AS started, NULL AS ended, NULL AS holder",
+        ("no json", "[1]", "[" * 9999),
+    )
+    job = read_job(rows[0])
+    assert (job.request, job.state, job.result, job.error) == ({}, JobState.FAILED, {}, {})
+    database.close()
