@@ -4,6 +4,7 @@ Rules of this file
 - Strict: each sentence stands there word for word, dates perhaps more exactly, and the words of
   the description stand somewhere. For ``user`` and ``feedback`` memories there is nothing but
   this, by the rules of ``verbatim.py``, and only memories of these two types can say it.
+- So it is for memories without a type, which any memory may take in: people write them by hand.
 - Loose, for all others: a sentence that does not stand word for word is still said when its facts
   (numbers, names, code, days, what is quoted) are there, half of its telling words are, and no
   sentence there denies it. Of the telling words of the whole memory 70 % must be there. A block of
@@ -78,6 +79,11 @@ class Said:
     def lasting(self) -> bool:
         """Whether it is a person's rule."""
         return self.document.type in PERSONAL
+
+    @property
+    def untyped(self) -> bool:
+        """Whether nothing says what it is, so that a person's rule may stand in it."""
+        return self.document.type is None
 
     @cached_property
     def verbatim(self) -> Verbatim:
@@ -230,6 +236,8 @@ def lacks(source: Said, targets: Sequence[Said]) -> str:
     forms = frozenset[str]().union(*(target.forms for target in targets))
     known = frozenset[str]().union(*(target.words for target in targets))
     lost = [raw for name, raw in source.sentences.items() if name not in forms]
+    if source.untyped and lost:
+        return lost[0]
     told = {raw: telling(raw) for raw in lost}
     for raw in lost:
         if not _told(raw, told[raw], known) or _refused(raw, targets):

@@ -7,7 +7,8 @@ Rules of this file (spec 5.3: nothing evaporates)
 - Each memory that was there before is there after, or is carried by a named one, or was removed
   for a reason of at least two words. Where nothing is claimed, but exactly one memory that the
   dream wrote carries all of it, it went there.
-- ``user`` and ``feedback`` memories: ``rules.py``. Nothing else is good enough for them.
+- ``user`` and ``feedback`` memories: ``rules.py``. Nothing else is good enough for them. One
+  without a type may be one of them: each of its sentences stands afterwards, word for word.
 - A "Why" and a "How to apply" are not lost from a memory that stays or goes into another one.
 - More than a third is not taken away: ``amount.py``.
 - A new text holds no secret that the old one did not hold. No problem quotes one.
@@ -29,6 +30,7 @@ from memd.core.text import decode
 from memd.dream import amount, handwritten, heads, rules
 from memd.dream.carried import Denials, Said, is_shown, lacks, reason_lost
 from memd.dream.links import led_on
+from memd.dream.verbatim import missing
 from memd.dream.verdict import SHOWN, Contradiction, Merge, Removal, Verdict, Wanted, quoted
 from memd.dream.wording import words
 from memd.store import secrets
@@ -181,6 +183,8 @@ def _went(dream: _Dream) -> tuple[list[Merge], list[Removal], list[str]]:
         elif dream.old[path].lasting:
             kind = dream.old[path].document.type
             problems.append(f"{path} is a {kind} memory and would go without going into another")
+        elif dream.old[path].untyped:
+            problems.append(f"{path} has no type and may be a person's rule, but would go")
         elif len(words(reason)) < _REASON_WORDS:
             problems.append(f"{path} would go without a reason")
     return merged, removed, problems
@@ -251,6 +255,11 @@ def _less(dream: _Dream, path: str) -> Iterator[str]:
         return
     if old.document.type is not None and after.type is None:
         yield f"{path} would lose its type"
+    if old.untyped:
+        targets = [target.verbatim for target in dream.targets(path)]
+        gone = missing(old.verbatim, targets)
+        if gone:
+            yield f"{path} has no type and may be a person's rule, but would lose '{quoted(gone)}'"
     if not old.lasting:
         lost = reason_lost(old, dream.targets(path))
         if lost and reason_lost(dream.led[path], dream.targets(path)):

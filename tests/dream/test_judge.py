@@ -109,6 +109,21 @@ def test_a_memory_may_be_split() -> None:
     assert len(judge(before, worse, total=9).problems) == 2
 
 
+def test_what_has_no_type_may_be_a_persons_word() -> None:
+    """A memory without a type is not removed for a reason and keeps each sentence."""
+    before = {"a.md": b"Always use tabs. Be brief.\n", "b.md": file("Ovens bake.", PROJECT)}
+    gone = "a.md has no type and may be a person's rule, but would go"
+    assert judged(before, {"a.md": None}, reason="of no use").problems == (gone,)
+    cut = "a.md has no type and may be a person's rule, but would lose 'Be brief.'"
+    assert judged(before, {"a.md": file("Always use tabs.", PROJECT)}).problems == (cut,)
+    both = file("Always use tabs. Be brief.", PROJECT)
+    assert judged(before, {"a.md": both}).problems == ()
+    whole = file("Ovens bake.\n\nAlways use tabs. Be brief.", PROJECT)
+    assert judged(before, {"a.md": None, "b.md": whole}, {"a.md": "b.md"}).problems == ()
+    less = file("Ovens bake.\n\nAlways use tabs, and be brief.", PROJECT)
+    assert judged(before, {"a.md": None, "b.md": less}, {"a.md": "b.md"}).problems
+
+
 @pytest.mark.parametrize("kind", [PROJECT, FEEDBACK])
 def test_what_takes_others_in_is_shown_whole(kind: MemoryType) -> None:
     """Memories are not merged into one that recall shows in part where each was shown whole."""
