@@ -10,6 +10,7 @@ from memd.client.errors import RemoteError
 from memd.core.errors import MemdError
 
 _BAD_ENDS = ("failed", "killed")
+_GATE = "memctl dream --status says more; --force leaves out the time and the sessions"
 _PAUSED = "background work is paused, so this waits until: memctl resume"
 
 
@@ -87,6 +88,8 @@ def _report(done: dict[str, Any]) -> str:
     why = done.get("reason") or done.get("gate")
     job = f" as {done['job']}" if done.get("job") else ""
     lines = [f"{done['status']}{job}{f': {why}' if why else ''}"]
+    if done.get("gate"):
+        lines.append(_GATE)
     for verb in ("saved", "created", "updated", "changed"):
         lines += [f"  {verb} {path}" for path in done.get(verb) or ()]
     for merged in done.get("merged") or ():
