@@ -1,7 +1,8 @@
 """A prompt has its answer whatever a model's server does (spec 3.2): the whole over real HTTP."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,22 @@ async def chosen(client: AsyncClient, clock: FakeClock, cwd: str, name: str) -> 
     raise AssertionError
 
 
+@asynccontextmanager
+async def desk(
+    home: Home, server: MessagesServer
+) -> AsyncIterator[tuple[AsyncClient, FakeClock, str]]:
+    """Open a daemon that asks a server, with its clock and a project of two memories."""
+    configure(home, server)
+    clock = FakeClock()
+    async with (
+        daemon_here(home, clock),
+        AsyncClient(home.places.socket, name="test") as client,
+    ):
+        cwd = home.project()
+        await remember(client, cwd)
+        yield client, clock, cwd
+
+
 def script(request: Request) -> Any:
     """Return the trouble of the case that a prompt names, else a right answer."""
     case = CASE.search(request.last_text)
@@ -116,14 +133,7 @@ def script(request: Request) -> Any:
 async def test_every_server_leads_to_an_answer(home: Home) -> None:
     """The model's choice counts when it comes; each trouble costs only the choice."""
     with messages_server(script) as server:
-        configure(home, server)
-        clock = FakeClock()
-        async with (
-            daemon_here(home, clock),
-            AsyncClient(home.places.socket, name="test") as client,
-        ):
-            cwd = home.project()
-            await remember(client, cwd)
+        async with desk(home, server) as (client, clock, cwd):
             assert (await chosen(client, clock, cwd, "first"))[0][1] == ["b"]
             for number, step in enumerate(TROUBLE):
                 clock.advance(SECONDS_MOST)  # a model that failed is left alone for a while
@@ -142,14 +152,7 @@ async def test_a_model_that_hangs_is_soon_left_alone(home: Home) -> None:
         return structured(CHOSEN) if mended else Hang(structured(CHOSEN))
 
     with messages_server(answer) as server:
-        configure(home, server)
-        clock = FakeClock()
-        async with (
-            daemon_here(home, clock),
-            AsyncClient(home.places.socket, name="test") as client,
-        ):
-            cwd = home.project()
-            await remember(client, cwd)
+        async with desk(home, server) as (client, clock, cwd):
             for number in range(FAILURES + 5):
                 assert (await ask(client, cwd, f"s{number}"))[:2] == ("local", ["a"])
             assert len(server.messages) <= FAILURES
@@ -163,14 +166,7 @@ async def test_a_model_that_hangs_is_soon_left_alone(home: Home) -> None:
 async def test_only_what_was_sent_is_marked(home: Home) -> None:
     """A memory that the model chose does not come again; another session still gets it."""
     with messages_server(script, without=["output_config", "thinking"]) as server:
-        configure(home, server)
-        clock = FakeClock()
-        async with (
-            daemon_here(home, clock),
-            AsyncClient(home.places.socket, name="test") as client,
-        ):
-            cwd = home.project()
-            await remember(client, cwd)
+        async with desk(home, server) as (client, clock, cwd):
             (_, names, sent), session = await chosen(client, clock, cwd, "s")
             assert names == ["b"]
             _, again, after = await ask(client, cwd, session)
