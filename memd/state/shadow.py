@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS shadow_directories (
 ) WITHOUT ROWID;
 """
 _FILES = "SELECT path, hash, fingerprint, mtime_ns, mode FROM shadows WHERE directory = ?1"
-_PAGE = 2000  # files; more at once would only cost memory
+_PAGE = 2000  # files; between two pages others may use the state file
 _PART = 500  # paths in one question; SQLite takes 999 everywhere
 _INTEGER = 2**63 - 1  # SQLite's largest; a file's mtime may be beyond it
 
@@ -70,7 +70,7 @@ class Shadow:
         """Return a directory's files by path, or ``None`` when it was never looked at."""
         if not self.knows(directory):
             return None
-        return {path: shade for page in self.pages(directory) for path, shade in page.items()}
+        return self.some(directory, self.fingerprints(directory))
 
     def knows(self, directory: str) -> bool:
         """Say whether a directory was ever looked at."""
@@ -80,17 +80,19 @@ class Shadow:
             )
         )
 
-    def pages(self, directory: str) -> Iterator[dict[str, Shade]]:
-        """Yield a directory's files by path, some thousand at a time."""
-        last: object = None
+    def fingerprints(self, directory: str) -> dict[str, str]:
+        """Return the fingerprint of each file of a directory, by path."""
+        found: dict[str, str] = {}
+        last: object = ""
         while True:
             rows = self._database.read(
-                f"{_FILES} AND (?2 IS NULL OR path > ?2) ORDER BY path LIMIT {_PAGE}",
+                "SELECT path, fingerprint FROM shadows WHERE directory = ? AND path > ?"
+                f" ORDER BY path LIMIT {_PAGE}",
                 (directory, last),
             )
-            yield _shades(rows)
+            found.update((path, mark) for path, mark in rows if isinstance(path, str))
             if len(rows) < _PAGE:
-                return
+                return found
             last = rows[-1]["path"]
 
     def some(self, directory: str, paths: Iterable[str]) -> dict[str, Shade]:

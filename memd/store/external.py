@@ -169,21 +169,29 @@ class External:
 
     def _compare(self, directory: str, opened: Directory | None, how: Look) -> Noticed:
         found = _Findings(directory)
-        if how.paths is not None:
-            paths = frozenset(path for path in how.paths if concerns(path))
-            rows = self._shadow.some(directory, paths)
-            for path in sorted(paths):
-                self._one(opened, path, rows.get(path), how, found)
+        if how.paths is None:
+            paths = self._changed(directory, opened, how)
         else:
-            new = set(_files(opened, how)) if opened else set()
-            for page in self._shadow.pages(directory):
-                for path, row in page.items():
-                    new.discard(path)
-                    self._one(opened, path, row, how, found)
-                self._remember(directory, _QUIET_PAGE)
-            for path in sorted(new):
-                self._one(opened, path, None, how, found)
+            paths = {path for path in how.paths if concerns(path)}
+        left = iter(sorted(paths))
+        while part := list(islice(left, _CHUNK_FILES)):
+            rows = self._shadow.some(directory, part)
+            for path in part:
+                self._one(opened, path, rows.get(path), how, found)
+            self._remember(directory, _QUIET_PAGE)
         return Noticed(self._take_over(found, how.at), frozenset(found.unsettled))
+
+    def _changed(self, directory: str, opened: Directory | None, how: Look) -> set[str]:
+        """Return the paths whose file, by its status, may not be the one that is known."""
+        known = self._shadow.fingerprints(directory)
+        for path, status in opened.walk([], how.enter) if opened else ():
+            give_way()
+            mark = fingerprint(status, how.at)
+            if mark and known.get(path) == mark:
+                del known[path]
+            else:
+                known[path] = ""
+        return {INDEX, *known}
 
     def _one(
         self, opened: Directory | None, path: str, row: Shade | None, how: Look, found: _Findings

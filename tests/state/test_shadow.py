@@ -73,14 +73,13 @@ def test_a_commit_moves_the_shadow_in_its_own_transaction(database: Database) ->
 
 
 def test_many_files_come_in_pages_and_some_by_name(database: Database) -> None:
-    """Pages together are everything, once and in order; named files are found among many."""
+    """Every fingerprint comes, from however many pages; named files are found among many."""
     shadow = Shadow(database)
     shadow.seen(HERE, 1.0)
-    files = {f"{number:05}.md": Shade(str(number)) for number in range(4500)}
+    files = {f"{number:05}.md": Shade(str(number), f"{number}:1") for number in range(4500)}
     shadow.move(HERE, Moves(files))
-    pages = list(shadow.pages(HERE))
-    assert [len(page) for page in pages] == [2000, 2000, 500]
-    assert [path for page in pages for path in page] == list(files)
+    marks = {path: shade.fingerprint for path, shade in files.items()}
+    assert (shadow.fingerprints(HERE), shadow.fingerprints("/other")) == (marks, {})
     assert shadow.of(HERE) == files
     assert shadow.some(HERE, [*files, "none.md"]) == files
     assert (shadow.some("/other", files), shadow.some(HERE, ())) == ({}, {})
