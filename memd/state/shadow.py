@@ -10,7 +10,7 @@ Whatever differs from it was done by somebody else, and ``store/external.py`` jo
 - An empty fingerprint says: the hash is known, look at the bytes before trusting the status.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -87,8 +87,8 @@ class Shadow:
         while True:
             rows = self._database.read(
                 "SELECT path, fingerprint FROM shadows WHERE directory = ? AND path > ?"
-                f" ORDER BY path LIMIT {_PAGE}",
-                (directory, last),
+                " ORDER BY path LIMIT ?",
+                (directory, last, _PAGE),
             )
             found.update((path, mark) for path, mark in rows if isinstance(path, str))
             if len(rows) < _PAGE:

@@ -41,7 +41,8 @@ __all__ = [
 ]
 
 WALK_DEPTH = 16  # folders below a memory directory; memd's own names have three at most
-_CHUNK = 1 << 20
+_CHUNK = 64 * 1024
+_MORE = 4096  # asked for once a file was read, in case it has grown meanwhile
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _FOREIGN = "it belongs to another user"
@@ -243,7 +244,7 @@ class Directory:
                 return None
             status = os.fstat(fd)
             _check(name, status, self._owners)
-            content = _bytes(fd, limit + 1 if whole else limit)
+            content = _bytes(fd, limit + 1 if whole else limit, status.st_size)
         size = max(status.st_size, len(content))  # it may have grown meanwhile
         if whole and size > limit:
             raise FileTooLargeError(name, size, limit)
@@ -364,9 +365,14 @@ def _make(path: str) -> None:
         os.close(fd)
 
 
-def _bytes(fd: int, limit: int) -> bytes:
+def _bytes(fd: int, limit: int, size: int) -> bytes:
+    """Return what can be read up to a limit, of a file that had so many bytes a moment ago."""
     chunks: list[bytes] = []
-    while limit > 0 and (chunk := os.read(fd, min(limit, _CHUNK))):
+    # Python allocates what is asked for and then shrinks it. Asking for much more than there is
+    # would leave holes in the heap, which small objects soon keep from being given back.
+    wanted = size + 1
+    while limit > 0 and (chunk := os.read(fd, min(limit, wanted))):
         chunks.append(chunk)
         limit -= len(chunk)
+        wanted = _MORE
     return b"".join(chunks)

@@ -1,10 +1,8 @@
 """What others did is noticed, journalled with what was there before, and can be undone."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -152,35 +150,6 @@ def test_an_old_status_saves_reading(looking: Looking) -> None:
     file.write_bytes(A.replace(b"first", b"FIRST"))
     os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert looking.actions() == {"a.md": "updated"}
-
-
-def test_an_unchanged_file_costs_a_look_little(tmp_path: Path) -> None:
-    """A look at everything makes few calls for each file whose status is the one it knows."""
-    costs = []
-    with open_bench(tmp_path) as bench:
-        for number in range(400):
-            bench.save(f"{number}.md", topic(str(number), "text"))
-            if number % 200 == 199:
-                Looking(bench).look(LATER)
-                costs.append(_calls(Looking(bench)))
-    assert (costs[1] - costs[0]) / 200 < 20
-
-
-def _calls(looking: Looking) -> int:
-    """Return how many functions a look at everything calls, those of C among them."""
-    calls = 0
-
-    def count(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        assert looking.look(LATER).change is None
-    finally:
-        sys.setprofile(before)
-    return calls
 
 
 def test_many_statuses_are_written_down_at_last(looking: Looking) -> None:

@@ -6,6 +6,7 @@ import os
 import socket
 import stat
 import threading
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -172,9 +173,23 @@ def test_a_file_that_grows_while_it_is_read_is_capped() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(b"x" * 100)
-        assert paths._bytes(ours.fileno(), 30) == b"x" * 30
+        assert paths._bytes(ours.fileno(), 30, 5) == b"x" * 30
         theirs.close()
-        assert paths._bytes(ours.fileno(), 1000) == b"x" * 70
+        assert paths._bytes(ours.fileno(), 1000, 5) == b"x" * 70
+
+
+def test_reading_takes_no_more_memory_than_the_file(memories: Path) -> None:
+    """What is allocated for a small file is about its size, whatever its limit."""
+    (memories / "small.md").write_bytes(b"x" * 1000)
+    with paths.Directory(str(memories)) as directory:
+        directory.read("small.md", 4 << 20)
+        tracemalloc.start()
+        try:
+            directory.read("small.md", 4 << 20)
+            most = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert most < 32 * 1024
 
 
 def test_a_hard_link_is_read(memories: Path) -> None:
