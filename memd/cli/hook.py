@@ -45,6 +45,8 @@ EVENT_MS = 1000
 MIN_MS, MAX_MS = 10, 10_000  # the bounds of the setting hooks.deadline_ms
 START_SECONDS = 30  # a daemon that does not come up is not started at every keystroke
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":'
+# Level, option and size of what tells the user at the other end, as in memd.client.peer.
+PEER = (0, 1, 76) if sys.platform == "darwin" else (_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
 _CHUNK = 65536
 _ESCAPES = {code: f"\\u{code:04x}" for code in range(32)} | {34: '\\"', 92: "\\\\"}
 
@@ -134,12 +136,18 @@ def answer(body: bytes) -> bytes:
 def ask(path: bytes, frame: bytes) -> bytes:
     """Send one frame and return the body of the answer, empty where it is none.
 
-    Raises FileNotFoundError or ConnectionRefusedError where nobody listens, and OSError.
+    Nothing is sent to a server that may be somebody else's. Raises FileNotFoundError or
+    ConnectionRefusedError where nobody listens, and OSError.
     """
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         sock.settimeout(CONNECT_SECONDS)
+        if not (_private(path.rpartition(b"/")[0] or b".", 0o040000) and _private(path, 0o140000)):
+            return b""
         sock.connect(path)
+        # The names may have been exchanged since: what counts is who listens at this connection.
+        if int.from_bytes(sock.getsockopt(*PEER)[4:8], sys.byteorder) != posix.geteuid():
+            return b""
         sock.settimeout(None)  # from here on the process's own timer decides
         sock.sendall(frame)
         return _receive(sock)
@@ -202,6 +210,13 @@ def run(client: str, event: str, path: bytes, environ: Environ, descriptor: int)
         return answer(ask(path, question(client, event, payload, environ)))
     except (FileNotFoundError, ConnectionRefusedError):
         return None
+
+
+def _private(path: bytes, kind: int) -> bool:
+    """Return whether a file of this kind (by its S_IFMT) is there and nobody else's business."""
+    found = posix.lstat(path)
+    ours = found.st_uid == posix.geteuid() and not found.st_mode & 0o077
+    return ours and found.st_mode & 0o170000 == kind
 
 
 def _absolute(environ: Environ, name: bytes, default: bytes) -> bytes:

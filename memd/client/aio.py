@@ -10,7 +10,7 @@ from typing import Any, Self
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from memd.client import wire
+from memd.client import peer, wire
 from memd.client.errors import DaemonUnavailableError, RemoteError
 from memd.core.places import forwarded
 
@@ -25,7 +25,8 @@ class AsyncClient:
     """A connection to the daemon; entering it connects, leaving it hangs up.
 
     The parameters are those of ``blocking.Client``. ``notifications`` is a stream of what the
-    daemon tells; it ends when the daemon goes away. Entering raises DaemonUnavailableError.
+    daemon tells; it ends when the daemon goes away. Entering raises DaemonUnavailableError and
+    ServerRefusedError.
     """
 
     def __init__(
@@ -53,14 +54,9 @@ class AsyncClient:
         self.notifications: MemoryObjectReceiveStream[wire.Notification]
 
     async def __aenter__(self) -> Self:
-        try:
-            # A Unix socket connects at once or, with a full backlog, not at all: no waiting here.
-            self._socket.settimeout(0)
-            self._socket.connect(self.socket_path)
-        except OSError as error:
-            self._socket.close()
-            cause = error.strerror or type(error).__name__
-            raise DaemonUnavailableError(self.socket_path, cause) from error
+        # A Unix socket connects at once or, with a full backlog, not at all: no waiting here.
+        self._socket.settimeout(0)
+        peer.connect(self._socket, self.socket_path)
         self._told, self.notifications = anyio.create_memory_object_stream(_NOTIFICATIONS)
         await self._group.__aenter__()
         self._group.start_soon(self._read)

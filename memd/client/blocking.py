@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from memd.client import wire
+from memd.client import peer, wire
 from memd.client.errors import AnswerLateError, DaemonUnavailableError, RemoteError
 from memd.core.places import forwarded
 
@@ -28,7 +28,8 @@ class Client:
     ``name`` and ``version`` say who we are; ``environment`` is where the variables that count for
     memory are taken from (default: the process's own). ``hello`` travels with the first request;
     ``server`` is the daemon's answer to it, once it came. ``timeout`` is in seconds per call.
-    Making one raises DaemonUnavailableError where nothing listens.
+    Making one raises DaemonUnavailableError where nothing listens, and ServerRefusedError where
+    what is there may be somebody else's.
     """
 
     def __init__(
@@ -54,12 +55,8 @@ class Client:
         self._last_id = _HELLO_ID
         self._greeted = False
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            self._socket.settimeout(_CONNECT_SECONDS)
-            self._socket.connect(socket_path)
-        except OSError as error:
-            self._socket.close()
-            raise DaemonUnavailableError(socket_path, _words(error)) from error
+        self._socket.settimeout(_CONNECT_SECONDS)
+        peer.connect(self._socket, socket_path)
 
     def __enter__(self) -> Self:
         return self

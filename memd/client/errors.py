@@ -24,6 +24,23 @@ class DaemonUnavailableError(MemdError):
         )
 
 
+class ServerRefusedError(MemdError):
+    """What is at the socket's path may be somebody else's, so nothing was sent to it."""
+
+    code = 1006
+    kind = "server_refused"
+    hint = (
+        "the directory must be your own with mode 0700 and the socket 0600: remove what is there, "
+        "or choose another place with MEMD_SOCKET"
+    )
+    exit_status = 78
+
+    def __init__(self, socket_path: str, cause: str) -> None:
+        super().__init__(
+            f"nothing was sent to {socket_path}: {cause}", socket=socket_path, cause=cause
+        )
+
+
 class AnswerLateError(MemdError):
     """The answer did not come in time; the daemon may still be at it."""
 

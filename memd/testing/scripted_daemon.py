@@ -72,6 +72,7 @@ class ScriptedDaemon:
     def __enter__(self) -> Self:
         os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
         self._listener.bind(self.path)
+        os.chmod(self.path, 0o600)  # no client talks to a socket that others may use
         self._listener.listen()
         self._accepting.start()
         return self

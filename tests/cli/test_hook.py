@@ -186,6 +186,7 @@ def test_a_stale_socket_is_nobody(home: Home) -> None:
     """A socket file that nobody listens at counts as no daemon."""
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(home.places.socket)
+        os.chmod(home.places.socket, 0o600)
     path = os.fsencode(home.places.socket)
     with open(os.devnull, "rb") as nothing:
         assert hook.run("c", "e", path, {}, nothing.fileno()) is None
@@ -299,6 +300,7 @@ def test_a_broken_answer_is_no_answer(tmp_path: Path) -> None:
 
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
+        os.chmod(path, 0o600)
         listener.listen()
         thread = threading.Thread(target=serve, args=(listener,))
         thread.start()

@@ -69,6 +69,7 @@ def test_a_daemon_that_went_away_is_told_with_its_log(home: Home) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         os.makedirs(os.path.dirname(home.places.socket), exist_ok=True)
         listener.bind(home.places.socket)
+        os.chmod(home.places.socket, 0o600)
         listener.listen(1)
         asking = invocation(home, "status")
         asking.client()

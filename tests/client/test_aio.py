@@ -1,5 +1,6 @@
 """The asynchronous client against a real server."""
 
+import os
 import socket
 import tempfile
 from typing import Any
@@ -187,6 +188,7 @@ async def test_why_a_connection_is_refused_is_told(said: bytes, words: str) -> N
         socket.socket(socket.AF_UNIX) as listener,
     ):
         listener.bind(f"{folder}/s")
+        os.chmod(f"{folder}/s", 0o600)
         listener.listen()
         async with AsyncClient(f"{folder}/s", environment={}) as client:
             accepted, _ = listener.accept()

@@ -1,5 +1,6 @@
 """The blocking client against a real server."""
 
+import os
 import socket
 import tempfile
 import threading
@@ -201,6 +202,7 @@ def scripted() -> Iterator[tuple[str, socket.socket]]:
         socket.socket(socket.AF_UNIX) as listener,
     ):
         listener.bind(f"{folder}/s")
+        os.chmod(f"{folder}/s", 0o600)
         listener.listen()
         yield f"{folder}/s", listener
 

@@ -1,0 +1,65 @@
+"""Who serves at a socket: checked before the first byte goes out.
+
+A socket's path may lie where others can write (a shared runtime directory, a MEMD_SOCKET below
+/tmp), so whoever was there first could read what a client sends. The daemon makes its directory
+0700 and its socket 0600 (``rpc/listener``); a client accepts nothing else, and asks the kernel who
+listens. ``cli/hook.py`` has the same rule once more, since it imports nothing; one table of cases
+in tests/client/test_peer.py holds the two equal.
+"""
+
+import os
+import socket
+import stat
+import sys
+from collections.abc import Callable
+
+from memd.client.errors import DaemonUnavailableError, ServerRefusedError
+
+# Both structures have the user in bytes 4 to 8: ucred of unix(7), xucred of macOS <sys/ucred.h>.
+_LEVEL, _OPTION, _BYTES = (
+    (0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED
+    if sys.platform == "darwin"
+    else (socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+)
+
+
+def connect(connection: socket.socket, path: str) -> None:
+    """Connect to this user's daemon at a path; where that fails the connection is closed.
+
+    Raises DaemonUnavailableError, and ServerRefusedError before anything is sent.
+    """
+    try:
+        _connect(connection, path)
+    except OSError as error:
+        connection.close()
+        cause = error.strerror or type(error).__name__
+        raise DaemonUnavailableError(path, cause) from error
+    except ServerRefusedError:
+        connection.close()
+        raise
+
+
+def _connect(connection: socket.socket, path: str) -> None:
+    # A relative path without a folder lies in the working directory.
+    _check(path, os.path.dirname(path) or ".", stat.S_ISDIR, "directory")
+    _check(path, path, stat.S_ISSOCK, "socket")
+    connection.connect(path)
+    # The names may have been exchanged since: what counts is who listens at this connection.
+    found = connection.getsockopt(_LEVEL, _OPTION, _BYTES)
+    user = int.from_bytes(found[4:8], sys.byteorder)
+    if user != os.geteuid():
+        cause = f"a process of user {user} listens there"
+        raise ServerRefusedError(path, cause)
+
+
+def _check(path: str, name: str, kind: Callable[[int], bool], words: str) -> None:
+    found = os.lstat(name)  # a link is no directory of ours: its owner may lead it elsewhere
+    cause = ""
+    if not kind(found.st_mode):
+        cause = f"{name} is no {words}"
+    elif found.st_uid != os.geteuid():
+        cause = f"the {words} {name} belongs to user {found.st_uid}"
+    elif found.st_mode & 0o077:
+        cause = f"others may use the {words} {name} (mode {stat.S_IMODE(found.st_mode):04o})"
+    if cause:
+        raise ServerRefusedError(path, cause)
