@@ -9,6 +9,7 @@ from anyio import to_thread
 
 from memd import __version__
 from memd.api import pausing, spending
+from memd.api.checks import Check, model_check
 from memd.api.method import Method, Params, Result
 from memd.api.services import Services
 from memd.core import events, places
@@ -109,15 +110,6 @@ class DoctorParams(Params):
     cwd: str | None = None
 
 
-class Check(Result):
-    """One self-check: ``state`` is ok, warning or failed; ``remedy`` says what helps."""
-
-    name: str
-    state: str
-    detail: str
-    remedy: str
-
-
 class Diagnosis(Result):
     """All self-checks; ``ok`` when none failed."""
 
@@ -209,8 +201,9 @@ async def doctor(services: Services, call: Call, params: DoctorParams) -> Diagno
         await state_check(services.jobs, services.places.database),
         await to_thread.run_sync(_socket_check, services.places.socket),
     ]
-    _, problems = await services.store.settings(None)
+    settings, problems = await services.store.settings(None)
     checks.append(_problems("settings", services.places.config, problems))
+    checks.append(await model_check(services.models, settings))
     checks.append(_problems("recovery", "nothing was left half done", tuple(services.notes)))
     noticed = "what others do to memories is noticed at once"
     checks.append(_problems("watching", noticed, services.store.watching()))

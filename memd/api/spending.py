@@ -17,12 +17,14 @@ _DAYS = 7
 class ModelState(Result):
     """The model: ``host`` and ``names`` (by kind of work) when it is configured, else ``problem``.
 
-    A configured model has a problem too when its server refused the last request for good.
+    ``source`` says where its key is from, or its address where it has none. A configured model has
+    a problem too when its server refused the last request for good.
     """
 
     configured: bool
     problem: str
     host: str
+    source: str
     names: dict[str, str]
 
 
@@ -102,6 +104,7 @@ def model_state(services: Services, settings: Settings) -> ModelState:
         configured=configured,
         problem=models.problem(settings),
         host=models.host(settings),
+        source=models.source(settings),
         names={kind: models.name(settings, kind) for kind in KINDS} if configured else {},
     )
 

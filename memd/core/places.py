@@ -3,6 +3,7 @@
 Kept free of heavy imports: the command line and the hook's set-up start with it.
 """
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,6 +30,12 @@ FORWARDED = (
     "MEMD_EXTRA_GUIDELINES",
     "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES",
 )
+
+
+# What a daemon gets of the environment of the client that starts it: the user, where things lie,
+# language and time. Nothing else: a client's own keys and switches are not the daemon's.
+_GIVEN = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
+_GIVEN_PREFIXES = ("LC_", "MEMD_", "XDG_")
 
 
 class SocketPathTooLongError(MemdError):
@@ -73,6 +80,11 @@ class Places:
         return f"{self.state_dir}/headers"
 
     @property
+    def env_file(self) -> str:
+        """Variables for the daemon alone, such as a key; beside the settings."""
+        return f"{os.path.dirname(self.config)}/env"
+
+    @property
     def log(self) -> str:
         """Where a daemon that was started by a client writes its log."""
         return f"{self.state_dir}/memd.log"
@@ -112,12 +124,14 @@ def forwarded(environ: Mapping[str, str]) -> dict[str, str]:
 def for_daemon(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment in which a client starts a daemon.
 
-    What decides for that client's own session would decide for everyone, so it stays behind; and
-    what a supervisor told its own child is not meant for ours.
+    What decides for that client's own session would decide for everyone, so it stays behind too.
     """
-    left = {*FORWARDED, "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} - {BASE_DIR}
-    left |= {"LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
-    return {name: value for name, value in environ.items() if name not in left}
+    left = {*FORWARDED} - {BASE_DIR}
+    return {
+        name: value
+        for name, value in environ.items()
+        if (name in _GIVEN or name.startswith(_GIVEN_PREFIXES)) and name not in left
+    }
 
 
 def _xdg(environ: Mapping[str, str], name: str, default: str) -> str:

@@ -139,7 +139,8 @@ class ModelSettings:
     """``[model]``: whom memd asks, and what it calls itself there.
 
     Where none of ``base_url``, ``api_key``, ``auth_token`` and ``api_key_file`` is set, all of
-    them come from the daemon's environment: no key of one place goes to an address of the other.
+    them come from the file env or the daemon's environment: no key of one place goes to an address
+    of another.
     """
 
     enabled: bool = option(default=True, doc="use a language model where one is configured")
@@ -148,7 +149,7 @@ class ModelSettings:
         "address of a Messages API, without /v1; plain http only to this machine. Default: "
         "https://api.anthropic.com where a key is set. Where none of the address, the keys and "
         "the key's file is set, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY and ANTHROPIC_AUTH_TOKEN "
-        "of the daemon's environment count",
+        "of the file env or the daemon's environment count",
     )
     api_key: str = option(
         "", "key for it; ignored while others may read the file (chmod 600)", secret=True
@@ -159,8 +160,8 @@ class ModelSettings:
     api_key_file: str = option("", "file that holds the key alone and that others may not read")
     recall: str = option(
         "",
-        "model that chooses memories for a prompt; default: ANTHROPIC_MODEL of the daemon's "
-        "environment, else claude-sonnet-5-5",
+        "model that chooses memories for a prompt; default: ANTHROPIC_MODEL of the file "
+        "env or the daemon's environment, else claude-sonnet-5-5",
     )
     extract: str = option("", "model that learns from conversations; default as for recall")
     dream: str = option("", "model that consolidates; default as for recall")

@@ -36,6 +36,7 @@ from memd.jobs.manners import Manners
 from memd.jobs.service import Jobs
 from memd.memories.service import Memories
 from memd.model.configured import Models
+from memd.model.endpoint import ENVIRONMENT, Origin
 from memd.prompt.service import Prompts
 from memd.recall.indexes import Indexes, opener
 from memd.recall.service import Recall
@@ -70,6 +71,7 @@ class Ports:
 
     ``intact`` says whether clients can still find this daemon: its lock and its socket are those
     at their paths. Blocks for two ``stat``. ``pressure`` says how busy the machine is; blocks too.
+    ``origin`` is about the variables of ``environ`` that name a model.
     """
 
     places: Places
@@ -79,6 +81,7 @@ class Ports:
     listener: socket
     intact: Callable[[], bool] = lambda: True
     pressure: Callable[[], Pressure] = machine.pressure
+    origin: Origin = ENVIRONMENT
 
 
 @asynccontextmanager
@@ -161,7 +164,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     notes += database.notes
     table = jobs.JobTable(database, os.getpid(), machine.alive)
     spent = spend.SpendTable(database)
-    models = Models(ports.environ, clock, spent)
+    models = Models(ports.environ, clock, spent, ports.origin)
     kept = runs.Runs(database)
     extract = Extract(store, cursors.Cursors(database), clock, models, kept, note=ports.log.note)
     dreaming = Dreams(

@@ -19,6 +19,8 @@ from memd.daemon.app import Ports, run
 from memd.daemon.clock import SystemClock
 from memd.daemon.instance import AlreadyRunningError, Instance
 from memd.daemon.log import Log
+from memd.model.endpoint import ENVIRONMENT, Origin, environment
+from memd.model.key_file import EnvFileUnusableError, read_variables
 from memd.rpc.listener import inherited_listener, launchd_listener, make_listener
 from memd.store.configuration import Configuration
 
@@ -55,18 +57,34 @@ def _serve(places: Places, environ: Mapping[str, str], instance: Instance) -> No
     log = Log(level=settings.log.level)
     for problem in problems:
         log.warning("settings", detail=problem)
+    environ, origin = _environment(environ, places, log)
     with _listener(places, environ) as listener:
         bound = _identity(places.socket)
 
         def intact() -> bool:
             return instance.holds() and _identity(places.socket) == bound
 
-        ports = Ports(places, environ, SystemClock(), log, listener, intact)
+        ports = Ports(places, environ, SystemClock(), log, listener, intact, origin=origin)
         anyio.run(partial(run, ports))
     if not _inherited(environ):  # pragma: no cover - anyio.run loses the tracer; test_start sees it
         with suppress(FileNotFoundError):
             if _identity(places.socket) == bound:
                 Path(places.socket).unlink()
+
+
+def _environment(
+    environ: Mapping[str, str], places: Places, log: Log
+) -> tuple[Mapping[str, str], Origin]:
+    """Return the daemon's variables with those of its env file, and where a model's are from."""
+    try:
+        own = read_variables(places.env_file)
+    except EnvFileUnusableError as error:
+        ignored = f"{error.facts['cause']}: {error.hint}"
+        log.warning("settings", detail=ignored)
+        return environ, Origin(ignored=ignored)
+    os.environ.update(own)  # where the HTTP library looks for a proxy and for certificates
+    variables, named = environment(environ, own)
+    return variables, Origin(places.env_file) if named else ENVIRONMENT
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -32,6 +32,7 @@ from memd.model.errors import (
     ModelReplyError,
     ModelUnauthorisedError,
     ModelUnavailableError,
+    SdkMissingError,
 )
 from memd.model.key_file import read_key
 from memd.model.patient import late
@@ -43,10 +44,10 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
 
 _PATH = "/v1/messages"
+_MODELS_PATH = "/v1/models"  # its list of models costs nothing
 _ANSWER_BYTES = 4 * 1024 * 1024  # the longest answers of today's models have half a megabyte
 _CLOSE_SECONDS = 1.0
 _NO_KEY = "none"  # servers of this machine want a token and do not look at it
-_MISSING = "the SDK is missing; install memdir-daemon[anthropic]"
 
 
 class Connections:
@@ -143,13 +144,27 @@ class Claude:
             on_usage(wire.usage(payload))
         return wire.reply(payload)
 
+    async def reach(self, seconds: float) -> ModelError | None:
+        """Return why the server cannot be used, ``None`` when it answers; no model is asked."""
+        try:
+            with anyio.fail_after(seconds):
+                async with self._connections.use(self.endpoint) as client:
+                    answer = await _sent(client, seconds)
+        except TimeoutError:
+            return late(seconds)
+        except ModelError as error:
+            return error
+        # Not every server has that list: any other answer is one.
+        refused = answer.status in (401, 403)
+        return wire.failure(answer, _secrets(client, self.endpoint)) if refused else None
+
     async def _asked(self, client: "AsyncAnthropic", ask: Ask) -> Any:
         """Return the answer's body, leaving out what the server does not take."""
         key = (self.endpoint.base_url, ask.model)
         dropped = known = self._connections.dropped.get(key, frozenset())
         first: ModelError | None = None
         while True:
-            answer = await self._post(client, wire.encode(ask, dropped), ask.seconds)
+            answer = await _sent(client, ask.seconds, wire.encode(ask, dropped))
             error = wire.failure(answer, _secrets(client, self.endpoint))
             if error is None:
                 if dropped != known:
@@ -163,27 +178,29 @@ class Claude:
                 raise first
             dropped |= {part}
 
-    async def _post(self, client: "AsyncAnthropic", body: bytes, seconds: float) -> Answer:
-        import anthropic  # noqa: PLC0415 - loaded by now, in a thread
-        import httpx2  # noqa: PLC0415 - as above
 
-        try:
-            response: Any = await client.post(  # with this cast it is the bare response
-                _PATH,
-                cast_to=httpx2.Response,
-                content=body,
-                options={"timeout": seconds, "headers": {"Content-Type": "application/json"}},
-                stream=True,
-                stream_cls=anthropic.AsyncStream[Any],
-            )
-            return await _read(response)
-        except anthropic.APIStatusError as error:
-            status, headers = error.status_code, error.response.headers
-            return Answer(status, error.body or "", wire.retry_after(headers))
-        except anthropic.APIConnectionError as error:
-            raise _cut(error.__cause__) from None
-        except (httpx2.HTTPError, httpx2.StreamError) as error:
-            raise _cut(error) from None
+async def _sent(client: "AsyncAnthropic", seconds: float, body: bytes = b"") -> Answer:
+    """Return the answer to a request for a message, or without a body to one for the models."""
+    import anthropic  # noqa: PLC0415 - loaded by now, in a thread
+    import httpx2  # noqa: PLC0415 - as above
+
+    how: dict[str, Any] = {
+        "cast_to": httpx2.Response,  # with this cast it is the bare response
+        "options": {"timeout": seconds, "headers": {"Content-Type": "application/json"}},
+        "stream": True,
+        "stream_cls": anthropic.AsyncStream[Any],
+    }
+    try:
+        if body:
+            return await _read(await client.post(_PATH, content=body, **how))
+        return await _read(await client.get(_MODELS_PATH, **how))
+    except anthropic.APIStatusError as error:
+        status, headers = error.status_code, error.response.headers
+        return Answer(status, error.body or "", wire.retry_after(headers))
+    except anthropic.APIConnectionError as error:
+        raise _cut(error.__cause__) from None
+    except (httpx2.HTTPError, httpx2.StreamError) as error:
+        raise _cut(error) from None
 
 
 async def _read(response: "httpx2.Response") -> Answer:
@@ -223,7 +240,7 @@ def _connect(endpoint: Endpoint) -> "AsyncAnthropic":
         import anthropic  # noqa: PLC0415 - two seconds, in a thread, only where a model is used
         import httpx2  # noqa: PLC0415 - as above
     except ImportError:  # pragma: no cover - its test takes the library away in another process
-        raise ModelNotConfiguredError(_MISSING) from None
+        raise SdkMissingError from None
     for name in ("anthropic", "httpx2"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # they would log what is sent
     remote = endpoint.base_url.startswith("https:")

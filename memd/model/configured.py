@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from memd.core.clock import Clock
 from memd.core.settings import ModelSettings, Settings, SpendSettings
 from memd.model.claude import Claude, Connections
-from memd.model.endpoint import Endpoint, endpoint, model_name
+from memd.model.endpoint import ENVIRONMENT, Endpoint, Origin, endpoint, model_name
+from memd.model.errors import ModelError
 from memd.model.metered import Metered
 from memd.model.patient import Patient
 from memd.model.port import Model
 from memd.state.spend import SpendTable
+
+_REACH_SECONDS = 5.0  # a person waits for the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +29,22 @@ class _Built:
 
 
 class Models:
-    """Gives the model that the settings name; counts and caps what it uses where given a table."""
+    """Gives the model that the settings name; counts and caps what it uses where given a table.
+
+    ``origin`` is about the variables of ``environ`` that name a model; ``ignored`` is why memd's
+    env file does not count, empty where it does.
+    """
 
     def __init__(
-        self, environ: Mapping[str, str], clock: Clock, spent: SpendTable | None = None
+        self,
+        environ: Mapping[str, str],
+        clock: Clock,
+        spent: SpendTable | None = None,
+        origin: Origin = ENVIRONMENT,
     ) -> None:
+        self.ignored = origin.ignored
         self._environ = environ
+        self._origin = origin
         self._clock = clock
         self._spent = spent
         self._connections = Connections()
@@ -55,6 +68,16 @@ class Models:
         claude = self._current(settings).claude
         return claude.endpoint.host if claude else ""
 
+    def source(self, settings: Settings) -> str:
+        """Return what named the server and its key, empty where no model is configured."""
+        claude = self._current(settings).claude
+        return claude.endpoint.source if claude else ""
+
+    async def reach(self, settings: Settings) -> ModelError | None:
+        """Return why the configured server cannot be used, ``None`` when it answers."""
+        claude = self._current(settings).claude
+        return await claude.reach(_REACH_SECONDS) if claude else None
+
     async def warm(self, settings: Settings) -> None:
         """Load the library and make the connections' owner, so that no prompt waits for it.
 
@@ -75,7 +98,7 @@ class Models:
         return self._built
 
     def _build(self, of: tuple[ModelSettings, SpendSettings]) -> _Built:
-        found = endpoint(of[0], self._environ)
+        found = endpoint(of[0], self._environ, self._origin)
         if not isinstance(found, Endpoint):
             return _Built(of, None, None, found)
         claude = Claude(found, self._connections)

@@ -2,7 +2,9 @@
 
 Rules of this file
 - An endpoint comes whole from one source: the user's settings where they name an address, a key or
-  a key's file, else the daemon's environment. A key of one never goes to an address of the other.
+  a key's file, else memd's env file, else the environment that memd serve was started in. A key of
+  one never goes to an address of another. A daemon that a client starts inherits no key
+  (``core/places.for_daemon``).
 - Plain http goes to this machine alone, and only to addresses that are its own by themselves.
 - No credential is part of an address, of a ``repr`` or of a sentence.
 """
@@ -21,6 +23,25 @@ _LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 # What Claude Code takes in ANTHROPIC_MODEL and no server does.
 _CLIENT_WORDS = ("best", "default", "haiku", "opus", "opusplan", "sonnet")
 _VERSION = re.compile(r"/v1/?$")
+_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
+# Why there is no model where nobody asked for one; any other reason is worth a look.
+OFF = "model.enabled is false"
+NOT_NAMED = (
+    "neither [model] of memd.toml nor, when memd started, the file env beside it or the "
+    "environment of memd serve names a key or an address that counts; memctl doctor names what is "
+    "ignored"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where variables that name a model are from, and why memd's env file does not count, if so."""
+
+    name: str = "the environment that memd serve was started in"
+    ignored: str = ""
+
+
+ENVIRONMENT = Origin()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +49,7 @@ class Endpoint:
     """One server: its address without ``/v1``, and how to be let in.
 
     At most one of ``api_key``, ``auth_token`` and ``key_file`` (absolute) is set. ``headers`` are
-    further ones of the daemon's environment.
+    further ones of the environment. ``source`` says in words what named it.
     """
 
     base_url: str
@@ -36,6 +57,7 @@ class Endpoint:
     auth_token: str = field(default="", repr=False)
     key_file: str = ""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    source: str = field(default="", compare=False)
 
     @property
     def host(self) -> str:
@@ -43,12 +65,25 @@ class Endpoint:
         return urlsplit(self.base_url).netloc
 
 
-def endpoint(settings: ModelSettings, environ: Mapping[str, str]) -> Endpoint | str:
+def environment(environ: Mapping[str, str], own: Mapping[str, str]) -> tuple[dict[str, str], bool]:
+    """Return the daemon's variables, those of its env file first, and whether these name a model.
+
+    Where they do, nothing of the other environment does.
+    """
+    if not any(own.get(name) for name in _VARIABLES):
+        return {**environ, **own}, False
+    left = {name: value for name, value in environ.items() if not name.startswith("ANTHROPIC_")}
+    return {**left, **own}, True
+
+
+def endpoint(
+    settings: ModelSettings, environ: Mapping[str, str], origin: Origin = ENVIRONMENT
+) -> Endpoint | str:
     """Return the endpoint, or why there is none in a sentence's end."""
     if not settings.enabled:
-        return "model.enabled is false"
+        return OFF
     own = (settings.base_url, settings.api_key, settings.auth_token, settings.api_key_file)
-    found = _of_settings(settings, environ) if any(own) else _of_environment(environ)
+    found = _of_settings(settings, environ) if any(own) else _of_environment(environ, origin)
     return found if isinstance(found, str) else _checked(found)
 
 
@@ -66,23 +101,26 @@ def _of_settings(settings: ModelSettings, environ: Mapping[str, str]) -> Endpoin
         path = environ.get("HOME", "") + path[1:]
     if path and not path.startswith("/"):
         return "model.api_key_file must be an absolute path"
-    if not (settings.api_key or settings.auth_token):
-        return Endpoint(settings.base_url or _HOME, key_file=path)
-    token = "" if settings.api_key else settings.auth_token  # the key goes before the token
-    return Endpoint(settings.base_url or _HOME, settings.api_key, token)
+    # The key goes before the token, and both before the file.
+    names = ("api_key", "auth_token", "api_key_file", "base_url")
+    first = next(name for name in names if getattr(settings, name))
+    return Endpoint(
+        settings.base_url or _HOME,
+        settings.api_key,
+        settings.auth_token if first == "auth_token" else "",
+        path if first == "api_key_file" else "",
+        source=f"model.{first} of memd.toml",
+    )
 
 
-def _of_environment(environ: Mapping[str, str]) -> Endpoint | str:
-    key = environ.get("ANTHROPIC_API_KEY", "").strip()
-    token = "" if key else environ.get("ANTHROPIC_AUTH_TOKEN", "").strip()
-    address = environ.get("ANTHROPIC_BASE_URL", "").strip()
-    if not (key or token or address):
-        return (
-            "neither [model] of memd.toml nor the daemon's environment names a key or an address "
-            "that counts; memctl doctor names what is ignored"
-        )
+def _of_environment(environ: Mapping[str, str], origin: Origin) -> Endpoint | str:
+    key, token, address = (environ.get(name, "").strip() for name in _VARIABLES)
+    first = next((n for n, v in zip(_VARIABLES, (key, token, address), strict=True) if v), "")
+    if not first:
+        return NOT_NAMED
     headers = _headers(environ.get("ANTHROPIC_CUSTOM_HEADERS", ""))
-    return Endpoint(address or _HOME, key, token, headers=headers)
+    source = f"{first} of {origin.name}"
+    return Endpoint(address or _HOME, key, "" if key else token, headers=headers, source=source)
 
 
 def _headers(lines: str) -> tuple[tuple[str, str], ...]:

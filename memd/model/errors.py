@@ -26,11 +26,20 @@ class ModelNotConfiguredError(ModelError):
 
     code = 1016
     kind = "model_not_configured"
-    hint = "set [model] in memd.toml, or ANTHROPIC_API_KEY where the daemon starts"
+    hint = "set [model] in memd.toml, or ANTHROPIC_API_KEY in the file env beside it"
     exit_status = 78
 
     def __init__(self, cause: str) -> None:
         super().__init__(f"no model is configured: {cause}", cause=cause)
+
+
+class SdkMissingError(ModelNotConfiguredError):
+    """The library that asks models is an extra and is not installed."""
+
+    hint = "install it where memd is installed: pip install 'memdir-daemon[anthropic]'"
+
+    def __init__(self) -> None:
+        super().__init__("the SDK is missing; install memdir-daemon[anthropic]")
 
 
 class ModelUnavailableError(ModelError):
@@ -74,7 +83,7 @@ class ModelUnauthorisedError(ModelError):
 
     code = 1018
     kind = "model_unauthorised"
-    hint = "mend the key in [model] of memd.toml or in the daemon's environment"
+    hint = "mend the key where memctl status says that it is from"
     exit_status = 77
 
     def __init__(self, cause: str) -> None:

@@ -1,4 +1,9 @@
-"""A key in a file of its own; blocking, for a worker thread."""
+"""Keys in files of their own; blocking, for a worker thread or before the loop.
+
+The settings may name a file that holds a key alone. Beside the settings may lie ``env``: variables
+for the daemon, one ``NAME=value`` a line as systemd's EnvironmentFile has them. Neither counts if
+anybody else may read it.
+"""
 
 import os
 import stat
@@ -6,7 +11,8 @@ import stat
 from memd.model.endpoint import is_sendable
 from memd.model.errors import ModelNotConfiguredError
 
-_BYTES = 4096
+_KEY_BYTES = 4096
+_ENV_BYTES = 64 * 1024
 
 
 class KeyFileUnusableError(ModelNotConfiguredError):
@@ -18,21 +24,45 @@ class KeyFileUnusableError(ModelNotConfiguredError):
         super().__init__(f"{path} {cause}")
 
 
+class EnvFileUnusableError(KeyFileUnusableError):
+    """memd's env file cannot be read, or others may read it."""
+
+    hint = "run chmod 600 on it and restart memd (memctl stop; the next client starts it)"
+
+
 def read_key(path: str) -> str:
     """Return the key that a file holds. Raises KeyFileUnusableError."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise KeyFileUnusableError(path, cause=f"cannot be read: {error.strerror}") from None
-    try:
-        facts = os.fstat(descriptor)
-        regular = stat.S_ISREG(facts.st_mode)
-        content = os.read(descriptor, _BYTES) if regular else b""
-    finally:
-        os.close(descriptor)
-    if facts.st_uid not in (os.getuid(), 0) or facts.st_mode & 0o077:
-        raise KeyFileUnusableError(path, cause="may be read by others")
-    key = content.decode(errors="replace").strip()
+    key = _private_text(path, _KEY_BYTES, KeyFileUnusableError).strip()
     if not key or not is_sendable(key):
         raise KeyFileUnusableError(path, cause="holds no key")
     return key
+
+
+def read_variables(path: str) -> dict[str, str]:
+    """Return what memd's env file sets, if there is one. Raises EnvFileUnusableError."""
+    if not os.path.lexists(path):
+        return {}
+    found = {}
+    for line in _private_text(path, _ENV_BYTES, EnvFileUnusableError).split("\n"):
+        name, equals, value = (part.strip() for part in line.partition("="))
+        # NUL ends a variable for the kernel; nothing that holds one can have been meant.
+        if name and equals and name[0] not in "#;" and "\0" not in line:
+            quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+            found[name] = value[1:-1] if quoted else value
+    return found
+
+
+def _private_text(path: str, size: int, refusal: type[KeyFileUnusableError]) -> str:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise refusal(path, cause=f"cannot be read: {error.strerror}") from None
+    try:
+        facts = os.fstat(descriptor)
+        regular = stat.S_ISREG(facts.st_mode)
+        content = os.read(descriptor, size) if regular else b""
+    finally:
+        os.close(descriptor)
+    if facts.st_uid not in (os.getuid(), 0) or facts.st_mode & 0o077:
+        raise refusal(path, cause="may be read by others")
+    return content.decode(errors="replace")

@@ -85,6 +85,7 @@ async def test_doctor_finds_what_is_wrong(caller: Caller) -> None:
         "state": "ok",
         "socket": "ok",
         "settings": "warning",
+        "model": "ok",
         "recovery": "ok",
         "watching": "ok",
         "project": "ok",
@@ -125,7 +126,7 @@ async def test_shutdown_answers_first(caller: Caller) -> None:
 async def test_doctor_without_a_project_looks_at_the_daemon_alone(caller: Caller) -> None:
     """Asked without a directory, doctor has no project checks."""
     names = [check["name"] for check in (await caller.plain("doctor"))["checks"]]
-    assert names == ["python", "state", "socket", "settings", "recovery", "watching"]
+    assert names == ["python", "state", "socket", "settings", "model", "recovery", "watching"]
 
 
 async def test_doctor_sees_a_state_file_that_cannot_be_used(tmp_path: Path) -> None:

@@ -1,6 +1,10 @@
 """Where things lie for a user."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memd.core import places
 
@@ -71,3 +75,28 @@ def test_a_daemon_does_not_inherit_one_clients_session() -> None:
         "PATH": "/bin",
     }
     assert places.for_daemon(environ) == {"MEMD_BASE_DIR": "/b", "PATH": "/bin"}
+
+
+KEYS = st.from_regex(
+    r"(ANTHROPIC|CLAUDE|AWS|GITHUB|OPENAI|PYTHON|LD|HTTPS?)_[A-Z_]{0,12}", fullmatch=True
+)
+OWN = ("HOME", "PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "XDG_STATE_HOME", "MEMD_CONFIG")
+
+
+@given(st.dictionaries(KEYS, st.text()), st.dictionaries(st.sampled_from(OWN), st.text()))
+def test_a_daemon_inherits_what_is_on_the_list_alone(
+    session: dict[str, str], own: dict[str, str]
+) -> None:
+    """Whatever else a client has in its environment, tokens and loaders too, stays with it."""
+    assert places.for_daemon(session | own) == own
+
+
+def test_no_key_is_forwarded() -> None:
+    """Among what a client forwards with each request there is no variable that names a model."""
+    assert not [name for name in places.FORWARDED if re.search("ANTHROPIC|KEY|TOKEN|MODEL", name)]
+
+
+def test_the_env_file_lies_beside_the_settings() -> None:
+    """Whoever moves the settings moves the daemon's variables with them."""
+    assert places.find({}, "/home/you", "linux").env_file == "/home/you/.config/memd/env"
+    assert places.find({"MEMD_CONFIG": "/c/m.toml"}, "/h", "linux").env_file == "/c/env"

@@ -8,6 +8,7 @@ import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -125,6 +126,32 @@ def test_a_bad_option_is_told_and_harmless() -> None:
         assert "recall.limit" in Path(home.places.log).read_text()
 
 
+def model_of(home: Home) -> Any:
+    """Return what a daemon's status and doctor say of the model."""
+    with client(home) as connection:
+        checks = connection.call("doctor", {})["checks"]
+        doctor = next(check for check in checks if check["name"] == "model")
+        return connection.call("status", {})["model"] | {"doctor": doctor["detail"]}
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640])
+def test_the_env_file_names_a_model_if_it_is_private(mode: int) -> None:
+    """Its address counts whole before that of memd serve; others may not read it, or it is told."""
+    with throw_away_home() as made:
+        path = Path(made.places.env_file)
+        path.parent.mkdir(parents=True)
+        path.write_text("ANTHROPIC_BASE_URL=http://127.0.0.1:1\n")
+        path.chmod(mode)
+        home = replace(made, environ={**made.environ, "ANTHROPIC_BASE_URL": "http://a.example"})
+        with daemon_process(home):
+            found = model_of(home)
+    if mode == 0o600:
+        assert (found["host"], found["source"]) == ("127.0.0.1:1", f"ANTHROPIC_BASE_URL of {path}")
+    else:
+        assert "a.example" in found["doctor"]
+        assert f"{path} may be read by others: run chmod 600 on it" in found["doctor"]
+
+
 def test_sockets_of_a_supervisor_are_served() -> None:
     """With LISTEN_FDS the daemon serves descriptor 3, tells when it is ready, and leaves it."""
     with throw_away_home() as home:
@@ -135,6 +162,7 @@ def test_sockets_of_a_supervisor_are_served() -> None:
             "import os, socket, sys\n"
             "notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
             f"notify.bind('{folder}/notify')\n"
+            "os.umask(0o177)\n"
             "listener = socket.socket(socket.AF_UNIX)\n"
             f"listener.bind('{folder}/s')\n"
             "listener.listen()\n"

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -270,6 +271,25 @@ async def test_nothing_of_a_request_is_logged(caplog: pytest.LogCaptureFixture) 
     assert not names & {"anthropic", "httpx2"}
 
 
+async def test_whether_a_server_answers_costs_nothing() -> None:
+    """Its list of models is asked for, and a 404 is an answer; a wrong key and silence are told."""
+    with messages_server(text("x"), keys=[KEY]) as server:
+        async with asking(server.url) as claude:
+            assert await claude.reach(10) is None
+        async with asking(server.url, "wrong") as claude:
+            assert isinstance(await claude.reach(10), errors.ModelUnauthorisedError)
+        assert server.messages == []
+    with messages_server(text("x"), without=["models"]) as server:
+        async with asking(server.url) as claude:
+            assert await claude.reach(10) is None
+    async with asking(server.url) as claude:
+        assert isinstance(await claude.reach(10), errors.ModelUnavailableError)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        async with asking(f"http://127.0.0.1:{silent.getsockname()[1]}") as claude:
+            error = await claude.reach(0.1)
+        assert "no answer within 0.1 s" in str(error)
+
+
 async def test_an_endpoint_that_is_left_is_closed() -> None:
     """The use of another endpoint closes the one before it, once that is not in use any more."""
     connections = Connections()
@@ -303,5 +323,6 @@ def test_without_the_sdk_a_model_is_not_configured() -> None:
         "claude = Claude(Endpoint('http://localhost:1'), Connections())\n"
         "anyio.run(claude.warm)\n"
         "assert 'memdir-daemon[anthropic]' in claude.problem, claude.problem\n"
+        "assert 'pip install' in anyio.run(claude.reach, 1).hint\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core.settings import ModelSettings
-from memd.model.endpoint import MODEL, Endpoint, endpoint, model_name
+from memd.model.endpoint import MODEL, Endpoint, Origin, endpoint, environment, model_name
 
 SECRET = "sk-very-secret"  # noqa: S105 - no secret, but looked for as one
 
@@ -109,3 +109,32 @@ def test_models_have_names_by_kind() -> None:
     assert model_name(settings, "recall", {"ANTHROPIC_MODEL": "local"}) == "local"
     for word in ("", "opusplan", "Sonnet", "opus[1m]"):
         assert model_name(settings, "extract", {"ANTHROPIC_MODEL": word}) == MODEL
+
+
+def test_an_endpoint_says_where_it_is_from() -> None:
+    """The option or the variable that named the key is told, or the address where there is none."""
+    for settings, environ, source in (
+        (
+            ModelSettings(api_key="k", base_url="https://a.example"),
+            {},
+            "model.api_key of memd.toml",
+        ),
+        (ModelSettings(base_url="http://localhost:1"), {}, "model.base_url of memd.toml"),
+        (ModelSettings(), {"ANTHROPIC_API_KEY": "k"}, "ANTHROPIC_API_KEY of /c/env"),
+        (
+            ModelSettings(),
+            {"ANTHROPIC_BASE_URL": "http://localhost:1"},
+            "ANTHROPIC_BASE_URL of /c/env",
+        ),
+    ):
+        found = endpoint(settings, environ, Origin("/c/env"))
+        assert isinstance(found, Endpoint)
+        assert found.source == source
+
+
+def test_the_env_file_goes_before_the_environment_as_a_whole() -> None:
+    """A key of the one never goes to an address of the other; without a name it only adds."""
+    started = {"ANTHROPIC_API_KEY": SECRET, "ANTHROPIC_MODEL": "a", "HOME": "/h"}
+    own = {"ANTHROPIC_BASE_URL": "https://gate.example", "HTTPS_PROXY": "p"}
+    assert environment(started, own) == ({"HOME": "/h", **own}, True)
+    assert environment(started, {"HTTPS_PROXY": "p"}) == ({**started, "HTTPS_PROXY": "p"}, False)

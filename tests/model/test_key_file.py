@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.model.key_file import KeyFileUnusableError, read_key
+from memd.model.key_file import (
+    EnvFileUnusableError,
+    KeyFileUnusableError,
+    read_key,
+    read_variables,
+)
 
 
 def key_file(folder: Path, content: bytes, mode: int = 0o600) -> str:
@@ -57,3 +62,31 @@ def test_any_bytes_are_a_key_or_refused(content: bytes) -> None:
         assert key
         assert key.isascii()
         assert key.isprintable()
+
+
+def test_variables_are_read_as_systemd_reads_them(tmp_path: Path) -> None:
+    """One NAME=value a line, quotes around a value, comments; anything else is passed over."""
+    path = key_file(tmp_path, b"# a\n; b\n\nA=1\n B = 'x y' \nC=\"=\"\nD=\nexport\n=x\nE=a\0b\n")
+    assert read_variables(path) == {"A": "1", "B": "x y", "C": "=", "D": ""}
+    assert read_variables(f"{path}-none") == {}
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
+def test_variables_that_others_may_read_do_not_count(tmp_path: Path, mode: int) -> None:
+    """The refusal names the file and the remedy."""
+    path = key_file(tmp_path, b"A=1", mode)
+    with pytest.raises(EnvFileUnusableError, match="may be read by others") as caught:
+        read_variables(path)
+    assert "chmod 600" in caught.value.hint
+
+
+@given(st.binary(max_size=60))
+def test_any_env_file_can_be_put_into_an_environment(content: bytes) -> None:
+    """Whatever the file holds, the kernel takes what is read from it."""
+    with tempfile.TemporaryDirectory() as folder:
+        variables = read_variables(key_file(Path(folder), content))
+    before = dict(os.environ)
+    os.environ.update(variables)
+    for name in variables.keys() - before:
+        del os.environ[name]
+    os.environ.update(before)

@@ -39,7 +39,7 @@ def _model(found: dict[str, Any]) -> list[tuple[str, object]]:
     if model:
         names = ", ".join(sorted(set(model["names"].values())))
         pairs.append(("model", f"{names} at {model['host']}" if model["configured"] else "none"))
-        pairs.append(("", model["problem"]))
+        pairs += [("", model["problem"]), ("", model.get("source") and f"by {model['source']}")]
     if spend:
         pairs.append(("spend", f"{spending.bounded(spend)} today"))
         pairs += [("", line) for line in spending.standing_still(spend)]
