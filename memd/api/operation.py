@@ -14,6 +14,7 @@ from memd.api.method import Method, Params, Result
 from memd.api.services import Services
 from memd.core import events, places
 from memd.core.errors import MemdError
+from memd.core.text import iso_time
 from memd.jobs.service import Jobs
 from memd.rpc.connection import Call
 
@@ -207,6 +208,7 @@ async def doctor(services: Services, call: Call, params: DoctorParams) -> Diagno
     checks.append(_problems("recovery", "nothing was left half done", tuple(services.notes)))
     noticed = "what others do to memories is noticed at once"
     checks.append(_problems("watching", noticed, services.store.watching()))
+    checks.append(await _clock_check(services))
     if params.cwd is not None:
         checks += await _project_checks(services, call, params.cwd)
     return Diagnosis(ok=all(check.state != "failed" for check in checks), checks=checks)
@@ -238,6 +240,21 @@ async def state_check(jobs: Jobs, path: str) -> Check:
     except MemdError as error:
         return Check(name="state", state="failed", detail=error.sentence, remedy=error.hint)
     return Check(name="state", state="ok", detail=path, remedy="")
+
+
+async def _clock_check(services: Services) -> Check:
+    clock = services.clock
+    try:
+        found = await to_thread.run_sync(services.ages.look, clock.now(), clock.monotonic())
+    except MemdError as error:
+        return Check(name="clock", state="failed", detail=error.sentence, remedy=error.hint)
+    waits = "" if found.proved else "; nothing goes by its age before it has run for a day"
+    return Check(
+        name="clock",
+        state="warning" if found.problem else "ok",
+        detail=f"{found.problem or iso_time(found.at)}{waits}",
+        remedy="see whether the time is right; nothing was removed" if found.problem else "",
+    )
 
 
 def _socket_check(path: str) -> Check:

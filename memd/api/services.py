@@ -15,6 +15,7 @@ from memd.model.configured import Models
 from memd.prompt.service import Prompts
 from memd.recall.service import Recall
 from memd.review.service import Reviews
+from memd.state.ages import Ages
 from memd.state.runs import Runs
 from memd.state.spend import SpendTable
 from memd.store.service import Store
@@ -38,6 +39,7 @@ class Services:
     jobs: Jobs
     models: Models
     spent: SpendTable
+    ages: Ages
     runs: Runs
     manners: Manners
     clock: Clock

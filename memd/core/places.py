@@ -57,12 +57,16 @@ class SocketPathTooLongError(MemdError):
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Absolute paths: the socket, the state directory, the user's settings, the home."""
+    """Absolute paths: the socket, the state directory, the user's settings, the home.
+
+    ``data_dir`` is the user's own, wherever the state directory is.
+    """
 
     home: str
     socket: str
     state_dir: str
     config: str
+    data_dir: str = ""
 
     @property
     def database(self) -> str:
@@ -73,6 +77,11 @@ class Places:
     def lock(self) -> str:
         """The file whose lock decides who serves; never unlinked."""
         return f"{self.state_dir}/memd.lock"
+
+    @property
+    def spent(self) -> str:
+        """What the last day cost, should the state file be lost."""
+        return f"{self.data_dir}/spent.json"
 
     @property
     def headers(self) -> str:
@@ -113,7 +122,10 @@ def find(environ: Mapping[str, str], home: str, platform: str = sys.platform) ->
     limit = limits.SOCKET_PATH_BYTES_MACOS if macos else limits.SOCKET_PATH_BYTES_LINUX
     if len(socket.encode(errors="surrogateescape")) > limit:
         raise SocketPathTooLongError(socket, limit)
-    return Places(home=home, socket=socket, state_dir=state_dir, config=config)
+    data_dir = (
+        support if macos else f"{_xdg(environ, 'XDG_DATA_HOME', f'{home}/.local/share')}/memd"
+    )
+    return Places(home=home, socket=socket, state_dir=state_dir, config=config, data_dir=data_dir)
 
 
 def forwarded(environ: Mapping[str, str]) -> dict[str, str]:

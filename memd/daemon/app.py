@@ -43,9 +43,10 @@ from memd.recall.service import Recall
 from memd.review.service import Reviews
 from memd.rpc.hub import Hub
 from memd.rpc.server import serve
-from memd.state import cursors, dreams, jobs, journal, ledger, runs, spend, visits
+from memd.state import ages, cursors, dreams, jobs, journal, ledger, runs, spend, visits
 from memd.state.database import Database, open_database
 from memd.state.meaning import Meaning
+from memd.state.tally import Tally
 from memd.store import machine
 from memd.store.configuration import Configuration
 from memd.store.machine import Pressure
@@ -55,6 +56,7 @@ SCHEMAS = (
     journal.SCHEMA,
     cursors.SCHEMA,
     jobs.SCHEMA,
+    ages.SCHEMA,
     dreams.SCHEMA,
     ledger.SCHEMA,
     runs.SCHEMA,
@@ -103,7 +105,9 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
             await group.start(services.jobs.run)
             group.start_soon(_warm, services)
             group.start_soon(services.due.watch)
-            group.start_soon(keep_bounded, database, services.store, ports.clock, ports.log)
+            group.start_soon(
+                keep_bounded, database, services.store, services.ages, ports.clock, ports.log
+            )
             scope: anyio.CancelScope = await group.start(_serve, ports, services, hub)
             try:
                 yield stop
@@ -163,7 +167,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     notes = list(await store.recover())
     notes += database.notes
     table = jobs.JobTable(database, os.getpid(), machine.alive)
-    spent = spend.SpendTable(database)
+    spent = spend.SpendTable(database, Tally(places.spent))
     models = Models(ports.environ, clock, spent, ports.origin)
     kept = runs.Runs(database)
     extract = Extract(store, cursors.Cursors(database), clock, models, kept, note=ports.log.note)
@@ -197,6 +201,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         jobs=work,
         models=models,
         spent=spent,
+        ages=ages.Ages(database),
         runs=kept,
         manners=manners,
         clock=clock,

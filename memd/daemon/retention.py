@@ -1,50 +1,66 @@
-"""The journal, and what was decided of dreams, is kept within bounds: at the start and daily."""
+"""The journal, and all else that goes by its age, is kept within bounds: at the start and daily."""
 
-import anyio
+from anyio import to_thread
 
 from memd.core.clock import Clock
+from memd.core.clock_check import DAY_SECONDS, ClockCheck
 from memd.core.settings import JournalSettings
 from memd.daemon.log import Log
+from memd.state import ledger, spend
+from memd.state.ages import Ages
 from memd.state.database import Database, StateUnusableError
 from memd.state.dreams import DreamTable
 from memd.state.retention import Pruned, Retention
 from memd.store.service import Store
 
-DAY_SECONDS = 24 * 60 * 60.0
+LOOK_SECONDS = 45 * 60.0  # between looks at the clock: a day is counted from several runs
 _MEBIBYTE = 1024 * 1024
 
 
-async def keep_bounded(database: Database, store: Store, clock: Clock, log: Log) -> None:
-    """Prune now and every day, by the settings of that day; runs until it is cancelled.
+async def keep_bounded(
+    database: Database, store: Store, ages: Ages, clock: Clock, log: Log
+) -> None:
+    """Look at the clock now and again, prune now and every day; runs until it is cancelled.
 
-    A state file that cannot be used is tried again the next day.
+    Bounds are those of the settings then. A state file that cannot be used is tried again.
     """
+    due, problem = clock.monotonic(), ""
     while True:
         settings, _ = await store.settings()
         try:
-            pruned = await prune(database, settings.journal, clock.now())
+            check = await to_thread.run_sync(ages.look, clock.now(), clock.monotonic())
+            if clock.monotonic() >= due:
+                _tell(log, await prune(database, settings.journal, ages, check))
+                due = clock.monotonic() + DAY_SECONDS
         except StateUnusableError as error:
             log.warning("not pruned", detail=error.sentence)
         else:
-            if pruned != Pruned():
-                log.note(
-                    "pruned",
-                    changes=pruned.changes,
-                    bodies=pruned.bodies,
-                    requests=pruned.requests,
-                )
-        await clock.sleep(DAY_SECONDS)
+            if check.problem and check.problem != problem:
+                log.warning("clock", detail=check.problem)
+            problem = check.problem
+        await clock.sleep(LOOK_SECONDS)
 
 
-async def prune(database: Database, bounds: JournalSettings, now: float) -> Pruned:
+async def prune(
+    database: Database, bounds: JournalSettings, ages: Ages, check: ClockCheck
+) -> Pruned:
     """Forget what the bounds do not hold, in small batches between which others may write.
 
     Raises StateUnusableError; what was forgotten until then stays forgotten.
     """
-    before = now - bounds.days * DAY_SECONDS
-    retention = Retention(database, before, bounds.mebibytes * _MEBIBYTE)
+    old = await to_thread.run_sync(ages.bound, check, bounds.days)
+    retention = Retention(database, old, bounds.mebibytes * _MEBIBYTE)
     total = Pruned(more=True)
     while total.more:
-        total += await anyio.to_thread.run_sync(retention.batch)
-    await anyio.to_thread.run_sync(DreamTable(database).prune, before)
+        total += await to_thread.run_sync(retention.batch)
+    await to_thread.run_sync(DreamTable(database).prune, old)
+    given = await to_thread.run_sync(ages.bound, check, ledger.KEPT_DAYS)
+    await to_thread.run_sync(ledger.Ledger(database).prune, given)
+    spent = await to_thread.run_sync(ages.bound, check, spend.KEPT_DAYS)
+    await to_thread.run_sync(spend.SpendTable(database).prune, spent)
     return total
+
+
+def _tell(log: Log, pruned: Pruned) -> None:
+    if pruned != Pruned():
+        log.note("pruned", changes=pruned.changes, bodies=pruned.bodies, requests=pruned.requests)

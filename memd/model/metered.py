@@ -1,12 +1,15 @@
 """Counting what a model uses, and stopping at the caps: a wrapper around any model.
 
 A request is booked at the most that it may cost before it is sent, and corrected by the usage that
-came back. One that surely cost nothing (refused, busy, never connected) is booked as nought; one
-that may have (cancelled, cut off, late) stays at the most.
+came back; where that is far below what was sent and received, the estimate counts. One that surely
+cost nothing (refused, busy, never connected) is booked as nought; one that may have (cancelled, cut
+off, late) stays at the most.
 """
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -24,6 +27,7 @@ from memd.state.database import StateUnusableError
 from memd.state.spend import Account, Booking, SpendTable, next_day
 
 _BYTES_PER_TOKEN = 4  # of JSON with English words or code; Chinese has about three
+_ABSURD = 8  # times less than the estimate: no tokens are that long
 _SETTLE_SECONDS = 0.1  # a slow disk goes on alone; until it is through the booking stands
 
 
@@ -42,7 +46,7 @@ class Metered:
         """Return the reply. Raises CapReachedError without asking, else what the model raises."""
         booking = await self._reserve(ask)
         heard: list[Usage] = []
-        used: Sum | None = None
+        answered, nought = 0, False
 
         def hear(usage: Usage) -> None:
             heard.append(usage)
@@ -51,12 +55,17 @@ class Metered:
 
         try:
             reply = await self._model.ask(ask, hear)
-            used = self._cost(ask, reply.usage)
+            answered = len(json.dumps(reply.content)) // _BYTES_PER_TOKEN
+            heard = heard or [reply.usage]
         except ModelError as error:
-            used = None if error.may_cost else Sum(requests=1)
+            nought = not error.may_cost
             raise
         finally:
-            await self._settle(booking, self._cost(ask, sum(heard, Usage())) if heard else used)
+            used = Sum(requests=1) if nought else None
+            if heard:
+                told = _believable(sum(heard, Usage()), booking.booked, answered)
+                used = self._cost(ask, told)
+            await self._settle(booking, used)
         return reply
 
     async def _reserve(self, ask: Ask) -> Booking:
@@ -97,3 +106,14 @@ class Metered:
             usage.input, usage.output, usage.cache_read, usage.cache_created
         )
         return Sum(1, usage.input, usage.output, usage.cache_read, usage.cache_created, money)
+
+
+def _believable(told: Usage, booked: Sum, answered: int) -> Usage:
+    """Return what a server says was used, with the estimate for what cannot be true of it."""
+    sent = booked.input + booked.cache_created
+    read = told.input + told.cache_read + told.cache_created
+    return replace(
+        told,
+        input=told.input + (sent - read if read * _ABSURD < sent else 0),
+        output=answered if told.output * _ABSURD < answered else told.output,
+    )

@@ -18,6 +18,7 @@ from memd.model.port import Ask, Block, Reply, ToolCall, Usage
 
 _IN_WORDS = files("memd.model").joinpath("templates", "json.md").read_text("utf-8").strip()
 _CAUSE_CHARACTERS = 300
+_MOST_TOKENS = 10**12  # of one reply; what is claimed beyond fits no book
 _LONGEST_PAUSE = 24 * 3600.0
 _OK = 200
 _MORE = 300
@@ -195,7 +196,7 @@ def _is_block(block: Any) -> bool:
 
 
 def _count(value: Any) -> int:
-    return max(0, value) if type(value) is int else 0
+    return min(max(0, value), _MOST_TOKENS) if type(value) is int else 0
 
 
 def _error(payload: Any) -> tuple[str, str]:

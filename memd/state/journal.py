@@ -313,7 +313,9 @@ def _answer(cursor: Cursor, record: Record, number: int | None) -> None:
     if record.request:
         cursor.execute(
             "INSERT OR REPLACE INTO requests (directory, client, request, at, change, conflicts)"
-            " VALUES (?,?,?,?,?,?)",
+            # Where nothing changed, the newest change tells how old the answer is, negative since
+            # it is not the answer's own.
+            " VALUES (?,?,?,?, coalesce(?, (SELECT -max(id) FROM changes)), ?)",
             (
                 *(record.directory, record.by.client, record.request, record.at, number),
                 json.dumps(record.conflicts),

@@ -9,8 +9,8 @@ Rules of this file
   marks of the last moments, and then a memory comes a second time; nothing else is lost.
 - A session that is reset begins anew; its old rows stay a while so that "when was this last
   surfaced" has an answer.
-- ``load``, ``flush`` and ``last_surfaced`` block and may run in any thread; all else does not and
-  belongs to one thread, the event loop's.
+- ``load``, ``flush``, ``prune`` and ``last_surfaced`` block and may run in any thread; all else
+  does not and belongs to one thread, the event loop's.
 """
 
 import threading
@@ -18,6 +18,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from memd.state.ages import Bound
 from memd.state.database import Cursor, Database
 
 SCHEMA = """
@@ -36,7 +37,7 @@ CREATE INDEX IF NOT EXISTS surfaced_path ON surfaced (path, at);
 CREATE INDEX IF NOT EXISTS surfaced_at ON surfaced (at);
 """
 
-KEPT_SECONDS = 90 * 24 * 60 * 60.0  # a session that never ended is over by then
+KEPT_DAYS = 90  # a session that never ended is over by then
 _SESSIONS = 512  # kept in memory; the least recently used one is read again when it comes back
 _UNWRITTEN = 10_000  # statements kept while the state file cannot be written (some 3 MB)
 
@@ -46,7 +47,7 @@ _MARK = (
 )
 _UNMARK = "DELETE FROM surfaced WHERE session = ? AND path = ? AND fingerprint = ? AND live"
 _RESET = "UPDATE surfaced SET live = 0 WHERE session = ? AND live"
-_PRUNE = "DELETE FROM surfaced WHERE at < ?"
+_PRUNE = "DELETE FROM surfaced WHERE at < ? AND id <= ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +136,6 @@ class Ledger:
             given.items[item.path, item.fingerprint] = item.bytes
             key = (session, item.path, item.fingerprint)
             self._unwritten.append((_MARK, (*key, item.bytes, at)))
-        if marked:
-            self._unwritten.append((_PRUNE, (at - KEPT_SECONDS,)))
         return marked, sum(given.items.values())
 
     def fitting(self, session: str, items: Sequence[Item], cap: int) -> tuple[Item, ...]:
@@ -182,6 +181,11 @@ class Ledger:
             finally:
                 if not written:
                     self._unwritten.extendleft(reversed(statements))
+
+    def prune(self, bound: Bound) -> None:
+        """Forget what was surfaced long ago. Blocks. Raises StateUnusableError."""
+        with self._database.transaction(synced=False) as cursor:
+            cursor.execute(_PRUNE, (bound.before, bound.surfaced))
 
     def last_surfaced(self, directory: str, path: str) -> Sighting | None:
         """Return when the memory at a path within a directory last went out, or ``None``.

@@ -18,6 +18,7 @@ from typing import Any
 
 from memd.core.text import one_line, sha256
 from memd.core.values import ProposalDecided
+from memd.state.ages import Bound
 from memd.state.database import Cursor, Database, Row
 from memd.state.proposed import (
     ACCEPTED,
@@ -207,22 +208,24 @@ class ProposalTable:
         )
         return frozenset((text_of(row["path"]), text_of(row["base"])) for row in rows)
 
-    def prune(self, before: float) -> int:
-        """Forget what was decided before a time, and what was refused; return how many rows."""
-        decided = "state <> 'open' AND decided < ?"
+    def prune(self, bound: Bound) -> int:
+        """Forget old decisions and old refusals; return how many rows."""
+        decided = "state <> 'open' AND decided < ? AND number <= ?"
+        refused = "at < ? AND number <= ?"
+        old_enough = (bound.before, bound.proposal)
         old = self._database.read(
             f"SELECT 1 FROM proposal_states WHERE {decided} UNION ALL"  # noqa: S608 - fixed words
-            " SELECT 1 FROM refusals WHERE at < ? LIMIT 1",
-            (before, before),
+            f" SELECT 1 FROM refusals WHERE {refused} LIMIT 1",
+            old_enough * 2,
         )
         if not old:
             return 0
         with self._database.transaction() as cursor:
             chosen = f"number IN (SELECT number FROM proposal_states WHERE {decided})"  # noqa: S608 - fixed words
-            cursor.execute(f"DELETE FROM proposals WHERE {chosen}", (before,))  # noqa: S608 - fixed words
+            cursor.execute(f"DELETE FROM proposals WHERE {chosen}", old_enough)  # noqa: S608 - fixed words
             gone = cursor.rowcount
-            cursor.execute(f"DELETE FROM proposal_states WHERE {decided}", (before,))  # noqa: S608 - fixed words
-            cursor.execute("DELETE FROM refusals WHERE at < ?", (before,))
+            cursor.execute(f"DELETE FROM proposal_states WHERE {decided}", old_enough)  # noqa: S608 - fixed words
+            cursor.execute(f"DELETE FROM refusals WHERE {refused}", old_enough)  # noqa: S608 - fixed words
             return gone + cursor.rowcount
 
 

@@ -4,6 +4,7 @@ Rules of this file
 - Live memories are never touched: only rows and bodies of the state file are.
 - A set that is recorded and not ended is never pruned, nor a body that a kept set or a shadow
   names. The numbers of sets are never used again.
+- What is too old goes by ``state/ages.py``, what is too much by its number alone.
 - Each batch is one small transaction: writers wait for at most one, and a kill at any instant
   leaves the sets of whole batches, each with all its files and bodies, or none of it.
 - A body that nobody names any more is found by going through all of them in the order of their
@@ -13,13 +14,18 @@ Rules of this file
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from memd.state.ages import Bound
 from memd.state.database import Cursor, Database
 
 _SETS = 50  # pruned in one transaction, or fewer where they have many files
 _FILES = 500
 _BODIES = 500  # looked at in one transaction
 _REQUESTS = 500
-_OLD = "SELECT id FROM changes WHERE state <> 'recorded' AND at < ? ORDER BY at, id LIMIT ?"
+_OLD = (
+    "SELECT id FROM changes WHERE state <> 'recorded' AND at < ? AND id <= ?"
+    " ORDER BY at, id LIMIT ?"
+)
+_OLD_REQUESTS = "FROM requests WHERE at < ?1 AND coalesce(change, 0) BETWEEN -?2 AND ?2 LIMIT ?3"
 _OLDEST = "SELECT id FROM changes WHERE state <> 'recorded' ORDER BY id LIMIT ?"
 _NAMED = (
     "EXISTS (SELECT 1 FROM change_files WHERE before = blobs.hash)"
@@ -50,24 +56,24 @@ class Pruned:
 class Retention:
     """One round of pruning. Call ``batch`` until there is no more; it blocks.
 
-    What ended before ``before`` (seconds since 1970) goes, and the oldest as long as the state
-    file holds more than ``most`` bytes.
+    What is older than the bound goes, and the oldest as long as the state file holds more than
+    ``most`` bytes.
     """
 
-    def __init__(self, database: Database, before: float, most: int) -> None:
+    def __init__(self, database: Database, bound: Bound, most: int) -> None:
         self._database = database
-        self._before = before
+        self._old = (bound.before, bound.change)
         self._most = most
         self._swept = ""
 
     def batch(self) -> Pruned:
         """Prune a little. Raises StateUnusableError; what was pruned so far stays pruned."""
-        old = self._numbers(_OLD, (self._before, _SETS))
+        old = self._numbers(_OLD, (*self._old, _SETS))
         if not old and self._size() > self._most:
             old = self._numbers(_OLDEST, (_SETS,))
         if old:
             return self._prune(old)
-        if self._database.read("SELECT 1 FROM requests WHERE at < ? LIMIT 1", (self._before,)):
+        if self._database.read(f"SELECT 1 {_OLD_REQUESTS}", (*self._old, 1)):
             return self._prune_requests()
         return self._sweep()
 
@@ -101,9 +107,9 @@ class Retention:
     def _prune_requests(self) -> Pruned:
         with self._database.transaction() as cursor:
             cursor.execute(
-                "DELETE FROM requests WHERE (directory, client, request) IN"
-                " (SELECT directory, client, request FROM requests WHERE at < ? LIMIT ?)",
-                (self._before, _REQUESTS),
+                "DELETE FROM requests WHERE (directory, client, request) IN"  # noqa: S608 - fixed words
+                f" (SELECT directory, client, request {_OLD_REQUESTS})",
+                (*self._old, _REQUESTS),
             )
             return Pruned(requests=cursor.rowcount, more=True)
 

@@ -35,7 +35,9 @@ class Runs:
                 (job, json.dumps(list(turns)), at),
             )
             cursor.execute(
-                "DELETE FROM runs WHERE job NOT IN (SELECT job FROM runs ORDER BY at DESC LIMIT ?)",
+                # By when they were written, not by what the clock said then.
+                "DELETE FROM runs WHERE rowid NOT IN"
+                " (SELECT rowid FROM runs ORDER BY rowid DESC LIMIT ?)",
                 (KEPT,),
             )
 

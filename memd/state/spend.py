@@ -6,6 +6,9 @@ Rules of this file
   less than what was spent, whatever dies and whenever.
 - One row holds the sums of a day, a kind, a project and a model. A day is the user's local one;
   a correction goes to the day of its booking.
+- A day ends when the next one begins by a clock that was not set back: until such a clock has run
+  for a day, what is spent counts for the day of the last booking.
+- What another state file was told of the day (``state/tally.py``) counts where it is more.
 - Days older than a year and a month are forgotten.
 """
 
@@ -14,11 +17,15 @@ from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from memd.core.clock_check import day_to_book
 from memd.core.settings import SpendSettings
+from memd.state import ages
+from memd.state.ages import Bound
 from memd.state.caps import KINDS, Sum, reached
 from memd.state.database import Cursor, Database, Row
+from memd.state.tally import DaySpent, Tally
 
-SCHEMA = """
+_TABLE = """
 CREATE TABLE IF NOT EXISTS spend (
     day TEXT NOT NULL,
     kind TEXT NOT NULL,
@@ -34,8 +41,10 @@ CREATE TABLE IF NOT EXISTS spend (
 ) STRICT;
 """
 
+SCHEMA = f"{ages.SCHEMA}{_TABLE}"  # the day of a booking hangs on the clock
+
 By = Literal["day", "kind", "project", "model"]
-_KEPT_DAYS = 400
+KEPT_DAYS = 400
 _SUMS = (
     "sum(requests) AS requests, sum(input) AS input, sum(output) AS output,"
     " sum(cache_read) AS cache_read, sum(cache_created) AS cache_created, sum(money) AS money"
@@ -73,8 +82,9 @@ class Booking:
 class SpendTable:
     """The books. All methods block and raise StateUnusableError; times are seconds since 1970."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, tally: Tally | None = None) -> None:
         self._database = database
+        self._tally = tally
 
     def add(self, account: Account, used: Sum, now: float) -> None:
         """Book what was used."""
@@ -85,31 +95,30 @@ class SpendTable:
         self, account: Account, most: Sum, settings: SpendSettings, now: float
     ) -> Booking | str:
         """Book the most that a request may cost; or return the cap that has no room for it."""
-        day = day_of(now)
         with self._database.transaction() as cursor:
-            cursor.execute(f"SELECT kind, {_SUMS} FROM spend WHERE day = ? GROUP BY kind", (day,))  # noqa: S608 - our own words
-            kinds = {row["kind"]: _sum(row) for row in cursor.fetchall()}
+            day = self._day(now)
+            kinds = self._used(day)
             total = sum(kinds.values(), Sum())
             cap = reached(account.kind, kinds.get(account.kind, Sum()), total, most, settings)
             if cap:
                 return cap
             _add(cursor, day, account, most)
-            cursor.execute("DELETE FROM spend WHERE day < ?", (_days_ago(now, _KEPT_DAYS),))
+            self._tell(day, kinds, account.kind, most)
         return Booking(account, day, most)
 
     def settle(self, booking: Booking, used: Sum) -> None:
         """Correct a booking by what was really used."""
         change = Sum(*(a - b for a, b in zip(astuple(used), astuple(booking.booked), strict=True)))
         with self._database.transaction() as cursor:
+            known = self._used(booking.day)
             _add(cursor, booking.day, booking.account, change)
+            if self._told().day == booking.day:
+                self._tell(booking.day, known, booking.account.kind, change)
 
     def today(self, now: float, kind: str = "") -> Sum:
         """Return what was used today, for one kind or for everything."""
-        rows = self._database.read(
-            f"SELECT {_SUMS} FROM spend WHERE day = ? AND ? IN ('', kind)",  # noqa: S608 - as above
-            (day_of(now), kind),
-        )
-        return _sum(rows[0])
+        kinds = self._used(self._day(now))
+        return kinds.get(kind, Sum()) if kind else sum(kinds.values(), Sum())
 
     def summary(self, days: int, by: By, now: float) -> tuple[tuple[str, Sum], ...]:
         """Return the sums of the last ``days``, today's too, by one column.
@@ -129,6 +138,38 @@ class SpendTable:
         total, one = self.today(now), Sum(requests=1)
         found = {k: reached(k, self.today(now, k), total, one, settings) for k in KINDS}
         return {kind: cap for kind, cap in found.items() if cap}
+
+    def prune(self, bound: Bound) -> None:
+        """Forget old days."""
+        with self._database.transaction() as cursor:
+            cursor.execute("DELETE FROM spend WHERE day < ?", (day_of(bound.before),))
+
+    def _day(self, now: float) -> str:
+        """Return the day on which something counts that is booked now."""
+        rows = self._database.read("SELECT day FROM spend ORDER BY rowid DESC LIMIT 1")
+        booked = self._told().day or (rows[0]["day"] if rows else "")
+        check = ages.last_check(self._database)
+        steady = check is not None and check.steady_at(now)
+        return day_to_book(day_of(now), booked, steady=steady)
+
+    def _used(self, day: str) -> dict[str, Sum]:
+        """Return what was used on a day by kind, as far as any state file knows."""
+        rows = self._database.read(
+            f"SELECT kind, {_SUMS} FROM spend WHERE day = ? GROUP BY kind",  # noqa: S608 - our own words
+            (day,),
+        )
+        used = {row["kind"]: _sum(row) for row in rows}
+        told = self._told()
+        if told.day != day:
+            return used
+        return used | {k: _most(used.get(k, Sum()), found) for k, found in told.kinds.items()}
+
+    def _told(self) -> DaySpent:
+        return self._tally.read() if self._tally else DaySpent()
+
+    def _tell(self, day: str, used: dict[str, Sum], kind: str, more: Sum) -> None:
+        if self._tally:
+            self._tally.write(DaySpent(day, used | {kind: used.get(kind, Sum()) + more}))
 
 
 def day_of(now: float) -> str:
@@ -153,6 +194,10 @@ def _days_ago(now: float, days: int) -> str:
 def _add(cursor: Cursor, day: str, account: Account, used: Sum) -> None:
     row: Sequence[object] = (day, account.kind, account.project, account.model, *astuple(used))
     cursor.execute(_ADD, row)
+
+
+def _most(one: Sum, other: Sum) -> Sum:
+    return Sum(*map(max, astuple(one), astuple(other)))
 
 
 def _sum(row: Row) -> Sum:

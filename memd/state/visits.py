@@ -57,9 +57,11 @@ class Visits:
                 (directory, visit.cwd, visit.client, environment, at),
             )
             cursor.execute(
+                # This visit is the newest, whatever the clock says.
                 "DELETE FROM visits WHERE directory IN"
-                " (SELECT directory FROM visits ORDER BY at DESC LIMIT -1 OFFSET ?)",
-                (KEPT,),
+                " (SELECT directory FROM visits ORDER BY directory = ? DESC, at DESC"
+                " LIMIT -1 OFFSET ?)",
+                (directory, KEPT),
             )
         self._known[directory] = (same, at)
 

@@ -11,12 +11,14 @@ import anyio
 import pytest
 
 from memd.client.aio import AsyncClient
+from memd.core.clock_check import DAY_SECONDS, ClockCheck
 from memd.core.settings import JournalSettings
 from memd.core.values import Actor, ProposalDecided, Provenance
 from memd.daemon.app import SCHEMAS
 from memd.daemon.log import Log
-from memd.daemon.retention import DAY_SECONDS, keep_bounded, prune
+from memd.daemon.retention import LOOK_SECONDS, keep_bounded, prune
 from memd.rpc.hub import Hub
+from memd.state.ages import Ages
 from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.dreams import DreamTable
 from memd.state.journal import Intent, Journal, Step
@@ -24,7 +26,7 @@ from memd.state.retention import Pruned
 from memd.store.configuration import Configuration
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
-from memd.testing.daemon import daemon_here, throw_away_home
+from memd.testing.daemon import Home, daemon_here, throw_away_home
 
 pytestmark = pytest.mark.anyio
 MEMORY = {"path": "a.md", "name": "a", "description": "about a", "type": "user", "body": "one"}
@@ -72,7 +74,7 @@ async def keeper(folder: Path, options: str) -> AsyncIterator[Keeper]:
     store = Store(database, configuration, clock, Hub(), home=str(folder), environ={})
     made = Keeper(clock, database, log, folder / "state.db")
     async with anyio.create_task_group() as group:
-        group.start_soon(keep_bounded, database, store, clock, Log(log))
+        group.start_soon(keep_bounded, database, store, Ages(database), clock, Log(log))
         await made.rested()
         yield made
         group.cancel_scope.cancel()
@@ -125,24 +127,80 @@ async def test_a_round_ends_when_nothing_is_left_to_do(tmp_path: Path) -> None:
     """An empty journal is no work, and one that cannot be read raises."""
     path = str(tmp_path / "state.db")
     database = open_database(path, SCHEMAS)
-    assert await prune(database, JournalSettings(), 1e9) == Pruned()
+    ages, check = Ages(database), ClockCheck(1e9, DAY_SECONDS)
+    assert await prune(database, JournalSettings(), ages, check) == Pruned()
     database.close()
     os.unlink(path)
     os.mkdir(path)
     with pytest.raises(StateUnusableError):
-        await prune(database, JournalSettings(), 1e9)
+        await prune(database, JournalSettings(), ages, check)
 
 
-async def test_the_daemon_prunes_at_its_start() -> None:
-    """What became too old while no daemon ran goes at the next start; the memory stays."""
-    clock = FakeClock()
+async def looked(clock: FakeClock) -> None:
+    """Return once the daemon has done its round of the clock."""
+    with anyio.fail_after(20):
+        while not any(at - clock.monotonic() == LOOK_SECONDS for at, _ in clock._sleepers):
+            await anyio.lowlevel.checkpoint()
+
+
+async def changes(client: AsyncClient, cwd: str) -> int:
+    """Return how many changes the history has."""
+    return len((await client.call("memory.history", {"cwd": cwd}))["changes"])
+
+
+@asynccontextmanager
+async def lived(clock: FakeClock) -> AsyncIterator[tuple[Home, str]]:
+    """Make a home whose daemon ran for two days, with three changes."""
     with throw_away_home() as home:
         cwd = home.project()
         async with daemon_here(home, clock), AsyncClient(home.places.socket, name="t") as client:
-            await client.call("memory.write", {**MEMORY, "cwd": cwd})
+            for day in range(3):
+                await client.call("memory.write", {**MEMORY, "body": f"{day}", "cwd": cwd})
+                clock.advance(DAY_SECONDS)
+                await looked(clock)
+        yield home, cwd
+
+
+async def test_history_goes_a_day_after_a_long_pause() -> None:
+    """What became too old while no daemon ran stays until the clock has run for a day."""
+    clock = FakeClock()
+    async with lived(clock) as (home, cwd):
         clock.advance(181 * DAY_SECONDS)
         async with daemon_here(home, clock), AsyncClient(home.places.socket, name="t") as client:
+            assert await changes(client, cwd)
+            clock.advance(DAY_SECONDS - 60)
+            await looked(clock)
+            assert await changes(client, cwd)
+            clock.advance(DAY_SECONDS)
             with anyio.fail_after(20):
-                while (await client.call("memory.history", {"cwd": cwd}))["changes"]:
+                while await changes(client, cwd):
                     pass
             assert (await client.call("memory.list", {"cwd": cwd}))["memories"]
+
+
+@pytest.mark.parametrize("days", [200, -1, -400])
+async def test_a_clock_that_jumped_takes_nothing(days: int) -> None:
+    """A start with a wrong clock, writes under it, and the next starts leave all history."""
+    clock = FakeClock()
+    async with lived(clock) as (home, cwd):
+        for jump in (days, -days, 0):
+            clock.jump(jump * DAY_SECONDS)
+            async with (
+                daemon_here(home, clock),
+                AsyncClient(home.places.socket, name="t") as client,
+            ):
+                before = await changes(client, cwd)
+                await looked(clock)
+                words = await client.call("doctor", {})
+                (check,) = (c for c in words["checks"] if c["name"] == "clock")
+                assert (check["state"], "clock" in check["detail"]) == ("warning", True)
+                body = f"written {jump} {clock.now()}"
+                await client.call("memory.write", {**MEMORY, "body": body, "cwd": cwd})
+                assert await changes(client, cwd) == before + 1
+        assert before == 3 + 2
+        clock.advance(3 * DAY_SECONDS)
+        async with daemon_here(home, clock), AsyncClient(home.places.socket, name="t") as client:
+            for _ in range(3):
+                clock.advance(DAY_SECONDS)
+                await looked(clock)
+            assert await changes(client, cwd) == before + 1

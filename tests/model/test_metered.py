@@ -118,6 +118,26 @@ async def test_a_model_that_tells_no_usage_is_booked_by_its_reply(database: Data
     assert booked(database) == BOOKED
 
 
+@pytest.mark.parametrize("told", [Usage(), Usage(1, 1), Usage(cache_read=3)])
+async def test_a_claim_that_cannot_be_true_counts_as_the_estimate(
+    database: Database, told: Usage
+) -> None:
+    """Where a server claims next to nothing for much that was sent, memd's count holds."""
+    long = ask(messages=({"role": "user", "content": "word " * 4000},))
+    await metered(database, reply("answer " * 1000, told)).ask(long)
+    found = booked(database)
+    assert 5_000 <= found.input + found.cache_read <= 6_000
+    assert 1_700 <= found.output <= 2_000
+
+
+@pytest.mark.parametrize("told", [Usage(20_000, 9_000), Usage(10**12, 10**12)])
+async def test_a_claim_above_the_estimate_counts_as_it_is(database: Database, told: Usage) -> None:
+    """What a server says was used is used, however much it is, and the books stay readable."""
+    counted = metered(database, *[reply(usage=told)] * 3, caps=SpendSettings(dollars_per_day=1e9))
+    await counted.ask(ask())
+    assert (booked(database).input, booked(database).output) == (told.input, told.output)
+
+
 async def test_at_a_cap_nothing_is_sent(database: Database) -> None:
     """The failure names the kind, the cap and when it goes on; the other kinds do go on."""
     caps = SpendSettings(recall_requests_per_day=1)

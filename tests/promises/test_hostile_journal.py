@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from memd.core.errors import MemdError
 from memd.core.values import Plan
+from memd.state.ages import Bound
 from memd.state.history import Filter
 from memd.state.retention import Retention
 from memd.store.history import Past, Range
@@ -106,7 +107,7 @@ def endure(root: Path, blows: list[tuple[str, str, int, object]]) -> None:
             with suppress(MemdError):
                 bench.commit(way())
         with suppress(MemdError):
-            Retention(bench.database, bench.at - 2, 1).batch()
+            Retention(bench.database, Bound(bench.at - 2, 9), 1).batch()
         names = {path for path in bench.topics() if "/" not in path and not path.startswith(".")}
         assert names <= {"a.md", "b.md"}
         bodies = {topic("a", str(number)) for number in range(4)} | {topic("b")}

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memd.state.ages import Bound
 from memd.state.database import Database, StateUnusableError, open_database
-from memd.state.ledger import KEPT_SECONDS, SCHEMA, Item, Ledger, Sighting, Surfaced
+from memd.state.ledger import SCHEMA, Item, Ledger, Sighting, Surfaced
 
 CAP = 1000
 
@@ -80,10 +81,13 @@ def test_old_rows_go(database: Database) -> None:
     """Rows of sessions that never ended do not stay for ever."""
     ledger = Ledger(database)
     ledger.mark("old", [Item("/a", "1", 10)], CAP, 5.0)
-    ledger.mark("new", [Item("/a", "1", 10)], CAP, 6.0 + KEPT_SECONDS)
+    ledger.mark("new", [Item("/a", "1", 10)], CAP, 7.0)
+    ledger.mark("behind", [Item("/a", "1", 10)], CAP, 1.0)
     ledger.flush()
+    ledger.prune(Bound(6.0, surfaced=2))
     assert _reopened(database, "old") == Surfaced(0, {})
-    assert ledger.last_surfaced("", "a") == Sighting("new", 6.0 + KEPT_SECONDS)
+    assert _reopened(database, "behind") == Surfaced(10, {"/a": "1"})
+    assert ledger.last_surfaced("", "a") == Sighting("new", 7.0)
 
 
 def test_it_outlives_the_daemon(tmp_path: Path) -> None:

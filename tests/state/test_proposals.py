@@ -11,6 +11,7 @@ import pytest
 
 from memd.core.values import ProposalDecided
 from memd.state import dreams
+from memd.state.ages import Bound
 from memd.state.database import Database, open_database
 from memd.state.dreams import DreamTable
 from memd.state.proposals import Proposal, Refusal
@@ -154,8 +155,9 @@ def test_what_was_decided_is_forgotten_in_time(table: DreamTable) -> None:
     name = table.propose("/a", "j", 1.0, content(edit("a")))
     kept = table.propose("/a", "j", 1.0, content(edit("b")))
     table.decide(decided(name, "rejected", "a"), 5.0)
-    assert table.prune(5.0) == 0
-    assert table.prune(6.0) == 2
+    assert table.prune(Bound(5.0, proposal=9)) == 0
+    assert table.prune(Bound(6.0)) == 0
+    assert table.prune(Bound(6.0, proposal=9)) == 2
     assert [found.id for found in table.proposals("/a", only="")] == [kept]
     assert table.refused_edits("/a") == frozenset()
 

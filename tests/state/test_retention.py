@@ -13,6 +13,7 @@ import pytest
 from memd.core.text import sha256
 from memd.core.values import Actor, Provenance
 from memd.state import cursors, jobs, journal, shadow
+from memd.state.ages import Bound
 from memd.state.database import Database, open_database
 from memd.state.journal import ABANDONED, FAILED, Intent, Journal, Step
 from memd.state.retention import Pruned, Retention
@@ -50,9 +51,9 @@ def fill(
         cursor.execute("DELETE FROM shadows")  # the files of all these sets are gone
 
 
-def prune(database: Database, before: float = 0.0, most: int = MUCH) -> Pruned:
+def prune(database: Database, before: float = 0.0, most: int = MUCH, upto: int = MUCH) -> Pruned:
     """Prune until there is no more to do."""
-    retention, total = Retention(database, before, most), Pruned(more=True)
+    retention, total = Retention(database, Bound(before, upto), most), Pruned(more=True)
     while total.more:
         total += retention.batch()
     return total
@@ -122,6 +123,17 @@ def test_a_pruned_change_was_still_done(database: Database) -> None:
     assert (answer.outcome.change, answer.outcome.repeated) == (None, True)
 
 
+def test_what_no_mark_covers_stays(database: Database) -> None:
+    """A set and a request with a number above the bound stay, however old their times are."""
+    fill(database, 4)
+    asked = Intent("/m", 0.5, BY, "nothing new", "0123abcd", (), {})
+    Journal(database).effects_only(asked)
+    assert prune(database, before=1e9, upto=3) == Pruned(3, 3, 3)
+    assert (numbers(database), count(database, "requests")) == ([4], 2)
+    assert Journal(database).answered("/m", "editor", "nothing new") is not None
+    assert prune(database, before=1e9, upto=4) == Pruned(1, 1, 2)
+
+
 def test_numbers_are_never_used_again(database: Database) -> None:
     """After everything was pruned the next change has a number of its own."""
     fill(database, 5)
@@ -165,19 +177,20 @@ def test_bodies_that_nobody_names_are_found(database: Database) -> None:
 def test_a_batch_is_small(database: Database) -> None:
     """One transaction prunes 50 sets, or as few as one where a set has many files."""
     fill(database, 60)
-    assert Retention(database, 1e9, MUCH).batch() == Pruned(50, 50, more=True)
+    assert Retention(database, Bound(1e9, MUCH), MUCH).batch() == Pruned(50, 50, more=True)
     fill(database, 3, 400)
-    sizes = [Retention(database, 1e9, MUCH).batch().changes for _ in range(4)]
+    sizes = [Retention(database, Bound(1e9, MUCH), MUCH).batch().changes for _ in range(4)]
     assert sizes == [1, 1, 11, 0]
 
 
 KILLED = """
 import sys
 from memd.state import cursors, jobs, journal
+from memd.state.ages import Bound
 from memd.state.database import open_database
 from memd.state.retention import Retention
 database = open_database(sys.argv[1], (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA))
-retention = Retention(database, 1e9, 2**40)
+retention = Retention(database, Bound(1e9, 2**40), 2**40)
 while retention.batch().more:
     print("batch", flush=True)
 """
@@ -212,7 +225,7 @@ def test_pruning_a_great_journal_holds_nobody_up(
 ) -> None:
     """The longest batch of 5,000 sets of 40,000 files is short: a writer waits for one at most."""
     fill(database, 5000, 8, size=500)
-    retention, times, more = Retention(database, 4000.0, MUCH), [], True
+    retention, times, more = Retention(database, Bound(4000.0, MUCH), MUCH), [], True
     while more:
         begin = time.perf_counter()
         more = retention.batch().more

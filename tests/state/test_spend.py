@@ -11,9 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.core.settings import SpendSettings
+from memd.daemon.app import SCHEMAS
+from memd.state.ages import NOTHING, Ages, Bound
 from memd.state.caps import Sum
 from memd.state.database import Database, open_database
-from memd.state.spend import SCHEMA, Account, Booking, SpendTable, day_of, next_day
+from memd.state.spend import Account, Booking, SpendTable, day_of, next_day
+from memd.state.tally import Tally
 
 NOON = datetime.fromisoformat("2026-03-05T12:00").timestamp()  # of this machine's day
 DAY = 24 * 3600.0
@@ -25,7 +28,7 @@ USED = Sum(1, 10, 20, 30, 40, 0.25)
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
     """Open an empty state file."""
-    database = open_database(str(tmp_path / "state.db"), [SCHEMA])
+    database = open_database(str(tmp_path / "state.db"), SCHEMAS)
     yield database
     database.close()
 
@@ -96,7 +99,60 @@ def test_old_days_are_forgotten(database: Database) -> None:
     table = SpendTable(database)
     table.add(RECALL, USED, NOON - 500 * DAY)
     table.reserve(RECALL, USED, SpendSettings(), NOON)
+    table.prune(NOTHING)
+    assert len(table.summary(1000, "day", NOON)) == 2
+    table.prune(Bound(NOON - 400 * DAY))
     assert len(table.summary(1000, "day", NOON)) == 1
+
+
+@pytest.mark.parametrize("back", [1, 400])
+def test_a_clock_that_goes_back_begins_no_new_day(database: Database, back: int) -> None:
+    """The caps of the day of the last booking hold, until the clock has run for a day."""
+    table, caps = SpendTable(database), SpendSettings(recall_requests_per_day=1, recall_share=1)
+    assert isinstance(table.reserve(RECALL, USED, caps, NOON), Booking)
+    wrong = NOON - back * DAY
+    assert table.reserve(RECALL, USED, caps, wrong) == "spend.recall_requests_per_day"
+    assert table.today(wrong) == USED
+    assert "recall" in table.caps(caps, wrong)
+
+
+def test_a_clock_that_stays_back_is_followed_after_a_day(database: Database) -> None:
+    """What was booked far ahead stops nobody for longer than a day."""
+    table, caps = SpendTable(database), SpendSettings(recall_requests_per_day=1)
+    table.reserve(RECALL, USED, caps, NOON + 200 * DAY)
+    looks = Ages(database)
+    looks.look(NOON, 0.0)
+    looks.look(NOON + DAY - 1, DAY - 1)
+    assert isinstance(table.reserve(RECALL, USED, caps, NOON + DAY - 1), str)
+    looks.look(NOON + DAY, DAY)
+    assert isinstance(table.reserve(RECALL, USED, caps, NOON + DAY), Booking)
+    assert isinstance(table.reserve(RECALL, USED, caps, NOON + DAY), str)
+    assert isinstance(table.reserve(RECALL, USED, caps, NOON + 2 * DAY), Booking)
+
+
+@pytest.mark.parametrize("steps", [[-1, 0], [-400, 0, -1, 0], [300, 0], [1, -1, 0]])
+def test_no_way_of_the_clock_gives_a_day_twice(database: Database, steps: list[int]) -> None:
+    """Wherever the clock was meanwhile, a day whose cap was reached has no room again."""
+    table, caps = SpendTable(database), SpendSettings(recall_requests_per_day=1, recall_share=1)
+    table.reserve(RECALL, USED, caps, NOON)
+    for days in steps:
+        last = table.reserve(RECALL, USED, caps, NOON + days * DAY)
+    assert last == "spend.recall_requests_per_day"
+
+
+def test_another_state_file_goes_on_with_the_day(tmp_path: Path) -> None:
+    """A state file that was lost or moved begins with what the day has cost by then."""
+    caps, tally = SpendSettings(recall_requests_per_day=2), Tally(str(tmp_path / "d" / "t.json"))
+    for name, room in (("a", True), ("b", True), ("c", False), ("a", False)):
+        database = open_database(str(tmp_path / name), SCHEMAS)
+        table = SpendTable(database, tally)
+        booking = table.reserve(RECALL, Sum(1, 100, money=0.1), caps, NOON)
+        assert isinstance(booking, Booking) == room
+        if isinstance(booking, Booking):
+            table.settle(booking, Sum(1, 7, money=0.01))
+        else:
+            assert table.today(NOON, "recall").input == 14
+        database.close()
 
 
 def test_many_at_once_stay_under_the_cap(database: Database) -> None:
@@ -129,7 +185,7 @@ def test_the_books_are_never_below_what_was_spent(
 ) -> None:
     """Whatever is corrected and whatever is lost on the way, the books hold at least the truth."""
     with tempfile.TemporaryDirectory() as folder:
-        database = open_database(f"{folder}/state.db", [SCHEMA])
+        database = open_database(f"{folder}/state.db", SCHEMAS)
         table = SpendTable(database)
         spent = 0.0
         for most, part, told in moves:

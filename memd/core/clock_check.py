@@ -1,0 +1,76 @@
+"""Whether the clock can be believed, where something goes by its age or begins with a day. Pure.
+
+A clock may jump: its battery is empty, somebody sets it, a machine wakes from its sleep. One look
+cannot tell a jump from time that went by, so a second one a day later decides: the clock counts
+only after it has run steadily for a day while memd was running, in one go or in parts.
+"""
+
+from dataclasses import dataclass
+
+DAY_SECONDS = 24 * 60 * 60.0
+_SLACK_SECONDS = 60.0  # what a time server may correct
+
+
+@dataclass(frozen=True, slots=True)
+class ClockCheck:
+    """A look at the clock: the time it told (seconds since 1970) and how far that is proved.
+
+    ``steady`` is for how many seconds memd has seen it run since it last jumped, ``jump`` how far
+    it jumped then, 0 once a day has passed. ``behind`` is how far it is behind the newest recorded
+    change. All are seconds.
+    """
+
+    at: float
+    steady: float = 0.0
+    jump: float = 0.0
+    behind: float = 0.0
+
+    @property
+    def proved(self) -> bool:
+        """Whether what is old by this clock is old."""
+        return self.steady >= DAY_SECONDS and not self.behind
+
+    def steady_at(self, now: float) -> bool:
+        """Whether the clock ran steadily for a day and was not set back since."""
+        return self.steady >= DAY_SECONDS and now >= self.at - _SLACK_SECONDS
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the clock, in words; "" if nothing is known of it."""
+        found = []
+        if self.jump:
+            way = "ahead" if self.jump > 0 else "back"
+            found.append(f"the clock went {way} by {_days(self.jump)} while nobody looked")
+        if self.behind:
+            found.append(f"the clock is {_days(self.behind)} behind the newest recorded change")
+        return " and ".join(found)
+
+
+def look(last: ClockCheck | None, newest: float, now: float, passed: float) -> ClockCheck:
+    """Return what a look at the clock says after the ``last`` one.
+
+    ``newest`` is the time of the newest recorded change, ``passed`` the seconds since the last
+    look by a clock that cannot be set; 0 where memd did not run meanwhile.
+    """
+    behind = newest - now if newest - now > _SLACK_SECONDS else 0.0
+    if last is None:
+        return ClockCheck(now, behind=behind)
+    jump = now - last.at - passed
+    # A machine that sleeps, or a memd that does not run, for less than a day is no jump.
+    if not -_SLACK_SECONDS <= jump <= DAY_SECONDS:
+        return ClockCheck(now, jump=jump, behind=behind)
+    steady = last.steady + passed
+    return ClockCheck(now, steady, 0.0 if steady >= DAY_SECONDS else last.jump, behind)
+
+
+def day_to_book(today: str, booked: str, *, steady: bool) -> str:
+    """Return the day (ISO 8601) on which spending counts; ``booked`` had the last one, if any.
+
+    A clock that was set back begins no new day, until it has run steadily.
+    """
+    return today if steady or today >= booked else booked
+
+
+def _days(seconds: float) -> str:
+    days = abs(seconds) / DAY_SECONDS
+    return f"{days:,.0f} days" if days >= 2 else f"{days * 24:.1f} hours"  # noqa: PLR2004 - days

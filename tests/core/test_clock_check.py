@@ -1,0 +1,75 @@
+"""Whether the clock can be believed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.core.clock_check import DAY_SECONDS, ClockCheck, day_to_book, look
+
+NOON = 1_760_000_000.0
+PROVED = ClockCheck(NOON, DAY_SECONDS)
+
+
+def test_a_clock_is_proved_once_it_has_run_for_a_day() -> None:
+    """It may do so in parts, between which memd did not run for less than a day."""
+    first = look(None, NOON, NOON, 0.0)
+    half = look(first, NOON, NOON + DAY_SECONDS / 2, DAY_SECONDS / 2)
+    later = look(half, NOON, half.at + DAY_SECONDS, 0.0)
+    whole = look(later, NOON, later.at + DAY_SECONDS / 2, DAY_SECONDS / 2)
+    assert [check.proved for check in (first, half, later, whole)] == [False, False, False, True]
+    assert first.problem == whole.problem == ""
+
+
+@pytest.mark.parametrize(
+    ("jump", "words"),
+    [(200, "ahead by 200 days"), (-1, "back by 24.0 hours"), (-400, "back by 400")],
+)
+def test_a_jump_begins_the_day_anew_and_is_named(jump: int, words: str) -> None:
+    """A proved clock that jumps is not proved until it has run for another day."""
+    found = look(PROVED, NOON, NOON + jump * DAY_SECONDS, 0.0)
+    assert not found.proved
+    assert words in found.problem
+    soon = look(found, 0.0, found.at + 60, 60.0)
+    assert words in soon.problem
+    after = look(soon, 0.0, soon.at + DAY_SECONDS, DAY_SECONDS)
+    assert after.proved
+    assert after.problem == ""
+
+
+def test_a_clock_behind_what_is_recorded_is_not_proved() -> None:
+    """However long it runs: a change of a time to come says that one of the two is wrong."""
+    found = look(PROVED, NOON + 3 * DAY_SECONDS, NOON + DAY_SECONDS, DAY_SECONDS)
+    assert not found.proved
+    assert "2 days behind the newest recorded change" in found.problem
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(-500 * DAY_SECONDS, 500 * DAY_SECONDS), st.floats(0, 3600.0)),
+        max_size=30,
+    )
+)
+def test_no_jumps_prove_a_clock(steps: list[tuple[float, float]]) -> None:
+    """Only time that went by while memd ran counts, whatever the clock did."""
+    check, now, ran = None, NOON, 0.0
+    for jump, passed in steps:
+        now += jump + passed
+        ran += passed
+        check = look(check, NOON, now, passed)
+        assert check.steady <= ran
+        assert not check.proved or ran >= DAY_SECONDS
+
+
+def test_a_proved_clock_that_was_set_back_is_not_steady() -> None:
+    """A booking between two looks sees the jump by itself."""
+    assert PROVED.steady_at(NOON + 5.0)
+    assert not PROVED.steady_at(NOON - 3600.0)
+    assert not ClockCheck(NOON, 5.0).steady_at(NOON)
+
+
+def test_a_day_to_book_does_not_go_back() -> None:
+    """Spending counts for the day of the last booking where the clock is before it."""
+    assert day_to_book("2026-03-05", "", steady=False) == "2026-03-05"
+    assert day_to_book("2026-03-06", "2026-03-05", steady=False) == "2026-03-06"
+    assert day_to_book("2026-03-04", "2026-03-05", steady=False) == "2026-03-05"
+    assert day_to_book("2026-03-04", "2026-03-05", steady=True) == "2026-03-04"
