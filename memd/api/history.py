@@ -20,7 +20,7 @@ from memd.store.history import (
 )
 from memd.store.names import NameRefusedError
 from memd.store.project import NoProjectError
-from memd.store.service import MemoryNotFoundError
+from memd.store.reading import MemoryNotFoundError
 from memd.store.undo import ChangeNotFoundError
 
 _PAGE = 50

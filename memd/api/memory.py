@@ -21,7 +21,7 @@ from memd.store.door import ConflictError, SecretRefusedError
 from memd.store.history import VersionNotFoundError
 from memd.store.names import NameRefusedError
 from memd.store.project import NoProjectError
-from memd.store.service import MemoryNotFoundError
+from memd.store.reading import MemoryNotFoundError
 from memd.store.undo import ChangeNotFoundError
 
 

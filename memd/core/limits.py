@@ -20,6 +20,10 @@ READ_BYTES = 4 * 1024 * 1024  # a foreign file larger than this is listed, never
 STALE_DAYS = 2
 SERVED_BYTES = 4 * 1024 * 1024  # texts given to readers, kept so that their edits can be merged
 LOOK_SECONDS = 0.1  # from a hint to the look at what others did: a save has ended by then
+LOOK_SECONDS_MOST = 5.0  # between two looks at a file that a program keeps open
+WRITER_SECONDS = 2.0  # a commit waits so long for a program that has the file open for writing
+WRITER_POLL_SECONDS = 0.05
+HOLD_SECONDS = 30.0  # a replaced file is kept so long where nobody can say who has it open
 
 # Names (spec 8.2)
 NAME_COMPONENTS = 4

@@ -22,7 +22,8 @@ from memd.store.door import (
 from memd.store.index import LoadedIndex, load
 from memd.store.names import INDEX, NameRefusedError
 from memd.store.paths import FileTooLargeError, PathRefusedError
-from memd.store.service import MemoryNotFoundError, Store
+from memd.store.reading import MemoryNotFoundError
+from memd.store.service import Store
 
 # What a model can do something about: these become the text that it reads.
 _FOR_THE_MODEL = (

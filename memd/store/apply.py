@@ -8,7 +8,8 @@ a time, and each of its steps leaves the live file either as it was or as it sha
               on; if it is not, somebody saved in that instant: their file is back, as it was;
 - ``take_back`` the opposite, for all that was swapped; a file saved by somebody since stays;
 - ``sync``    the folders are on the medium;
-- ``sweep``   the temporary names are gone; a body that is not of the set is never removed.
+- ``sweep``   the temporary names are gone, but for a body that is not of the set and a file that a
+  program has open for writing: what it writes there would be seen by nobody.
 """
 
 from contextlib import ExitStack
@@ -153,17 +154,23 @@ class Application:
         if step.before is not None and _hash(self.temp(step)) != step.before:
             raise ForeignSaveError(step.path)
 
-    def sweep(self, step: Step, unfinished: bytes | None = None) -> None:
+    def sweep(self, step: Step, unfinished: bytes | None = None) -> bool:
         """Remove the step's temporary file if it holds the body before or after.
 
-        A torn beginning of the body ``unfinished`` is removed as well. Anything else stays.
+        A torn beginning of the body ``unfinished`` is removed as well. Anything else stays, and so
+        does what a program still has open for writing. Say whether nothing is left.
         """
+        # Asked before the text is read: what is written and closed after that is in the text.
+        if self._directory.open_for_writing(beside(step)):
+            return False
         found = self.temp(step)
         if found is None:
-            return
+            return True
         ours = found.hash in (step.before, step.after)
-        if ours or (unfinished is not None and is_torn(found, unfinished)):
-            self._disk.unlink(self._folder(step.path), step.temp)
+        if not ours and (unfinished is None or not is_torn(found, unfinished)):
+            return False
+        self._disk.unlink(self._folder(step.path), step.temp)
+        return True
 
     def _back(self, step: Step) -> None:
         folder, live = self._folder(step.path), _last(step.path)
@@ -199,6 +206,12 @@ class Application:
             opened = self._directory.parent(path, create=create)
             self._folders[prefix] = self._stack.enter_context(opened)[0]
         return self._folders[prefix]
+
+
+def beside(step: Step) -> str:
+    """Return the path of a step's temporary name below the memory directory."""
+    folder = _folder_of(step.path)
+    return f"{folder}/{step.temp}" if folder else step.temp
 
 
 def is_torn(look: Look, body: bytes) -> bool:

@@ -9,6 +9,9 @@ What holds at every instant, also the one at which the process dies:
 - A live file is only ever replaced by an exchange, and the body that comes out is compared with
   the one the set was made from. A body that nobody in memd has seen is put back, and the plan is
   run again on the directory as it is now: no save of another program is overwritten unseen.
+- A file that a program has open for writing is not replaced before the program closes it, or
+  before the caller has waited for long enough (``Writers``). Replaced files outlive the set
+  (``replaced.py``).
 - "Done" is said after the new bodies, the folders and the mark are on the medium.
 - A set that cannot be applied is taken back, file by file and by the same exchange. Where even
   that fails, the set stays recorded, the caller is told, and nothing is lost.
@@ -23,9 +26,10 @@ so there is no lock in here.
 """
 
 import secrets as tokens
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from memd.core.errors import MemdError
 from memd.core.health import Health
@@ -38,6 +42,7 @@ from memd.state.journal import (
     Intent,
     Journal,
     Record,
+    Step,
     file_changes,
 )
 from memd.store.apply import Application, ForeignSaveError
@@ -47,6 +52,7 @@ from memd.store.exchange import Disk
 from memd.store.paths import Directory
 from memd.store.probe import ensure_writable
 from memd.store.recovery import settle, sweep_strays
+from memd.store.replaced import Replaced
 from memd.store.served import Served
 from memd.store.tree import Listed, LiveTree
 
@@ -88,11 +94,36 @@ class DirectoryBusyError(MemdError):
         )
 
 
+class BeingWrittenError(MemdError):
+    """Another program has files open for writing that a set would replace."""
+
+    code = 1002
+    kind = "conflict"
+    retryable = True
+
+    def __init__(self, paths: Collection[str]) -> None:
+        names = ", ".join(sorted(paths))
+        super().__init__(f"another program is writing {names}", paths=names)
+        self.paths = tuple(sorted(paths))
+
+
+class Writers(Enum):
+    """What a commit does about files that another program has open for writing.
+
+    ``WAIT`` refuses to replace them (BeingWrittenError), ``EMPTIED`` only those that are empty at
+    the moment, ``IGNORE`` replaces them.
+    """
+
+    WAIT = "wait"
+    EMPTIED = "emptied"
+    IGNORE = "ignore"
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One wish to change a directory (its real path).
+    """A request to change a directory (its real path).
 
-    ``at`` is seconds since 1970, ``monotonic`` seconds that never go back.
+    ``at`` is seconds since 1970, ``monotonic`` is monotonic seconds.
     """
 
     directory: str
@@ -101,6 +132,7 @@ class Request:
     at: float
     id: str = ""
     monotonic: float = 0.0
+    writers: Writers = Writers.IGNORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +146,21 @@ class Committed:
 class Changes:
     """Commits change sets. Blocks: call it from a worker thread, one at a time per directory.
 
-    ``served`` are texts that readers were given and the journal may not have.
+    ``served`` are texts that readers were given and the journal may not have. ``replaced`` is given
+    each replaced file; without it, they are removed when the set is done.
     """
 
-    def __init__(self, journal: Journal, disk: Disk, served: Served | None = None) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        disk: Disk,
+        served: Served | None = None,
+        replaced: Replaced | None = None,
+    ) -> None:
         self._journal = journal
         self._served = served or Served()
         self._disk = disk
+        self._replaced = replaced
         self._health: dict[str, Health] = {}
 
     def commit(self, request: Request, listed: Listed | None = None) -> Committed:
@@ -128,8 +168,8 @@ class Changes:
 
         ``listed`` knows what the directory holds. Raises ConflictError, SecretRefusedError,
         NameRefusedError, NameClashError, TooLargeError, TooManyFilesError, DirectoryBusyError,
-        ReadOnlyError, StorageFailedError, StateUnusableError, what opening the directory raises,
-        and whatever the plan raises.
+        BeingWrittenError, ReadOnlyError, StorageFailedError, StateUnusableError, what opening the
+        directory raises, and whatever the plan raises.
         """
         try:
             answer = self._answered(request)
@@ -138,7 +178,9 @@ class Changes:
             with Directory(request.directory, create=True) as directory:
                 health = self._health_of(request.directory)
                 ensure_writable(health, self._disk, directory, request.at)
-                if settle(self._journal, self._disk, directory, request.at, health).sentences:
+                settled = settle(self._journal, self._disk, directory, request.at, health)
+                self._keep(directory, settled.open, request.monotonic)
+                if settled.sentences:
                     answer = self._answered(request)
                 return answer or self._attempts(request, directory, listed)
         except OSError as error:
@@ -157,10 +199,11 @@ class Changes:
         outcome = Outcome(None, files, merged=prepared.merged, note=prepared.note)
         return Committed(outcome, _conflicts(draft))
 
-    def recover(self, at: float) -> tuple[str, ...]:
+    def recover(self, at: float, now: float = 0.0) -> tuple[str, ...]:
         """Finish every recorded set and clean up; return what was done or is wrong, in words.
 
-        A directory that cannot be used now is left for later. Raises StateUnusableError.
+        ``at`` is seconds since 1970, ``now`` monotonic seconds. A directory that cannot be used
+        now is left for later. Raises StateUnusableError.
         """
         sentences: list[str] = []
         unfinished = {record.directory for record in self._journal.pending()}
@@ -170,7 +213,9 @@ class Changes:
                     health = self._health_of(path)
                     settled = settle(self._journal, self._disk, directory, at, health)
                     sentences += settled.sentences
-                    sentences += sweep_strays(self._journal, self._disk, directory)
+                    strays = sweep_strays(self._journal, self._disk, directory)
+                    sentences += strays.sentences
+                    self._keep(directory, strays.open, now)
                 if settled.conflicts:
                     self._mend_index(path, at)
             except StateUnusableError:
@@ -195,15 +240,14 @@ class Changes:
         path = ""
         for _ in range(_ATTEMPTS):
             tree = LiveTree(directory, listed)
-            draft = request.plan(tree)
-            prepared = self._prepared(request, draft, tree)
+            draft, prepared = self._prepared(request, directory, tree)
             intent = _intent(request, draft, prepared)
             if not prepared.steps:
                 self._journal.effects_only(intent)
                 return Committed(Outcome(None), intent.conflicts)
             record = self._journal.record(intent)
             try:
-                self._apply(directory, record, prepared.bodies)
+                self._apply(directory, record, prepared.bodies, request.monotonic)
             except ForeignSaveError as error:
                 path = error.path
                 continue
@@ -211,20 +255,33 @@ class Changes:
             return replace(done, outcome=replace(done.outcome, note=prepared.note))
         raise DirectoryBusyError(path, _ATTEMPTS)
 
-    def _prepared(self, request: Request, draft: Draft, tree: LiveTree) -> Prepared:
+    def _prepared(
+        self, request: Request, directory: Directory, tree: LiveTree
+    ) -> tuple[Draft, Prepared]:
+        draft: Draft | None = None
         try:
-            return prepare(draft, tree, self._body)
-        except ConflictError as error:
+            draft = request.plan(tree)
+            prepared = prepare(draft, tree, self._body)
+        except MemdError as error:
+            # What the plan or the merge does not like may be half of somebody's save.
+            _refuse_open(request, directory, tree, tree.seen())
+            if draft is None or not isinstance(error, ConflictError):
+                raise
             if all(edit.content is None for edit in draft.edits):
                 raise
             kept = self._journal.refused(_intent(request, draft, refused(draft, tree)))
             raise ConflictError(error.path, error.expected, error.found, kept.id) from error
+        replaced = [step.path for step in prepared.steps if step.before is not None]
+        _refuse_open(request, directory, tree, replaced)
+        return draft, prepared
 
     def _body(self, key: str) -> bytes | None:
         body = self._journal.blob(key)
         return self._served.get(key) if body is None else body
 
-    def _apply(self, directory: Directory, record: Record, bodies: Mapping[str, bytes]) -> None:
+    def _apply(
+        self, directory: Directory, record: Record, bodies: Mapping[str, bytes], now: float
+    ) -> None:
         health = self._health_of(record.directory)
         with Application(directory, self._disk, health) as application:
             try:
@@ -238,8 +295,12 @@ class Changes:
                     application.verify(step)
             except (OSError, MemdError) as error:
                 self._take_back(application, record, bodies, error)
+                self._keep(directory, record.steps, now)
                 raise
-            _sweep(application, record, {})
+            if self._replaced is None:
+                _sweep(application, record, {})
+            else:
+                self._keep(directory, record.steps, now)
 
     def _take_back(
         self,
@@ -263,6 +324,23 @@ class Changes:
         except StateUnusableError as error:
             raise StorageFailedError(record.directory, error.sentence, unfinished=True) from error
         return Committed(done.outcome(), done.conflicts)
+
+    def _keep(self, directory: Directory, steps: Iterable[Step], now: float) -> None:
+        for step in steps:
+            if self._replaced is not None and step.before is not None:
+                self._replaced.add(directory.path, step, now)
+
+
+def _refuse_open(
+    request: Request, directory: Directory, tree: LiveTree, paths: Iterable[str]
+) -> None:
+    """Raise BeingWrittenError where the request does not want to replace open files."""
+    if request.writers is Writers.IGNORE:
+        return
+    wanted = [path for path in paths if request.writers is Writers.WAIT or tree.is_empty(path)]
+    open_now = [path for path in wanted if directory.open_for_writing(path)]
+    if open_now:
+        raise BeingWrittenError(open_now)
 
 
 def _sweep(application: Application, record: Record, unfinished: Mapping[str, bytes]) -> None:

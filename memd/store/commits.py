@@ -10,41 +10,44 @@ from memd.core.errors import MemdError
 from memd.core.events import MEMORY_CHANGED, Event
 from memd.core.values import Outcome, Provenance
 from memd.state.journal import Journal
-from memd.store.changes import Changes, Committed, Request
+from memd.store.changes import BeingWrittenError, Changes, Committed, Request, Writers
 from memd.store.external import External
-from memd.store.held import BY as LATE
-from memd.store.held import Held, Holding, Late, late_plan
 from memd.store.looks import Looks
+from memd.store.replaced import BY as LATE
+from memd.store.replaced import PUT_BACK, Late, Replaced, late_plan, put_back_plan
 
 
 class Commits:
     """Makes changes, and looks after the files that they replace."""
 
     def __init__(
-        self, journal: Journal, changes: Changes, external: External, looks: Looks
+        self,
+        journal: Journal,
+        changes: Changes,
+        external: External,
+        looks: Looks,
+        replaced: Replaced,
     ) -> None:
         self._journal = journal
         self._changes = changes
         self._external = external
         self._looks = looks
-        self._held = Held()
+        self._replaced = replaced
 
     def change(self, request: Request) -> Committed:
-        """Commit, and hold on to the files that were replaced; raises what ``commit`` does."""
-        holding = Holding()
+        """Commit and let the looks know; raises what ``Changes.commit`` does.
+
+        With ``Writers.EMPTIED`` a file that a program has emptied and not filled again first gets
+        its last text back: the change is then made to that, and not to nothing.
+        """
         try:
-            wanted = replace(request, plan=holding.plan(request.plan))
-            committed = self._changes.commit(wanted, self._looks.listed(request.directory))
-            record = self._journal.change(request.directory, committed.outcome.change or "")
-            if record is not None and not committed.outcome.repeated:
-                self._held.keep(request.directory, holding, record.steps, request.monotonic)
-                paths = [step.path for step in record.steps]
-                self._external.learn(request.directory, paths, request.at)
-                for path in paths:
-                    self._looks.tell(request.directory, path)
-        finally:
-            holding.close()
-        return committed
+            return self._change(request)
+        except BeingWrittenError as error:
+            if request.writers is Writers.WAIT:
+                raise
+            for path in error.paths:
+                self._put_back(request, path)
+            return self._change(replace(request, writers=Writers.IGNORE))
 
     def rehearse(self, request: Request) -> Committed:
         """Return what ``change`` would do; raises what ``Changes.rehearse`` does."""
@@ -57,23 +60,45 @@ class Commits:
     def late(self, real: str, at: float, now: float) -> tuple[list[Outcome], bool]:
         """Bring back saves that went into files which memd had just replaced.
 
-        ``at`` is seconds since 1970, ``now`` seconds that never go back. Says, too, whether one
-        more call is wanted later.
+        ``at`` is seconds since 1970, ``now`` monotonic seconds. Says, too, whether another call
+        is wanted later.
         """
-        late, again = self._held.late(real, now)
-        return [self._save(real, each, at, now) for each in late], again
+        outcomes: list[Outcome] = []
+        late, again = self._replaced.late(real, now)
+        for each in late:
+            if each.body:  # a program that died before it filled the file again has saved nothing
+                outcomes.append(self._save(real, each, at, now))
+            self._replaced.remove(real, each)
+        return outcomes, again
 
     def close(self) -> None:
-        """Let go of every file."""
-        self._held.close()
+        """Remove the replaced files that nobody writes to."""
+        self._replaced.close()
+
+    def _change(self, request: Request) -> Committed:
+        committed = self._changes.commit(request, self._looks.listed(request.directory))
+        record = self._journal.change(request.directory, committed.outcome.change or "")
+        if record is not None and not committed.outcome.repeated:
+            paths = [step.path for step in record.steps]
+            self._external.learn(request.directory, paths, request.at)
+            for path in paths:
+                self._looks.tell(request.directory, path)
+        return committed
+
+    def _put_back(self, request: Request, path: str) -> None:
+        last = self._external.last(request.directory, path)
+        text = last and self._journal.blob(last.hash)
+        if last and text:
+            plan = put_back_plan(path, text, last.mtime_ns)
+            self._change(replace(request, plan=plan, by=PUT_BACK, id="", writers=Writers.IGNORE))
 
     def _save(self, real: str, late: Late, at: float, now: float) -> Outcome:
-        request = Request(real, late_plan(late), LATE, at, monotonic=now)
+        request = Request(real, late_plan(late, self._journal.blob), LATE, at, monotonic=now)
         with suppress(MemdError):
-            outcome = self.change(request).outcome
+            outcome = self._change(request).outcome
             if outcome.change is not None:
                 return outcome
-        return self._external.keep(real, late, at).outcome()
+        return self._external.keep(real, late.step, late.body, at).outcome()
 
 
 def event_of(directory: str, outcome: Outcome, by: Provenance) -> Event:

@@ -24,6 +24,7 @@ from typing import Any
 
 from memd.core import limits
 from memd.core.text import sha256
+from memd.store.names import is_temporary
 
 NOREPLACE = "noreplace"
 EXCHANGE = "exchange"
@@ -153,9 +154,7 @@ class Disk:
 
     def temporaries(self, folder: int) -> list[str]:
         """Return the names in a folder that memd gives to files which are not in place."""
-        return sorted(
-            n for n in os.listdir(folder) if n.startswith(".memd-") and n.endswith(".tmp")
-        )
+        return sorted(name for name in os.listdir(folder) if is_temporary(name))
 
     def look(self, folder: int, name: str) -> Look | None:
         """Return what lies under a name, or ``None`` when there is nothing."""

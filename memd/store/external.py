@@ -11,7 +11,8 @@ history and undone like any other. Rules of this file:
 - A file is gone when the system says so, not when a listing left it out: a listing that runs
   while files are renamed may miss some.
 - A file that is empty or went away may be half of a save. A *patient* look leaves it for the next
-  one and says so; before a commit there is no time for that.
+  one and says so; before a commit there is no time for that. A file that is empty while a program
+  has it open for writing is left by every look.
 - A set that memd itself has not finished would look like another's work: there is no look then.
 
 The caller holds the directory's lock: no commit runs meanwhile.
@@ -32,10 +33,9 @@ from memd.state.journal import Intent, Journal, Record, Step
 from memd.state.packing import packed
 from memd.state.shadow import Moves, Shade, Shadow
 from memd.store.dirty import Paths
-from memd.store.held import BY as LATE
-from memd.store.held import Late
 from memd.store.names import INDEX, concerns
 from memd.store.paths import Directory, DirectoryMissingError, PathRefusedError
+from memd.store.replaced import BY as LATE
 
 BY = Provenance(Actor.EXTERNAL, reason="edited outside memd")
 # Two saves within one tick of a file system's clock may look alike. A kernel's tick is 10 ms at
@@ -137,12 +137,18 @@ class External:
                 self._shadow.seen(directory, how.at)
         return Noticed()
 
-    def keep(self, directory: str, late: Late, at: float) -> Record:
-        """Journal a save that is not in the directory any more, so that it is not lost."""
-        key = sha256(late.body)
-        step = Step(late.path, late.before, key)
-        intent = Intent(directory, at, LATE, "", "", (step,), {})
-        return self._journal.noticed(intent, Moves(bodies={key: packed(late.body)}))
+    def keep(self, directory: str, step: Step, body: bytes, at: float) -> Record:
+        """Journal a text that came too late to be in the directory, so that it is not lost.
+
+        ``step`` is the change of the file that the text was written into.
+        """
+        key = sha256(body)
+        intent = Intent(directory, at, LATE, "", "", (Step(step.path, step.before, key),), {})
+        return self._journal.noticed(intent, Moves(bodies={key: packed(body)}))
+
+    def last(self, directory: str, path: str) -> Shade | None:
+        """Return what memd last knew of a file, or ``None``."""
+        return self._shadow.some(directory, (path,)).get(path)
 
     def directories(self) -> tuple[str, ...]:
         """Return every directory that was ever looked at."""
@@ -217,7 +223,7 @@ class External:
                 found.add(path, known, None)
         elif known is not None and known.hash == seen.shade.hash:
             quiet[path] = seen.shade
-        elif how.patient and seen.content == b"":
+        elif seen.content == b"" and (how.patient or (opened and opened.open_for_writing(path))):
             found.unsettled.add(path)
         else:
             found.add(path, known, seen)

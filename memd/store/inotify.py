@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from memd.store.names import is_folder_of_memories
+from memd.store.names import is_folder_of_memories, is_temporary
 
 _MODIFY, _ATTRIB, _CLOSE_WRITE = 0x2, 0x4, 0x8  # linux/inotify.h
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
@@ -179,7 +179,8 @@ class Inotify:
         if mask & _IS_DIRECTORY:
             if is_folder_of_memories(path):
                 self._say(directory, None)
-        elif self._concerns(path):
+        elif self._concerns(path) or (mask & _CLOSE_WRITE and is_temporary(os.fsdecode(name))):
+            # A program has closed a file that memd had replaced: it may be a late save.
             self._say(directory, path)
 
     def _say(self, directory: str, path: str | None) -> None:

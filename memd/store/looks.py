@@ -3,8 +3,10 @@
 Blocks; the caller holds the lock of the directory meant. Hints come from any thread.
 """
 
+from memd.core import limits
 from memd.store.dirty import Dirty
 from memd.store.external import External, Look, Noticed
+from memd.store.names import concerns
 from memd.store.reading import Listing, Reading
 from memd.store.tree import Listed
 from memd.store.watch import Watch
@@ -19,6 +21,9 @@ class Looks:
         self._watch: Watch | None = None
         self._whole: dict[str, int | None] = {}  # directory: the watch under which all was seen
         self._dirty = Dirty()
+        self._doubted: set[str] = set()  # where something looked like half of a save
+        self._pauses: dict[str, float] = {}  # the next one, where a file is not settled
+        self._pausing: set[str] = set()
 
     def use(self, watch: Watch | None) -> None:
         """Trust a watch, which tells ``tell``, from now on; with ``None`` none."""
@@ -26,12 +31,19 @@ class Looks:
         self._reading.use(watch)
 
     def tell(self, directory: str, path: str | None) -> None:
-        """Note a path below a directory for whoever reads or looks; thread-safe."""
+        """Note a path below a directory for whoever reads or looks; thread-safe.
+
+        The path of a replaced file only says that the directory is worth a look.
+        """
+        if path is not None and not concerns(path):
+            self._dirty.name(directory)
+            return
         self._reading.dirty.note(directory, path)
         self._dirty.note(directory, path)
 
     def hint(self, directory: str) -> None:
         """Note that a directory is worth a look; thread-safe."""
+        self._pausing.discard(directory)
         self._dirty.name(directory)
 
     def doubt(self) -> None:
@@ -80,7 +92,30 @@ class Looks:
             same = watch is not None and watch.add(real) == number
             self._whole[real] = number if same else None
         self._dirty.note_all(real, noticed.unsettled)
+        self._doubted.discard(real)
+        if noticed.unsettled:
+            self._doubted.add(real)
         return noticed
+
+    def doubted(self, real: str) -> bool:
+        """Say whether the last look met something that may be half of a save."""
+        return real in self._doubted
+
+    def pause(self, real: str, *, again: bool) -> float | None:
+        """Return the seconds from this look to the next, ``None`` where none is to be begun.
+
+        A program may keep a file open for hours, so the pauses become longer; when it closes the
+        file, the watch tells.
+        """
+        if not again:
+            self._pauses.pop(real, None)
+            return None
+        if real in self._pausing:
+            return None
+        pause = self._pauses.get(real, 0.0)
+        self._pauses[real] = min(max(2 * pause, limits.LOOK_SECONDS), limits.LOOK_SECONDS_MOST)
+        self._pausing.add(real)
+        return pause
 
     def _enter(self, real: str, folder: str) -> None:
         if self._watch:

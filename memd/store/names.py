@@ -140,6 +140,11 @@ def concerns(path: str) -> bool:
     return path == INDEX or in_catalogue(path)
 
 
+def is_temporary(name: str) -> bool:
+    """Say whether memd gives such names to files that are not, or no more, in place."""
+    return name.startswith(".memd-") and name.endswith(".tmp")
+
+
 def is_memory_in_folder(name: str) -> bool:
     """Say what ``in_catalogue`` says of a file ending in .md in a folder of memories."""
     return name[0] != "." and name != INDEX and (name.isascii() or is_text(name))

@@ -16,11 +16,11 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Self
 
 from memd.core.errors import MemdError
-from memd.store import names
+from memd.store import leases, names
 from memd.store.beneath import FOLDER, kernel_walks, open_beneath
 from memd.store.path_errors import (
     DirectoryMissingError,
@@ -204,6 +204,22 @@ class Directory:
                 raise
         return fd
 
+    def open_for_writing(self, name: str) -> bool | None:
+        """Say whether a program has a file open for writing, ``None`` where nobody can know.
+
+        Nobody writes to a file that is not there, or that is none of ours.
+        """
+        try:
+            with self._opened(name) as fd:
+                if fd is None:
+                    return False
+                _check(name, os.fstat(fd), self._owners)
+                return leases.open_for_writing(fd)
+        except FileUnreadableError:
+            return None
+        except MemdError:
+            return False
+
     def digest(self, name: str) -> tuple[str, os.stat_result] | None:
         """Return the SHA-256 in hex of a file of any size; otherwise as ``read_head``."""
         with self._opened(name) as fd:
@@ -357,7 +373,8 @@ def _make(path: str) -> None:
         return
     except FileNotFoundError:
         _make(os.path.dirname(path.rstrip("/")))
-        os.mkdir(path, 0o700)
+        with suppress(FileExistsError):  # another thread has just made it
+            os.mkdir(path, 0o700)
     fd = os.open(os.path.dirname(path.rstrip("/")) or "/", FOLDER)
     try:
         os.fsync(fd)

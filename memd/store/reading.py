@@ -34,6 +34,18 @@ DIRECTORIES = 16  # whose catalogue is in memory; the one that was not used for 
 UNUSED_SECONDS = 30 * 60.0  # after which a catalogue is dropped
 
 
+class MemoryNotFoundError(MemdError):
+    """There is no memory of this name."""
+
+    code = 1001
+    kind = "not_found"
+    hint = "list the memories to see their paths"
+    exit_status = 66
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"there is no memory {path}", path=path)
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """What a plan is told of a directory: its catalogue at the time of asking."""

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from memd.core.health import Health
 from memd.state.journal import Journal, Record, Step
-from memd.store.apply import Application, ForeignSaveError, is_torn
+from memd.store.apply import Application, ForeignSaveError, beside, is_torn
 from memd.store.exchange import Disk, Look
 from memd.store.names import INDEX, NameRefusedError, check_name, in_catalogue
 from memd.store.paths import Directory, PathRefusedError
@@ -36,10 +36,14 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What was finished in one directory: a sentence per set, and whether files were left."""
+    """What was finished in one directory: a sentence per set, and whether files were left.
+
+    ``open`` are the steps whose temporary file is still there for ``replaced.py`` to see to.
+    """
 
     sentences: tuple[str, ...] = ()
     conflicts: bool = False
+    open: tuple[Step, ...] = ()
 
 
 def settle(
@@ -52,39 +56,50 @@ def settle(
     """
     sentences: list[str] = []
     conflicts = False
+    open_steps: list[Step] = []
     for record in journal.pending(directory.path):
         with Application(directory, disk, health) as application:
-            left = _finish(journal, application, record)
+            left = _finish(journal, application, record, open_steps)
         journal.applied(record, at, left)
         conflicts = conflicts or bool(left)
         sentences.append(_sentence(record, left))
-    return Settled(tuple(sentences), conflicts)
+    return Settled(tuple(sentences), conflicts, tuple(open_steps))
 
 
-def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> tuple[str, ...]:
-    """Remove temporary files of ended sets; return a sentence per file that is not ours.
+def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> Settled:
+    """Remove temporary files of ended sets, but for those that may hold or get a late save.
 
-    Raises OSError and MemdError.
+    Tells of each file that is no set's. Raises OSError and MemdError.
     """
-    sentences = []
+    sentences: list[str] = []
+    late: list[Step] = []
     folders: list[str] = []
     for _ in directory.walk(enter=folders.append):
         pass  # also a folder without memories may hold what was one
     for folder in sorted(folders):
         with directory.parent(f"{folder}/x" if folder else "x") as (fd, _):
             for name in disk.temporaries(fd):
+                path = f"{folder}/{name}" if folder else name
+                step = _step_of(journal, directory.path, path)
+                if step is not None and directory.open_for_writing(path) is not False:
+                    late.append(step)
+                    continue
                 look = disk.look(fd, name)
                 if look is None or is_probe(name, look) or _disposable(journal, name, look):
                     disk.unlink(fd, name)
+                elif step is not None and look.hash:
+                    late.append(step)
                 else:
                     place = "/".join(part for part in (directory.path, folder, name) if part)
                     sentences.append(
                         f"{place} holds a text that memd does not know; it is kept for you to see"
                     )
-    return tuple(sentences)
+    return Settled(tuple(sentences), open=tuple(late))
 
 
-def _finish(journal: Journal, application: Application, record: Record) -> list[str]:
+def _finish(
+    journal: Journal, application: Application, record: Record, open_steps: list[Step]
+) -> list[str]:
     left: list[str] = []
     ours: list[tuple[Step, bytes]] = []
     redo: list[tuple[Step, bytes]] = []
@@ -106,8 +121,7 @@ def _finish(journal: Journal, application: Application, record: Record) -> list[
             left.append(step.path)
     _redo(application, redo, left)
     application.sync()
-    for step, body in ours:
-        application.sweep(step, unfinished=body)
+    open_steps += [step for step, body in ours if not application.sweep(step, unfinished=body)]
     return left
 
 
@@ -168,6 +182,15 @@ def _disposable(journal: Journal, name: str, look: Look) -> bool:
     if journal.blob(look.hash) is not None:
         return True
     return any(is_torn(look, body) for body in _bodies_of(journal, int(match[1]), int(match[2])))
+
+
+def _step_of(journal: Journal, directory: str, path: str) -> Step | None:
+    """Return the step that put a replaced file under a path, ``None`` if there is no such step."""
+    match = _TEMP.fullmatch(path.rpartition("/")[2])
+    record = journal.load(int(match[1])) if match else None
+    steps = record.steps if record and record.directory == directory else ()
+    mine = (step for step in steps if step.before is not None and beside(step) == path)
+    return next((step for step in mine if _sane(step)), None)
 
 
 def _bodies_of(journal: Journal, number: int, position: int) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import anyio
 from anyio import from_thread, to_thread
-from anyio.abc import TaskStatus
+from anyio.abc import TaskGroup, TaskStatus
 from anyio.lowlevel import EventLoopToken, current_token
 
 from memd.core import limits
@@ -37,7 +37,7 @@ from memd.state.journal import Journal
 from memd.state.roots import Roots
 from memd.state.shadow import Shadow
 from memd.store import claude_code
-from memd.store.changes import Changes, Committed, Request
+from memd.store.changes import BeingWrittenError, Changes, Committed, Request, Writers
 from memd.store.commits import Commits, event_of
 from memd.store.configuration import Configuration
 from memd.store.exchange import Disk, real_disk
@@ -48,24 +48,13 @@ from memd.store.history import Past
 from memd.store.looks import Looks
 from memd.store.paths import Directory
 from memd.store.projects import Projects
-from memd.store.reading import Reading
+from memd.store.reading import MemoryNotFoundError, Reading
+from memd.store.replaced import Replaced
 from memd.store.watch import Watch
 
 T = TypeVar("T")
 _TEND_SECONDS = 30.0  # between two looks after the catalogues
 _DOUBT_TURNS = 20  # of these, between two looks at everything where all is told
-
-
-class MemoryNotFoundError(MemdError):
-    """There is no memory of this name."""
-
-    code = 1001
-    kind = "not_found"
-    hint = "list the memories to see their paths"
-    exit_status = 66
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"there is no memory {path}", path=path)
 
 
 class Store:
@@ -87,10 +76,12 @@ class Store:
         files = HeadersFiles(headers) if headers else None
         self._reading = Reading(clock, self._news, files)
         self._past = Past(self._journal, self._reading.live)
-        self._changes = Changes(self._journal, disk or real_disk(), self._reading.served)
+        disk = disk or real_disk()
+        replaced = Replaced(disk)
+        self._changes = Changes(self._journal, disk, self._reading.served, replaced)
         external = External(self._journal, Shadow(database))
         self._looks = Looks(external, self._reading)
-        self._commits = Commits(self._journal, self._changes, external, self._looks)
+        self._commits = Commits(self._journal, self._changes, external, self._looks, replaced)
         self._configuration = configuration
         self._clock = clock
         self._events = events
@@ -100,7 +91,7 @@ class Store:
         self._watch: Watch | None = None
         self._token: EventLoopToken | None = None  # of the loop that looks, while it does
         self._hinted = anyio.Event()
-        self._doubted: set[str] = set()  # where something looked like half of a save
+        self._group: TaskGroup | None = None  # of the tasks that look
         self._spelled: dict[str, str] = {}  # real path: the one that callers use
         self._unseen: dict[str, str] = {}  # directories that could not be looked at, and why
 
@@ -194,7 +185,8 @@ class Store:
 
     async def recover(self) -> tuple[str, ...]:
         """Finish what a crash left; call it before anything is served. Returns sentences."""
-        return await to_thread.run_sync(self._changes.recover, self._clock.now())
+        at, now = self._clock.now(), self._clock.monotonic()
+        return await to_thread.run_sync(self._changes.recover, at, now)
 
     async def history(
         self,
@@ -238,8 +230,8 @@ class Store:
         self._hinted.set()
         task_status.started()
         try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._tend)
+            async with anyio.create_task_group() as self._group:
+                self._group.start_soon(self._tend)
                 while True:
                     await self._hinted.wait()
                     await self._clock.sleep(limits.LOOK_SECONDS)
@@ -247,7 +239,7 @@ class Store:
                     for directory in sorted(self._looks.wanted()):
                         await self._look_again(directory)
         finally:
-            self._watch = self._token = None
+            self._watch = self._token = self._group = None
             self._looks.use(None)
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(watch.close)
@@ -319,15 +311,22 @@ class Store:
         dry_run: bool = False,
     ) -> Committed:
         real = await self._real(directory)
-        async with self._lock(real):
-            await self._noticed(real, claim=True)
+        until = self._clock.monotonic() + limits.WRITER_SECONDS
 
-            def work() -> Committed:
-                at, now = self._clock.now(), self._clock.monotonic()
-                request = Request(real, plan(), by, at, request_id, now)
-                return (self._commits.rehearse if dry_run else self._commits.change)(request)
+        def work() -> Committed:
+            at, now = self._clock.now(), self._clock.monotonic()
+            writers = Writers.WAIT if now < until else Writers.EMPTIED
+            request = Request(real, plan(), by, at, request_id, now, writers)
+            return (self._commits.rehearse if dry_run else self._commits.change)(request)
 
-            committed = await to_thread.run_sync(work)
+        committed: Committed | None = None
+        while committed is None:
+            try:
+                async with self._lock(real):
+                    await self._noticed(real, claim=True)
+                    committed = await to_thread.run_sync(work)
+            except BeingWrittenError:  # by a program that will be done in a moment
+                await self._clock.sleep(limits.WRITER_POLL_SECONDS)
         outcome = committed.outcome
         if outcome.change and not outcome.repeated:
             self._hint(real)
@@ -353,13 +352,12 @@ class Store:
             return noticed, *self._commits.late(real, at, self._clock.monotonic())
 
         noticed, saved, again = await to_thread.run_sync(look)
-        if again:
-            self._hint(real)
         self._unseen.pop(real, None)
-        self._doubted.discard(real)
-        if noticed.unsettled:
-            self._doubted.add(real)
+        pause = self._looks.pause(real, again=again or bool(noticed.unsettled))
+        if pause == 0:
             self._hint(real)
+        elif pause and self._group:
+            self._group.start_soon(self._hint_after, real, pause)
         changes = [noticed.change.outcome()] if noticed.change else []
         for outcome in (*changes, *saved):
             self._events.publish(event_of(self._spelled.get(real, real), outcome, EXTERNAL))
@@ -369,7 +367,7 @@ class Store:
         """Look at a directory after a hint; what keeps us out of it is only noted."""
         try:
             async with self._lock(real):
-                await self._noticed(real, patient=real not in self._doubted)
+                await self._noticed(real, patient=not self._looks.doubted(real))
         except (OSError, MemdError) as error:
             self._unseen[real] = f"{real} cannot be looked at: {error}"
 
@@ -384,6 +382,10 @@ class Store:
         self._spelled.setdefault(real, directory)
         self._looks.hint(real)
         self._wake()
+
+    async def _hint_after(self, real: str, pause: float) -> None:
+        await self._clock.sleep(pause)
+        self._hint(real)
 
     def _hint(self, real: str) -> None:
         self._looks.hint(real)

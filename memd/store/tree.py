@@ -102,9 +102,14 @@ class LiveTree:
             self._found[path] = read_file(self._directory, path)
         return self._found[path]
 
-    def open(self, path: str) -> int | None:
-        """Return a descriptor to read a live file with, ``None`` when there is none; close it."""
-        return self._directory.open(path)
+    def seen(self) -> tuple[str, ...]:
+        """Return the paths of the files that were looked at."""
+        return tuple(self._found)
+
+    def is_empty(self, path: str) -> bool:
+        """Say whether a file was there, without a byte in it, when this tree first saw it."""
+        found = self._found.get(path)
+        return found is not None and not found.content
 
     def files(self) -> frozenset[str]:
         """Return the paths of all memories."""

@@ -19,6 +19,11 @@ class FakeClock:
         """Return the time that was set, from another start."""
         return self._monotonic
 
+    @property
+    def sleepers(self) -> int:
+        """How many wait for this clock."""
+        return len(self._sleepers)
+
     async def sleep(self, seconds: float) -> None:
         """Return once the clock was advanced so far."""
         if seconds <= 0:

@@ -13,6 +13,7 @@ from memd.state.journal import Journal
 from memd.store.changes import Changes, Committed, Request
 from memd.store.exchange import Disk, real_disk
 from memd.store.names import INDEX
+from memd.store.replaced import Replaced
 from memd.store.undo import UndoPlan
 
 SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA)
@@ -33,19 +34,30 @@ def edits(*wanted: FileEdit, pointers: Mapping[str, Pointer] | None = None) -> D
 class Bench:
     """A memory directory, a journal, and a way to commit; ``at`` ticks with every request."""
 
-    def __init__(self, root: Path, database: Database, disk: Disk | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        database: Database,
+        disk: Disk | None = None,
+        replaced: Replaced | None = None,
+    ) -> None:
         self.path = root / "memory"
         self.path.mkdir(exist_ok=True)
         self.root = root
         self.database = database
         self.journal = Journal(database)
-        self.changes = Changes(self.journal, disk or real_disk())
+        self.changes = Changes(self.journal, disk or real_disk(), replaced=replaced)
         self.at = 1_760_000_000.0
+        self.monotonic = 10.0
 
     @property
     def directory(self) -> str:
         """The real path of the memory directory."""
         return os.path.realpath(self.path)
+
+    def keeping(self, replaced: Replaced) -> "Bench":
+        """Return the same bench, whose commits keep the files that they replace."""
+        return Bench(self.root, self.database, replaced=replaced)
 
     def using(self, disk: Disk, database: Database | None = None) -> "Bench":
         """Return the same bench on another disk or through another state file object."""
@@ -63,7 +75,9 @@ class Bench:
         """Commit and return the conflicts of an undo as well."""
         self.at += 1
         chosen = (lambda _: plan) if isinstance(plan, Draft) else plan
-        return self.changes.commit(Request(self.directory, chosen, by, self.at, request))
+        return self.changes.commit(
+            Request(self.directory, chosen, by, self.at, request, self.monotonic)
+        )
 
     def write(self, path: str, content: bytes | None, *effects: Effect) -> Outcome:
         """Write or delete one file."""

@@ -3,13 +3,16 @@
 import os
 from pathlib import Path
 
+from memd.core import limits
 from memd.core.values import Draft, FileEdit
 from memd.state.shadow import Shadow
 from memd.store.changes import Request
 from memd.store.commits import Commits
+from memd.store.exchange import real_disk
 from memd.store.external import External
 from memd.store.looks import Looks
 from memd.store.reading import Reading
+from memd.store.replaced import Replaced
 from memd.testing.clock import FakeClock
 from tests.store.bench import BY, Bench, open_bench, topic
 
@@ -18,7 +21,8 @@ def commits(bench: Bench) -> Commits:
     """Return commits on a bench."""
     external = External(bench.journal, Shadow(bench.database))
     looks = Looks(external, Reading(FakeClock()))
-    return Commits(bench.journal, bench.changes, external, looks)
+    replaced = Replaced(real_disk())
+    return Commits(bench.journal, bench.keeping(replaced).changes, external, looks, replaced)
 
 
 def request(bench: Bench, body: bytes, now: float = 0.0) -> Request:
@@ -38,10 +42,10 @@ def test_a_late_save_becomes_the_file_again(tmp_path: Path) -> None:
         late = topic("a", "from a person")
         os.pwrite(file, late, 0)
         os.close(file)
-        (saved,), _ = made.late(bench.directory, 2.0, 0.0)
+        (saved,), _ = made.late(bench.directory, 2.0, limits.LOOK_SECONDS)
         assert [change.path for change in saved.files] == ["a.md"]
-        assert bench.topics() == {"a.md": late}
         made.close()
+        assert bench.topics() == {"a.md": late}
 
 
 def test_a_late_save_that_cannot_be_the_file_is_kept(tmp_path: Path) -> None:
@@ -55,7 +59,7 @@ def test_a_late_save_that_cannot_be_the_file_is_kept(tmp_path: Path) -> None:
         os.pwrite(file, late, 0)
         os.close(file)
         bench.save("a.md", topic("a", "newest"))
-        (saved,), _ = made.late(bench.directory, 2.0, 0.0)
+        (saved,), _ = made.late(bench.directory, 2.0, limits.LOOK_SECONDS)
         assert bench.topics() == {"a.md": topic("a", "newest")}
         assert bench.journal.blob(saved.files[0].after or "") == late
         made.close()

@@ -7,6 +7,7 @@ import socket
 import stat
 import threading
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,20 @@ def test_a_directory_is_made_with_its_parents(tmp_path: Path) -> None:
         0o700
     ] * 3
     assert stat.S_IMODE((tmp_path / "old").stat().st_mode) == 0o755
+
+
+def test_directories_that_are_made_at_once(tmp_path: Path) -> None:
+    """Threads that make directories below the same missing parents do not disturb one another."""
+    for number in range(50):
+        ready = threading.Barrier(4)
+
+        def make(name: str, ready: threading.Barrier = ready, number: int = number) -> bool:
+            ready.wait()
+            with Directory(str(tmp_path / f"p{number}" / "q" / name), create=True):
+                return True
+
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(make, ("a", "b", "c", "d"))) == [True] * 4
 
 
 def test_a_directory_may_be_reached_through_links(memories: Path, tmp_path: Path) -> None:

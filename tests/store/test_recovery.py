@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from memd.core import limits
 from memd.core.text import sha256
 from memd.core.values import CursorMove, FileEdit
 from memd.state.cursors import Cursors
 from memd.state.database import StateUnusableError
 from memd.state.journal import Intent, Record, Step
+from memd.store.exchange import real_disk
 from memd.store.names import INDEX
+from memd.store.replaced import Replaced
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
 from tests.store.bench import BY, Bench, edits, open_bench, topic
 
@@ -166,11 +169,22 @@ def test_a_save_during_recovery_wins(bench: Bench) -> None:
 def test_a_text_that_nobody_knows_is_kept_and_told(bench: Bench) -> None:
     """A temporary file with a foreign text is never removed, and spoken of at each start."""
     one = record(bench)
-    temp(bench, one, 0).write_bytes(b"whose is this?\n")
+    temp(bench, one, 1).write_bytes(b"whose is this?\n")
     sentences = bench.changes.recover(2.0)
-    assert any("whose" not in s and one.steps[0].temp in s for s in sentences)
-    assert temp(bench, one, 0).read_bytes() == b"whose is this?\n"
+    assert any("whose" not in s and one.steps[1].temp in s for s in sentences)
+    assert temp(bench, one, 1).read_bytes() == b"whose is this?\n"
     assert len(bench.changes.recover(3.0)) == 1
+
+
+def test_a_late_save_is_found_by_the_start(bench: Bench) -> None:
+    """A foreign text in a file that memd had replaced is a late save, and it is not removed."""
+    one = record(bench)
+    temp(bench, one, 0).write_bytes(b"from a person\n")
+    replaced = Replaced(real_disk())
+    assert len(bench.keeping(replaced).changes.recover(2.0)) == 1
+    (late,), _ = replaced.late(bench.directory, limits.LOOK_SECONDS)
+    assert (late.step.path, late.body) == ("a.md", b"from a person\n")
+    assert temp(bench, one, 0).read_bytes() == b"from a person\n"
 
 
 def test_leftovers_of_ended_sets_are_removed(bench: Bench) -> None:

@@ -15,9 +15,8 @@ from memd.core.values import Actor, CursorMove, Draft, FileEdit, Provenance, Sna
 from memd.daemon.clock import SystemClock
 from memd.state.cursors import Cursors
 from memd.store.door import SecretRefusedError
-from memd.store.held import BY as BY_LATE
 from memd.store.names import INDEX, NameRefusedError
-from memd.store.service import MemoryNotFoundError
+from memd.store.reading import MemoryNotFoundError
 from memd.store.undo import ChangeNotFoundError
 from tests.store.bench import Slow, topic
 from tests.store.home import BY, Home, state
@@ -308,23 +307,6 @@ async def test_a_directory_that_cannot_be_looked_at_is_named(home: Home) -> None
     moved.rename(home.real)
     await home.store.history(home.directory)
     assert home.store.watching() == ()
-
-
-async def test_a_save_into_a_replaced_file_is_not_lost(home: Home) -> None:
-    """What an editor writes into a file that memd has just replaced becomes the file again."""
-    await home.write("a.md", topic("a", "old"))
-    for newer in (False, True):
-        file = await to_thread.run_sync(os.open, home.real / "a.md", os.O_WRONLY)
-        await home.write("a.md", topic("a", f"of memd {newer}"))
-        body = topic("a", f"of a person {newer:1}") + b" " * 99
-        await to_thread.run_sync(os.pwrite, file, body, 0)
-        os.close(file)
-        if newer:
-            (home.real / "a.md").write_bytes(topic("a", "newest"))
-        assert await home.store.look(home.directory) is not None
-        assert (home.real / "a.md").read_bytes() == (topic("a", "newest") if newer else body)
-        found = (await home.store.history(home.directory))[0]
-        assert (found.by.reason, found.files[0].after) == (BY_LATE.reason, sha256(body))
 
 
 async def test_what_a_reader_meets_is_looked_at(tmp_path: Path) -> None:

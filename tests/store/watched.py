@@ -9,11 +9,13 @@ from memd.state.shadow import Shadow
 from memd.store import catalogue
 from memd.store.changes import Request
 from memd.store.commits import Commits
+from memd.store.exchange import real_disk
 from memd.store.external import External, Noticed
 from memd.store.headers_file import HeadersFiles
 from memd.store.looks import Looks
 from memd.store.paths import Directory
 from memd.store.reading import Reading
+from memd.store.replaced import Replaced
 from memd.store.watch import Watch
 from memd.testing.clock import FakeClock
 from tests.store.bench import BY, Bench, open_bench
@@ -36,7 +38,9 @@ class Watched:
         self.reading = Reading(self.clock, lambda *news: self.news.append(news), files)
         external = External(bench.journal, Shadow(bench.database))
         self.looks = Looks(external, self.reading)
-        self.commits = Commits(bench.journal, bench.changes, external, self.looks)
+        replaced = Replaced(real_disk())
+        changes = bench.keeping(replaced).changes
+        self.commits = Commits(bench.journal, changes, external, self.looks, replaced)
         self.watch = Watch(self.looks.tell, lambda: None)
         self.looks.use(self.watch)
 

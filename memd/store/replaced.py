@@ -1,0 +1,184 @@
+"""Files that a change set has replaced, kept until no program can write to them any more.
+
+A program that has a file open while memd replaces it goes on writing into the replaced file. That
+file keeps the temporary name that the journal gave it, so that a text which arrives late is found,
+also after a crash or a restart. Rules of this file:
+
+- A text is not read while a program has the file open for writing: it may be half of a save.
+- Where the system does not say who has a file open, it is kept for ``limits.HOLD_SECONDS``.
+- A file is removed when its text is one of the two that the change set knew. Any other text is a
+  late save, and the file stays until that save is in the journal.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from memd.core import limits
+from memd.core.errors import MemdError
+from memd.core.text import sha256
+from memd.core.values import Actor, Draft, FileEdit, Plan, Provenance, Tree
+from memd.state.journal import Step
+from memd.store.apply import beside
+from memd.store.drafts import StoreDraft
+from memd.store.exchange import NOT_A_MEMORY, Disk
+from memd.store.merge import merge_index, merge_topic
+from memd.store.names import INDEX
+from memd.store.paths import Directory
+
+BY = Provenance(Actor.EXTERNAL, reason="saved while memd was writing the same file")
+PUT_BACK = Provenance(
+    Actor.EXTERNAL, reason="the text before, while a program that emptied the file still writes"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A text that was written into a replaced file; ``step`` is the change of that file."""
+
+    step: Step
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    step: Step
+    since: float
+
+
+class Replaced:
+    """The replaced files of all directories. Blocks; used under the lock of the directory meant.
+
+    ``open_for_writing`` says of a path below a directory what ``Directory.open_for_writing`` does.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        open_for_writing: Callable[[Directory, str], bool | None] = Directory.open_for_writing,
+    ) -> None:
+        self._disk = disk
+        self._open_for_writing = open_for_writing
+        self._kept: dict[str, list[_Kept]] = {}
+
+    def add(self, directory: str, step: Step, now: float) -> None:
+        """Keep what lies under a step's temporary name; ``now`` is monotonic seconds."""
+        self._kept.setdefault(directory, []).append(_Kept(step, now))
+
+    def late(self, directory: str, now: float) -> tuple[list[Late], bool]:
+        """Return the late saves of a directory, and whether another call is wanted later.
+
+        Each of them is to be given to ``remove`` once it is in the journal. Raises OSError and
+        MemdError where the directory cannot be opened; nothing is forgotten then.
+        """
+        found: list[Late] = []
+        left: list[_Kept] = []
+        kept = self._kept.get(directory)
+        if kept:
+            with Directory(directory) as opened:
+                for each in kept:
+                    if self._is_due(opened, each, now):
+                        late = self._take(opened, each.step)
+                        found += [late] if late else []
+                    else:
+                        left.append(each)
+            self._keep(directory, left)
+        return found, bool(left)
+
+    def remove(self, directory: str, late: Late) -> None:
+        """Remove a file whose late save is in the journal, unless it was written to since."""
+        with suppress(OSError, MemdError), Directory(directory) as opened:
+            self._remove(opened, late.step, (sha256(late.body),))
+
+    def close(self) -> None:
+        """Remove what nobody writes to; what is left is looked at by the next start."""
+        for directory, kept in self._kept.items():
+            with suppress(OSError, MemdError), Directory(directory) as opened:
+                for each in kept:
+                    if self._open_for_writing(opened, beside(each.step)) is False:
+                        self._remove(opened, each.step, (each.step.before, each.step.after))
+        self._kept.clear()
+
+    def _keep(self, directory: str, left: list[_Kept]) -> None:
+        if left:
+            self._kept[directory] = left
+        else:
+            del self._kept[directory]
+
+    def _is_due(self, opened: Directory, kept: _Kept, now: float) -> bool:
+        written_to = self._open_for_writing(opened, beside(kept.step))
+        if written_to is None:
+            return now >= kept.since + limits.HOLD_SECONDS
+        # A program may have found the file under its own name just before it was replaced, and
+        # open it a moment later.
+        return not written_to and now >= kept.since + limits.LOOK_SECONDS
+
+    def _take(self, opened: Directory, step: Step) -> Late | None:
+        """Return the late save of a file that nobody writes to; remove the file if it has none."""
+        try:
+            with opened.parent(step.path) as (folder, _):
+                look = self._disk.look(folder, step.temp)
+                if look is None or look.hash == NOT_A_MEMORY:
+                    return None  # too large to be a memory: it stays, and each start tells of it
+                if look.hash not in (step.before, step.after):
+                    return Late(step, look.content)
+                self._disk.unlink(folder, step.temp)
+        except (OSError, MemdError):
+            pass  # the next start looks again
+        return None
+
+    def _remove(self, opened: Directory, step: Step, known: tuple[str | None, ...]) -> None:
+        with opened.parent(step.path) as (folder, _):
+            look = self._disk.look(folder, step.temp)
+            if look is not None and look.hash in known:
+                self._disk.unlink(folder, step.temp)
+
+
+def late_plan(late: Late, blobs: Callable[[str], bytes | None]) -> Plan:
+    """Return the plan that brings a late save into the directory; it wants nothing if it cannot.
+
+    What the program changed is merged with what the file says now. Where both changed the same
+    lines, the later save stands, as if it had been made under the file's own name, unless
+    somebody else has worked on the file since memd wrote it. An empty text is no save: a program
+    that died before it filled the file again leaves one.
+    """
+    step = late.step
+
+    def plan(tree: Tree) -> Draft:
+        content = tree.index() if step.path == INDEX else _text(tree, step.path)
+        live = None if content is None else sha256(content)
+        wanted: bytes | None = None
+        if live in (step.before, step.after):
+            wanted = late.body
+        if content is not None:
+            # What an emptied file held before is what the program began with.
+            before = step.before and blobs(step.before)
+            base = before or (step.after and blobs(step.after)) or b""
+            merge = merge_index if step.path == INDEX else _merge_topic(step.path)
+            merged = merge(base, late.body, content)
+            wanted = wanted if merged is None else merged
+        if wanted is None or not late.body or wanted == content:
+            return StoreDraft()
+        return StoreDraft((FileEdit(step.path, wanted, live or ""),), restores=True)
+
+    return plan
+
+
+def put_back_plan(path: str, text: bytes, mtime_ns: int | None) -> Plan:
+    """Return the plan that gives an emptied file the text that it had, if it is still empty."""
+
+    def plan(tree: Tree) -> Draft:
+        content = tree.index() if path == INDEX else _text(tree, path)
+        edits = (FileEdit(path, text, sha256(b""), mtime_ns),) if content == b"" else ()
+        return StoreDraft(edits, restores=True, exact_index=True)
+
+    return plan
+
+
+def _text(tree: Tree, path: str) -> bytes | None:
+    found = tree.read(path)
+    return found.content if found else None
+
+
+def _merge_topic(path: str) -> Callable[[bytes, bytes, bytes], bytes | None]:
+    return lambda base, mine, theirs: merge_topic(base, mine, theirs, path)
