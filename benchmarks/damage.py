@@ -25,6 +25,7 @@ _DATE = re.compile(r"\s?\((?:week of )?\d{4}-\d\d-\d\d\)")
 _WORD = re.compile(r"[^\W_]+")
 _INDEX = "MEMORY.md"
 _LOCKS = ".consolidate"
+_TEMPORARY = ".memd-"  # a file that was replaced a moment ago
 
 Files = Mapping[str, tuple[bytes, int]]  # a directory: bytes and times in ns
 
@@ -206,7 +207,7 @@ def _differing(one: Files, two: Files) -> set[str]:
 def _files(directory: str) -> dict[str, tuple[bytes, int]]:
     found = {}
     for entry in os.scandir(directory):
-        if entry.is_file() and not entry.name.startswith(_LOCKS):
+        if entry.is_file() and not entry.name.startswith((_LOCKS, _TEMPORARY)):
             with open(entry.path, "rb") as file:
                 found[entry.name] = (file.read(), entry.stat().st_mtime_ns)
     return found

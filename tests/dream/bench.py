@@ -16,6 +16,7 @@ from memd.state.jobs import JobTable, NewJob
 from memd.state.runs import Runs
 from memd.store import document, locks
 from memd.store.configuration import Configuration
+from memd.store.names import is_temporary
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.testing.scripted_model import Answer, ScriptedModel
@@ -140,5 +141,8 @@ class Bench:
         return path
 
     def content(self) -> dict[str, tuple[bytes, int]]:
-        files = [path for path in self.memory.iterdir() if path.name != locks.GUARD]
-        return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+        return {
+            path.name: (path.read_bytes(), path.stat().st_mtime_ns)
+            for path in self.memory.iterdir()
+            if path.name != locks.GUARD and not is_temporary(path.name)
+        }

@@ -26,7 +26,7 @@ from memd.state.database import open_database
 from memd.store import index
 from memd.store.configuration import Configuration
 from memd.store.door import ConflictError
-from memd.store.names import INDEX
+from memd.store.names import INDEX, is_temporary
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.testing.faults import Countdown, FaultyDisk
@@ -95,7 +95,12 @@ class StoreMachine(RuleBasedStateMachine):
         self._open()
 
     def teardown(self) -> None:
-        """Close and remove everything."""
+        """See that no replaced file is left, close and remove everything."""
+        if not self.strays:
+            self.clock.advance(1)
+            self._call(self.store.look, self.directory)
+            names = (name for _, _, files in os.walk(self.directory) for name in files)
+            assert [name for name in names if is_temporary(name)] == []
         self.database.close()
         self._stack.close()
 
@@ -311,7 +316,7 @@ class StoreMachine(RuleBasedStateMachine):
                 with open(path, "rb") as stream:
                     found[os.path.relpath(path, self.directory)] = stream.read()
         found.pop(INDEX, None)
-        return {p: text for p, text in found.items() if not (self.strays and ".memd-" in p)}
+        return {p: text for p, text in found.items() if not _is_temporary(p)}
 
     def _index_holds(self) -> bool:
         if not self.model and not os.path.exists(f"{self.directory}/{INDEX}"):
@@ -337,6 +342,10 @@ async def _caught(function: Callable[..., Awaitable[Any]], *args: Any) -> Any:
         return await function(*args)
     except Killed as killed:
         return killed
+
+
+def _is_temporary(path: str) -> bool:
+    return is_temporary(os.path.basename(path))
 
 
 def _with(slots: tuple[int, int], slot: int, number: int) -> tuple[int, int]:
