@@ -18,9 +18,9 @@ from typing import Annotated, Any
 import msgspec
 
 from memd.api import prompting, work
-from memd.api.method import Method, Params
+from memd.api.method import Method, Named, Params, forwarded
 from memd.api.services import Services
-from memd.core import limits, places, tags
+from memd.core import limits, tags
 from memd.core.errors import MemdError
 from memd.rpc.connection import Call
 from memd.store.transcripts import TranscriptRefusedError
@@ -56,7 +56,7 @@ class Hook(Params):
     deadline_ms: Annotated[int, msgspec.Meta(ge=10, le=60_000)] | None = None
 
 
-class Payload(msgspec.Struct):
+class Payload(Named):
     """The members of a Claude Code hook payload that count here; all others are passed over."""
 
     session_id: str
@@ -100,13 +100,10 @@ class HookMethod:
             payload = msgspec.convert(params.payload, type=Payload)
         except msgspec.ValidationError:
             return None
-        environment = {
-            name: value
-            for name, value in (params.environment or {}).items()
-            if name in places.FORWARDED
-        }
         call.connection.caller = replace(
-            call.connection.caller, client=params.client, environment=environment
+            call.connection.caller,
+            client=params.client,
+            environment=forwarded(params.environment),
         )
         if payload.agent_id or self._seen.again(params.event, payload):
             return None

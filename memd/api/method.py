@@ -4,17 +4,18 @@ A handler is JSON in, domain call out: it takes the services, the call and typed
 returns a typed result. Parameters are checked here once, so no handler meets a wrong type.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 
 from memd.api.services import Services
+from memd.core import places
 from memd.core.errors import MemdError
 from memd.core.text import sha256
 from memd.rpc.connection import Call
-from memd.store.secrets import scrub_error
+from memd.store import secrets
 
 P = TypeVar("P", bound="Params")
 
@@ -25,7 +26,36 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 SessionId = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
-class Params(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+# Members by which a caller names itself, its sessions and its requests. They are stored with what
+# the caller does, and only ever compared.
+IDENTIFIERS = frozenset({"client", "prompt_id", "request_id", "session", "session_id", "version"})
+
+
+class Named(msgspec.Struct):
+    """A caller's words. An identifier among them that looks like a credential is hidden at once.
+
+    It becomes a name made of its hash: a session stays the same session and a repeated request
+    the same request, a caller that is careless is served, and nothing stores what it sent.
+    """
+
+    def __post_init__(self) -> None:
+        """Hide what must not be stored."""
+        for name in IDENTIFIERS.intersection(self.__struct_fields__):
+            value = getattr(self, name)
+            if value and secrets.find(value):
+                setattr(self, name, f"hidden-{sha256(value.encode())[:16]}")
+
+
+def forwarded(environment: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the variables that count of those that a client sent; no credential is among them."""
+    return {
+        name: value
+        for name, value in (environment or {}).items()
+        if name in places.FORWARDED and not secrets.find(value)
+    }
+
+
+class Params(Named, forbid_unknown_fields=True, kw_only=True):
     """Parameters by name; an unknown one is an error that names it."""
 
 
@@ -81,7 +111,7 @@ class Method(Generic[P]):
         try:
             return await self.handler(services, call, self._params(raw))
         except MemdError as error:
-            scrub_error(error)
+            secrets.scrub_error(error)
             raise
 
     def _params(self, raw: dict[str, Any]) -> P:

@@ -10,9 +10,9 @@ from anyio import to_thread
 from memd import __version__
 from memd.api import pausing, spending
 from memd.api.checks import Check, model_check
-from memd.api.method import Method, Params, Result
+from memd.api.method import Method, Params, Result, forwarded
 from memd.api.services import Services
-from memd.core import events, places
+from memd.core import events
 from memd.core.errors import MemdError
 from memd.core.text import iso_time
 from memd.jobs.service import Jobs
@@ -126,16 +126,11 @@ class Stopping(Result):
 
 async def hello(services: Services, call: Call, params: Hello) -> Welcome:
     """Answer ``hello``: remember who calls, and tell who answers."""
-    environment = {
-        name: value
-        for name, value in (params.environment or {}).items()
-        if name in places.FORWARDED
-    }
     call.connection.caller = replace(
         call.connection.caller,
         client=(params.client or "")[:100],
         version=(params.version or "")[:100],
-        environment=environment,
+        environment=forwarded(params.environment),
     )
     return Welcome(
         name="memd",

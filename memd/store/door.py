@@ -57,6 +57,19 @@ class SecretRefusedError(MemdError):
         )
 
 
+class SecretInNameError(SecretRefusedError):
+    """The name of a new file looks like a credential; it is told to nobody either."""
+
+    hint = "name the file by what it is about instead of the secret"
+
+    def __init__(self, rule: str) -> None:
+        MemdError.__init__(
+            self,
+            f"the name of the file looks like a secret ({rule}); nothing was written",
+            rule=rule,
+        )
+
+
 class TooLargeError(MemdError):
     """A memory is larger than what may be written."""
 
@@ -135,11 +148,14 @@ def check_case(created: Iterable[str], files: Collection[str]) -> None:
 
 
 def check_secrets(path: str, before: bytes | None, after: bytes) -> None:
-    """Refuse what looks like a credential in a line that the file did not have.
+    """Refuse what looks like a credential in a line that the file did not have, or in its name.
 
-    A line that was there stays writable, else a person's own file could not be edited at all.
-    Raises SecretRefusedError.
+    What was there stays writable, else a person's own file could not be edited at all. Raises
+    SecretRefusedError, and SecretInNameError where there was no file.
     """
+    named = secrets.find(path) if before is None else ()
+    if named:
+        raise SecretInNameError(named[0].rule)
     if len(after) > limits.MEMORY_BYTES and not _new_secrets(before or b"", after):
         return
     text = decode(after)

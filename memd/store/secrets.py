@@ -3,7 +3,8 @@
 Rules of this file
 - The rules are data (``secret_rules.toml``); this file only applies them.
 - A text is looked at in three forms: as it is, NFKC-normalised, and with invisible characters
-  removed as well, so that a full-width letter or a zero-width joint hides nothing.
+  removed as well, so that a full-width letter or a zero-width joint hides nothing. Of each, what
+  comes out of joined lines and decoded runs is looked at for the shapes of tokens as well.
 - An answer names the rule and the line, never the value.
 - Matching is linear in the text (google-re2 has no backtracking), and a rule whose words do not
   stand in the text is not tried at all.
@@ -15,7 +16,7 @@ import re
 import tomllib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -24,6 +25,8 @@ from typing import Any
 from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
 from memd.store import regex
+from memd.store.secret_forms import derived
+from memd.store.secret_values import CHECKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,9 @@ class _Rule:
     pattern: str
     entropy: float
     mixed: bool
-    strict: bool
+    value: str
+    signs: bool
+    prose: bool
     needs: str
 
 
@@ -49,9 +54,19 @@ class _Rule:
 class _Table:
     rules: tuple[_Rule, ...]
     placeholder: str
+    syntax: str
     ordinary: str
     names: str
+    identifiers: str
     published: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """What a pattern matched before a value, and what stands before that in the line."""
+
+    before: str
+    own: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +86,9 @@ _VARIETY = 5  # different characters that a credential has at least: `xxxx-xxxx`
 _MIXED = re.compile(r"\d.*[A-Za-z]|[A-Za-z].*\d|^\d{15,}$")
 _FINGERPRINT_DIGITS = 32
 _NEAR = 8  # lines: a rule that looks over several sees a changed one among the others
+_BEFORE = 24  # characters that may say what kind of key it is: "idempotency key"
+_NAME_END = re.compile(r"[\w.$-]*\Z")
+_ASSIGNED = "assigned"  # a check of values that may be identifiers, by their name as well
 _RUN = re.compile(r"(.)\1{7,}")
 _LONG = 64 * 1024  # characters of a text with which one rule takes a moment
 
@@ -151,34 +169,61 @@ def _changed(text: str, form: str) -> str:
 def _hits(text: str) -> Iterator[_Hit]:
     # A lone surrogate cannot be encoded for re2; it is no part of any credential.
     text = text.encode("utf-8", "replace").decode("utf-8")
+    plain = tuple(_matches(text, _table().rules))
+    yield from plain
+    made = derived(text)
+    shapes = tuple(rule for rule in _table().rules if not rule.prose) if made.text else ()
+    for hit in _matches(made.text, shapes):
+        start, end = made.source(hit.start, hit.end)
+        # A token that is whole in its line would take the first word of the next one with it.
+        if not any(known.start < end and start < known.end for known in plain):
+            yield _Hit(hit.rule, start, end)
+
+
+def _matches(text: str, rules: tuple[_Rule, ...]) -> Iterator[_Hit]:
     lowered = text.lower()
-    table = _table()
     long = len(text) > _LONG
-    for rule in table.rules:
+    # Most words stand in no text. Of a long one all triples of characters are known first: what
+    # they rule out need not be looked for.
+    triples = set(zip(lowered, lowered[1:], lowered[2:], strict=False)) if long else None
+    for rule in rules:
         if long:
             give_way()
-        if not any(word in lowered for word in rule.words):
+        if not any(_stands(word, lowered, triples) for word in rule.words):
             continue
         if rule.needs and _regex(rule.needs).search(text) is None:
             continue
         for match in _regex(rule.pattern).finditer(text):
             group = match.lastindex or 0
-            name = text[match.start() : match.start(group)]
-            if _credible(match.group(group), name, rule, table):
+            line = text.rfind("\n", 0, match.start()) + 1
+            before = text[max(line, match.start() - _BEFORE) : match.start()]
+            name = _Name(before, text[match.start() : match.start(group)])
+            if _credible(match.group(group), name, rule):
                 yield _Hit(rule.id, match.start(group), match.end(group))
 
 
-def _credible(value: str, name: str, rule: _Rule, table: _Table) -> bool:
+def _stands(word: str, lowered: str, triples: Collection[tuple[str, str, str]] | None) -> bool:
+    own = zip(word, word[1:], word[2:], strict=False)
+    return (triples is None or all(triple in triples for triple in own)) and word in lowered
+
+
+def _credible(value: str, name: _Name, rule: _Rule) -> bool:
+    table = _table()
     run = _RUN.search(value)
     if len(set(value.lower())) < _VARIETY or (run and 3 * len(run.group()) > len(value)):
         return False
     if _regex(table.placeholder).search(value):
         return False
-    if rule.mixed and _MIXED.search(value) is None:
+    if not rule.signs and _regex(table.syntax).search(value):
         return False
-    if rule.strict and _strange(value, name, table):
+    if rule.value == _ASSIGNED and _strange(value, name, table):
         return False
-    return _entropy(value) >= rule.entropy and _fingerprint(value) not in table.published
+    return (
+        (not rule.mixed or _MIXED.search(value) is not None)
+        and CHECKS[rule.value](value)
+        and _entropy(value) >= rule.entropy
+        and _fingerprint(value) not in table.published
+    )
 
 
 def _fingerprint(value: str) -> str:
@@ -190,8 +235,17 @@ def _entropy(value: str) -> float:
     return -sum(count / len(value) * math.log2(count / len(value)) for count in counts)
 
 
-def _strange(value: str, name: str, table: _Table) -> bool:
-    return bool(_regex(table.ordinary).search(value) or _regex(table.names).search(name))
+def _strange(value: str, name: _Name, table: _Table) -> bool:
+    """Say whether a value is an identifier by its form, its name or the word before "key"."""
+    word = _NAME_END.search(name.before)
+    own = f"{word.group() if word else ''}{name.own}"
+    return any(
+        (
+            _regex(table.ordinary).search(value),
+            _regex(table.names).search(own),
+            _regex(table.identifiers).search(name.before + name.own),
+        )
+    )
 
 
 @cache
@@ -211,7 +265,9 @@ def _table() -> _Table:
             pattern=item["pattern"],
             entropy=item.get("entropy", 0.0),
             mixed=item.get("mixed", False),
-            strict=item.get("strict", False),
+            value=item.get("value", ""),
+            signs=item.get("signs", False),
+            prose=item.get("prose", False),
             needs=item.get("needs", ""),
         )
         for item in tables["rule"]
@@ -220,7 +276,9 @@ def _table() -> _Table:
     return _Table(
         rules=rules,
         placeholder=values["placeholder"],
+        syntax=values["syntax"],
         ordinary=values["ordinary"],
         names=values["names"],
+        identifiers=values["identifiers"],
         published=frozenset(values["published"]),
     )

@@ -2,8 +2,10 @@
 
 import pytest
 
+from memd.api.method import IDENTIFIERS
 from memd.api.table import methods
 from tests.api.caller import Caller
+from tests.traces import traces
 
 pytestmark = pytest.mark.anyio
 
@@ -36,6 +38,62 @@ async def test_optional_members_may_be_null(caller: Caller) -> None:
         optional = {name: None for field, name in named if field not in _required(row.params)}
         if "cwd" in fields and row.permission == "read" and not _required(row.params) - {"cwd"}:
             await caller.call(row.name, **{k: v for k, v in optional.items() if k != "cwd"})
+
+
+async def test_an_identifier_that_is_a_credential_is_not_stored(caller: Caller) -> None:
+    """A token as a client's, a request's or a session's name is hidden, and does what it did."""
+    token = "ghp_" + "16C7e42F292c6912" + "E7710c838347Ae178B4a"
+    await caller.plain(
+        "hello", client=token, version=token, environment={"MEMD_EXTRA_GUIDELINES": token}
+    )
+    written = await caller.write(session_id=token, request_id=token)
+    assert (await caller.write(session_id=token, request_id=token))["change"] == written["change"]
+    await caller.call("memory.tool", command={"command": "view", "path": "/"}, session_id=token)
+    await caller.call("session.start", session_id=token)
+    await caller.call("prefetch", session_id=token, query="may I mock the database in tests?")
+    await caller.call("extract", session_id=token, messages=[], wait=True)
+    payload = {"session_id": token, "prompt_id": token, "cwd": caller.cwd, "prompt": "the tests?"}
+    for event in ("SessionStart", "UserPromptSubmit", "SessionEnd"):
+        await caller.plain("hook", client="claude-code", event=event, payload=payload)
+    found = await caller.call("memory.history", session=token)
+    assert [change["id"] for change in found["changes"]] == [written["change"]]
+    assert found["changes"][0]["session"].startswith("hidden-")
+    await caller.call("session.end", session_id=token)
+    assert traces(caller.home.places.state_dir, token) == []
+
+
+def test_every_name_of_a_parameter_is_known() -> None:
+    """A parameter that is plain text is an identifier, or one of those known to be none."""
+    # Whoever adds one decides here: what names a caller is hidden where it is a credential.
+    plain = {
+        "agent",
+        "body",
+        "change",
+        "content",
+        "cwd",
+        "description",
+        "event",
+        "extra_guidelines",
+    }
+    plain |= {"hook", "into", "job", "name", "path", "proposal", "query", "reason", "title"}
+    plain |= {
+        "as_of",
+        "at",
+        "base_hash",
+        "before",
+        "from_",
+        "since",
+        "to",
+        "transcript_path",
+        "until",
+    }
+    fields = {
+        name
+        for row in methods()
+        for name, kind in row.params.__annotations__.items()
+        if kind in {str, str | None}
+    }
+    assert fields <= plain | IDENTIFIERS
 
 
 def _required(params: type) -> set[str]:

@@ -103,3 +103,13 @@ def test_of_a_large_index_only_what_differs_is_looked_at() -> None:
         door.check_secrets("MEMORY.md", None, large + leak)
     door.check_secrets("MEMORY.md", leak + large, leak + large + b"- [a](a.md)\n")
     door.check_secrets("MEMORY.md", large + leak, large + b"- [a](a.md)\n" + leak)
+
+
+def test_a_name_holds_no_secret() -> None:
+    """A new file is not called by a secret, and the refusal names neither; an old one stays."""
+    path = "db-password-hunter2-prod-9981.md"
+    with pytest.raises(door.SecretInNameError) as caught:
+        door.check_secrets(path, None, b"plain\n")
+    assert path not in caught.value.sentence
+    assert path not in caught.value.facts.values()
+    door.check_secrets(path, b"plain\n", b"other\n")

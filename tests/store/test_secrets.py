@@ -5,6 +5,9 @@ import json
 import os
 import random
 import string
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.store import secrets
+from tests.store.secret_samples import (
+    LINES,
+    SENTENCES,
+    Make,
+    broken,
+    encoded,
+)
+from tests.store.secret_samples import ORDINARY as NOTES
+from tests.store.secret_samples import TOKENS as VENDORS
 
 _RANDOM = random.Random(7)  # noqa: S311 - made-up tokens, the same in every run
 ALNUM = string.ascii_letters + string.digits
@@ -71,7 +83,11 @@ ORDINARY = [
     "https://grafana.internal/d/oncall-latency?orgId=1",
     "密码保存在 Vault 里",
     "max_tokens: 128000",
+    "primary key: customer_id_2024_region",
+    "auth: oauth2-pkce-s256",
+    "flag key: checkout-v2-2024-rollout",
 ]
+SEED = st.integers(0, 2**32)
 
 
 @pytest.mark.parametrize(("rule", "token"), TOKENS)
@@ -146,6 +162,61 @@ def test_any_text_passes_through(text: str) -> None:
     """No text crashes the scanner, lone surrogates included."""
     secrets.find(text + "\ud800 token=")
     secrets.scrub(text)
+
+
+@given(st.sampled_from(sorted(VENDORS | LINES)), SEED)
+def test_documented_shapes_are_found(kind: str, seed: int) -> None:
+    """Any token of a vendor's form, and any line of a format that holds a password, is found."""
+    made = (VENDORS | LINES)[kind](random.Random(seed))  # noqa: S311 - made-up tokens
+    assert secrets.find(f"First line.\n{made}\nLast line.") != (), made
+    assert secrets.find(secrets.scrub(made)) == (), made
+
+
+@given(SEED)
+def test_broken_and_encoded_tokens_are_found(seed: int) -> None:
+    """A token over two lines, in base64 or in hex, is found, scrubbed and blanked."""
+    for make in (broken, encoded):
+        text = "\n" + make(random.Random(seed))  # noqa: S311 - made-up tokens
+        assert {item.line for item in secrets.find(text)} == {2}, text
+        assert secrets.find(secrets.scrub(text)) == (), text
+        blank = secrets.blank(text)
+        assert (secrets.find(blank), blank.count("\n")) == ((), text.count("\n")), text
+
+
+@pytest.mark.parametrize(
+    ("table", "least", "most"),
+    [(SENTENCES, 0.99, 1.0), (NOTES, 0.0, 0.001)],
+    ids=["sentences", "ordinary"],
+)
+def test_sentences_are_told_from_ordinary_lines(
+    table: Mapping[str, Make], least: float, most: float
+) -> None:
+    """Of sentences with a password 99 % are found; of ordinary lines one in a thousand at most."""
+    draw = random.Random(9)  # noqa: S311 - made-up lines, the same in every run
+    texts = [make(draw) for make in table.values() for _ in range(100)]
+    assert least <= sum(bool(secrets.find(text)) for text in texts) / len(texts) <= most
+
+
+@pytest.mark.parametrize(
+    "text", ["db password hunter2-Prod-9981", "db-password-hunter2-prod-9981.md"]
+)
+def test_a_spoken_password_is_found_in_a_name_too(text: str) -> None:
+    """What becomes of a sentence when it is made a file's name gives the password no shelter."""
+    assert secrets.find(text) != ()
+
+
+def test_a_whole_token_takes_nothing_of_the_next_line() -> None:
+    """The word below a token stays when the token is scrubbed."""
+    token = "gh" + "p_" + chars(36)
+    assert secrets.scrub(f"a {token}\nb9") == "a [secret: github-token]\nb9"
+
+
+def test_every_rule_says_what_it_follows() -> None:
+    """Beside each rule stands the page or the rule of gitleaks that its shape is from."""
+    source = resources.files("memd.store").joinpath("secret_rules.toml").read_text()
+    rules = tomllib.loads(source)["rule"]
+    assert [rule["id"] for rule in rules if len(rule.get("follows", "")) < len("RFC 7519")] == []
+    assert len({rule["id"] for rule in rules}) == len(rules)
 
 
 def test_the_published_corpus() -> None:

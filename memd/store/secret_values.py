@@ -1,0 +1,178 @@
+"""What a value beside a credential's name looks like: a generated secret, or words. Pure.
+
+``auth: oauth2-pkce-s256`` and ``password hunter2-Prod-9981`` are both words, digits and dashes.
+They are told apart by their parts: a part is *ordinary* when people put it into identifiers
+(a word, a number, a version, an algorithm), and a value of ordinary parts alone is an identifier.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+
+_PARTS = re.compile(r"[-_./:@]+")
+_WORD = re.compile(r"[^\W\d_]{1,40}")
+_NUMBER = re.compile(
+    r"v?\d{1,8}[a-z]?|\d{1,4}(?:st|nd|rd|th|am|pm|[kmgt]i?b|ms|px|x\d{1,4})", re.IGNORECASE
+)
+# SHA256, k8s, tls13, Http2, 2fa
+_CODE = re.compile(
+    r"[A-Z]{2,10}\d{1,5}|(?:[a-z]{1,4}|[A-Z][a-z]{0,3})\d{1,5}[a-z]{0,2}|\d[a-z]{1,3}"
+)
+_NUMBERED = re.compile(r"[A-Za-z]{2,20}\d{1,4}")  # region1, customer2024
+# Names of algorithms and protocols whose word has more than four letters: hashlib and PHC strings,
+# RFC 6749, RFC 7539, RFC 8018, RFC 8032.
+_ALGORITHM = re.compile(
+    r"(?:oauth|openid|argon|pbkdf|scrypt|bcrypt|blake|keccak|chacha|xchacha|poly|salsa|curve|base"
+    r"|ed|crc|utf|sha|md|aes|rsa|tls|ssl|http|ipv|hmac)-?\d{1,5}(?:[a-z]{1,3}|\.\d+)?",
+    re.IGNORECASE,
+)
+_VOWEL = re.compile(r"[aeiouy]", re.IGNORECASE)
+_ASCII = re.compile(r"[A-Za-z]+")
+# Consonants in a row: "length" has four, "Knightsbridge" five.
+_CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxz]{5,}", re.IGNORECASE)
+_TIGHT = re.compile(r"[bcdfghjklmnpqrstvwxz]{4,}", re.IGNORECASE)
+_HUMP = re.compile(r"OAuth|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+_HEX = re.compile(r"[0-9a-f]+", re.IGNORECASE)
+_MAIL = re.compile(r"[^@\s]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
+# Options, paths, variables, templates.
+_NO_VALUE = re.compile(r"[-/~.@$%&<>{}\[\]()=]|https?:|www\.", re.IGNORECASE)
+_SIGN = re.compile(r"\w[^\w\s.,;:/=()\[\]{}<>'\"`-]+\w")  # between two letters or digits
+_LAST_SIGN = re.compile(r"\w[!$%&#*^~?+@]+\Z")
+# PR#12, package@1.2.3, python>=3.11
+_REFERENCE = re.compile(
+    r"(?:[a-z]{0,4}|issue|ticket|item)#\d+|[a-z_.-]+@v?\d+(?:\.\d+)*"
+    r"|[a-z_]+[=<>~^]+v?\d+(?:\.\d+)*[a-z]{0,3}",
+    re.IGNORECASE,
+)
+_ENDS = ".,;:)]}'\"`*_"
+_SHORT = 6
+_LONG = 10
+_HUMP_MEAN = 3.5  # letters of a word within a name
+_ACRONYM = 4  # letters, up to which a word needs no vowel: "http"
+
+
+def assigned(value: str) -> bool:
+    """Say whether a value that is assigned to a key or token may be one, and is no identifier."""
+    return not (_is_digest(value) or _all_parts(value, _is_named) or _is_camel(value))
+
+
+def password(value: str) -> bool:
+    """Say whether what stands behind "password:" may be one."""
+    bare = value.rstrip(_ENDS)
+    several = len(_PARTS.split(bare)) > 1
+    return not (_ALGORITHM.fullmatch(bare) or (several and _all_parts(bare, _is_common)))
+
+
+def phrase(value: str) -> bool:
+    """Say whether a word that follows "password" after a blank may be one."""
+    bare = value.rstrip(_ENDS)
+    if not _is_candidate(bare):
+        return False
+    if _signed(bare):
+        return True
+    digits = sum(letter.isdigit() for letter in bare)
+    return digits > 1 and not _all_parts(bare.rstrip("!?"), _is_common) and not _is_camel(bare)
+
+
+def login(value: str) -> bool:
+    """Say whether a word that follows "login" or "secret" may be a password.
+
+    Both are words of everyday prose, and names of accounts and resources follow them: more is
+    asked, a sign or both cases with a mixture that no name has.
+    """
+    bare = value.rstrip(_ENDS)
+    if not _is_candidate(bare):
+        return False
+    if _signed(bare):
+        return True
+    both = any(map(str.isupper, bare)) and any(map(str.islower, bare))
+    return len(bare) >= _LONG and both and phrase(bare)
+
+
+def session(value: str) -> bool:
+    """Say whether the value of a cookie may be a session's."""
+    return not _all_parts(value, _is_named) and _UUID.fullmatch(value) is None
+
+
+CHECKS: Mapping[str, Callable[[str], bool]] = {
+    "": lambda _value: True,
+    "assigned": assigned,
+    "password": password,
+    "phrase": phrase,
+    "login": login,
+    "session": session,
+}
+
+
+def _is_candidate(value: str) -> bool:
+    """Say whether a word in prose could be a password at all."""
+    if len(value) < _SHORT or _NO_VALUE.match(value) or "://" in value:
+        return False
+    known = (_UUID, _HEX, _MAIL, _REFERENCE, _ALGORITHM)
+    if _is_digest(value) or any(pattern.fullmatch(value) for pattern in known):
+        return False
+    return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+
+
+def _is_digest(value: str) -> bool:
+    """Say whether a value is a fingerprint that names its algorithm: ``SHA256:nThb…``."""
+    algorithm, _, rest = value.partition(":")
+    return bool(rest and _ALGORITHM.fullmatch(algorithm))
+
+
+def _signed(value: str) -> bool:
+    """Say whether a value has a sign where no punctuation stands."""
+    last = _LAST_SIGN.search(value)
+    mixed = any(map(str.isupper, value)) and any(map(str.islower, value))
+    return bool(_SIGN.search(value)) or (last is not None and mixed)
+
+
+def _all_parts(value: str, ordinary: Callable[[str], bool]) -> bool:
+    parts = [part for part in _PARTS.split(value) if part]
+    return bool(parts) and all(map(ordinary, parts))
+
+
+def _is_common(part: str) -> bool:
+    """Say whether a part is a word, a number, a version or the name of a technique."""
+    patterns = (_NUMBER, _CODE, _ALGORITHM)
+    return _is_word(part) or any(pattern.fullmatch(part) for pattern in patterns)
+
+
+def _is_named(part: str) -> bool:
+    """Say whether a part is common, or a word with a number as resources are called."""
+    return _is_common(part) or bool(_NUMBERED.fullmatch(part))
+
+
+def _is_word(part: str) -> bool:
+    if not _WORD.fullmatch(part):
+        return False
+    if not _ASCII.fullmatch(part):
+        return True  # letters of a language with accents, or without vowels at all
+    humps = _HUMP.findall(part)
+    short = sum(len(hump) == 1 for hump in humps)
+    return short <= 1 and all(
+        len(hump) <= _ACRONYM or (_VOWEL.search(hump) and not _CLUSTER.search(hump))
+        for hump in humps
+    )
+
+
+def _is_camel(value: str) -> bool:
+    """Say whether a value is words and numbers written together: ``GoogleOAuth2Provider``.
+
+    Letters at random have single ones among their capitals, and short runs between their digits.
+    """
+    humps = _HUMP.findall(value)
+    words = [hump for hump in humps if not hump.isdigit()]
+    return (
+        "".join(humps) == value
+        and len(words) > 1
+        and any(map(str.isupper, value))
+        and all(map(_is_hump, words))
+        and sum(map(len, words)) >= _HUMP_MEAN * len(words)
+    )
+
+
+def _is_hump(word: str) -> bool:
+    if word.isupper():
+        return 1 < len(word) <= _ACRONYM
+    return len(word) > 1 and _is_word(word) and not _TIGHT.search(word)
