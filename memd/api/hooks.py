@@ -7,12 +7,16 @@ event for us and is answered with nothing.
 - ``SessionStart`` brings the memory section only where the client does not load it by itself.
 - ``UserPromptSubmit`` brings the memories that matter, at most 9,500 characters.
 - ``Stop``, ``PreCompact`` and ``SessionEnd`` print nothing: anything else would loop the turn.
+- What a session was given is in its context until ``SessionStart`` says that it was compacted or
+  cleared: a session that ended is resumed with it, and a compaction that was announced may fail.
 - An event seen twice under one prompt id is answered once.
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -23,9 +27,12 @@ from memd.api.services import Services
 from memd.core import limits, tags
 from memd.core.errors import MemdError
 from memd.rpc.connection import Call
+from memd.state.ledger import Parents
+from memd.store import forks
 from memd.store.transcripts import TranscriptRefusedError
 
 CLIENTS = ("claude-code",)
+_PROMPT = "UserPromptSubmit"
 _REMEMBERED_EVENTS = 1024
 _PROMPT_MS = 200  # what the hook gives a prompt unless it says more
 _SHARE = 0.75  # of a hook's time: the rest is its start, the way here and back
@@ -66,13 +73,17 @@ class Payload(Named):
     prompt_id: str = ""
     source: str = ""
     agent_id: str = ""
+    seconds_since_last_response: float | None = None
 
 
 class Seen:
-    """The prompt ids of the last events, so that a repeated event is answered once."""
+    """The prompt ids of the last events, so that a repeated event is answered once.
+
+    With each prompt the paths of the memories that it brought.
+    """
 
     def __init__(self) -> None:
-        self._events: OrderedDict[tuple[str, str, str], None] = OrderedDict()
+        self._events: OrderedDict[tuple[str, str, str], Sequence[str]] = OrderedDict()
 
     def again(self, event: str, payload: Payload) -> bool:
         """Return whether this event was here before, and remember it."""
@@ -80,10 +91,20 @@ class Seen:
             return False
         key = (event, payload.session_id, payload.prompt_id)
         known = key in self._events
-        self._events[key] = None
+        self._events.setdefault(key, ())
         while len(self._events) > _REMEMBERED_EVENTS:
             self._events.popitem(last=False)
         return known
+
+    def brings(self, payload: Payload, paths: Sequence[str]) -> None:
+        """Remember which memories a prompt brings."""
+        key = (_PROMPT, payload.session_id, payload.prompt_id)
+        if key in self._events:
+            self._events[key] = paths
+
+    def brought(self, payload: Payload) -> Sequence[str]:
+        """Return which memories came with the prompt that is under way."""
+        return self._events.get((_PROMPT, payload.session_id, payload.prompt_id), ())
 
 
 class HookMethod:
@@ -108,13 +129,31 @@ class HookMethod:
         if payload.agent_id or self._seen.again(params.event, payload):
             return None
         if params.event == "SessionStart":
+            await self._bring_ledger_in_line(services, payload)
             return await _session_start(services, call, payload)
-        if params.event == "UserPromptSubmit":
-            return await _user_prompt(services, call, payload, params.deadline_ms or _PROMPT_MS)
+        if params.event == _PROMPT:
+            found = await _user_prompt(services, call, payload, params.deadline_ms or _PROMPT_MS)
+            self._seen.brings(payload, [memory.path for memory in found.memories])
+            return _context(_PROMPT, found.block) if found.block else None
         if params.event in {"Stop", "PreCompact", "SessionEnd"}:
             with services.manners.aside():  # no prompt waits for this: a due dream may begin
                 await _after_turn(services, call, params.event, payload)
         return None
+
+    async def _bring_ledger_in_line(self, services: Services, payload: Payload) -> None:
+        """Let the ledger say what the session has in its context now."""
+        if payload.source in {"compact", "clear"}:
+            # A prompt that is too long for the context is compacted before it is sent: what came
+            # with that very prompt is not part of what was summed up.
+            await services.recall.reset(payload.session_id, self._seen.brought(payload))
+        elif payload.source in {"fork", "resume"}:
+            since = payload.seconds_since_last_response
+            answered = None if since is None else services.clock.now() - since
+            await services.recall.begin(payload.session_id, _parents(payload, answered))
+
+
+def _parents(payload: Payload, answered: float | None = None) -> Parents:
+    return partial(forks.parents, payload.transcript_path, payload.session_id, answered)
 
 
 async def _session_start(services: Services, call: Call, payload: Payload) -> dict[str, Any] | None:
@@ -145,15 +184,14 @@ def _fit(prompt: str, room: int, directory: str) -> str:
 
 async def _user_prompt(
     services: Services, call: Call, payload: Payload, deadline_ms: int
-) -> dict[str, Any] | None:
+) -> prompting.Prefetched:
     wanted = prompting.Prefetch(
         cwd=payload.cwd,
         session_id=payload.session_id,
         query=payload.prompt,
         deadline_ms=max(10, int(deadline_ms * _SHARE)),
     )
-    found = await prompting.prefetch(services, call, wanted)
-    return _context("UserPromptSubmit", found.block) if found.block else None
+    return await prompting.prefetch(services, call, wanted, _parents(payload))
 
 
 async def _after_turn(services: Services, call: Call, event: str, payload: Payload) -> None:
@@ -165,10 +203,8 @@ async def _after_turn(services: Services, call: Call, event: str, payload: Paylo
         )
         with suppress(TranscriptRefusedError):  # a session that said nothing has none yet
             await work.extract(services, call, wanted)
-    session = prompting.Session(cwd=payload.cwd, session_id=payload.session_id)
-    if event == "PreCompact":
-        await prompting.session_reset(services, call, session)
-    elif event == "SessionEnd":
+    if event == "SessionEnd":
+        session = prompting.Session(cwd=payload.cwd, session_id=payload.session_id)
         await prompting.session_end(services, call, session)
 
 

@@ -11,6 +11,7 @@ from memd.core.text import iso_time
 from memd.recall import explain
 from memd.recall.service import AUTO, Prompt
 from memd.rpc.connection import Call
+from memd.state.ledger import Parents
 from memd.store.project import NoProjectError
 
 
@@ -155,8 +156,13 @@ async def load_prompt(services: Services, call: Call, params: LoadPrompt) -> Loa
     )
 
 
-async def prefetch(services: Services, call: Call, params: Prefetch) -> Prefetched:
-    """Answer ``prefetch``."""
+async def prefetch(
+    services: Services,
+    call: Call,
+    params: Prefetch,
+    parents: Parents = frozenset,
+) -> Prefetched:
+    """Answer ``prefetch``; ``parents`` finds the sessions that this one was made from."""
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(params.cwd, environment)
     found = await services.recall.prefetch(
@@ -171,6 +177,7 @@ async def prefetch(services: Services, call: Call, params: Prefetch) -> Prefetch
             strategy=params.strategy or AUTO,
             seconds=None if params.deadline_ms is None else params.deadline_ms / 1000,
             explain=bool(params.explain),
+            parents=parents,
         ),
     )
     return Prefetched(
@@ -230,14 +237,16 @@ async def session_start(services: Services, call: Call, params: Session) -> Done
 
 
 async def session_reset(services: Services, _call: Call, params: Session) -> Done:
-    """Answer ``session.compacted`` and ``session.end``: what was surfaced may come again."""
+    """Answer ``session.compacted``: what was surfaced may come again."""
     await services.recall.reset(params.session_id)
     return Done()
 
 
 async def session_end(services: Services, call: Call, params: Session) -> Done:
-    """Answer ``session.end``: forget the ledger, and let a dream that is due begin."""
-    await services.recall.reset(params.session_id)
+    """Answer ``session.end``: let a dream that is due begin.
+
+    The session can be resumed with all that it was given, so its ledger stays.
+    """
     await services.due.offer(visit_of(call, params.cwd, params.session_id))
     return Done()
 
@@ -280,7 +289,7 @@ METHODS = (
     ),
     Method(
         name="session.end",
-        summary="A client session is over: its ledger is forgotten, a due dream may begin.",
+        summary="A client session is over, though it may be resumed: a due dream may begin.",
         params=Session,
         result=Done,
         permission="write",

@@ -112,7 +112,7 @@ COMMANDS = (
     Command(
         ("session", "end"),
         "tell that a session is over",
-        "Its ledger is forgotten, and a dream that is due may begin.",
+        "What it was given stays remembered, since it can be resumed. A dream that is due may begin.",
         "sessions:end",
         operands=(_SESSION,),
     ),

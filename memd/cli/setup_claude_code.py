@@ -23,7 +23,7 @@ from memd.core.errors import MemdError
 CLIENT = "claude-code"
 # The events of spec 7.2; a matcher is given where the client knows several sources of one event.
 EVENTS: Mapping[str, str | None] = {
-    "SessionStart": "startup|resume|clear|compact",
+    "SessionStart": "startup|resume|clear|compact|fork",
     "UserPromptSubmit": None,
     "Stop": None,
     "PreCompact": None,

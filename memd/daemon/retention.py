@@ -54,8 +54,9 @@ async def prune(
     while total.more:
         total += await to_thread.run_sync(retention.batch)
     await to_thread.run_sync(DreamTable(database).prune, old)
-    given = await to_thread.run_sync(ages.bound, check, ledger.KEPT_DAYS)
-    await to_thread.run_sync(ledger.Ledger(database).prune, given)
+    resumed = await to_thread.run_sync(ages.bound, check, ledger.RESUMED_DAYS)
+    sighted = await to_thread.run_sync(ages.bound, check, ledger.SIGHTED_DAYS)
+    await to_thread.run_sync(ledger.Ledger(database).prune, resumed, sighted)
     spent = await to_thread.run_sync(ages.bound, check, spend.KEPT_DAYS)
     await to_thread.run_sync(spend.SpendTable(database).prune, spent)
     return total

@@ -8,7 +8,7 @@ A prompt waits for nothing beyond its deadline: not for the disk, not for an ind
 being built, not for a model. What is there in time is the answer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,7 +34,7 @@ from memd.recall.local import Choice, Hit, Offer, Reader, Wish
 from memd.recall.patience import Patience
 from memd.recall.select import SurfacedMemory
 from memd.state.database import StateUnusableError
-from memd.state.ledger import Item, Ledger, Sighting
+from memd.state.ledger import Item, Ledger, Parents, Sighting
 
 T = TypeVar("T")
 
@@ -43,7 +43,6 @@ MODEL = "model"
 _NO_MODEL = "no model is configured; the local ranker answered"
 _NO_TIME = "there was no time to ask the model; the local ranker answered"
 _LATE = "the model did not answer in time; the local ranker answered"
-
 _LEFT_ALONE = "the model failed several prompts in a row; the local ranker answers for a while"
 
 _SEARCH_MOST = 100
@@ -73,6 +72,7 @@ class Prompt:
     strategy: str = AUTO
     seconds: float | None = None
     explain: bool = False
+    parents: Parents = frozenset
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +166,8 @@ class Recall:
         cap = settings.recall.session_bytes
         try:
             with anyio.move_on_after(until - self._clock.monotonic()):
-                if not self._ledger.known(asked.session):
-                    await self._in_thread(self._ledger.load, asked.session)
-                given = self._ledger.surfaced(asked.session).bytes
-                if not reason and given >= cap:
+                await self._begin(asked.session, prompt.parents)
+                if not reason and self._ledger.surfaced(asked.session).bytes >= cap:
                     reason = select.SESSION_BUDGET
                 if reason:
                     return self._nothing(asked, reason)
@@ -187,14 +185,22 @@ class Recall:
 
         Raises what reading a directory raises.
         """
-        directory = project.memory_dir
         most = min(max(limit, 1), _SEARCH_MOST)
-        find = partial(local.search, self._indexes, self._reader, directory, query, most)
+        find = partial(local.search, self._indexes, self._reader, project.memory_dir, query, most)
         return await to_thread.run_sync(find, abandon_on_cancel=True)
 
-    async def reset(self, session: str) -> None:
-        """Forget what a session was given: it was compacted or has ended."""
-        self._ledger.reset(_sayable(session))
+    async def begin(self, session: str, parents: Parents) -> None:
+        """Have a session that is new inherit what its parents were given."""
+        with suppress(StateUnusableError):  # no prompt gets a memory then either
+            await self._begin(_sayable(session), parents)
+            await self._flush()
+
+    async def reset(self, session: str, but: Collection[str] = ()) -> None:
+        """Forget what a session was given, ``but`` absolute paths: it was compacted or cleared."""
+        session = _sayable(session)
+        with suppress(StateUnusableError):  # from now on it is not new, and inherits nothing
+            await self._begin(session)
+        self._ledger.reset(session, but)
         await self._flush()
 
     async def last_surfaced(self, directory: str, path: str) -> Sighting | None:
@@ -203,6 +209,13 @@ class Recall:
         Raises StateUnusableError.
         """
         return await to_thread.run_sync(self._ledger.last_surfaced, directory, path)
+
+    async def _begin(self, session: str, parents: Parents = frozenset) -> None:
+        """Have a session's marks in memory. Raises StateUnusableError."""
+        found: Collection[str] = ()
+        if not self._ledger.known(session):
+            found = await self._in_thread(self._ledger.load, session, parents)
+        self._ledger.use(session, self._clock.now(), found)
 
     async def _answer(self, asked: _Asked) -> Prefetched:
         """Choose and mark. Raises what reading a directory raises."""
@@ -297,14 +310,13 @@ class Recall:
 
     async def _send(self, asked: _Asked, offers: Sequence[Offer]) -> Prefetched:
         """Mark what goes out and return it. Between the mark and the end nothing is lost."""
-        text, fitting = block.render([offer.memory for offer in offers])
-        items = {offer.item: offer.memory for offer in offers[:fitting]}
+        text, shown = block.render([offer.memory for offer in offers])
+        items = {offer.item: offer.memory for offer in offers[:shown]}
         cap = asked.settings.recall.session_bytes
         if asked.prompt.explain:
             total = self._ledger.surfaced(asked.session).bytes
-            going = tuple(
-                map(items.__getitem__, self._ledger.fitting(asked.session, [*items], cap))
-            )
+            fitting = self._ledger.fitting(asked.session, [*items], cap)
+            going = tuple(map(items.__getitem__, fitting))
             return Prefetched(going, "", LOCAL, total, block.render(going)[0])
         await anyio.lowlevel.checkpoint()
         marked, total = self._ledger.mark(asked.session, tuple(items), cap, self._clock.now())

@@ -7,15 +7,18 @@ Rules of this file
   and a slow disk holds up no prompt. ``flush`` writes what is not written yet.
 - A flush is not synced to the medium: it survives a kill of the daemon. A power cut may cost the
   marks of the last moments, and then a memory comes a second time; nothing else is lost.
+- What a session was given counts until 30 days after its last use: so long its client can resume
+  it, with all that was given still in its context. That a session ends means nothing here.
 - A session that is reset begins anew; its old rows stay a while so that "when was this last
-  surfaced" has an answer.
+  surfaced" has an answer. A fork begins with what its parent was given.
 - ``load``, ``flush``, ``prune`` and ``last_surfaced`` block and may run in any thread; all else
   does not and belongs to one thread, the event loop's.
 """
 
+import json
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memd.state.ages import Bound
@@ -35,9 +38,12 @@ CREATE UNIQUE INDEX IF NOT EXISTS surfaced_once
     ON surfaced (session, path, fingerprint) WHERE live;
 CREATE INDEX IF NOT EXISTS surfaced_path ON surfaced (path, at);
 CREATE INDEX IF NOT EXISTS surfaced_at ON surfaced (at);
+CREATE INDEX IF NOT EXISTS surfaced_use ON surfaced (session) WHERE path = '';
 """
 
-KEPT_DAYS = 90  # a session that never ended is over by then
+RESUMED_DAYS = 30  # after that long Claude Code removes a transcript
+SIGHTED_DAYS = 90  # for so long "last surfaced" has an answer
+_NOTED_SECONDS = 60 * 60.0  # a session's last use is written down once in so long
 _SESSIONS = 512  # kept in memory; the least recently used one is read again when it comes back
 _UNWRITTEN = 10_000  # statements kept while the state file cannot be written (some 3 MB)
 
@@ -46,8 +52,27 @@ _MARK = (
     " VALUES (?, ?, ?, ?, ?, 1)"
 )
 _UNMARK = "DELETE FROM surfaced WHERE session = ? AND path = ? AND fingerprint = ? AND live"
-_RESET = "UPDATE surfaced SET live = 0 WHERE session = ? AND live"
-_PRUNE = "DELETE FROM surfaced WHERE at < ? AND id <= ?"
+_RESET = (
+    "UPDATE surfaced SET live = 0 WHERE session = ? AND live"
+    " AND path NOT IN (SELECT value FROM json_each(?))"
+)
+_INHERIT = (
+    "INSERT OR IGNORE INTO surfaced (session, path, fingerprint, bytes, at, live)"
+    " SELECT ?, path, fingerprint, bytes, at, 1 FROM surfaced WHERE session = ? AND live"
+)
+# The last use of a session is a row like those of its marks, only without a path.
+_USED = (
+    "INSERT INTO surfaced (session, path, fingerprint, bytes, at, live) VALUES (?, '', '', 0, ?, 0)"
+)
+_USED_BEFORE = "DELETE FROM surfaced WHERE session = ? AND path = '' AND id < last_insert_rowid()"
+_LAST_USE = "SELECT max(at) AS at FROM surfaced WHERE session = ? AND path = ''"
+_OVER = (
+    "UPDATE surfaced SET live = 0 WHERE live AND at < ?1 AND id <= ?2 AND session NOT IN"
+    " (SELECT session FROM surfaced WHERE path = '' AND (at >= ?1 OR id > ?2))"
+)
+_PRUNE = "DELETE FROM surfaced WHERE NOT live AND at < ? AND id <= ?"
+
+Parents = Callable[[], Collection[str]]  # finds the sessions that one was made from; blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +105,7 @@ class _Given:
     """One session's marks, in their order."""
 
     items: dict[tuple[str, str], int] = field(default_factory=dict)  # (path, fingerprint): bytes
+    used: float | None = None  # when its last use was noted, in seconds since 1970
 
     def surfaced(self) -> Surfaced:
         """Return them as they are told."""
@@ -92,30 +118,39 @@ class Ledger:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sessions: OrderedDict[str, _Given] = OrderedDict()
-        self._stored: set[str] | None = None  # sessions with live rows; None before the first look
         self._unwritten: deque[tuple[str, tuple[object, ...]]] = deque(maxlen=_UNWRITTEN)
         self._writing = threading.Lock()
 
     def known(self, session: str) -> bool:
-        """Say whether ``surfaced`` and ``mark`` have what they need; else call ``load``."""
-        return session in self._sessions or (
-            self._stored is not None and session not in self._stored
-        )
+        """Say whether a session is in use, with its marks in memory; else call ``load``."""
+        given = self._sessions.get(session)
+        return given is not None and given.used is not None
 
-    def load(self, session: str) -> None:
-        """Read what a session was given before. Blocks. Raises StateUnusableError."""
+    def load(self, session: str, parents: Parents = frozenset) -> Collection[str]:
+        """Read what a session was given before. Return what ``use`` is to be told as its parents.
+
+        ``parents`` is called for a session that is new. Blocks. Raises StateUnusableError.
+        """
         self.flush()
-        if self._stored is None:
-            rows = self._database.read("SELECT DISTINCT session FROM surfaced WHERE live")
-            self._stored = {row["session"] for row in rows}
-        if session in self._stored:
-            rows = self._database.read(
-                "SELECT path, fingerprint, bytes FROM surfaced WHERE session = ? AND live"
-                " ORDER BY id",
-                (session,),
-            )
-            given = {(row["path"], row["fingerprint"]): row["bytes"] for row in rows}
-            self._sessions.setdefault(session, _Given(given))
+        given = self._sessions.get(session) or self._read(session)
+        found = parents() if given.used is None and not given.items else ()
+        for parent in found:
+            self._sessions.setdefault(parent, self._read(parent))
+        self._sessions.setdefault(session, given)
+        return found
+
+    def use(self, session: str, at: float, parents: Iterable[str] = ()) -> None:
+        """Note that a session is in use, ``at`` in seconds since 1970.
+
+        It gets the marks of its ``parents``, whose messages are in its context.
+        """
+        given = self._given(session)
+        for parent in parents:
+            given.items = self._given(parent).items | given.items
+            self._unwritten.append((_INHERIT, (session, parent)))
+        if given.used is None or abs(at - given.used) >= _NOTED_SECONDS:
+            given.used = at
+            self._unwritten += [(_USED, (session, at)), (_USED_BEFORE, (session,))]
 
     def surfaced(self, session: str) -> Surfaced:
         """Return what a session has been given since it began or was reset."""
@@ -158,10 +193,14 @@ class Ledger:
             given.items.pop((item.path, item.fingerprint), None)
             self._unwritten.append((_UNMARK, (session, item.path, item.fingerprint)))
 
-    def reset(self, session: str) -> None:
-        """Let everything be surfaced again to a session: it was compacted or has ended."""
-        self._given(session).items.clear()
-        self._unwritten.append((_RESET, (session,)))
+    def reset(self, session: str, but: Collection[str] = ()) -> None:
+        """Let everything be surfaced again to a session that was compacted or cleared.
+
+        ``but`` are absolute paths of memories that are in its context still.
+        """
+        given = self._given(session)
+        given.items = {key: size for key, size in given.items.items() if key[0] in but}
+        self._unwritten.append((_RESET, (session, json.dumps(list(but)))))
 
     def flush(self) -> None:
         """Write what is not written yet. Blocks. Raises StateUnusableError; nothing is lost then.
@@ -182,10 +221,14 @@ class Ledger:
                 if not written:
                     self._unwritten.extendleft(reversed(statements))
 
-    def prune(self, bound: Bound) -> None:
-        """Forget what was surfaced long ago. Blocks. Raises StateUnusableError."""
+    def prune(self, resumed: Bound, sighted: Bound) -> None:
+        """Forget sessions last used before ``resumed``, and what went out before ``sighted``.
+
+        Blocks. Raises StateUnusableError.
+        """
         with self._database.transaction(synced=False) as cursor:
-            cursor.execute(_PRUNE, (bound.before, bound.surfaced))
+            cursor.execute(_OVER, (resumed.before, resumed.surfaced))
+            cursor.execute(_PRUNE, (sighted.before, sighted.surfaced))
 
     def last_surfaced(self, directory: str, path: str) -> Sighting | None:
         """Return when the memory at a path within a directory last went out, or ``None``.
@@ -203,10 +246,16 @@ class Ledger:
         given = self._sessions.setdefault(session, _Given())
         self._sessions.move_to_end(session)
         while len(self._sessions) > _SESSIONS and not self._unwritten:
-            old, _ = self._sessions.popitem(last=False)
-            if self._stored is not None:
-                self._stored.add(old)
+            self._sessions.popitem(last=False)
         return given
+
+    def _read(self, session: str) -> _Given:
+        rows = self._database.read(
+            "SELECT path, fingerprint, bytes FROM surfaced WHERE session = ? AND live ORDER BY id",
+            (session,),
+        )
+        items = {(row["path"], row["fingerprint"]): row["bytes"] for row in rows}
+        return _Given(items, self._database.read(_LAST_USE, (session,))[0]["at"])
 
 
 def _run(cursor: Cursor, statements: Iterable[tuple[str, tuple[object, ...]]]) -> None:

@@ -109,7 +109,7 @@ def read(
     its last so many bytes. Raises TranscriptRefusedError.
     """
     try:
-        with _open(path) as file:
+        with open_transcript(path) as file:
             start = offset if offset > 0 and _marker(file, offset) == marker else 0
             size = os.fstat(file.fileno()).st_size
             if start == 0 and tail is not None and size > tail:
@@ -127,12 +127,13 @@ def check(path: str) -> None:
     Raises TranscriptRefusedError. Blocks.
     """
     try:
-        _open(path).close()
+        open_transcript(path).close()
     except OSError as error:
         raise TranscriptRefusedError(path, error.strerror or type(error).__name__) from error
 
 
-def _open(path: str) -> BinaryIO:
+def open_transcript(path: str) -> BinaryIO:
+    """Open a transcript that may be read. Raises TranscriptRefusedError and OSError."""
     if not path.startswith("/") or not path.endswith(".jsonl") or "\0" in path:
         raise TranscriptRefusedError(path, _NO_NAME)
     try:

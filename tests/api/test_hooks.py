@@ -11,6 +11,7 @@ from tests.api import transcripts
 from tests.api.caller import Caller
 
 pytestmark = pytest.mark.anyio
+WORDS = "may I mock the database in this integration test?"
 
 
 async def hook(caller: Caller, event: str, **members: Any) -> Any:
@@ -22,22 +23,20 @@ async def hook(caller: Caller, event: str, **members: Any) -> Any:
 async def test_a_prompt_gets_the_memories_that_matter(caller: Caller) -> None:
     """UserPromptSubmit answers with additional context, once per prompt id."""
     await caller.write()
-    words = "may I mock the database in this integration test?"
-    answer = await hook(caller, "UserPromptSubmit", prompt=words, prompt_id="p1")
+    answer = await hook(caller, "UserPromptSubmit", prompt=WORDS, prompt_id="p1")
     output = answer["hookSpecificOutput"]
     assert output["hookEventName"] == "UserPromptSubmit"
     assert "Never mock" in output["additionalContext"]
     assert output["additionalContext"].startswith("<memd-context")
     await caller.call("session.compacted", session_id="s")
-    assert await hook(caller, "UserPromptSubmit", prompt=words, prompt_id="p1") is None
+    assert await hook(caller, "UserPromptSubmit", prompt=WORDS, prompt_id="p1") is None
     assert await hook(caller, "UserPromptSubmit", prompt="thanks, good", prompt_id="p2") is None
 
 
 async def test_a_sub_agents_events_are_passed_over(caller: Caller) -> None:
     """An event from inside a sub-agent brings and reads nothing."""
     await caller.write()
-    words = "may I mock the database in this integration test?"
-    assert await hook(caller, "UserPromptSubmit", prompt=words, agent_id="a1") is None
+    assert await hook(caller, "UserPromptSubmit", prompt=WORDS, agent_id="a1") is None
 
 
 async def test_a_session_start_adds_nothing_where_the_client_loads_memory(caller: Caller) -> None:
@@ -106,9 +105,72 @@ async def test_strange_payloads_are_answered_with_nothing(caller: Caller) -> Non
 async def test_only_the_last_events_are_remembered(caller: Caller) -> None:
     """A thousand prompts later an old prompt id is new again."""
     await caller.write()
-    words = "may I mock the database in this integration test?"
-    assert await hook(caller, "UserPromptSubmit", prompt=words, prompt_id="first")
+    assert await hook(caller, "UserPromptSubmit", prompt=WORDS, prompt_id="first")
     for number in range(1024):
         await hook(caller, "Other", prompt_id=f"p{number}")
     await caller.call("session.compacted", session_id="s")
-    assert await hook(caller, "UserPromptSubmit", prompt=words, prompt_id="first")
+    assert await hook(caller, "UserPromptSubmit", prompt=WORDS, prompt_id="first")
+
+
+async def prompted(caller: Caller, session: str, number: str, **members: Any) -> bool:
+    """Send a prompt that the memory fits and say whether the memory came with it."""
+    sent = members | {"session_id": session, "prompt": WORDS, "prompt_id": f"{session} {number}"}
+    return await hook(caller, "UserPromptSubmit", **sent) is not None
+
+
+@pytest.mark.parametrize("reason", ["other", "clear", "resume", "prompt_input_exit"])
+async def test_a_resumed_session_gets_nothing_twice(caller: Caller, reason: str) -> None:
+    """What a session was given is in its transcript, however it ended."""
+    await caller.write()
+    assert await prompted(caller, "s", "1")
+    await hook(caller, "SessionEnd", reason=reason)
+    await hook(caller, "SessionStart", source="resume", seconds_since_last_response=3)
+    assert not await prompted(caller, "s", "2")
+
+
+async def test_a_context_that_was_emptied_may_get_it_again(caller: Caller) -> None:
+    """A memory comes again after a compaction or a clear, not after one that was only announced."""
+    await caller.write()
+    assert await prompted(caller, "s", "1")
+    await hook(caller, "PreCompact", trigger="manual")
+    assert not await prompted(caller, "s", "2")
+    await hook(caller, "SessionStart", source="compact", prompt_id="s /compact")
+    assert await prompted(caller, "s", "3")
+    await hook(caller, "SessionStart", source="clear")
+    assert await prompted(caller, "s", "4")
+
+
+async def test_what_came_with_a_prompt_outlives_its_own_compaction(caller: Caller) -> None:
+    """A prompt that does not fit is compacted before it is sent: its memories stay with it."""
+    await caller.write()
+    assert await prompted(caller, "s", "1")
+    await hook(caller, "PreCompact", trigger="auto", prompt_id="s 1")
+    await hook(caller, "SessionStart", source="compact", prompt_id="s 1")
+    assert not await prompted(caller, "s", "2")
+
+
+async def test_a_fork_gets_nothing_that_its_parent_got(caller: Caller) -> None:
+    """Neither with its first prompt, when it has no transcript, nor after that."""
+    folder = Path(caller.home.path) / ".claude" / "projects" / "x"
+    now = "2026-03-03T12:00:00.000Z"
+    transcripts.write(folder / "parent.jsonl", transcripts.answer("parent", now))
+    transcripts.write(folder / "other.jsonl", transcripts.answer("other", "2026-03-03T11:00:00Z"))
+    await caller.write()
+    assert await prompted(caller, "parent", "1")
+    caller.clock.advance(60)
+    for session, seconds, comes in (("fork", 60, False), ("another", 3660, True)):
+        path = str(folder / f"{session}.jsonl")
+        started = {"source": "fork", "session_id": session, "transcript_path": path}
+        await hook(caller, "SessionStart", **started, seconds_since_last_response=seconds)
+        assert await prompted(caller, session, "1", transcript_path=path) == comes
+        assert not await prompted(caller, session, "2", transcript_path=path)
+
+
+async def test_a_fork_whose_start_was_missed_is_known_by_its_transcript(caller: Caller) -> None:
+    """Its lines name the session that it was made from."""
+    await caller.write()
+    assert await prompted(caller, "parent", "1")
+    line = transcripts.answer("fork") | {"requestSessionId": "parent"}
+    path = transcripts.write(Path(caller.home.path) / "fork.jsonl", line)
+    assert not await prompted(caller, "fork", "1", transcript_path=path)
+    assert await prompted(caller, "new", "1")

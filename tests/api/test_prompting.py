@@ -51,7 +51,7 @@ async def test_memory_that_is_off_has_no_prompt(caller: Caller) -> None:
 
 
 async def test_the_right_memory_comes_once_per_session(caller: Caller) -> None:
-    """A fitting memory goes out whole with its header, and not again before a compaction."""
+    """A fitting memory goes out whole with its header, and again only after a compaction."""
     await caller.write()
     found = await caller.call("prefetch", session_id="s", query=QUERY)
     (memory,) = found["memories"]
@@ -66,10 +66,11 @@ async def test_the_right_memory_comes_once_per_session(caller: Caller) -> None:
     assert "Never mock" in found["block"]
     assert (found["strategy"], found["session_bytes"] > 0) == ("local", True)
     assert not (await caller.call("prefetch", session_id="s", query=QUERY))["memories"]
-    for method in ("session.compacted", "session.end"):
+    for method, again in (("session.compacted", True), ("session.end", False)):
         await caller.call("session.start", session_id="s")
         assert await caller.call(method, session_id="s") == {"ok": True}
-        assert (await caller.call("prefetch", session_id="s", query=QUERY))["memories"]
+        found = await caller.call("prefetch", session_id="s", query=QUERY)
+        assert bool(found["memories"]) == again
 
 
 async def test_small_talk_brings_nothing(caller: Caller) -> None:

@@ -15,6 +15,13 @@ def user(text: str, number: int = 1, at: str = "2026-03-03T10:00:00.000Z") -> di
     }
 
 
+def answer(session: str, at: str = "2026-03-03T12:00:00.000Z") -> dict[str, object]:
+    """Return the line of one answer."""
+    content = [{"type": "text", "text": "Done."}]
+    line = user("", at=at) | {"type": "assistant", "parentUuid": "u1", "sessionId": session}
+    return line | {"message": {"role": "assistant", "content": content}}
+
+
 def write(path: Path, *lines: dict[str, object]) -> str:
     """Append lines to a transcript and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)

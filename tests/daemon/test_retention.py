@@ -22,6 +22,7 @@ from memd.state.ages import Ages
 from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.dreams import DreamTable
 from memd.state.journal import Intent, Journal, Step
+from memd.state.ledger import Item, Ledger
 from memd.state.retention import Pruned
 from memd.store.configuration import Configuration
 from memd.store.service import Store
@@ -105,6 +106,20 @@ async def test_what_was_decided_of_dreams_is_bounded_too(tmp_path: Path) -> None
         await kept.next_day()
         await kept.next_day()
         assert [found.id for found in table.proposals("/m", only="")] == names[1:]
+
+
+async def test_what_sessions_were_given_is_bounded_too(tmp_path: Path) -> None:
+    """A session's ledger goes a month after its last use, when no client resumes it any more."""
+    async with keeper(tmp_path, "") as kept:
+        ledger = Ledger(kept.database)
+        ledger.use("s", kept.clock.now())
+        ledger.mark("s", [Item("/a", "1", 10)], 100, kept.clock.now())
+        ledger.flush()
+        days = 0
+        while kept.database.read("SELECT 1 FROM surfaced WHERE live"):
+            await kept.next_day()
+            days += 1
+        assert days in (31, 32)  # and the day in which the clock was proved
 
 
 async def test_a_state_file_that_fails_is_tried_again(tmp_path: Path) -> None:

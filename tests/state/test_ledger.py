@@ -14,6 +14,7 @@ from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.ledger import SCHEMA, Item, Ledger, Sighting, Surfaced
 
 CAP = 1000
+LATER = 24 * 60 * 60.0
 
 
 @pytest.fixture
@@ -77,17 +78,78 @@ def test_a_mark_can_be_taken_back(database: Database) -> None:
     assert _reopened(database, "s") == Surfaced(10, {"/a": "1"})
 
 
-def test_old_rows_go(database: Database) -> None:
-    """Rows of sessions that never ended do not stay for ever."""
+def test_what_a_session_was_given_counts_until_nobody_can_resume_it(database: Database) -> None:
+    """What was last used before a bound begins anew, by time and number; sightings stay longer."""
     ledger = Ledger(database)
-    ledger.mark("old", [Item("/a", "1", 10)], CAP, 5.0)
-    ledger.mark("new", [Item("/a", "1", 10)], CAP, 7.0)
-    ledger.mark("behind", [Item("/a", "1", 10)], CAP, 1.0)
+    for session, used in (("over", 1.0), ("resumed", 2.0), ("resumed", LATER), ("behind", 0.0)):
+        ledger.use(session, used)
+        ledger.mark(session, [Item("/a", "1", 10)], CAP, used)
     ledger.flush()
-    ledger.prune(Bound(6.0, surfaced=2))
-    assert _reopened(database, "old") == Surfaced(0, {})
-    assert _reopened(database, "behind") == Surfaced(10, {"/a": "1"})
-    assert ledger.last_surfaced("", "a") == Sighting("new", 7.0)
+    newest = database.read("SELECT max(id) AS id FROM surfaced")[0]["id"]
+    for_long = Bound(1.0, surfaced=newest)
+    ledger.prune(Bound(1.0, surfaced=newest - 2), for_long)
+    assert _reopened(database, "over") == Surfaced(10, {"/a": "1"})
+    ledger.prune(Bound(3.0, surfaced=newest - 2), for_long)  # the clock was behind at the last two
+    assert _reopened(database, "over") == Surfaced(0, {})
+    assert (
+        _reopened(database, "resumed") == _reopened(database, "behind") == Surfaced(10, {"/a": "1"})
+    )
+    assert ledger.last_surfaced("", "a") == Sighting("resumed", 2.0)
+    ledger.prune(Bound(LATER + 1, surfaced=newest), Bound(LATER + 1, surfaced=newest))
+    assert ledger.last_surfaced("", "a") is None
+
+
+def test_rows_of_an_older_memd_count_from_their_marks(database: Database) -> None:
+    """A session whose use was never noted is held to the time of each mark."""
+    ledger = Ledger(database)
+    ledger.mark("old", [Item("/a", "1", 10), Item("/b", "1", 10)], CAP, 5.0)
+    ledger.flush()
+    ledger.prune(Bound(6.0, surfaced=1), Bound())
+    assert _reopened(database, "old") == Surfaced(10, {"/b": "1"})
+
+
+def test_the_last_use_of_a_session_is_one_row(database: Database) -> None:
+    """It is noted once an hour, and the note before goes."""
+    ledger = Ledger(database)
+    for at in (0.0, 5.0, LATER, 0.0):
+        ledger.use("s", at)
+        ledger.flush()
+    rows = database.read("SELECT id, at FROM surfaced")
+    assert [tuple(row) for row in rows] == [(3, 0.0)]
+
+
+def test_a_fork_begins_with_what_its_parents_were_given(database: Database) -> None:
+    """A session inherits marks and bytes, written or not; later each goes its own way."""
+    ledger = Ledger(database)
+    ledger.use("p", 5.0)
+    ledger.mark("p", [Item("/a", "1", 10)], CAP, 5.0)
+    ledger.use("f", 6.0, ledger.load("f", lambda: ["p"]))
+    assert ledger.mark("f", [Item("/a", "1", 10), Item("/b", "1", 5)], CAP, 6.0)[1] == 15
+    ledger.reset("p")
+    ledger.flush()
+    assert ledger.surfaced("f") == _reopened(database, "f") == Surfaced(15, {"/a": "1", "/b": "1"})
+    assert _reopened(database, "p") == Surfaced(0, {})
+
+
+def test_only_a_new_session_is_asked_for_its_parents(database: Database) -> None:
+    """Once it was in use it inherits nothing any more, not even after a restart."""
+    ledger = Ledger(database)
+    assert ledger.load("s", lambda: ["p"]) == ["p"]
+    assert not ledger.known("s")  # its caller may have been cancelled since
+    ledger.use("s", 5.0, ledger.load("s", lambda: ["p"]))
+    assert ledger.known("s")
+    assert not ledger.load("s", lambda: ["p"])
+    ledger.flush()
+    assert not Ledger(database).load("s", lambda: ["p"])
+
+
+def test_a_reset_spares_what_is_in_the_context_still(database: Database) -> None:
+    """What came with the prompt under way is not surfaced again after a compaction."""
+    ledger = Ledger(database)
+    ledger.mark("s", [Item("/a", "1", 10), Item("/b", "1", 5)], CAP, 5.0)
+    ledger.reset("s", ["/b"])
+    ledger.flush()
+    assert ledger.surfaced("s") == _reopened(database, "s") == Surfaced(5, {"/b": "1"})
 
 
 def test_it_outlives_the_daemon(tmp_path: Path) -> None:
@@ -104,8 +166,6 @@ def test_it_outlives_the_daemon(tmp_path: Path) -> None:
     again = Ledger(second)
     assert not again.known("s")
     again.load("s")
-    assert again.known("s")
-    assert again.known("new")
     assert again.surfaced("s") == Surfaced(20, {"/b": "1"})
     assert again.mark("s", [Item("/b", "1", 20)], CAP, 7.0) == ((), 20)
     second.close()
@@ -135,11 +195,13 @@ def test_memory_is_bounded(database: Database) -> None:
     ledger = Ledger(database)
     ledger.load("")
     for number in range(600):
+        ledger.use(f"s{number}", 5.0)
         ledger.mark(f"s{number}", [Item("/a", "1", 10)], CAP, 5.0)
         ledger.flush()
         ledger.reset("none")
         ledger.flush()
         ledger.mark("other", [], CAP, 5.0)
+    assert ledger.known("s599")
     assert not ledger.known("s0")
     ledger.load("s0")
     assert ledger.surfaced("s0").bytes == 10
