@@ -112,7 +112,7 @@ COMMANDS = (
     Command(
         ("session", "end"),
         "tell that a session is over",
-        "What it was given stays remembered, since it can be resumed. A dream that is due may begin.",
+        "It can be resumed, so what it was given stays known. A dream that is due may begin.",
         "sessions:end",
         operands=(_SESSION,),
     ),
