@@ -4,6 +4,8 @@ Rules of this file
 - The block stands inside memd's own tag, so that it can be cut out of a transcript again.
 - What a memory says is quoted line by line, as data. No text of a memory can open or close the
   tags around it or begin a line of its own (spec 8.4).
+- What a memory says twice stands there once: a description that the text shown repeats is left out,
+  and so is a "Why" that says nothing of its own.
 - Clients cut long insertions: the whole stays within a budget, counted as they count, in UTF-16
   units. Every memory that goes out is in it, a long one shortened so that the others fit.
 """
@@ -13,6 +15,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from memd.core import limits, tags, text
+from memd.recall import repeats
 from memd.recall.select import SurfacedMemory
 
 _INTRODUCTION = files("memd.recall").joinpath("templates", "block.md").read_text("utf-8").strip()
@@ -27,6 +30,7 @@ _TAG = re.compile(
     r"(?:memd|system[\W_]|command-|local-command|user-prompt|task-notification|antml))",
     re.IGNORECASE,
 )
+_UNQUOTED = re.compile("^> ?", re.MULTILINE)
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e"
@@ -59,10 +63,11 @@ def neutralise(content: str) -> str:
 
 
 def _entry(memory: SurfacedMemory, quote: str, share: int) -> str:
-    head = "\n".join(_head(memory))
-    body = "" if not quote else f"\n{_shorten(quote, share)}"
-    notice = "" if memory.stale_notice is None else f"\n{memory.stale_notice}"
-    return head + body + notice
+    *head, description = _head(memory)
+    body = _shorten(quote, share)
+    if not repeats.repeats(description, repeats.sentences(_UNQUOTED.sub("", body))):
+        head.append(description)
+    return "\n".join(filter(None, (*head, body, memory.stale_notice)))
 
 
 def _head(memory: SurfacedMemory) -> tuple[str, str, str]:
@@ -84,7 +89,7 @@ def _fixed(memory: SurfacedMemory) -> int:
 
 
 def _quote(content: str) -> str:
-    content = neutralise(content)
+    content = repeats.once(neutralise(content))
     return "\n".join(f"> {line}".rstrip() for line in content.split("\n")) if content else ""
 
 
