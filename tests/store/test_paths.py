@@ -9,6 +9,7 @@ import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -33,6 +34,19 @@ PAYLOADS = PLACE / "paths" / "all_traversals.txt.gz"
 def memories(tmp_path: Path) -> Path:
     """Make a memory directory with ordinary, foreign and hostile contents."""
     return hostile(tmp_path)
+
+
+def test_directories_that_are_made_at_once_are_made(tmp_path: Path) -> None:
+    """Whoever makes a directory's parents first, each who asked for it gets it."""
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(100):
+            start = threading.Barrier(4)
+
+            def make(name: int, top: Path = tmp_path / str(number), go: Barrier = start) -> None:
+                go.wait()
+                Directory(str(top / "a" / "b" / str(name % 2)), create=True).close()
+
+            list(pool.map(make, range(4)))
 
 
 @both_ways
