@@ -20,8 +20,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import memd.cli
 from benchmarks import damage, dreaming, scale
+from memd.cli import setup_claude_code
+from memd.client import hook_file
 from memd.testing import samples
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 
@@ -142,7 +143,10 @@ def _lines(path: str, frame: dict[str, object]) -> list[float]:
 
 
 def _hooks(home: Home, cwd: str) -> None:
-    hook = str(Path(memd.cli.__file__).parent / "hook.py")
+    hook_file.write(home.places)
+    # As the client's settings have it, with the shell that keeps it harmless.
+    entry = setup_claude_code.entry("UserPromptSubmit", hook_file.hook_path(home.places))
+    command = ["/bin/sh", "-c", entry["command"]]
     environ = dict(home.environ)
     silent: list[bool] = []
 
@@ -153,7 +157,6 @@ def _hooks(home: Home, cwd: str) -> None:
             "hook_event_name": "UserPromptSubmit",
             "prompt": f"{PROMPT} " * 40,
         }
-        command = [sys.executable, "-I", "-S", hook, "claude-code", "UserPromptSubmit"]
         done = subprocess.run(
             command,
             input=json.dumps(payload).encode(),

@@ -1,7 +1,8 @@
 """A client's hook in one file: the raw payload goes to the daemon, the daemon's answer comes out.
 
-``memctl setup`` writes ``python -I -S …/memd/cli/hook.py <client> <event>`` into a client's
-configuration, and a person waits at a prompt while it runs. So these rules hold:
+``memctl setup`` copies this file into the user's data directory (``client/hook_file``) and has the
+client run it there, ``python -I -S hook.py <client> <event>``, while a person waits at a prompt. So
+these rules hold:
 
 - Only ``_socket`` is imported from outside the interpreter. The other modules are built in and
   loaded before the first line here runs, so naming them costs nothing. No ``json``, no ``os``,
@@ -13,7 +14,10 @@ configuration, and a person waits at a prompt while it runs. So these rules hold
 - Whatever goes wrong, nothing is printed and the status is 0: a status of 2 would block the
   user's prompt (facts/clients.md 3), and any other one would show an error at every turn.
 - When no daemon listens, one is started, detached, once in 30 seconds at most, and this event
-  gets no answer. ``MEMD_HOOK_NO_START=1`` keeps it from being started.
+  gets no answer. ``MEMD_HOOK_NO_START=1`` keeps it from being started. There is one way to start
+  (``client/launch``): this file only runs itself once more, with that module.
+- Where memd is gone nothing is started. The log is told once how to remove what is left.
+- Python 3.9 can run this file: where memd's own interpreter is gone, any other one has to do.
 """
 
 import _signal  # type: ignore[import-not-found]  # built in; no stub names it
@@ -47,6 +51,14 @@ START_SECONDS = 30  # a daemon that does not come up is not started at every key
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":'
 # Level, option and size of what tells the user at the other end, as in memd.client.peer.
 PEER = (0, 1, 76) if sys.platform == "darwin" else (_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+FILE = __file__.encode(errors="surrogateescape")
+FOLDER = FILE.rpartition(b"/")[0] or b"."
+LAUNCH = "launch"
+ORPHANED = (
+    b"memd is not installed any more, but Claude Code still runs its hook, which does nothing. "
+    b"Take the entries that name %s out of ~/.claude/settings.json and delete that file. "
+    b"Or install memd again and run: memctl setup claude-code --remove\n"
+) % FILE
 _CHUNK = 65536
 _ESCAPES = {code: f"\\u{code:04x}" for code in range(32)} | {34: '\\"', 92: "\\\\"}
 
@@ -156,23 +168,55 @@ def ask(path: bytes, frame: bytes) -> bytes:
 
 
 def start(state: bytes, environ: Environ, now: float) -> int:
-    """Start a daemon in a session of its own and return its pid; 0 if one was just started."""
+    """Run ``launch`` in a session of its own and return its pid; 0 if one was just started."""
     if environ.get(b"MEMD_HOOK_NO_START", b"") not in {b"", b"0"} or not claim(state, now):
         return 0
-    # What belongs to one client's session must not become the daemon's opinion about all.
-    kept = {name: value for name, value in environ.items() if name not in FORWARDED}
     log = posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND
     actions = [
         (posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0),
         (posix.POSIX_SPAWN_OPEN, 1, state + b"/memd.log", log, 0o600),
         (posix.POSIX_SPAWN_DUP2, 1, 2),
     ]
-    # -P: a folder called memd in the user's project is never the one that runs.
-    command = [sys.executable, "-P", "-m", "memd", "serve"]
+    python = interpreter(FOLDER)
+    # -E: a client's PYTHONPATH is not for memd. The environment is a client's, as memctl's is;
+    # what the daemon gets of it is decided where it is started.
+    command: list[bytes | str] = [python, "-E", FILE, LAUNCH]
     try:
-        return posix.posix_spawn(sys.executable, command, kept, file_actions=actions, setsid=True)
+        return posix.posix_spawn(python, command, environ, file_actions=actions, setsid=True)
     except NotImplementedError:  # pragma: no cover - a C library without POSIX_SPAWN_SETSID
-        return posix.posix_spawn(sys.executable, command, kept, file_actions=actions, setpgroup=0)
+        return posix.posix_spawn(python, command, environ, file_actions=actions, setpgroup=0)
+
+
+def interpreter(folder: bytes) -> bytes:
+    """Return the Python that has memd, by the link in this folder; else the one that runs."""
+    try:
+        found = posix.readlink(folder + b"/python")
+        posix.stat(found)
+    except OSError:
+        return sys.executable.encode(errors="surrogateescape")
+    return found
+
+
+def launch() -> None:
+    """Start a daemon as every client does, or say once in the log that memd is gone."""
+    sys.path[:1] = []  # this file's own folder is no place to import from
+    try:
+        from memd.client.launch import main as start_daemon  # noqa: PLC0415 - not on the hot path
+    except ImportError:
+        if mark_orphaned(FOLDER):
+            posix.write(2, ORPHANED)
+    else:
+        start_daemon()
+
+
+def mark_orphaned(folder: bytes) -> bool:
+    """Return whether nobody said yet that memd is gone."""
+    try:
+        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL
+        posix.close(posix.open(folder + b"/orphaned", flags, 0o600))
+    except OSError:
+        return False
+    return True
 
 
 def claim(state: bytes, now: float) -> bool:
@@ -195,7 +239,7 @@ def claim(state: bytes, now: float) -> bool:
     return True
 
 
-def run(client: str, event: str, path: bytes, environ: Environ, descriptor: int) -> bytes | None:
+def run(client: str, event: str, path: bytes, environ: Environ, descriptor: int) -> "bytes | None":
     """Return what to print for one event, or ``None`` where no daemon listens at the path.
 
     The payload is read from the descriptor. Raises OSError and ValueError.
@@ -260,6 +304,9 @@ def _make_directory(path: bytes) -> None:
 def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a process
     """Serve one event and leave with status 0, within the deadline, whatever happens."""
     try:
+        if sys.argv[1:] == [LAUNCH]:
+            launch()
+            return
         client, event = sys.argv[1:3]
         environ = posix.environ
         _signal.signal(_signal.SIGALRM, lambda *_: posix._exit(0))  # noqa: SLF001 - its public name needs os

@@ -1,7 +1,7 @@
 """memd's hooks in Claude Code's settings: what they are, and how they get in and out.
 
 Rules of this file
-- Only entries whose command runs ``memd/cli/hook.py`` are ours; nothing else is ever touched.
+- Only entries whose command names memd's hook file are ours; nothing else is ever touched.
 - Taking ours out leaves no empty list or group that we made, and nothing of others changes.
 - The file is read strictly: what cannot be read without loss (broken JSON, a key twice, hooks of
   another shape) is refused with the reason, and nothing is written.
@@ -14,6 +14,8 @@ import json
 import math
 import os
 import re
+import shlex
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -30,8 +32,8 @@ EVENTS: Mapping[str, str | None] = {
     "SessionEnd": None,
 }
 TIMEOUT = 3  # seconds after which the client gives the hook up; the hook itself gives up earlier
-HOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hook.py")
-_OURS = "memd/cli/hook.py"
+# The hook in its own place, and in the package, where the settings of older versions name it.
+_OURS = ("memd/hook.py", "memd/cli/hook.py")
 _NO_OBJECT = "it is no JSON object"
 _NO_HOOKS = "hooks is no object"
 _BOM = b"\xef\xbb\xbf"
@@ -60,16 +62,6 @@ class SettingsChangedError(MemdError):
         super().__init__(f"{path} changed while it was being edited; nothing was written")
 
 
-class NoInterpreterError(MemdError):
-    """Python does not know its own path, so no hook could name it."""
-
-    hint = "call memctl by its full path"
-    exit_status = 78
-
-    def __init__(self) -> None:
-        super().__init__("this Python does not know where it lies")
-
-
 class _RepeatedKeyError(ValueError):
     def __init__(self, key: str) -> None:
         super().__init__(f"the key {key} is there twice")
@@ -80,15 +72,20 @@ def default_path(environ: Mapping[str, str], home: str) -> str:
     return f"{environ.get('CLAUDE_CONFIG_DIR') or f'{home}/.claude'}/settings.json"
 
 
-def entry(python: str, event: str, hook: str = HOOK) -> Settings:
-    """Return our hook of an event, in exec form: no shell stands between (facts/clients.md 3).
+def entry(event: str, hook: str) -> Settings:
+    """Return our hook of an event; ``hook`` is the absolute path of the hook file.
 
-    Raises NoInterpreterError where ``python`` is no absolute path.
+    The client's shell runs it, and it ends with 0 in silence whatever is missing: Python ends with
+    2 for a missing script, a shell with 2 where it cannot fork or redirect, and 2 blocks a prompt.
     """
-    if not os.path.isabs(python):
-        raise NoInterpreterError
-    args = ["-I", "-S", hook, CLIENT, event]
-    return {"type": "command", "command": python, "args": args, "timeout": TIMEOUT}
+    # Without the interpreter another one says in the log how to remove the hook; macOS has a
+    # python3 that asks its user to install one.
+    other = "exit 0" if sys.platform == "darwin" else "p=python3"
+    command = (
+        f"trap 'exit 0' 0; exec 2>/dev/null; h={shlex.quote(hook)}; p=${{h%hook.py}}python; "
+        f'[ -x "$p" ] || {other}; "$p" -I -S "$h" {CLIENT} {event}; exit 0'
+    )
+    return {"type": "command", "command": command, "timeout": TIMEOUT}
 
 
 def parse(content: bytes | None, path: str) -> Settings:
@@ -116,7 +113,7 @@ def parse(content: bytes | None, path: str) -> Settings:
     return found
 
 
-def states(settings: Settings, python: str, hook: str = HOOK) -> dict[str, str]:
+def states(settings: Settings, hook: str) -> dict[str, str]:
     """Return for each event whether our hook is installed, outdated or absent."""
     found = {}
     for event, matcher in EVENTS.items():
@@ -126,19 +123,19 @@ def states(settings: Settings, python: str, hook: str = HOOK) -> dict[str, str]:
             for item in group.get("hooks", [])
             if _is_ours(item)
         ]
-        right = (matcher, entry(python, event, hook))
+        right = (matcher, entry(event, hook))
         found[event] = "absent" if not ours else "installed" if ours == [right] else "outdated"
     return found
 
 
-def install(settings: Settings, python: str, hook: str = HOOK) -> Settings:
+def install(settings: Settings, hook: str) -> Settings:
     """Return settings with each of our hooks exactly once; others stay where they are."""
-    now = states(settings, python, hook)
+    now = states(settings, hook)
     new = remove(settings, keep=[event for event, state in now.items() if state == "installed"])
     for event, matcher in EVENTS.items():
         if now[event] != "installed":
             group: Settings = {} if matcher is None else {"matcher": matcher}
-            group["hooks"] = [entry(python, event, hook)]
+            group["hooks"] = [entry(event, hook)]
             new.setdefault("hooks", {}).setdefault(event, []).append(group)
     return new
 
@@ -265,7 +262,7 @@ def _is_ours(item: Any) -> bool:
         return False
     args = item.get("args")
     words = [item.get("command"), *(args if isinstance(args, list) else [])]
-    return any(isinstance(word, str) and _OURS in word.replace("\\", "/") for word in words)
+    return any(isinstance(word, str) and any(ours in word for ours in _OURS) for word in words)
 
 
 def _without_ours(group: Settings) -> Settings | None:

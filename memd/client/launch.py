@@ -23,7 +23,8 @@ from typing import Self
 
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
-from memd.core.places import CONFIG, SOCKET, STATE_DIR, Places, for_daemon
+from memd.core.errors import MemdError
+from memd.core.places import CONFIG, SOCKET, STATE_DIR, Places, find, for_daemon
 
 # -P: a folder memd in the working directory must not be taken for the program.
 SERVE = (sys.executable, "-P", "-m", "memd", "serve")
@@ -67,6 +68,13 @@ def connect(
                     cause = failure or f"{starter.tried}, no answer in {deadline:g} s"
                     raise DaemonUnavailableError(places.socket, cause, places.log) from error
             time.sleep(_PAUSE_SECONDS)
+
+
+def main() -> None:
+    """Start a daemon for a hook, which does not wait; the start lock is held until it is up."""
+    # Why there is none is in the log, in the daemon's own words.
+    with suppress(MemdError):
+        connect(find(os.environ, os.path.expanduser("~")), os.environ, name="hook").close()
 
 
 def _knock(places: Places, name: str, version: str, environ: Mapping[str, str]) -> Client:

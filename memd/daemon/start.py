@@ -13,6 +13,7 @@ from socket import socket
 
 import anyio
 
+from memd.client import hook_file
 from memd.core.errors import MemdError
 from memd.core.places import Places, find
 from memd.daemon.app import Ports, run
@@ -58,6 +59,10 @@ def _serve(places: Places, environ: Mapping[str, str], instance: Instance) -> No
     for problem in problems:
         log.warning("settings", detail=problem)
     environ, origin = _environment(environ, places, log)
+    try:
+        hook_file.refresh(places)
+    except (MemdError, OSError) as error:  # the old hook serves as well as it did
+        log.warning("hook", detail=f"{hook_file.hook_path(places)}: {error}")
     with _listener(places, environ) as listener:
         bound = _identity(places.socket)
 

@@ -1,14 +1,11 @@
 """A throw-away HOME for the tests of the command line."""
 
-import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from memd.core.places import Places, find
 
@@ -21,25 +18,6 @@ class Home:
     environ: Mapping[str, str]
     places: Places
     cwd: str
-
-    def fake_daemon(self, code: str) -> Callable[[], Any]:
-        """Put a program called memd on PYTHONPATH; the answer returns what it left in ``out``.
-
-        The two meet in a FIFO, so that nobody has to wait for a clock.
-        """
-        fifo = f"{self.path}/told"
-        os.mkfifo(fifo)
-        package = Path(self.path) / "memd"
-        package.mkdir()
-        (package / "__init__.py").touch()
-        tell = f"\nimport json\nwith open({fifo!r}, 'w') as told: json.dump(out, told)\n"
-        (package / "__main__.py").write_text(code + tell)
-
-        def told() -> Any:
-            with open(fifo) as stream:
-                return json.load(stream)
-
-        return told
 
 
 @contextmanager

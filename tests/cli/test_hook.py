@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.cli import hook
+from memd.client import hook_file
 from memd.core import limits
 from memd.core import places as core_places
 from memd.testing.scripted_daemon import HangUp, Refusal, ScriptedDaemon, Silence
@@ -28,10 +30,10 @@ VARIABLES = ("MEMD_SOCKET", "MEMD_STATE_DIR", "XDG_RUNTIME_DIR", "XDG_STATE_HOME
 
 
 def _run(
-    home: Home, *args: str, payload: bytes = PAYLOAD, **environ: str
+    home: Home, *args: str, payload: bytes = PAYLOAD, file: str = FILE, **environ: str
 ) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-I", "-S", FILE, *args],
+        [sys.executable, "-I", "-S", file, *args],
         input=payload,
         # Ten seconds: what these tests look at is not the time, and the machine may be busy.
         env={
@@ -146,34 +148,56 @@ def test_only_the_socket_module_is_imported(home: Home) -> None:
     assert done.stdout.strip() == "['_socket', 'hook']"
 
 
-def test_with_the_daemon_down_one_is_started_once(home: Home) -> None:
-    """The event gets no answer and one detached daemon, without a session's own variables."""
-    told = home.fake_daemon(
-        "import os, sys; stat = os.readlink('/proc/self/fd/2') if os.path.exists('/proc') else '';"
-        "out = [sys.argv[1:], os.getcwd(), os.getsid(0) == os.getpid(), sorted(os.environ), stat]"
+@pytest.fixture(name="installed")
+def _installed(home: Home) -> Callable[[], Any]:
+    """Put the hook into its place with a program that records its call for memd's interpreter."""
+    fifo, python = f"{home.path}/told", Path(home.path) / "recorder"
+    os.mkfifo(fifo)
+    python.write_text(
+        f"#!{sys.executable}\nimport json, os, sys\n"
+        "log = os.readlink('/proc/self/fd/2') if os.path.exists('/proc') else ''\n"
+        "out = [sys.argv[1:], os.getcwd(), os.getsid(0) == os.getpid(), log]\n"
+        f"with open({fifo!r}, 'w') as told: json.dump(out, told)\n"
     )
-    done = _run(
-        home, "claude-code", PROMPT, PYTHONPATH=home.path, MEMD_HOOK_NO_START="", MEMD_DISABLE="1"
-    )
+    python.chmod(0o755)
+    hook_file.write(home.places, str(python))
+
+    def told() -> Any:
+        with open(fifo) as stream:
+            return json.load(stream)
+
+    return told
+
+
+def test_with_the_daemon_down_one_is_started_once(home: Home, installed: Callable[[], Any]) -> None:
+    """The event gets no answer; memd's own Python runs the file again, detached, to launch one."""
+    file = hook_file.hook_path(home.places)
+    done = _run(home, "claude-code", PROMPT, file=file, MEMD_HOOK_NO_START="")
     assert _silent(done)
-    argv, cwd, leads, names, log = told()
-    assert (argv, cwd, leads) == (["serve"], "/", True)
-    assert "MEMD_DISABLE" not in names
-    assert "XDG_STATE_HOME" in names
+    argv, cwd, leads, log = installed()
+    assert (argv, cwd, leads) == (["-E", file, "launch"], "/", True)
     assert log in {home.places.log, ""}
     assert os.stat(home.places.state_dir).st_mode & 0o777 == 0o700
+    stamp = f"{home.places.state_dir}/hook-start"
+    claimed = os.stat(stamp).st_mtime_ns
+    assert _silent(_run(home, "claude-code", PROMPT, file=file, MEMD_HOOK_NO_START=""))
+    assert os.stat(stamp).st_mtime_ns == claimed
 
 
-def test_a_start_leads_to_one_daemon(home: Home) -> None:
-    """The first start spawns one, the second within 30 seconds and a forbidden one do not."""
-    told = home.fake_daemon("import sys; out = sys.argv[1:]")
-    environ = _bytes({**home.environ, "PYTHONPATH": home.path})
-    state = os.fsencode(home.places.state_dir)
-    assert hook.start(state, {**environ, b"MEMD_HOOK_NO_START": b"1"}, time.time()) == 0
-    pid = hook.start(state, environ, time.time())
-    assert told() == ["serve"]
-    assert os.waitpid(pid, 0)[1] == 0
-    assert hook.start(state, environ, time.time()) == 0
+def test_the_interpreter_is_the_one_that_has_memd(home: Home) -> None:
+    """The link beside the file counts; where it leads nowhere the Python that runs has to do."""
+    folder = os.fsencode(home.places.data_dir)
+    hook_file.write(home.places, "/bin/sh")
+    assert hook.interpreter(folder) == b"/bin/sh"
+    hook_file.write(home.places, "/nowhere/python")
+    assert hook.interpreter(folder) == os.fsencode(sys.executable)
+
+
+def test_it_is_told_once_that_memd_is_gone(home: Home) -> None:
+    """Of all hooks that find it out one says so, and none where it cannot be remembered."""
+    folder = os.fsencode(home.path)
+    assert [hook.mark_orphaned(folder), hook.mark_orphaned(folder)] == [True, False]
+    assert not hook.mark_orphaned(folder + b"/none")
 
 
 def test_a_start_can_be_forbidden(home: Home) -> None:

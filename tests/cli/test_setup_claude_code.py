@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,19 @@ from hypothesis import strategies as st
 
 from memd.cli import setup_claude_code as setup
 
-PYTHON = "/opt/memd/bin/python"
-HOOK = "/opt/memd/lib/memd/cli/hook.py"
+HOOK = "/home/you/.local/share/memd/hook.py"
 OTHER = {"type": "command", "command": "lint", "timeout": 10}
+# As the versions before the hook had a place of its own wrote them.
 OLD = {"type": "command", "command": "/old/python -I -S /old/memd/cli/hook.py claude-code Stop"}
+OLD_EXEC = {
+    "type": "command",
+    "command": "/old/venv/bin/python",
+    "args": ["-I", "-S", "/old/venv/lib/memd/cli/hook.py", "claude-code", "Stop"],
+    "timeout": 3,
+}
 
 _hook = st.sampled_from([OTHER, {"type": "http", "url": "u"}, {"args": 3}, {}])
-_ours = st.sampled_from([OLD, setup.entry(PYTHON, "Stop", HOOK), setup.entry("/p", "X", HOOK)])
+_ours = st.sampled_from([OLD, OLD_EXEC, setup.entry("Stop", HOOK), setup.entry("X", f"/x y{HOOK}")])
 _group = st.fixed_dictionaries(
     {"hooks": st.lists(_hook, max_size=2)}, optional={"matcher": st.sampled_from(["a", ""])}
 )
@@ -28,26 +35,22 @@ FOREIGN = st.fixed_dictionaries(
 )
 
 
-def test_the_hook_is_called_without_a_shell() -> None:
-    """The command line is the one of the hot path, with absolute paths and a bound."""
-    assert setup.entry(PYTHON, "Stop") == {
-        "type": "command",
-        "command": PYTHON,
-        "args": ["-I", "-S", setup.HOOK, "claude-code", "Stop"],
-        "timeout": 3,
-    }
-    assert os.path.isabs(setup.HOOK)
-    with pytest.raises(setup.NoInterpreterError):
-        setup.entry("", "Stop")
-    assert Path(setup.HOOK).is_file()
+def test_the_hook_is_named_by_a_place_of_its_own() -> None:
+    """The command names no path of an installation or a version, quotes, and ends with 0."""
+    found = setup.entry("Stop", HOOK)
+    assert set(found) == {"type", "command", "timeout"}
+    assert f"h={HOOK};" in found["command"]
+    assert found["command"].endswith("claude-code Stop; exit 0")
+    assert os.path.dirname(sys.executable) not in found["command"]
+    assert "h='/a b/memd/hook.py';" in setup.entry("Stop", "/a b/memd/hook.py")["command"]
 
 
 @given(FOREIGN)
 def test_in_and_out_leaves_what_was_there(settings: dict[str, Any]) -> None:
     """Installing adds each hook once, again changes nothing, and removing restores the rest."""
-    installed = setup.install(settings, PYTHON, HOOK)
-    assert set(setup.states(installed, PYTHON, HOOK).values()) == {"installed"}
-    assert setup.install(installed, PYTHON, HOOK) == installed
+    installed = setup.install(settings, HOOK)
+    assert set(setup.states(installed, HOOK).values()) == {"installed"}
+    assert setup.install(installed, HOOK) == installed
     removed = setup.remove(installed)
     hooks = {event: groups for event, groups in settings.get("hooks", {}).items() if groups}
     left = {event: groups for event, groups in removed.get("hooks", {}).items() if groups}
@@ -59,17 +62,17 @@ def test_in_and_out_leaves_what_was_there(settings: dict[str, Any]) -> None:
 def test_old_hooks_are_replaced(settings: dict[str, Any], event: str, ours: Any) -> None:
     """A hook of an older memd, wherever it is, makes way; removing leaves none of ours."""
     settings.setdefault("hooks", {}).setdefault(event, []).append({"hooks": [OTHER, ours]})
-    installed = setup.install(settings, PYTHON, HOOK)
-    assert set(setup.states(installed, PYTHON, HOOK).values()) == {"installed"}
+    installed = setup.install(settings, HOOK)
+    assert set(setup.states(installed, HOOK).values()) == {"installed"}
     text = json.dumps(setup.remove(installed))
-    assert "memd/cli/hook.py" not in text
+    assert "hook.py" not in text
     assert '"lint"' in text
 
 
 def test_states_tell_what_is_missing() -> None:
     """An event is installed only with the right command, once, under the right matcher."""
-    right = setup.entry(PYTHON, "Stop", HOOK)
-    start = setup.entry(PYTHON, "SessionStart", HOOK)
+    right = setup.entry("Stop", HOOK)
+    start = setup.entry("SessionStart", HOOK)
     settings = {
         "hooks": {
             "Stop": [{"hooks": [right, right]}],
@@ -77,7 +80,7 @@ def test_states_tell_what_is_missing() -> None:
             "SessionEnd": [{"hooks": [OTHER, "text"]}, {"matcher": "x"}],
         }
     }
-    assert setup.states(settings, PYTHON, HOOK) == {
+    assert setup.states(settings, HOOK) == {
         "SessionStart": "outdated",
         "UserPromptSubmit": "absent",
         "Stop": "outdated",
@@ -88,7 +91,7 @@ def test_states_tell_what_is_missing() -> None:
 
 def test_no_empty_leftovers_stay() -> None:
     """Taking out the only hooks takes their lists away, not those that were empty before."""
-    assert setup.remove(setup.install({}, PYTHON, HOOK)) == {}
+    assert setup.remove(setup.install({}, HOOK)) == {}
     before: dict[str, Any] = {"hooks": {"Stop": [], "SessionEnd": [{"hooks": []}]}}
     assert setup.remove(before) == before
     assert setup.remove({"hooks": {}}) == {"hooks": {}}

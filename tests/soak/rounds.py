@@ -3,15 +3,22 @@
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 SIDE_BY_SIDE = 8
+T = TypeVar("T")
 
 
 def play(count: int, seed: int, sequence: Callable[[random.Random], int]) -> int:
-    """Return the sum of what so many rounds of a sequence count; each gets its own randomness."""
+    """Return the sum of what so many rounds of a sequence count."""
+    return sum(each(count, seed, sequence))
+
+
+def each(count: int, seed: int, sequence: Callable[[random.Random], T]) -> list[T]:
+    """Return what so many rounds of a sequence return; each gets a randomness of its own."""
     chances = [random.Random(f"{seed} {n}") for n in range(count)]  # noqa: S311 - repeatable
     with ThreadPoolExecutor(min(count, SIDE_BY_SIDE)) as pool:
-        return sum(pool.map(sequence, chances))
+        return list(pool.map(sequence, chances))
 
 
 def delay(chance: random.Random, count: int) -> float:

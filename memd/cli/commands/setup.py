@@ -2,11 +2,11 @@
 
 import difflib
 import os
-import sys
 
 from memd.cli import output, setup_claude_code
 from memd.cli.commands.journal import painted
 from memd.cli.invocation import Invocation
+from memd.client import hook_file
 from memd.core.errors import MemdError
 
 _STYLES = {"installed": "green", "outdated": "yellow", "absent": "dim"}
@@ -18,15 +18,17 @@ def claude_code(invocation: Invocation) -> int:
     path = _path(invocation)
     before = setup_claude_code.read(path)
     settings = setup_claude_code.parse(before, path)
+    places = invocation.places
+    hook = hook_file.hook_path(places)
     if options.status:
         return _status(invocation, path, settings)
     if options.remove:
-        wanted = setup_claude_code.remove(settings)
+        wanted, ready = setup_claude_code.remove(settings), not os.path.lexists(hook)
     else:
-        wanted = setup_claude_code.install(settings, sys.executable)
+        wanted, ready = setup_claude_code.install(settings, hook), hook_file.is_current(places)
     screen = invocation.screen
-    result: dict[str, object] = {"settings": path, "changed": wanted != settings}
-    if wanted == settings:
+    result: dict[str, object] = {"settings": path, "changed": wanted != settings or not ready}
+    if wanted == settings and ready:
         words = "none of memd's hooks is in" if options.remove else "already set up:"
         screen.answer(result | {"backup": None}, f"{words} {path}")
         return 0
@@ -35,7 +37,11 @@ def claude_code(invocation: Invocation) -> int:
         diff = _diff(path, before or b"", after)
         screen.answer(result | {"diff": diff}, painted(invocation, diff))
         return 0
-    backup = _write(path, before, after, empty=not wanted)
+    if not options.remove:
+        hook_file.write(places)
+    backup = None if wanted == settings else _write(path, before, after, empty=not wanted)
+    if options.remove:
+        hook_file.remove(places)
     if backup:
         screen.note(f"as it was before: {backup}")
     if not options.remove:
@@ -52,7 +58,8 @@ def check(invocation: Invocation) -> dict[str, str]:
         settings = setup_claude_code.parse(setup_claude_code.read(path), path)
     except MemdError as error:
         return _finding("failed", str(error), error.hint)
-    found = set(setup_claude_code.states(settings, sys.executable).values())
+    hook = hook_file.hook_path(invocation.places)
+    found = set(setup_claude_code.states(settings, hook).values())
     remedy = "memctl setup claude-code"
     if found == {"absent"}:
         return _finding("off", f"no hooks of memd in {path}", remedy)
@@ -60,6 +67,8 @@ def check(invocation: Invocation) -> dict[str, str]:
         return _finding("warning", f"disableAllHooks is set in {path}", "take it out there")
     if found != {"installed"}:
         return _finding("warning", f"some hooks in {path} are missing or old", remedy)
+    if not hook_file.is_current(invocation.places):
+        return _finding("warning", f"{hook} is missing or another version's", remedy)
     return _finding("ok", path, "")
 
 
@@ -77,17 +86,21 @@ def _path(invocation: Invocation) -> str:
 
 
 def _status(invocation: Invocation, path: str, settings: setup_claude_code.Settings) -> int:
-    found = setup_claude_code.states(settings, sys.executable)
+    hook = hook_file.hook_path(invocation.places)
+    found = setup_claude_code.states(settings, hook)
+    ready = hook_file.is_current(invocation.places)
     disabled = bool(settings.get("disableAllHooks"))
     if disabled:
         invocation.screen.note(f"disableAllHooks is set in {path}: Claude Code runs no hook")
     rows = [
         (event, invocation.screen.paint(state, _STYLES[state])) for event, state in found.items()
     ]
+    if not ready:
+        invocation.screen.note(f"{hook} is missing or another version's")
     invocation.screen.answer(
-        {"settings": path, "events": found, "disabled": disabled}, output.table(rows)
+        {"settings": path, "events": found, "disabled": disabled, "hook": ready}, output.table(rows)
     )
-    return 0 if set(found.values()) == {"installed"} and not disabled else 1
+    return 0 if set(found.values()) == {"installed"} and ready and not disabled else 1
 
 
 def _write(path: str, before: bytes | None, after: bytes, *, empty: bool) -> str | None:

@@ -2,11 +2,11 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 
 from memd.cli import setup_claude_code
 from memd.cli.commands import setup
+from memd.client import hook_file
 from tests.cli.driver import invocation, memctl
 from tests.cli.home import Home
 
@@ -30,9 +30,9 @@ def test_hooks_go_in_and_out_again(home: Home) -> None:
     assert str(backup) in ran.err
     assert backup.read_bytes() == BEFORE
     settings = json.loads(path.read_bytes())
-    assert settings["hooks"]["Stop"][0]["hooks"] == [
-        setup_claude_code.entry(sys.executable, "Stop")
-    ]
+    hook = hook_file.hook_path(home.places)
+    assert settings["hooks"]["Stop"][0]["hooks"] == [setup_claude_code.entry("Stop", hook)]
+    assert hook_file.is_current(home.places)
     written = path.read_bytes()
     assert written.startswith(b'{\n    "model": "\xc3\xa9",\n')
     again = memctl(home, "setup", "claude-code")
@@ -41,6 +41,7 @@ def test_hooks_go_in_and_out_again(home: Home) -> None:
     ran = memctl(home, "setup", "claude-code", "--remove", "--json")
     assert ran.json == {"settings": str(path), "changed": True, "backup": f"{path}.memd-backup-2"}
     assert json.loads(path.read_bytes()) == {"model": "é"}
+    assert not os.path.exists(home.places.data_dir)
     ran = memctl(home, "setup", "claude-code", "--remove")
     assert ran.out == f"none of memd's hooks is in {path}\n"
 
@@ -102,6 +103,39 @@ def test_settings_that_cannot_be_kept_stay_untouched(home: Home) -> None:
     assert os.listdir(path.parent) == ["settings.json"]
 
 
+def test_an_older_set_up_is_recognised(home: Home) -> None:
+    """Hooks that name a file of an installation are outdated, replaced by set-up, and removable."""
+    old = {
+        "type": "command",
+        "command": "/venv/bin/python3.11",
+        "args": ["-I", "-S", "/venv/lib/python3.11/memd/cli/hook.py", "claude-code", "Stop"],
+        "timeout": 3,
+    }
+    content = json.dumps({"hooks": {"Stop": [{"hooks": [old]}]}, "model": "x"}).encode()
+    path = _settings(home, content)
+    assert "Stop              outdated" in memctl(home, "setup", "claude-code", "--status").out
+    assert memctl(home, "setup", "claude-code", "--remove").status == 0
+    assert json.loads(path.read_bytes()) == {"model": "x"}
+    _settings(home, content)
+    assert memctl(home, "setup", "claude-code").status == 0
+    assert "/venv/" not in path.read_text()
+    assert memctl(home, "setup", "claude-code", "--status").status == 0
+
+
+def test_a_hook_file_that_is_lost_is_brought_back(home: Home) -> None:
+    """Without its file the set-up is not whole; setting up again mends it and leaves the rest."""
+    memctl(home, "setup", "claude-code")
+    before = _settings(home).read_bytes()
+    os.unlink(hook_file.hook_path(home.places))
+    ran = memctl(home, "setup", "claude-code", "--status", "--json")
+    assert (ran.status, ran.json["hook"]) == (1, False)
+    assert setup.check(invocation(home, "doctor"))["state"] == "warning"
+    ran = memctl(home, "setup", "claude-code", "--json")
+    assert (ran.status, ran.json["changed"], ran.json["backup"]) == (0, True, None)
+    assert hook_file.is_current(home.places)
+    assert _settings(home).read_bytes() == before
+
+
 def test_a_link_is_written_through(home: Home) -> None:
     """Settings kept in a dotfiles checkout stay there; the backup lies beside the link."""
     dotfiles = Path(home.path) / "dotfiles"
@@ -113,7 +147,7 @@ def test_a_link_is_written_through(home: Home) -> None:
     ran = memctl(home, "setup", "claude-code", CLAUDE_CONFIG_DIR=str(link.parent))
     assert ran.status == 0
     assert link.is_symlink()
-    assert "memd/cli/hook.py" in (dotfiles / "claude.json").read_text()
+    assert "memd/hook.py" in (dotfiles / "claude.json").read_text()
     assert os.listdir(dotfiles) == ["claude.json"]
     assert sorted(os.listdir(link.parent)) == ["settings.json", "settings.json.memd-backup-1"]
 

@@ -1,0 +1,109 @@
+"""The hook's own place, which outlives an upgrade or the removal of memd.
+
+A client's settings name ``hook.py`` in the user's data directory and never a path of an
+installation, since Python ends with 2 for a missing script and 2 blocks the client's prompt.
+
+Rules of this file
+- ``hook.py`` is a copy of ``memd/cli/hook.py``, ``python`` beside it a link to the interpreter that
+  has memd. Each is replaced in one step, so a hook that runs meanwhile sees the old or the new one.
+- ``memctl setup`` writes them. The daemon that starts writes them anew where they are another
+  version's, and makes none where nobody was set up.
+- ``orphaned`` is the hook's own mark that it told how to remove it; whoever writes the files takes
+  it away.
+"""
+
+import os
+import sys
+from contextlib import suppress
+
+from memd.core.errors import MemdError
+from memd.core.places import Places
+
+SOURCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cli/hook.py")
+_PYTHON = "python"
+_ORPHANED = "orphaned"
+
+
+class NoInterpreterError(MemdError):
+    """Python does not know its own path, so no hook could name it."""
+
+    hint = "call memctl by its full path"
+    exit_status = 78
+
+    def __init__(self) -> None:
+        super().__init__("this Python does not know where it lies")
+
+
+def hook_path(places: Places) -> str:
+    """Return where a client's settings find the hook."""
+    return f"{places.data_dir}/hook.py"
+
+
+def is_current(places: Places, python: str = sys.executable) -> bool:
+    """Return whether hook and link are those of this memd."""
+    folder = places.data_dir
+    if os.path.lexists(f"{folder}/{_ORPHANED}"):
+        return False
+    try:
+        link = f"{folder}/{_PYTHON}"
+        # Several names of an interpreter in one folder are one installation.
+        ours = os.path.dirname(os.readlink(link)) == os.path.dirname(python)
+        same = ours and os.path.exists(link)
+        return same and _content(hook_path(places)) == _content(SOURCE)
+    except OSError:
+        return False
+
+
+def write(places: Places, python: str = sys.executable) -> None:
+    """Put hook and link in place. Raises NoInterpreterError and OSError."""
+    if not os.path.isabs(python):
+        raise NoInterpreterError
+    folder = places.data_dir
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    draft = f"{folder}/.draft-{os.getpid()}"
+    with suppress(FileNotFoundError):
+        os.unlink(draft)  # a process with this number died here
+    try:
+        os.symlink(_without_version(python), draft)
+        os.rename(draft, f"{folder}/{_PYTHON}")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with open(os.open(draft, flags, 0o600), "wb") as file:
+            file.write(_content(SOURCE))
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(draft, hook_path(places))
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise
+    with suppress(FileNotFoundError):
+        os.unlink(f"{folder}/{_ORPHANED}")
+
+
+def refresh(places: Places) -> None:
+    """Bring what a set-up left to this memd's version. Raises NoInterpreterError and OSError."""
+    if os.path.lexists(hook_path(places)) and not is_current(places):
+        write(places)
+
+
+def remove(places: Places) -> None:
+    """Take hook and link away, and their folder if nothing else is in it. Raises OSError."""
+    for name in (hook_path(places), *(f"{places.data_dir}/{n}" for n in (_PYTHON, _ORPHANED))):
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+    with suppress(OSError):
+        os.rmdir(places.data_dir)
+
+
+def _without_version(python: str) -> str:
+    """Return a name of the interpreter that stays when another version takes its place."""
+    for name in ("python", "python3"):
+        other = f"{os.path.dirname(python)}/{name}"
+        if os.path.exists(other) and os.path.samefile(other, python):
+            return other
+    return python
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()

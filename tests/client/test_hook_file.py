@@ -1,0 +1,85 @@
+"""The hook's own place."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.client import hook_file
+from memd.core.places import Places
+from memd.testing.daemon import throw_away_home
+
+
+@pytest.fixture(name="places")
+def _places() -> Iterator[Places]:
+    """Give the places of a home of the test's own."""
+    with throw_away_home() as home:
+        yield home.places
+
+
+def test_it_is_written_and_taken_away(places: Places) -> None:
+    """A private copy and a link without a version; nothing is left behind, of others' all."""
+    hook_file.write(places)
+    assert hook_file.is_current(places)
+    folder = Path(places.data_dir)
+    assert sorted(os.listdir(folder)) == ["hook.py", "python"]
+    assert (folder / "hook.py").read_bytes() == Path(hook_file.SOURCE).read_bytes()
+    assert (folder / "hook.py").stat().st_mode & 0o777 == 0o600
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "python").readlink().name in {"python", "python3"}
+    (folder / "other").touch()
+    hook_file.remove(places)
+    assert os.listdir(folder) == ["other"]
+    (folder / "other").unlink()
+    hook_file.remove(places)
+    assert not folder.exists()
+
+
+def test_another_version_is_brought_up_to_date(places: Places) -> None:
+    """A daemon replaces an older file, a link elsewhere and a mark; where none is it makes none."""
+    hook_file.refresh(places)
+    assert not os.path.exists(places.data_dir)
+    folder = Path(places.data_dir)
+    for spoil in (
+        lambda: (folder / "hook.py").write_text("older"),
+        lambda: os.rename(folder / "elsewhere", folder / "python"),
+        (folder / "orphaned").touch,
+    ):
+        hook_file.write(places)
+        (folder / "elsewhere").symlink_to("/elsewhere/python")
+        spoil()
+        (folder / "elsewhere").unlink(missing_ok=True)
+        assert not hook_file.is_current(places)
+        hook_file.refresh(places)
+        assert hook_file.is_current(places)
+        assert sorted(os.listdir(folder)) == ["hook.py", "python"]
+
+
+def test_any_name_of_the_interpreter_is_the_same(places: Places) -> None:
+    """The daemon and memctl may run by different names of one Python without undoing each other."""
+    hook_file.write(places)
+    names = (Path(sys.executable).with_name(name) for name in ("python", "python3"))
+    assert all(hook_file.is_current(places, str(name)) for name in names)
+    assert not hook_file.is_current(places, "/elsewhere/python")
+
+
+def test_a_failed_write_leaves_the_old_file(places: Places) -> None:
+    """Where the new one cannot be put in place the old one stays whole, and no draft stays."""
+    hook_file.write(places)
+    hook = Path(hook_file.hook_path(places))
+    hook.unlink()
+    hook.mkdir()
+    (hook / "full").touch()
+    with pytest.raises(OSError, match="directory"):
+        hook_file.write(places)
+    assert sorted(os.listdir(places.data_dir)) == ["hook.py", "python"]
+    assert os.listdir(hook) == ["full"]
+
+
+def test_a_python_that_does_not_know_itself_is_refused(places: Places) -> None:
+    """Without a path of the interpreter nothing is written."""
+    with pytest.raises(hook_file.NoInterpreterError):
+        hook_file.write(places, "")
+    assert not os.path.exists(places.data_dir)
