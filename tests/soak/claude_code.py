@@ -13,7 +13,7 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memd.cli.setup_claude_code import HOOK
+from memd.client.hook_file import SOURCE as HOOK
 from memd.core.text import iso_time
 from memd.testing.daemon import Home
 
