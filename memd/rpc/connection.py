@@ -4,60 +4,38 @@ A connection is state and a queue of bytes to send; it awaits nothing. ``rpc/ses
 bytes. Everything here is called on the event loop only.
 """
 
-from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 
-from memd.core import limits
 from memd.core.events import Event
 from memd.core.values import Caller
 from memd.rpc.conversation import RequestId, Token
 from memd.rpc.framing import Framing, encode
+from memd.rpc.outbox import Outbox, Unread
 
 EVERY_DIRECTORY = None
-
-
-class Outbox:
-    """Frames waiting to be sent, bounded in bytes; what is being sent counts until it is gone."""
-
-    def __init__(self, wake: Callable[[], None]) -> None:
-        self._frames: deque[bytes] = deque()
-        self._wake = wake
-        self.bytes = 0
-
-    def put(self, frame: bytes) -> bool:
-        """Queue a frame and return true; false where it does not fit any more."""
-        if self.bytes + len(frame) > limits.REPLY_QUEUE_BYTES:
-            return False
-        self._frames.append(frame)
-        self.bytes += len(frame)
-        self._wake()
-        return True
-
-    def drain(self) -> Iterator[bytes]:
-        """Yield the frames in order; each counts until the next one is asked for."""
-        while self._frames:
-            frame = self._frames.popleft()
-            yield frame
-            self.bytes -= len(frame)
 
 
 class Connection:
     """One peer. ``caller`` says who it is; ``hello`` replaces it with what the client tells.
 
     ``wake`` is called when there is something to send, ``drop`` when the peer reads too slowly:
-    then nothing more is queued and the connection ends.
+    then nothing more is queued and the connection ends. ``unread`` is what it shares with others.
     """
 
-    def __init__(self, caller: Caller, wake: Callable[[], None], drop: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        caller: Caller,
+        wake: Callable[[], None],
+        drop: Callable[[], None],
+        unread: Unread | None = None,
+    ) -> None:
         self.caller = caller
         self.framing = Framing.UNKNOWN
-        self.dropped = False
-        self.outbox = Outbox(wake)
-        self._drop = drop
+        self.outbox = Outbox(unread or Unread(), wake, drop)
         self._topics: dict[str, set[str | None]] = {}
 
     def subscribe(self, topics: Collection[str], directory: str | None = EVERY_DIRECTORY) -> None:
@@ -89,9 +67,11 @@ class Connection:
 
     def send(self, body: bytes) -> None:
         """Queue one JSON text in the peer's framing; a peer that cannot keep up is dropped."""
-        if not self.dropped and not self.outbox.put(encode(self.framing, body)):
-            self.dropped = True
-            self._drop()
+        try:
+            if not self.outbox.dropped:
+                self.outbox.put(encode(self.framing, body))
+        except MemoryError:  # an answer that is missing could not be told from a slow one
+            self.outbox.drop()
 
 
 @dataclass(frozen=True, slots=True)

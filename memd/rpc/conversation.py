@@ -23,7 +23,13 @@ from typing import Any
 from memd.core import limits
 from memd.core.errors import MemdError
 from memd.rpc import strict_json
-from memd.rpc.errors import BusyError, InvalidRequestError, ParamsShapeError, TooLargeError
+from memd.rpc.errors import (
+    BusyError,
+    InvalidRequestError,
+    OutOfMemoryError,
+    ParamsShapeError,
+    TooLargeError,
+)
 
 RequestId = str | int | float | None
 _CANCELS = {"$/cancelRequest": "id", "notifications/cancelled": "requestId"}
@@ -93,6 +99,8 @@ class Conversation:
             message = strict_json.decode(frame)
         except strict_json.NotJsonError as error:
             return [Work((Refusal(None, error),))]
+        except MemoryError:
+            return [Work((Refusal(None, OutOfMemoryError()),))]
         if not isinstance(message, list):
             return self._admit(self._read(message), batch=False)
         if not message:

@@ -21,7 +21,13 @@ from memd.core import limits
 from memd.core.errors import MemdError
 from memd.rpc.connection import Call, Handler, ServerLog
 from memd.rpc.conversation import Request
-from memd.rpc.errors import InternalError, TooLargeError, UnknownMethodError, error_reply
+from memd.rpc.errors import (
+    InternalError,
+    OutOfMemoryError,
+    TooLargeError,
+    UnknownMethodError,
+    error_reply,
+)
 
 with warnings.catch_warnings():
     # It reads a schema in a way that Python 3.11 and 3.12 deprecate, and never will be changed.
@@ -84,8 +90,7 @@ async def contain(log: ServerLog, work: Callable[[], Awaitable[T]]) -> T | MemdE
     try:
         return await work()
     except Exception as error:  # noqa: BLE001 - the dispatch edge: no failure goes further
-        failure = _only(error)
-        return failure if isinstance(failure, MemdError) else InternalError(log.unexpected(error))
+        return _failure(log, error)
 
 
 def refusal(request_id: Any, error: MemdError) -> bytes:
@@ -110,6 +115,19 @@ def _binder(handler: Handler) -> Callable[..., Result]:
 
 def _as_it_is(value: Any) -> Any:
     return value
+
+
+def _failure(log: ServerLog, error: Exception) -> MemdError:
+    failure = _only(error)
+    if isinstance(failure, MemdError):
+        return failure
+    try:
+        if not isinstance(failure, MemoryError):
+            return InternalError(log.unexpected(error))
+        log.note("out_of_memory")
+    except MemoryError:  # the log needs some too
+        pass
+    return OutOfMemoryError()
 
 
 def _only(error: BaseException) -> BaseException:

@@ -98,6 +98,19 @@ class BusyError(MemdError):
         super().__init__(f"memd takes at most {limit} {what}", what=what, limit=limit)
 
 
+class OutOfMemoryError(MemdError):
+    """The system gives memd no more memory; what was asked for is not done."""
+
+    code = 1040
+    kind = "out_of_memory"
+    retryable = True
+    hint = "send less at once, or try again when there is more memory"
+    exit_status = 75
+
+    def __init__(self) -> None:
+        super().__init__("memd has not enough memory for this")
+
+
 def to_wire(error: MemdError) -> dict[str, Any]:
     """Return the ``error`` member of an answer: code, sentence, and data for a program."""
     data = {"kind": error.kind, "retryable": error.retryable, "hint": error.hint}

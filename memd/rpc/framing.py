@@ -7,16 +7,18 @@ Rules of this file
 - A frame that cannot be told from the next one (too long, a bad header) is fatal: the reader says
   so once and takes nothing more. What is wrong inside a frame is not its business.
 - Work is linear in the bytes that come: no byte is searched twice, and no more than one frame and
-  one chunk are ever held.
+  one chunk are ever held. Frames are cut off as they are asked for, so that a chunk of thousands
+  keeps nobody waiting.
 - A last line counts without its newline. A frame cut off by the end is nothing: its sender is gone.
 - Headers are read with any case and with or without ``\r``; others than the length are ignored.
 """
 
+from collections.abc import Iterator
 from enum import Enum
 
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.rpc.errors import TooLargeError
+from memd.rpc.errors import OutOfMemoryError, TooLargeError
 from memd.rpc.strict_json import NotJsonError
 
 _WHITE = b" \t\r\n"
@@ -45,23 +47,30 @@ class FrameReader:
 
     @property
     def pending(self) -> bool:
-        """Whether a frame has begun and is not whole yet."""
+        """Whether there are bytes that no frame was made of yet."""
         return self.failed is None and bool(self._buffer or self._header_bytes or self._in_body)
 
-    def feed(self, data: bytes) -> list[bytes]:
-        """Take what came and return the frames that it completes; see ``failed`` afterwards."""
-        frames: list[bytes] = []
-        if self.failed is None:
-            self._buffer += data
-            while self.failed is None:
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Take what came and return the frames that it completes; see ``failed`` after the last."""
+        try:
+            if self.failed is None:
+                self._buffer += data
+        except MemoryError:
+            self.failed = OutOfMemoryError()
+        return self._frames()
+
+    def _frames(self) -> Iterator[bytes]:
+        while self.failed is None:
+            try:
                 frame = self._next()
-                if frame is None:
-                    break
-                if frame:
-                    frames.append(frame)
-        if self.failed is not None:
-            self._buffer.clear()
-        return frames
+            except MemoryError:
+                self.failed = OutOfMemoryError()
+                break
+            if frame is None:
+                return
+            if frame:
+                yield frame
+        self._buffer.clear()
 
     def end(self) -> list[bytes]:
         """Take the end of the peer's bytes: a last line counts without its newline."""
@@ -94,7 +103,8 @@ class FrameReader:
         return self.framing is not Framing.UNKNOWN
 
     def _take(self, size: int) -> bytes:
-        taken = bytes(self._buffer[:size])
+        with memoryview(self._buffer) as view:  # one copy instead of two
+            taken = bytes(view[:size])
         del self._buffer[:size]
         self._searched = 0
         return taken

@@ -6,18 +6,20 @@ import msgspec
 
 from memd.core.events import Event
 from memd.rpc.connection import Connection
+from memd.rpc.outbox import Unread
 
 
 class Hub:
     """The event sink of the daemon (``core/events.EventSink``).
 
     A connection that cannot keep up is dropped by its own bounded queue, so publishing never
-    waits. Params that are no JSON are a bug of the publisher: the event is left out, since an
-    event must never fail what it tells of.
+    waits; ``unread`` bounds the queues of all together. Params that are no JSON are a bug of the
+    publisher: the event is left out, since an event must never fail what it tells of.
     """
 
     def __init__(self) -> None:
         self._connections: set[Connection] = set()
+        self.unread = Unread()
 
     def add(self, connection: Connection) -> None:
         """Take a connection in; it hears nothing before it subscribes."""
@@ -40,7 +42,7 @@ class Hub:
         message = {"jsonrpc": "2.0", "method": event.topic, "params": params}
         try:
             body = msgspec.json.encode(message)
-        except (TypeError, ValueError, RecursionError):
+        except (TypeError, ValueError, RecursionError, MemoryError):
             return
         for listener in listeners:
             listener.send(body)

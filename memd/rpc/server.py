@@ -1,16 +1,21 @@
 """The accept loop: the only way in, and one that bad clients cannot close.
 
 anyio's own ``serve`` ends with the first failed accept or failing connection, so this one is ours:
-- An accept that fails for want of descriptors or memory is tried again, each time a little later.
+- An accept that fails for want of descriptors or memory is tried again, each time a little later;
+  where memory is short the new connection may be lost, the others are not.
   One descriptor is kept in reserve, so that a peer can still be told why and does not hang.
 - Who is not this user is closed at once, without a word.
-- The connection beyond ``limits.CONNECTIONS`` gets an error and the end.
+- Beyond ``limits.CONNECTIONS``, or beyond ``limits.CONNECTIONS_PER_PROCESS`` of one process, the
+  connection that has been idle longest gives way to the new one. Where none is idle, the process
+  that holds most loses the one it used least to a process that holds fewer; else the new one gets
+  an error and the end. So a client that has no connection always gets one.
 - Whatever happens in one connection stays in it (``dispatch.contain``).
 """
 
 import errno
 import os
 import socket
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
@@ -30,6 +35,7 @@ from memd.rpc.framing import Framing, encode
 from memd.rpc.hub import Hub
 from memd.rpc.peer import peer_of
 from memd.rpc.session import Session
+from memd.rpc.turns import Turns
 
 _GONE_AGAIN = {errno.EAGAIN, errno.ECONNABORTED, errno.EINTR, errno.EPROTO}
 _NO_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}
@@ -58,6 +64,7 @@ async def serve(
     listener.settimeout(0)
     try:
         async with anyio.create_task_group() as group:
+            group.start_soon(server.turns.watch)
             task_status.started()
             await server.accept(listener, group)
     finally:
@@ -65,7 +72,7 @@ async def serve(
 
 
 class _Server:
-    """What the accept loop knows: how many are connected, and one descriptor in reserve."""
+    """What the accept loop knows: who is connected, and one descriptor in reserve."""
 
     def __init__(
         self, dispatcher: Dispatcher, hub: Hub, log: ServerLog, clock: Clock, uid: int
@@ -76,7 +83,8 @@ class _Server:
         self._clock = clock
         self._uid = uid
         self._numbers = count(1)
-        self._connected = 0
+        self.turns = Turns(clock)
+        self._sessions: dict[Session, int] = {}  # with the peer's process
         self._reserve: int | None = None
         self._restore()
 
@@ -93,6 +101,10 @@ class _Server:
             await anyio.wait_readable(listener)
             try:
                 connected, _ = listener.accept()
+                self._admit(connected, group)
+            except MemoryError:
+                await self._clock.sleep(back_off)
+                back_off = min(back_off * 2, _LAST_BACK_OFF)
             except OSError as error:
                 if error.errno in _GONE_AGAIN:
                     continue
@@ -105,10 +117,10 @@ class _Server:
                 back_off = min(back_off * 2, _LAST_BACK_OFF)
             else:
                 back_off = _FIRST_BACK_OFF
-                self._admit(connected, group)
 
     def _admit(self, connected: socket.socket, group: TaskGroup) -> None:
         connected.settimeout(0)
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.KERNEL_BYTES)
         try:
             peer = peer_of(connected)
         except OSError:  # pragma: no cover - a peer that is gone already, on some systems
@@ -118,21 +130,46 @@ class _Server:
             connected.close()
             self._log.note("peer_refused", uid=peer.uid, pid=peer.pid)
             return
-        if self._connected >= limits.CONNECTIONS:
-            self._log.note("connections_exhausted", limit=limits.CONNECTIONS)
-            _refuse(connected, BusyError("connections", limits.CONNECTIONS))
+        full = self._make_room(peer.pid)
+        if full is not None:
+            _refuse(connected, full)
             return
         caller = Caller(connection=next(self._numbers), uid=peer.uid, pid=peer.pid)
-        self._connected += 1
-        group.start_soon(self._serve_one, connected, caller)
+        session = Session(self._dispatcher, self._hub, self._clock, self.turns, caller)
+        group.start_soon(self._serve_one, connected, session)
+        self._sessions[session] = peer.pid
 
-    async def _serve_one(self, connected: socket.socket, caller: Caller) -> None:
-        session = Session(self._dispatcher, self._hub, self._clock, caller)
+    async def _serve_one(self, connected: socket.socket, session: Session) -> None:
         try:
             await contain(self._log, partial(session.run, connected))
         finally:
             connected.close()
-            self._connected -= 1
+            self._sessions.pop(session, None)
+
+    def _make_room(self, pid: int) -> BusyError | None:
+        """Have somebody give way to a new connection of a process, or return why nobody does."""
+        held = Counter(self._sessions.values())
+        if held[pid] >= limits.CONNECTIONS_PER_PROCESS:
+            full = BusyError("connections of one process", limits.CONNECTIONS_PER_PROCESS)
+            rivals = [session for session, owner in self._sessions.items() if owner == pid]
+        elif len(self._sessions) >= limits.CONNECTIONS:
+            full = BusyError("connections", limits.CONNECTIONS)
+            rivals = list(self._sessions)
+        else:
+            return None
+
+        def claim(session: Session) -> tuple[bool, int, float]:
+            busy = session.idle_since is None
+            return busy, -held[self._sessions[session]] if busy else 0, session.quiet_since
+
+        weakest = min(rivals, key=claim)
+        given = weakest.idle_since is not None or held[self._sessions[weakest]] > held[pid]
+        self._log.note("connections_exhausted", limit=full.facts["limit"], gave_way=given)
+        if not given:
+            return full
+        del self._sessions[weakest]
+        weakest.give_way(full)
+        return None
 
     def _refuse_with_reserve(self, listener: socket.socket) -> None:
         """Tell everyone who waits that there is no room, with the descriptor in reserve."""
@@ -140,7 +177,7 @@ class _Server:
         with suppress(OSError):
             for _ in range(limits.CONNECTIONS):
                 connected, _ = listener.accept()
-                _refuse(connected, BusyError("connections just now", self._connected))
+                _refuse(connected, BusyError("connections just now", len(self._sessions)))
         self._restore()
 
     def _restore(self) -> None:

@@ -3,16 +3,19 @@
 Rules of this file
 - One task group per connection owns everything it started. A peer that is gone, or reads too
   slowly, ends the group: its requests are cancelled, its accepted jobs are not (they have rows).
-- Reading never waits for a request or for the peer to read answers, so a cancellation always
-  arrives; what cannot be queued any more ends the connection (``limits.REPLY_QUEUE_BYTES``).
+- Each frame waits for its turn (``rpc/turns.py``), never for a request to end, so a cancellation
+  arrives soon. It waits as well for the peer to take its answers: above ``limits.READ_ON_BYTES``
+  nothing more is read. What cannot be queued any more ends the connection (``rpc/outbox.py``).
 - The end of the peer's bytes is no reason to drop answers: what it asked is answered, then the
   connection closes. Requests start in the order they came and run side by side.
-- A frame must be whole ``limits.FRAME_SECONDS`` after its first byte.
+- A frame must be whole ``limits.FRAME_SECONDS`` after its first byte; the time in which memd does
+  not read is its own.
 - After a fatal error the answer is followed by the end of our side, and what the peer still sends
   is thrown away for a moment, so that it reads the error instead of a reset.
 """
 
 import socket
+from collections.abc import Iterable
 from contextlib import suppress
 
 import anyio
@@ -29,6 +32,7 @@ from memd.rpc.framing import FrameReader
 from memd.rpc.hub import Hub
 from memd.rpc.peer import is_gone
 from memd.rpc.stream import Stream
+from memd.rpc.turns import Party, Turn, Turns
 
 LINGER_SECONDS = 1.0
 HANGUP_SECONDS = 0.25  # how often a half-closed connection is looked at
@@ -53,10 +57,16 @@ class FrameTooSlowError(MemdError):
 class Session:
     """One connection from its first byte to its last. ``run`` returns when it is over."""
 
-    def __init__(self, dispatcher: Dispatcher, hub: Hub, clock: Clock, caller: Caller) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, hub: Hub, clock: Clock, turns: Turns, caller: Caller
+    ) -> None:
         self._dispatcher = dispatcher
         self._hub = hub
         self._clock = clock
+        self._turns = turns
+        self._party = Party()
+        self._in_line = False  # a frame waits for its turn
+        self.quiet_since = clock.monotonic()
         self._reader = FrameReader()
         self._conversation = Conversation()
         self._failure: MemdError | None = None
@@ -65,12 +75,31 @@ class Session:
         self._scopes: dict[RequestId, anyio.CancelScope] = {}
         self._reading = anyio.CancelScope()
         self._wake = anyio.Event()
+        self._taken = anyio.Event()
         self._sending = False
         self._idle = anyio.Event()
         self._finishing = False
         self._flushed = anyio.Event()
         self._group = anyio.create_task_group()
-        self.connection = Connection(caller, self._wake_writer, self._drop)
+        self.connection = Connection(caller, self._wake_writer, self._drop, hub.unread)
+
+    @property
+    def idle_since(self) -> float | None:
+        """Since when it has been idle; none with a subscription or anything asked for.
+
+        Answers that the peer does not take are nothing it waits for.
+        """
+        if self._in_line or self._conversation.in_flight or self.connection.topics:
+            return None
+        return self.quiet_since
+
+    def give_way(self, error: MemdError) -> None:
+        """End the connection; a peer that reads is told why."""
+        if len(self.connection.outbox):
+            self.connection.outbox.drop()
+        else:
+            self.connection.send(refusal(None, error))
+            self._drop()
 
     async def run(self, connected: socket.socket) -> None:
         """Serve until the peer leaves or must; closes the socket."""
@@ -88,6 +117,7 @@ class Session:
             self._hub.discard(self.connection)
             with anyio.move_on_after(LINGER_SECONDS, shield=True):
                 await self._send_rest(stream)
+            self.connection.outbox.drop()
             stream.close()
 
     def _wake_writer(self) -> None:
@@ -102,6 +132,8 @@ class Session:
         """Take bytes until the peer's end, its disappearance, or a fatal error."""
         with self._reading:
             while self._failure is None:
+                await self._answers_taken()
+                self._expect_frame()
                 try:
                     data = await stream.receive(_CHUNK)
                 except OSError:
@@ -109,24 +141,58 @@ class Session:
                     return
                 if not data:
                     break
-                self._take(self._reader.feed(data))
+                await self._take(self._reader.feed(data))
                 self._failure = self._reader.failed
         if self._failure is None:
-            self._take(self._reader.end())
+            await self._take(self._reader.end())
         else:
             self.connection.send(refusal(None, self._failure))
 
-    def _take(self, frames: list[bytes]) -> None:
-        self.connection.framing = self._reader.framing
+    async def _take(self, frames: Iterable[bytes]) -> None:
+        """Let each frame begin in its turn; frames are cut off the bytes one by one."""
         for frame in frames:
-            for event in self._conversation.receive(frame):
-                if isinstance(event, Work):
-                    self._begin(event)
-                elif event.id in self._scopes:
-                    self._scopes[event.id].cancel()
+            self._frame_since = None
+            await self._answers_taken()
+            self._in_line = True
+            turn = await self._turns.begin(self._party, self._load())
+            self._in_line = False
+            self.connection.framing = self._reader.framing
+            self.quiet_since = self._clock.monotonic()
+            kept = self._receive(frame, turn)
+            # The rest of a chunk may be thousands of frames: others go first.
+            await anyio.lowlevel.checkpoint()
+            if not kept:
+                self._turns.end(turn)
+        self.connection.framing = self._reader.framing
+
+    def _receive(self, frame: bytes, turn: Turn) -> bool:
+        """Begin what a frame asks for; return whether that keeps the turn."""
+        kept = False
+        for event in self._conversation.receive(frame):
+            if isinstance(event, Work):
+                kept = self._begin(event, turn)
+            elif event.id in self._scopes:
+                self._scopes[event.id].cancel()
+        return kept
+
+    def _load(self) -> int:
+        """How much it has under way: more to read, requests, answers that were not taken."""
+        return self._reader.pending + self._conversation.in_flight + len(self.connection.outbox)
+
+    def _is_stalled(self) -> bool:
+        return self.connection.outbox.bytes > limits.READ_ON_BYTES
+
+    async def _answers_taken(self) -> None:
+        while self._is_stalled():
+            self._frame_since = None
+            self._taken = anyio.Event()
+            await self._taken.wait()
+
+    def _expect_frame(self) -> None:
+        """Let the time of a frame that has begun run from now, unless it runs already."""
         if not self._reader.pending:
             self._frame_since = None
-        elif frames or self._frame_since is None:
+        elif self._frame_since is None:
             self._frame_since = self._clock.monotonic()
             self._frame_begun.set()
 
@@ -146,17 +212,26 @@ class Session:
 
     # Running
 
-    def _begin(self, work: Work) -> None:
+    def _begin(self, work: Work, turn: Turn) -> bool:
+        """Start the requests of a frame; return whether there are any."""
         requests = [item for item in work.items if isinstance(item, Request)]
         if not requests:
             self._answer(work, [refusal(item.id, item.error) for item in _refusals(work)])
-            return
+            return False
         for request in requests:
             if request.id is not None:
                 self._scopes[request.id] = anyio.CancelScope()
-        self._group.start_soon(self._perform, work)
+        self._group.start_soon(self._perform, work, turn)
+        return True
 
-    async def _perform(self, work: Work) -> None:
+    async def _perform(self, work: Work, turn: Turn) -> None:
+        try:
+            await self._run_all(work)
+        finally:
+            self.quiet_since = self._clock.monotonic()
+            self._turns.end(turn)
+
+    async def _run_all(self, work: Work) -> None:
         answers = []
         for item in work.items:
             if isinstance(item, Refusal):
@@ -220,6 +295,8 @@ class Session:
                     self._drop()
                     return
                 self._sending = False
+                self.quiet_since = self._clock.monotonic()
+                self._taken.set()
             if self._finishing and not self._conversation.in_flight:
                 self._flushed.set()
                 return
@@ -227,7 +304,7 @@ class Session:
 
     async def _send_rest(self, stream: Stream) -> None:
         """Send what was answered before the daemon stopped; half a frame cannot be mended."""
-        if self._sending or self.connection.dropped:
+        if self._sending or self.connection.outbox.dropped:
             return
         with suppress(OSError):
             for frame in self.connection.outbox.drain():

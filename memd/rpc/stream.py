@@ -9,6 +9,8 @@ import socket
 
 import anyio
 
+_MEMORY_SECONDS = 0.05
+
 
 class Stream:
     """The bytes of one peer; owns the socket. One task reads, one writes."""
@@ -28,6 +30,8 @@ class Stream:
                 return self.socket.recv(size)
             except BlockingIOError:
                 await anyio.wait_readable(self.socket)
+            except MemoryError:  # the bytes wait in the kernel until somebody has let go of some
+                await anyio.sleep(_MEMORY_SECONDS)
 
     async def send(self, data: bytes) -> None:
         """Send all of it, waiting for a slow peer. Raises OSError."""

@@ -74,6 +74,10 @@ async def fail(_call: Call, params: dict[str, Any]) -> None:
         raise ExceptionGroup(GROUP, [ExceptionGroup(GROUP, [TakenError("x")])])
     if params["how"] == "two":
         raise ExceptionGroup(GROUP, [TakenError("x"), TakenError("y")])
+    if params["how"] == "memory":
+        raise MemoryError
+    if params["how"] == "memory in a group":
+        raise ExceptionGroup(GROUP, [MemoryError()])
     raise ValueError(params["name"])
 
 
@@ -132,6 +136,28 @@ async def test_a_result_that_could_not_be_sent_is_an_error() -> None:
     """What the reply queue could not hold is refused with the limit."""
     error = (await answered("give", which="big"))["error"]
     assert (error["code"], error["data"]["kind"]) == (1007, "too_large")
+
+
+class FullLog(RecordingLog):
+    """A log that has no memory to write with."""
+
+    def unexpected(self, error: BaseException) -> str:
+        """Fail."""
+        raise MemoryError from error
+
+    def note(self, event: str, **_facts: str | float | bool | None) -> None:
+        """Fail."""
+        raise MemoryError(event)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("how", ["memory", "memory in a group", ""])
+@pytest.mark.parametrize("log", [RecordingLog, FullLog])
+async def test_short_memory_costs_the_request(how: str, log: type[RecordingLog]) -> None:
+    """It is answered as such, also where the log has none left; nothing is raised."""
+    error = (await answered("fail", log=log(), how=how, name="x"))["error"]
+    internal = log is RecordingLog and not how
+    assert (error["data"]["kind"]) == ("internal" if internal else "out_of_memory")
 
 
 @pytest.mark.anyio

@@ -15,7 +15,6 @@ from typing import Any
 import anyio
 import pytest
 
-from memd.core import limits
 from memd.daemon.clock import SystemClock
 from memd.rpc.connection import Call
 from memd.rpc.hub import Hub
@@ -159,21 +158,6 @@ async def test_one_byte_at_a_time_is_a_request_too() -> None:
         for byte in GOOD:
             await stream.send(bytes([byte]))
         assert await stream.receive() == ANSWER
-
-
-@pytest.mark.anyio
-async def test_many_connections_that_say_nothing_do_no_harm() -> None:
-    """128 may be open; the next one gets an error and the end, and room comes back."""
-    async with serving(TABLE) as server:
-        silent = [await anyio.connect_unix(server.path) for _ in range(limits.CONNECTIONS)]
-        answer = json.loads(await exchange(server.path, GOOD))
-        assert (answer["id"], answer["error"]["data"]["limit"]) == (None, 128)
-        for stream in silent:
-            await stream.aclose()
-        while server.hub.connections():
-            await anyio.lowlevel.checkpoint()
-        assert await exchange(server.path, GOOD) == ANSWER
-        assert server.log.notes == ["connections_exhausted"]
 
 
 @pytest.mark.anyio

@@ -43,15 +43,15 @@ class Handlers:
         await call.progress(params)
         return "done"
 
-    async def wait(self, call: Call, _params: dict[str, Any]) -> str:
-        """Return once the test says so."""
+    async def wait(self, call: Call, params: dict[str, Any]) -> str:
+        """Return once the test says so, as much as was asked for."""
         self.note(self.started, call.request_id)
         try:
             await self.go.wait()
         except anyio.get_cancelled_exc_class():
             self.note(self.cancelled, call.request_id)
             raise
-        return "went"
+        return "x" * params.get("size", 0) or "went"
 
     def note(self, where: list[Any], what: Any) -> None:
         """Keep something and wake who waits for it."""
@@ -112,6 +112,14 @@ async def test_an_answer_has_the_framing_of_its_question(*, headers: bool) -> No
     expected = b"Content-Length: 41\r\n\r\n" + answer if headers else answer + b"\n"
     async with serving(Handlers().table()) as server:
         assert await exchange(server.path, question) == expected
+
+
+@pytest.mark.anyio
+async def test_what_cannot_be_framed_is_told_in_its_framing() -> None:
+    """A bad header is answered behind a header."""
+    async with serving(Handlers().table()) as server:
+        answer = await exchange(server.path, b"Content-Length: x\r\n\r\n")
+        assert answer.startswith(b"Content-Length: ")
 
 
 @pytest.mark.anyio
@@ -240,19 +248,54 @@ async def test_a_patient_peer_is_left_alone() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_peer_that_does_not_read_is_dropped() -> None:
-    """When the reply queue is full the connection ends, without half of another answer."""
+async def test_a_peer_that_does_not_read_is_not_read_from() -> None:
+    """Of thirty megabytes that it asks for little waits; it gets all of them when it reads."""
     async with serving(Handlers().table()) as server, peer(server) as client:
-        with suppress(anyio.BrokenResourceError):
-            for number in range(30):
-                await client.send(call("big", number))
+        await client.send(*[call("big", number) for number in range(30)])
+        most = 0
+        while server.hub.unread.bytes > most:
+            most = server.hub.unread.bytes
+            assert b'"result":{}' in await exchange(server.path, json.dumps(call("echo")).encode())
+        assert most <= limits.REPLY_QUEUE_BYTES
+        assert sorted([(await client.line())["id"] for _ in range(30)]) == list(range(30))
+
+
+@pytest.mark.anyio
+async def test_a_peer_whose_answers_do_not_fit_is_dropped() -> None:
+    """When requests that run fill the reply queue the connection ends; its bytes count no more."""
+    handlers = Handlers()
+    async with serving(handlers.table()) as server, peer(server) as client:
+        await client.send(*[call("wait", number, size=1_000_000) for number in range(8)])
+        await handlers.until(handlers.started, 8)
+        handlers.go.set()
         answers = 0
         with suppress(anyio.IncompleteRead, anyio.BrokenResourceError):
             while True:
-                assert (await client.line())["id"] == answers
+                await client.line()
                 answers += 1
-        assert answers < 30
+        assert answers < 8
+        assert server.hub.unread.bytes == 0
         assert b'"result":{}' in await exchange(server.path, json.dumps(call("echo")).encode())
+
+
+@pytest.mark.anyio
+async def test_a_flood_of_notifications_loses_none_and_lets_others_between() -> None:
+    """A thousand in one piece all run, and a second client is answered among the first of them."""
+    order: list[str] = []
+
+    async def note(_call: Call, params: dict[str, Any]) -> None:
+        await anyio.lowlevel.checkpoint()
+        order.append(params["by"])
+
+    flood = json.dumps({"jsonrpc": "2.0", "method": "note", "params": {"by": "flood"}}) + "\n"
+    async with serving({"note": note}) as server, peer(server) as client:
+        await client.send(flood.encode() * 1000, call("note", 1, by="flood"))
+        async with peer(server) as other:
+            await other.send(call("note", 1, by="other"))
+            await other.line()
+        await client.line()
+        assert order.count("flood") == 1001
+        assert order.index("other") < 500
 
 
 @pytest.mark.anyio

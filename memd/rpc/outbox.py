@@ -1,0 +1,92 @@
+"""Frames that wait to be sent: of one connection, and of all together.
+
+Rules of this file
+- A connection whose peer leaves more than ``limits.REPLY_QUEUE_BYTES`` unread is dropped.
+- All together hold at most ``limits.UNREAD_BYTES``. When one more frame does not fit, the
+  connection goes whose next frame has waited longest: never one that reads, however large its
+  answers are.
+- What a dropped connection held is let go at once, and nothing more is queued for it.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import count
+
+from memd.core import limits
+
+
+class Unread:
+    """What waits in all outboxes together, in bytes."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.numbers = count()  # of frames, in the order in which they were queued
+        self._outboxes: dict[Outbox, None] = {}  # those that are not empty, in a stable order
+
+    def make_room(self, size: int) -> None:
+        """Drop connections until so many bytes more fit."""
+        while self._outboxes and self.bytes + size > limits.UNREAD_BYTES:
+            min(self._outboxes, key=lambda outbox: outbox.oldest).drop()
+
+    def add(self, outbox: "Outbox", size: int) -> None:
+        """Count bytes that an outbox took, or less than none that it let go."""
+        self.bytes += size
+        if outbox.bytes:
+            self._outboxes[outbox] = None
+        else:
+            self._outboxes.pop(outbox, None)
+
+
+class Outbox:
+    """Frames of one connection; the one that is being sent counts until it is gone.
+
+    ``wake`` is called when there is something to send, ``drop`` once when the connection must end.
+    """
+
+    def __init__(self, unread: Unread, wake: Callable[[], None], drop: Callable[[], None]) -> None:
+        self._unread = unread
+        self._wake = wake
+        self._drop = drop
+        self._frames: deque[tuple[int, bytes]] = deque()
+        self.bytes = 0
+        self.dropped = False
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    @property
+    def oldest(self) -> int:
+        """The number of the frame that the peer takes next; there must be one."""
+        return self._frames[0][0]
+
+    def put(self, frame: bytes) -> None:
+        """Queue a frame; a connection that cannot keep up is dropped instead."""
+        if self.bytes + len(frame) > limits.REPLY_QUEUE_BYTES:
+            self.drop()
+            return
+        self._unread.make_room(len(frame))
+        if not self.dropped:  # making room may have cost this one
+            self._frames.append((next(self._unread.numbers), frame))
+            self._add(len(frame))
+            self._wake()
+
+    def drain(self) -> Iterator[bytes]:
+        """Yield the frames in order; each counts until the next one is asked for."""
+        while self._frames:
+            frame = self._frames[0][1]
+            yield frame
+            if self._frames:  # it was not dropped while it was sent
+                self._frames.popleft()
+                self._add(-len(frame))
+
+    def drop(self) -> None:
+        """Let go of everything and end the connection."""
+        if not self.dropped:
+            self.dropped = True
+            self._frames.clear()
+            self._add(-self.bytes)
+            self._drop()
+
+    def _add(self, size: int) -> None:
+        self.bytes += size
+        self._unread.add(self, size)

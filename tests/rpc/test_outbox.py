@@ -1,0 +1,86 @@
+"""Queues of frames that wait to be sent, and the bound that they share."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.core import limits
+from memd.rpc.outbox import Outbox, Unread
+
+MEBIBYTE = 1024 * 1024
+
+
+def made(unread: Unread) -> tuple[Outbox, list[str]]:
+    """Return an outbox and the list of what it asked its session to do."""
+    asked: list[str] = []
+    return Outbox(unread, lambda: asked.append("wake"), lambda: asked.append("drop")), asked
+
+
+def test_what_is_being_sent_counts() -> None:
+    """A frame occupies the queue until the next one is asked for."""
+    unread = Unread()
+    outbox, asked = made(unread)
+    outbox.put(b"12")
+    outbox.put(b"3")
+    frames = outbox.drain()
+    assert (next(frames), outbox.bytes, unread.bytes) == (b"12", 3, 3)
+    assert (next(frames), outbox.bytes, unread.bytes) == (b"3", 1, 1)
+    assert (list(frames), outbox.bytes, unread.bytes) == ([], 0, 0)
+    assert asked == ["wake", "wake"]
+
+
+def test_a_frame_that_does_not_fit_drops_its_connection() -> None:
+    """Beyond the queue of one connection it is dropped, once, and lets go of what it held."""
+    unread = Unread()
+    outbox, asked = made(unread)
+    outbox.put(b"x")
+    frames = outbox.drain()
+    next(frames)
+    outbox.put(b"x" * limits.REPLY_QUEUE_BYTES)
+    outbox.drop()
+    assert (asked, list(frames)) == (["wake", "drop"], [])
+    assert (outbox.bytes, unread.bytes, len(outbox)) == (0, 0, 0)
+
+
+def test_who_reads_is_not_the_one_who_goes() -> None:
+    """When all together hold too much, the longest untouched answers go, not the largest."""
+    unread = Unread()
+    reader, asked = made(unread)
+    silent = [made(unread) for _ in range(40)]
+    for outbox, _ in silent:
+        reader.put(b"x" * 3 * MEBIBYTE)
+        outbox.put(b"x" * MEBIBYTE)
+        assert unread.bytes <= limits.UNREAD_BYTES
+        assert len(list(reader.drain())) == 1
+    assert "drop" not in asked
+    dropped = [outbox.dropped for outbox, _ in silent]
+    assert dropped == sorted(dropped, reverse=True)
+    assert sum(dropped) == 40 - (limits.UNREAD_BYTES - 3 * MEBIBYTE) // MEBIBYTE
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["put", "send", "drop"]),
+            st.integers(0, 11),
+            st.integers(1, limits.REPLY_QUEUE_BYTES),
+        ),
+        max_size=80,
+    )
+)
+def test_the_bound_holds_in_any_order(steps: list[tuple[str, int, int]]) -> None:
+    """The sum is what the queues hold and never above the bound; a dropped queue stays empty."""
+    unread = Unread()
+    outboxes = [made(unread)[0] for _ in range(12)]
+    sending = [outbox.drain() for outbox in outboxes]
+    frame = memoryview(bytes(limits.REPLY_QUEUE_BYTES))
+    for kind, number, size in steps:
+        outbox = outboxes[number]
+        if kind == "put" and not outbox.dropped:
+            outbox.put(frame[:size])  # type: ignore[arg-type] # no copies of megabytes
+        elif kind == "send" and next(sending[number], None) is None:
+            sending[number] = outbox.drain()
+        elif kind == "drop":
+            outbox.drop()
+        assert unread.bytes == sum(each.bytes for each in outboxes) <= limits.UNREAD_BYTES
+        assert all(each.bytes <= limits.REPLY_QUEUE_BYTES for each in outboxes)
+        assert all(len(each) == 0 for each in outboxes if each.dropped)

@@ -1,0 +1,130 @@
+"""Who goes next when all want to."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from memd.core import limits
+from memd.rpc.turns import Party, Turn, Turns
+from memd.testing.clock import FakeClock
+
+
+class Bench:
+    """Turns on a clock of the test's own, and who got one in which order."""
+
+    def __init__(self, group: anyio.abc.TaskGroup) -> None:
+        self.clock = FakeClock()
+        self.turns = Turns(self.clock)
+        self.begun: list[Turn] = []
+        self.parties: dict[str, Party] = {}
+        self._group = group
+
+    def want(self, party: str, load: int = 0) -> None:
+        """Ask for a turn for somebody."""
+        self._group.start_soon(self._begin, party, load)
+
+    async def _begin(self, party: str, load: int) -> None:
+        turn = await self.turns.begin(self.parties.setdefault(party, Party()), load)
+        self.begun.append(turn)
+
+    async def order(self) -> list[str]:
+        """Return who has begun, once everybody had the time to."""
+        for _ in range(20):
+            await checkpoint()
+        names = {each: name for name, each in self.parties.items()}
+        return [names[turn.party] for turn in self.begun]
+
+
+@asynccontextmanager
+async def bench() -> AsyncIterator[Bench]:
+    """Make turns and end what waits for them afterwards."""
+    async with anyio.create_task_group() as group:
+        made = Bench(group)
+        group.start_soon(made.turns.watch)
+        yield made
+        group.cancel_scope.cancel()
+
+
+@pytest.mark.anyio
+async def test_so_many_run_at_once_and_fewer_of_one() -> None:
+    """One party cannot have all turns, and a turn that ends is the next one's."""
+    async with bench() as table:
+        for _ in range(limits.TURNS):
+            table.want("flood", 9)
+        assert await table.order() == ["flood"] * limits.TURNS_PER_CONNECTION
+        for number in range(limits.TURNS):
+            table.want(f"other {number}")
+        assert len(await table.order()) == limits.TURNS
+        assert "flood" not in (await table.order())[limits.TURNS_PER_CONNECTION :]
+        for _ in range(2):
+            table.turns.end(table.begun[-1])  # giving back twice is once
+        assert len(await table.order()) == limits.TURNS + 1
+
+
+@pytest.mark.anyio
+async def test_who_has_least_to_do_goes_first_and_nobody_waits_for_ever() -> None:
+    """Three in four turns are for the light, each fourth for the one that has waited longest."""
+    async with bench() as table:
+        for number in range(limits.TURNS):
+            table.want(f"at work {number}")
+        await table.order()
+        table.want("heavy", 32)
+        for number in range(20):
+            table.want(f"light {number}")
+        for _ in range(4):
+            await table.order()
+            table.turns.end(table.begun[-1])
+        assert (await table.order())[limits.TURNS :].count("heavy") == 1
+
+
+@pytest.mark.anyio
+async def test_of_equals_the_one_that_had_its_turn_longest_ago_goes_first() -> None:
+    """A client that asks now and then goes before those that ask without end."""
+    async with bench() as table:
+        for number in range(limits.TURNS):
+            table.want(f"without end {number}")
+        await table.order()
+        for number in range(limits.TURNS):
+            table.want(f"without end {number}")
+        table.want("now and then")
+        await table.order()
+        table.turns.end(table.begun[0])  # this one goes to who has waited longest
+        table.turns.end(table.begun[1])
+        assert (await table.order())[-1] == "now and then"
+
+
+@pytest.mark.anyio
+async def test_a_turn_does_not_last() -> None:
+    """Work that only waits loses its turn after a moment, and goes on."""
+    async with bench() as table:
+        for number in range(limits.TURNS):
+            table.want(f"at rest {number}")
+        await table.order()
+        table.want("next")
+        assert "next" not in await table.order()
+        for _ in range(7):
+            table.clock.advance(limits.TURN_SECONDS / 5)
+            await table.order()
+        assert "next" in await table.order()
+        for turn in table.begun:
+            table.turns.end(turn)
+
+
+@pytest.mark.anyio
+async def test_who_leaves_gives_its_place_up() -> None:
+    """A party that is cancelled while it waits keeps nothing."""
+    async with bench() as table:
+        for number in range(limits.TURNS):
+            table.want(f"at work {number}")
+        await table.order()
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as group:
+                group.start_soon(table.turns.begin, Party(), 0)
+                await table.order()
+                scope.cancel()
+        table.turns.end(table.begun[0])
+        table.want("next")
+        assert "next" in await table.order()
