@@ -21,6 +21,7 @@ from memd.core.errors import MemdError
 from memd.core.text import cut_bytes
 from memd.model.errors import ModelError, PromptTooLongError
 from memd.model.port import Ask, Block, Model, Reply, ToolCall, Usage
+from memd.state.database import StateUnusableError
 from memd.store import secrets
 
 CALL_SECONDS = 5.0  # one tool call
@@ -202,6 +203,8 @@ class _Loop:
             self._error = error if isinstance(follows, Stop) else None
             return follows
         except ModelError as error:
+            if isinstance(error.__cause__, StateUnusableError):
+                raise error.__cause__ from error  # the books failed, and no model
             self._error = error
             return Stop(Reason.MODEL)
         self._run, action = step.step(self._run, reply)

@@ -20,6 +20,7 @@ class MemdError(Exception):
     kind: ClassVar[str] = "failed"
     retryable: ClassVar[bool] = False
     of_model: ClassVar[bool] = False  # a model or its server failed; a job's breaker goes by it
+    of_disk: ClassVar[bool] = False  # the disk refused; who waits for a job is told at once
     hint: ClassVar[str] = ""
     exit_status: ClassVar[int] = 1
 

@@ -9,7 +9,7 @@ up to 60 s, the rest waits in the state file for the next start.
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -44,7 +44,7 @@ from memd.review.service import Reviews
 from memd.rpc.hub import Hub
 from memd.rpc.server import serve
 from memd.state import ages, cursors, dreams, jobs, journal, ledger, runs, spend, visits
-from memd.state.database import Database, open_database
+from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.meaning import Meaning
 from memd.state.tally import Tally
 from memd.store import machine
@@ -90,11 +90,11 @@ class Ports:
 async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator[anyio.Event]:
     """Serve for the length of the block; the event is set once somebody asks it to stop.
 
-    Raises StateUnusableError and StateTooNewError.
+    Raises StateTooNewError.
     """
-    database = await anyio.to_thread.run_sync(
-        open_database, ports.places.database, SCHEMAS, ports.clock.monotonic
-    )
+    # A full disk must not keep anybody from reading memories.
+    opened = partial(open_database, ports.places.database, SCHEMAS, later=True)
+    database = await anyio.to_thread.run_sync(opened, ports.clock.monotonic)
     stop = stop or anyio.Event()
     hub = Hub()
     try:
@@ -164,7 +164,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         environ=ports.environ,
         headers=places.headers,
     )
-    notes = list(await store.recover())
+    notes = await _recovered(store.recover)
     notes += database.notes
     table = jobs.JobTable(database, os.getpid(), machine.alive)
     spent = spend.SpendTable(database, Tally(places.spent))
@@ -174,7 +174,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     dreaming = Dreams(
         store, dreams.DreamTable(database), clock, models=models, runs=kept, note=ports.log.note
     )
-    notes += await dreaming.recover()
+    notes += await _recovered(dreaming.recover)
     for note in notes:
         ports.log.warning("recovered", detail=note)
     database.on_note(partial(_tell, notes, ports.log))
@@ -213,6 +213,14 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         stop=stop.set,
         connections=hub.connections,
     )
+
+
+async def _recovered(recover: Callable[[], Awaitable[tuple[str, ...]]]) -> list[str]:
+    """Finish what a crash left; what the state file keeps from that waits for its next use."""
+    try:
+        return list(await recover())
+    except StateUnusableError:
+        return []
 
 
 def _dreaming(

@@ -8,6 +8,7 @@ import sys
 import traceback
 import uuid
 from collections.abc import MutableMapping
+from contextlib import suppress
 from typing import Any, TextIO
 
 import structlog
@@ -27,7 +28,7 @@ class Log:
             else structlog.processors.JSONRenderer(sort_keys=False)
         )
         self._logger = structlog.wrap_logger(
-            structlog.PrintLogger(stream),
+            _Printer(stream),
             processors=[
                 structlog.processors.add_log_level,
                 structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -51,6 +52,17 @@ class Log:
         lines = traceback.format_exception(error)
         self._logger.error("fault", id=fault, traceback="".join(lines))
         return fault
+
+
+class _Printer(structlog.PrintLogger):
+    """Writes lines; a log on a full disk loses them and stops nobody."""
+
+    def msg(self, message: str) -> None:
+        """Write one line."""
+        with suppress(OSError):
+            super().msg(message)
+
+    info = warning = error = msg
 
 
 def _scrub(_logger: Any, _method: str, entry: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

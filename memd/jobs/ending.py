@@ -35,12 +35,14 @@ class Ending:
     error: dict[str, Any] | None = None
     retryable: bool = False
     of_model: bool = False
+    refused: MemdError | None = None  # what the disk said, if it was the disk
 
     def failed(self, failure: MemdError) -> None:
         """Note a failure that is told as it is."""
         scrub_error(failure)
         self.error = {"kind": failure.kind, "message": failure.sentence, **failure.facts}
         self.retryable, self.of_model = failure.retryable, failure.of_model
+        self.refused = failure if failure.of_disk else None
 
     def broke(self, number: str) -> None:
         """Note a failure that nobody expected; the log has it under ``number``."""

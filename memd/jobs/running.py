@@ -1,6 +1,6 @@
 """What is asked of jobs and of those who run them, as values."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,3 +46,11 @@ class Running:
 # The result has ``turns`` above 0 where a model was asked; a failure of a model is an error whose
 # class says ``of_model``. Both are what the directory's breaker goes by.
 Runner = Callable[[Running], Awaitable[dict[str, Any]]]
+
+
+def runner_of(runners: Mapping[str, Runner], kind: str) -> Runner:
+    """Return the runner of a kind. Raises UnknownJobKindError: rows may be of another memd."""
+    runner = runners.get(kind)
+    if runner is None:
+        raise UnknownJobKindError(kind)
+    return runner

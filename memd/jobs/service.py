@@ -10,10 +10,13 @@ Rules of this file
 - What a failure leads to is decided in ``breaker.py``: another try after a pause in which the lane
   is free, unless the session has asked anew; parking; and whether the directory's next jobs may
   ask a model. A failure that says that it cannot pass is the job's end at once.
-- An end that cannot be written down is tried again until it can; the lane stays taken meanwhile.
+- An end that cannot be written down is tried again until it can; the lane stays taken meanwhile,
+  and who waits is told (``waiting.py``).
 """
 
+import math
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -35,8 +38,10 @@ from memd.jobs.running import (
     Running,
     Submitted,
     UnknownJobKindError,
+    runner_of,
 )
 from memd.jobs.standstill import Standing, Standstill
+from memd.jobs.waiting import Waiting
 from memd.state.database import StateUnusableError
 from memd.state.jobs import Job, JobState, JobTable, NewJob
 
@@ -50,7 +55,8 @@ __all__ = [
     "UnknownJobKindError",
 ]
 
-_SETTLE_SECONDS = 60.0  # the longest pause between tries to write an end down
+_REFUSED_SECONDS = 2.0  # that a job which the disk keeps from its end is waited for
+_SETTLE_SECONDS = 5.0  # the longest pause between tries to write an end down
 _CLEANUP_SECONDS = 5.0  # one durable transaction, on a slow disk
 _LEASE_LOOK_SECONDS = 1.0  # between two looks at a job that another daemon is at
 
@@ -80,7 +86,7 @@ class Jobs:
         self._lock = anyio.Lock()
         self._taken_up = False
         self._changed = anyio.Event()
-        self._ends: dict[str, anyio.Event] = {}
+        self._waiting = Waiting()
         self._scopes: dict[str, anyio.CancelScope] = {}
         self.progress = Progress(events)  # what running jobs tell of themselves
 
@@ -97,7 +103,7 @@ class Jobs:
 
         Raises UnknownJobKindError, and StateUnusableError where it cannot be written down.
         """
-        self._runner(kind)
+        runner_of(self._runners, kind)
         directory = lane_directory or lane
         async with self._lock:
             await self._take_up()
@@ -105,21 +111,25 @@ class Jobs:
             if waiting is not None:
                 await to_thread.run_sync(self._table.replace, waiting, request)
                 return Submitted(job=waiting, status=COALESCED)
-            now = self._clock.now()
             new = NewJob(kind, lane, directory, session, request)
-            job = await to_thread.run_sync(self._table.add, new, now)
+            job = await to_thread.run_sync(self._table.add, new, self._clock.now())
             self._lanes.put(Ticket(job=job, kind=kind, lane=lane, session=session))
         self._notify()
         return Submitted(job=job, status=ACCEPTED)
 
     async def wait(self, job: str) -> Job:
-        """Return a job once it has ended. Raises JobNotFoundError and StateUnusableError."""
-        found = await self.get(job)
-        if found.over:
-            return found
-        # Nothing is awaited between the look at the row and this line: the end cannot slip by.
-        await self._ends.setdefault(job, anyio.Event()).wait()
-        return await self.get(job)
+        """Return a job once it has ended.
+
+        Raises JobNotFoundError, StateUnusableError, and what the disk said that keeps it from that.
+        """
+        while not (found := await self.get(job)).over:
+            refusal = self._waiting.refusal(job)
+            # Nothing is awaited between the look at the row and the event: no end can slip by.
+            with anyio.move_on_after(_REFUSED_SECONDS if refusal else math.inf):
+                await self._waiting.event(job).wait()
+            if refusal is not None and self._waiting.refusal(job):
+                raise refusal.with_traceback(None)
+        return found
 
     async def cancel(self, job: str) -> bool:
         """Kill a job that has not ended; return whether there was anything to kill.
@@ -177,8 +187,7 @@ class Jobs:
     async def pause(self, *, now: bool = False) -> Standing:
         """Let nothing start until ``resume``, also after a restart; jobs are accepted as before.
 
-        ``now``: what runs is cancelled back into the queue; returns once that is so. Raises
-        StateUnusableError.
+        ``now``: what runs goes back into the queue, before this returns. Raises StateUnusableError.
         """
         async with self._lock:
             await self._take_up()
@@ -190,6 +199,8 @@ class Jobs:
             for scope in self._scopes.values():
                 scope.cancel()
             while self._lanes.paused and not self._lanes.idle():
+                if self._waiting.stuck:
+                    raise self._waiting.stuck.with_traceback(None)
                 await self._changed.wait()
         return await self.standing()
 
@@ -217,13 +228,11 @@ class Jobs:
         return len(self._lanes)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Work until cancelled, first on what an earlier daemon left.
-
-        Raises StateUnusableError where the table cannot be read at the start.
-        """
-        async with self._lock:
-            await self._take_up()
+        """Work until cancelled, first on what an earlier daemon left."""
         async with anyio.create_task_group() as group:
+            group.start_soon(self._durably, self._take_up)
+            while not (self._taken_up or self._waiting.stuck):
+                await self._changed.wait()
             task_status.started()
             while True:
                 while (ticket := self._lanes.next()) is not None:
@@ -233,10 +242,7 @@ class Jobs:
                 await self._changed.wait()
 
     async def drain(self, seconds: float) -> int:
-        """Wait up to so long for the jobs to end; return how many the next start must do.
-
-        What a pause keeps from starting is not waited for.
-        """
+        """Wait up to so long for jobs that nothing pauses; return how many are left."""
         async with anyio.create_task_group() as group:
 
             async def out_of_time() -> None:
@@ -258,6 +264,7 @@ class Jobs:
         await to_thread.run_sync(self._standstill.load)
         self._lanes.paused = self._standstill.paused_since is not None
         self._taken_up = True
+        self._notify()
 
     async def _work(self, ticket: Ticket, group: TaskGroup) -> None:
         """Run one job in its own scope and see it to its end."""
@@ -265,11 +272,13 @@ class Jobs:
         run = Ending()
         try:
             with scope:
+                self._waiting.goes_on(ticket.job)
                 run.row = row = await self._claim(ticket.job)
                 if not row.over:
-                    run.result = await self._runner(row.kind)(self._running(row))
+                    run.result = await runner_of(self._runners, row.kind)(self._running(row))
         except anyio.get_cancelled_exc_class():
-            with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
+            # What cannot be put back now is taken up by the next start.
+            with anyio.move_on_after(_CLEANUP_SECONDS, shield=True), suppress(StateUnusableError):
                 await to_thread.run_sync(
                     self._table.requeue, ticket.job, None, abandon_on_cancel=True
                 )
@@ -289,6 +298,7 @@ class Jobs:
         if scope.cancel_called or follows.again:
             error = None if scope.cancel_called else follows.error
             if await self._put_back(ticket.job, error):
+                self._waiting.hold(ticket.job, run.refused)
                 group.start_soon(self._release, ticket.job, follows.pause)
                 return
         if scope.cancel_called or run.error is None:  # what another daemon ended stays as it is
@@ -331,8 +341,7 @@ class Jobs:
     async def _put_back(self, job: str, error: dict[str, Any] | None) -> bool:
         """Free the lane and keep the job, if it is to be kept; held for a while with an error.
 
-        A pause keeps what it cancelled, others' cancellations end a job, and so does an error once
-        the job is superseded.
+        A pause keeps what it cancelled; other cancellations, and an error once superseded, do not.
         """
 
         async def put_back() -> bool:
@@ -356,9 +365,14 @@ class Jobs:
         while True:
             try:
                 async with self._lock:
-                    return await step()
+                    done = await step()
             except StateUnusableError as error:
                 self._on_unexpected(error)
+                self._waiting.tried(error)
+                self._notify()
+            else:
+                self._waiting.tried(None)
+                return done
             await self._clock.sleep(pause)
             pause = min(2 * pause, _SETTLE_SECONDS)
 
@@ -366,13 +380,6 @@ class Jobs:
         await self._clock.sleep(seconds)
         self._lanes.release(job)
         self._notify()
-
-    def _runner(self, kind: str) -> Runner:
-        """Return the runner of a kind; a row may come from another version of memd."""
-        runner = self._runners.get(kind)
-        if runner is None:
-            raise UnknownJobKindError(kind)
-        return runner
 
     def _running(self, row: Job) -> Running:
         allowed = self._standstill.model_allowed(row.directory, self._clock.now())
@@ -383,9 +390,7 @@ class Jobs:
         self._lanes.remove(job.id)
         self._scopes.pop(job.id, None)
         self._pausing.discard(job.id)
-        waiting = self._ends.pop(job.id, None)
-        if waiting is not None:
-            waiting.set()
+        self._waiting.ended(job.id)
         self.progress.ended(job)
         self._notify()
 

@@ -47,6 +47,7 @@ class StateUnusableError(MemdError):
     code = 1012
     kind = "state_unusable"
     retryable = True
+    of_disk = True
     hint = "free disk space or mend the permissions of the state directory; no restart is needed"
     exit_status = 75
 
@@ -285,15 +286,25 @@ class Database:
 
 
 def open_database(
-    path: str, schemas: Sequence[str], monotonic: Callable[[], float] = time.monotonic
+    path: str,
+    schemas: Sequence[str],
+    monotonic: Callable[[], float] = time.monotonic,
+    *,
+    later: bool = False,
 ) -> Database:
     """Open or create the state file (mode 0600) with all tables of ``schemas``.
 
     Each schema is ``CREATE … IF NOT EXISTS`` statements. A damaged file is renamed to
-    ``<path>.damaged-<n>`` first. Raises StateUnusableError and StateTooNewError.
+    ``<path>.damaged-<n>`` first. Raises StateUnusableError and StateTooNewError; with ``later`` a
+    file that cannot be used now is opened at its next use, and a note says so.
     """
     file = StateFile(path, schemas)
-    file.connection()
+    try:
+        file.connection()
+    except StateUnusableError as error:
+        if not later:
+            raise
+        file.on_note(f"{error.sentence}: memories are served, history and jobs wait for it")
     return Database(file, monotonic)
 
 

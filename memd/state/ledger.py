@@ -19,10 +19,11 @@ import json
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from memd.state.ages import Bound
-from memd.state.database import Cursor, Database
+from memd.state.database import Cursor, Database, StateUnusableError
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS surfaced (
@@ -131,7 +132,8 @@ class Ledger:
 
         ``parents`` is called for a session that is new. Blocks. Raises StateUnusableError.
         """
-        self.flush()
+        with suppress(StateUnusableError):  # a full disk can be read; what waits is in memory
+            self.flush()
         given = self._sessions.get(session) or self._read(session)
         found = parents() if given.used is None and not given.items else ()
         for parent in found:

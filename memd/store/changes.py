@@ -66,6 +66,7 @@ class StorageFailedError(MemdError):
     code = 1012
     kind = "storage_failed"
     retryable = True
+    of_disk = True
     hint = "free space or mend the disk or its permissions; no restart is needed"
     exit_status = 75
 

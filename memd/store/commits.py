@@ -9,6 +9,7 @@ from dataclasses import replace
 from memd.core.errors import MemdError
 from memd.core.events import MEMORY_CHANGED, Event
 from memd.core.values import Outcome, Provenance
+from memd.state.database import StateUnusableError
 from memd.state.journal import Journal
 from memd.store.changes import BeingWrittenError, Changes, Committed, Request, Writers
 from memd.store.external import External
@@ -54,8 +55,10 @@ class Commits:
         return self._changes.rehearse(request, self._looks.listed(request.directory))
 
     def directories(self) -> frozenset[str]:
-        """Return every directory that memd has changed or looked at."""
-        return frozenset((*self._journal.directories(), *self._external.directories()))
+        """Return every directory that memd has changed or looked at, as far as it can know."""
+        with suppress(StateUnusableError):
+            return frozenset((*self._journal.directories(), *self._external.directories()))
+        return frozenset()  # each is looked at when it is used
 
     def late(self, real: str, at: float, now: float) -> tuple[list[Outcome], bool]:
         """Bring back saves that went into files which memd had just replaced.

@@ -34,6 +34,7 @@ class DirectoryUnusableError(MemdError):
     code = 1012
     kind = "directory_unusable"
     retryable = True
+    of_disk = True
     hint = "mend the permissions or what stands at that path; no restart is needed"
     exit_status = 73
 

@@ -25,6 +25,7 @@ class ReadOnlyError(MemdError):
     code = 1008
     kind = "read_only"
     retryable = True
+    of_disk = True
     hint = "mend the disk; memd tries once a second when it is asked to write, no restart is needed"
     exit_status = 75
 

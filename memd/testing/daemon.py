@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from memd.rpc.listener import make_listener
 from memd.store.machine import Pressure
 
 _STOP_SECONDS = 70
+_SERVE = (sys.executable, "-m", "memd", "serve")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +67,14 @@ def home_environ(home: str) -> dict[str, str]:
 
 
 @contextmanager
-def daemon_process(home: Home, deadline: float = 30.0) -> Iterator["subprocess.Popen[bytes]"]:
+def daemon_process(
+    home: Home, deadline: float = 30.0, command: Sequence[str] = _SERVE
+) -> Iterator["subprocess.Popen[bytes]"]:
     """Run a real daemon process until the end of the block; its log is kept in the home."""
     os.makedirs(home.places.state_dir, mode=0o700, exist_ok=True)
     with open(home.places.log, "ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "memd", "serve"],
+            command,
             env=dict(home.environ),
             stdin=subprocess.DEVNULL,
             stdout=log,

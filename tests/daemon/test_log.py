@@ -1,5 +1,6 @@
 """The log."""
 
+import errno
 import io
 import json
 
@@ -68,6 +69,22 @@ def test_secrets_never_reach_the_log(where: str) -> None:
         log.unexpected(MemdError(f"got {token}"))
     assert token not in stream.getvalue()
     assert "[secret:" in stream.getvalue()
+
+
+class Full(io.StringIO):
+    """A stream on a disk without room."""
+
+    def write(self, _text: str) -> int:
+        """Refuse."""
+        raise OSError(errno.ENOSPC, "full")
+
+
+def test_a_log_that_cannot_be_written_stops_nobody() -> None:
+    """On a full disk lines are lost, and nothing is raised."""
+    log = Log(Full())
+    log.note("lost")
+    log.warning("lost")
+    assert log.unexpected(MemdError("lost"))
 
 
 def _raised() -> BaseException:

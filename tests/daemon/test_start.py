@@ -13,11 +13,17 @@ from typing import Any
 import pytest
 
 from memd.client.blocking import Client
+from memd.client.errors import RemoteError
 from memd.client.launch import connect
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 
 MEMD = [sys.executable, "-m", "memd"]
 STARTERS = 8
+FULL = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 def run(home: Home, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -51,6 +57,23 @@ def test_a_term_signal_ends_it_cleanly() -> None:
         assert process.wait(30) == 0
         assert not Path(home.places.socket).exists()
         assert "ready" in Path(home.places.log).read_text()
+
+
+def test_a_start_on_a_full_disk_serves_reads() -> None:
+    """Where no file can grow, the log's neither, a start serves memories."""
+    note = {"path": "a.md", "name": "a", "description": "d", "type": "user", "body": "b"}
+    with throw_away_home() as home:
+        cwd = home.project()
+        with daemon_process(home), client(home) as connection:
+            connection.call("memory.write", {"cwd": cwd, **note})
+        full = (sys.executable, "-c", FULL, *MEMD, "serve")
+        with daemon_process(home, command=full), client(home) as connection:
+            found = connection.call("memory.read", {"cwd": cwd, "path": "a.md"})
+            assert "b" in found["content"]
+            assert len(connection.call("memory.list", {"cwd": cwd})["memories"]) == 1
+            with pytest.raises(RemoteError) as caught:
+                connection.call("memory.write", {"cwd": cwd, **note, "body": "c"})
+            assert caught.value.kind == "state_unusable"
 
 
 def test_shutdown_over_the_socket_ends_it() -> None:

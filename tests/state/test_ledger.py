@@ -184,6 +184,7 @@ def test_what_cannot_be_written_waits(database: Database) -> None:
     database.begin = fail  # type: ignore[assignment, method-assign]  # the twin that fails here
     with pytest.raises(StateUnusableError):
         ledger.flush()
+    assert not ledger.load("t")  # what can be read is read
     ledger.unmark("s", [Item("/a", "1", 10)])
     database.begin = begin  # type: ignore[method-assign]
     ledger.flush()
