@@ -36,8 +36,9 @@ crash: $(STAMP)   ## kill -9 at every state-changing system call (needs strace)
 soak: $(STAMP)    ## the full number of rounds of what `make test` samples
 	@$(BIN)/python -m pytest -m soak tests -rs
 
-bench: $(STAMP)   ## latency and size, as ratios within one run; PARTS='latency hook dream extract damage scale' SIZES=200,10000
-	@$(BIN)/python -m benchmarks $(PARTS) $(if $(SIZES),--sizes $(SIZES))
+bench: $(STAMP)   ## latency and size, as ratios within one run; PARTS='latency hook dream extract damage first scale level' SIZES=200,10000 MINUTES=20 PLOT=file.svg
+	@$(BIN)/python -m benchmarks $(PARTS) $(if $(SIZES),--sizes $(SIZES)) \
+	    $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PLOT),--plot $(PLOT))
 
 bench-semantic: $(STAMP)   ## what ranking by meaning costs and brings; MODEL=folder DATA=folder
 	@$(BIN)/python -m benchmarks.semantic $(MODEL) $(DATA)

@@ -2,8 +2,10 @@
 
 ``python -m benchmarks [PART...] [--sizes N,N...]`` measures some of it: ``latency`` (start, writes,
 round trips), ``hook``, ``extract`` (until an extraction is accepted), ``damage`` (what a dream does
-to planted facts), ``dream`` (prompts beside dreams, and how fast one dies; 200 to 10,000 memories)
-and ``scale`` (200 to 100,000 memories); the last two take minutes.
+to planted facts), ``dream`` (prompts beside dreams, and how fast one dies; 200 to 10,000 memories),
+``first`` (the first prompt after a start; 200 to 10,000 memories) and ``scale`` (200 to 100,000
+memories); the last three take minutes. ``level`` (20 minutes of mixed load) runs only where it is
+named.
 
 Machines are noisy: the ratios mean more than the milliseconds. Nothing here fails but ``damage``,
 whose bars hold on any machine; the aims stand beside the figures.
@@ -20,13 +22,14 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import damage, dreaming, scale
+from benchmarks import damage, dreaming, first, level, scale
 from memd.cli import setup_claude_code
 from memd.client import hook_file
 from memd.testing import samples
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 
-PARTS = ("latency", "hook", "extract", "damage", "dream", "scale")
+PARTS = ("latency", "hook", "extract", "damage", "dream", "first", "scale")
+LONG = ("level",)  # only where it is named
 MEMORIES = 200
 ROUNDS = 400
 HOOK_ROUNDS = 60
@@ -39,22 +42,30 @@ SUBJECTS = ("database", "release", "review", "editor", "tracker", "pipeline", "b
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
-    words = f"{', '.join(PARTS)}: all of them unless named"
+    words = f"{', '.join(PARTS)}: all of them unless named; {', '.join(LONG)}"
     parser.add_argument("part", nargs="*", metavar="PART", help=words)
     sizes = ",".join(map(str, scale.SIZES))
-    parser.add_argument("--sizes", default=sizes, help=f"memories, for dream and scale: {sizes}")
+    parser.add_argument(
+        "--sizes", default=sizes, help=f"memories, for dream, first and scale: {sizes}"
+    )
+    parser.add_argument("--minutes", type=float, default=level.MINUTES, help="of the part level")
+    parser.add_argument("--plot", default="", help="the SVG that the part level draws")
     options = parser.parse_args()
     parts = options.part or PARTS
     chosen = [int(size) for size in options.sizes.split(",")]
-    if unknown := set(parts) - set(PARTS):
+    if unknown := set(parts) - {*PARTS, *LONG}:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     whole = "damage" not in parts or damage.run()
-    if set(parts) - {"damage", "dream", "scale"}:
+    if set(parts) - {"damage", "dream", "first", "scale", *LONG}:
         _small(parts)
     if "dream" in parts:
         dreaming.run([size for size in chosen if size <= max(dreaming.SIZES)])
+    if "first" in parts:
+        first.run([size for size in chosen if size <= max(first.SIZES)])
     if "scale" in parts:
         scale.run(chosen)
+    if "level" in parts:
+        level.run(options.minutes, options.plot)
     return 0 if whole else 1
 
 

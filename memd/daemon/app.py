@@ -1,16 +1,17 @@
 """The daemon: one process, one owner of everything, put together here and nowhere else.
 
-Order of a start: the instance lock decides who serves; the state file is opened; what a crash left
-half done is rolled forward; the socket is made (or taken over from systemd or launchd); only then
-is the daemon ready. Order of an end: no new connections, running and queued jobs are drained for
-up to 60 s, the rest waits in the state file for the next start.
+Order of a start: the instance lock decides who serves; the socket is made (or taken over from
+systemd or launchd); the state file is opened; what a crash left half done is rolled forward; the
+memories of the last projects are made ready to be searched; only then is the daemon ready. Order of
+an end: no new connections, running and queued jobs are drained for up to 60 s, the rest waits in
+the state file for the next start.
 """
 
 import os
 import signal
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from socket import socket
@@ -50,6 +51,7 @@ from memd.state.tally import Tally
 from memd.store import machine
 from memd.store.configuration import Configuration
 from memd.store.machine import Pressure
+from memd.store.project import NoProjectError
 from memd.store.service import Store
 
 SCHEMAS = (
@@ -64,6 +66,8 @@ SCHEMAS = (
     visits.SCHEMA,
 )
 
+_OPEN = 3  # projects that were visited last; a start opens their index before it serves
+_OPEN_SECONDS = 0.5  # and waits no longer for that: the rest is done in the background
 _LOOK_SECONDS = 5.0  # what a removed socket costs its users at most
 
 
@@ -102,6 +106,7 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
         async with anyio.create_task_group() as group:
             await group.start(services.store.run)
             await group.start(services.recall.run)
+            await _open_last(services, visits.Visits(database))
             await group.start(services.jobs.run)
             group.start_soon(_warm, services)
             group.start_soon(services.due.watch)
@@ -254,6 +259,15 @@ def _indexes(ports: Ports, store: Store, notes: list[str]) -> Indexes:
         meaning=Meaning(partial(_tell, notes, ports.log)),
         vectors=f"{folder}/vectors",
     )
+
+
+async def _open_last(services: Services, seen: visits.Visits) -> None:
+    """Have the memories of the last projects ready for the first prompt, where that is quick."""
+    with suppress(StateUnusableError), anyio.move_on_after(_OPEN_SECONDS):
+        for visit in (await anyio.to_thread.run_sync(seen.all))[:_OPEN]:
+            with suppress(NoProjectError):  # moved or removed
+                project, settings, _ = await services.store.where(visit.cwd, visit.environment)
+                await services.recall.open(project, settings)
 
 
 async def _warm(services: Services) -> None:

@@ -27,6 +27,7 @@ from memd.state.stored import same
 _PROJECTS = 16  # directories whose index stays open
 _HOLD_SECONDS = 30.0
 _CLOSE_SECONDS = 1.0
+_REHEARSAL = "the first prompt"
 _FOLD = 10  # to put a memory on disk costs so much less than to read and index it
 
 
@@ -171,6 +172,7 @@ class Indexes:
         kept = self._of(directory)
         if kept.mark < 0:
             self._take_delta(directory, kept)
+            kept.ranker.rank(_REHEARSAL, 1)  # loads what the first prompt would wait for
         self._advance(directory, kept, most)
         return kept.busy
 

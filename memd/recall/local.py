@@ -90,6 +90,13 @@ class Choice:
     rows: tuple[explain.Row, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def unfinished(self) -> str:
+        """What is missing while not everything is indexed, in words, or an empty text."""
+        if not self.left:
+            return ""
+        return f"{self.left:,} of {self.count:,} memories are not indexed yet"
+
 
 def choose(indexes: Indexes, reader: Reader, wish: Wish) -> Choice:
     """Return the memories that fit a prompt best. Blocks.

@@ -147,6 +147,12 @@ class Recall:
         if project.enabled and settings.enabled and settings.recall.enabled:
             self.warm(project.memory_dir)
 
+    async def open(self, project: Project, settings: Settings) -> None:
+        """Prepare, and return when all that is indexed on disk can be searched."""
+        self.prepare(project, settings)
+        if project.memory_dir in self._unindexed:
+            await self._index_some(project.memory_dir)
+
     def warm(self, directory: str) -> None:
         """Have a directory's index brought up to date in the background."""
         self._unindexed[directory] = None
@@ -236,7 +242,7 @@ class Recall:
                 offers, strategy = chosen, MODEL
         elif asked.prompt.strategy == MODEL:
             note = _NO_MODEL
-        notes = "; ".join(filter(None, (note, _still_indexing(choice), *choice.notes)))
+        notes = "; ".join(filter(None, (note, choice.unfinished, *choice.notes)))
         found = replace(await self._send(asked, offers), strategy=strategy, note=notes)
         return await self._explained(found, asked, choice, offers)
 
@@ -386,12 +392,6 @@ class Recall:
         return await to_thread.run_sync(
             partial(work, *arguments), abandon_on_cancel=True, limiter=self._threads
         )
-
-
-def _still_indexing(choice: Choice) -> str:
-    if not choice.left:
-        return ""
-    return f"{choice.left:,} of {choice.count:,} memories are not indexed yet"
 
 
 def _sayable(session: str) -> str:

@@ -30,7 +30,7 @@ from memd.state.search import (
 )
 from memd.state.stored import Broken, Changing, Stored, same
 
-SMALL = 3_000  # memories that stay in memory: 10 MB, and 0.6 s to read them again
+SMALL = 50  # memories that stay in memory; a start reads them again, half a millisecond each
 _FOLD = 2_000  # changes that wait for a fold where there is a lower part already,
 _FEW = 100  # and so many where no more are to come: both parts propose, and each is weighed
 _BATCH = 4_000  # memories of one fold; they stay in memory until it is committed

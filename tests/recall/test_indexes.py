@@ -38,6 +38,23 @@ def test_what_changed_is_indexed_once() -> None:
     assert found(indexes, "quorum") == ["b.md"]
 
 
+def test_a_later_process_reads_nothing_again(tmp_path: Path) -> None:
+    """A hundred memories that were indexed once are found by another process without a read."""
+    shelf = Shelf()
+    for number in range(100):
+        shelf.put(f"{number}.md", "quorum")
+    earlier = Indexes(shelf, Lock, opener(str(tmp_path)))
+    with earlier.hold("/m"):
+        while earlier.work("/m", 100):
+            pass
+    earlier.close()
+    shelf.read.clear()
+    later = Indexes(shelf, Lock, opener(str(tmp_path)))
+    assert len(found(later, "quorum")) == 10
+    assert shelf.read == []
+    later.close()
+
+
 def test_a_lost_mark_costs_only_what_differs() -> None:
     """Where the catalogue begins anew, only what has another fingerprint is read again."""
     shelf = Shelf(forgets=True)
