@@ -21,6 +21,7 @@ from memd.daemon.clock import SystemClock
 from memd.daemon.log import Log
 from memd.rpc.listener import make_listener
 from memd.store.machine import Pressure
+from memd.testing.leaks import no_leaks_here, no_leaks_of
 
 _STOP_SECONDS = 70
 _SERVE = (sys.executable, "-m", "memd", "serve")
@@ -82,7 +83,8 @@ def daemon_process(
         )
     try:
         wait_until_up(home.places, deadline)
-        yield process
+        with no_leaks_of(process.pid, home.places):
+            yield process
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
@@ -102,7 +104,7 @@ async def daemon_here(
 
     ``pressure`` is what the machine says of itself; it says nothing unless it is told to.
     """
-    with _ports(home, clock or SystemClock(), pressure) as ports:
+    with no_leaks_here(home.path), _ports(home, clock or SystemClock(), pressure) as ports:
         async with daemon(ports) as stop:
             yield stop
 
