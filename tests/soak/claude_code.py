@@ -25,6 +25,7 @@ _EVENT_SECONDS = 0.9  # of the second after which the hook gives an event up
 class Session:
     """A session: its transcript, the memories in its context, when it was answered last.
 
+    One that was not ``answered`` has no transcript: nobody can go on with it later or fork it.
     ``sure`` says that no doubt about its parent can hold memories back from it.
     """
 
@@ -117,7 +118,7 @@ class ClaudeCode:
     def fork(self, parent: Session) -> None:
         """Make a session of another one's messages; it is written with its first answer."""
         session, seconds = self._begun("fork", parent.context, **_since(parent))
-        session.sure, session.answered = False, parent.answered
+        session.sure = False
         for line in parent.lines:
             asked = {"requestSessionId": parent.id} if line["type"] == "assistant" else {}
             session.lines.append(asked | line | {"sessionId": session.id})

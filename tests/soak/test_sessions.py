@@ -13,7 +13,7 @@ from tests.soak.claude_code import ClaudeCode
 from tests.soak.figures import FIGURE
 
 STEPS = 16
-_AT_ONCE = 12
+_AT_ONCE = 24  # most of them wait
 _TOPICS = {
     "may I mock the database in this integration test?": "Integration tests hit a real database",
     "which package manager installs the dependencies?": "The package manager is pnpm, never npm",
@@ -59,7 +59,7 @@ def one_round(home: Home, seed: int, delay: float) -> ClaudeCode:
             (8, partial(person.prompt, session)),
             (2, partial(person.prompt, session, full=True)),
             (2, partial(person.compact, session, fails=dice.random() < 1 / 2)),
-            (1, partial(person.resume, session)),
+            (1, partial(person.resume, answered)),
             (1, partial(person.resume, person.latest())),
             (3, partial(person.fork, answered)),
             (1, partial(person.clear, session)),
