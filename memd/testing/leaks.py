@@ -30,6 +30,7 @@ _ONCE = {
     "internet socket": 4,  # connections to a model are kept for the next request
 }
 _DATABASE = ("", "-wal", "-shm")  # one connection of SQLite
+_INDEX = 2  # descriptors of a file of a search index in use: the file, and the map of it
 _POOLED_THREADS = 80  # 40 of anyio's pool, 16 of recall's, the rest for libraries: they stay idle
 # Pools of the event loop, which outlives a daemon here: anyio's, and asyncio's that looks up names.
 _POOLS = ("AnyIO worker thread", "asyncio_")
@@ -66,12 +67,14 @@ def no_leaks_of(pid: int, places: Places, settling: float = _SETTLING_SECONDS) -
     once = Counter(_ONCE) + Counter(f"{places.database}{end}" for end in _DATABASE)
     allowed = _descriptors(pid) | once
     allowed["socket"] = once["socket"]
+    index = f"{places.state_dir}/index/"
     threads = _threads(pid) + _POOLED_THREADS
     files = _temporary(places.home)
     yield
 
     def leaks() -> list[str]:
         left = _with_connections(pid, places) - allowed
+        left -= Counter({name: _INDEX for name in left if name.startswith(index)})
         crowd = _threads(pid)
         many = [f"{crowd} threads"] if crowd > threads else []
         return _named(left, many, _temporary(places.home) - files)
