@@ -164,7 +164,8 @@ def _index(planted: Planted, before: Files, after: Files) -> list[Check]:
     was, now = (f"{load.lines} lines, {load.bytes} bytes" for load in (old, new))
     limit = f"{limits.INDEX_LINES} lines, {limits.INDEX_BYTES} bytes"
     content = after[_INDEX][0]
-    named = [entry.path for entry in index.entries(content)]
+    own = "\n".join(line for line in content.decode().split("\n") if line not in planted.by_hand)
+    named = [entry.path for entry in index.entries(own.encode())]
     memories = sorted(path for path in after if path != _INDEX)
     wrong = len(set(named) ^ set(memories)) + len(named) - len(set(named))
     lost = sum(line.encode() not in content.splitlines() for line in planted.by_hand)

@@ -232,6 +232,18 @@ class Journal:
             return None
         return body if sha256(body) == key else None
 
+    def known(self, directory: str, paths: Collection[str]) -> frozenset[str]:
+        """Return those of some paths of which a directory has a change."""
+        query = (
+            "SELECT 1 FROM change_files f JOIN changes c ON c.id = f.change"
+            " WHERE f.path = ? AND c.directory = ? LIMIT 1"
+        )
+        return frozenset(path for path in paths if self._database.read(query, (path, directory)))
+
+    def keeps(self, key: str) -> bool:
+        """Return whether there is a body with this hash."""
+        return bool(self._database.read("SELECT 1 FROM blobs WHERE hash = ?", (key,)))
+
     def directories(self) -> tuple[str, ...]:
         """Return every directory that the journal has ever recorded a change of."""
         rows = self._database.read("SELECT DISTINCT directory FROM changes ORDER BY directory")

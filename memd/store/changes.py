@@ -30,6 +30,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 
 from memd.core.errors import MemdError
 from memd.core.health import Health
@@ -193,7 +194,7 @@ class Changes:
         Raises what ``commit`` raises before it writes.
         """
         with Directory(request.directory) as directory:
-            tree = LiveTree(directory, listed)
+            tree = LiveTree(directory, listed, partial(self._journal.known, request.directory))
             draft = request.plan(tree)
             prepared = prepare(draft, tree, self._body)
         files = tuple(file for file in file_changes(prepared.steps) if file.path != INDEX)
@@ -240,7 +241,7 @@ class Changes:
     def _attempts(self, request: Request, directory: Directory, listed: Listed | None) -> Committed:
         path = ""
         for _ in range(_ATTEMPTS):
-            tree = LiveTree(directory, listed)
+            tree = LiveTree(directory, listed, partial(self._journal.known, request.directory))
             draft, prepared = self._prepared(request, directory, tree)
             intent = _intent(request, draft, prepared)
             if not prepared.steps:

@@ -6,6 +6,7 @@ with; the set is then based on the live file like any other.
 """
 
 from collections.abc import Callable, Collection, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from memd.core import limits
@@ -13,7 +14,7 @@ from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Pointer
 from memd.state.journal import Step
 from memd.store import document, door, index
-from memd.store.entries import read
+from memd.store.entries import Entries, read
 from memd.store.merge import merge_index, merge_topic
 from memd.store.names import INDEX
 from memd.store.spellings import Spellings
@@ -220,10 +221,25 @@ def _reconciled(
     missing = files - found.first()
     given = {path: pointers[path] for path in missing & pointers.keys()}
     lines = _lines(missing - given.keys(), tree, fresh) | given
-    full = index.reconcile(content, files, lines, there)
+    unknown = frozenset[str]() if found.named <= there else _unknown(found, there, gone, tree)
+    full = index.reconcile(content, files, lines, there, unknown)
     if len(full or b"") <= limits.READ_BYTES or len(content or b"") > limits.READ_BYTES:
         return full, ""
-    return index.reconcile(content, (), {}, there | files), _FULL
+    return index.reconcile(content, (), {}, there | files, unknown), _FULL
+
+
+def _unknown(
+    found: Entries, there: AbstractSet[str], gone: AbstractSet[str], tree: LiveTree
+) -> frozenset[str]:
+    """Return what lines point to that a person may have written: memd never had a file there.
+
+    They stand in the live index already; what a writer adds has to lead somewhere.
+    """
+    live = read(tree.index() or b"").named
+    lines = [n for n in found.lines if there.isdisjoint(n.paths) and live.issuperset(n.paths)]
+    never = tree.unknown({path for line in lines for path in line.paths}) - gone
+    # Of the meanings of a link one that memd knows is enough.
+    return frozenset(line.paths[0] for line in lines if never.issuperset(line.paths))
 
 
 def _lines(

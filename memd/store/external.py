@@ -19,9 +19,9 @@ The caller holds the directory's lock: no commit runs meanwhile.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from memd.core import limits
@@ -33,7 +33,7 @@ from memd.state.journal import Intent, Journal, Record, Step
 from memd.state.packing import packed
 from memd.state.shadow import Moves, Shade, Shadow
 from memd.store.dirty import Paths
-from memd.store.names import INDEX, concerns
+from memd.store.names import INDEX, concerns, printable
 from memd.store.paths import Directory, DirectoryMissingError, PathRefusedError
 from memd.store.replaced import BY as LATE
 
@@ -44,6 +44,8 @@ _FINE_SECONDS = 0.1
 _COARSE_SECONDS = 2.0
 _SECOND_NS = 1_000_000_000
 _CHUNK_FILES = 200  # of a first sight, per transaction
+_LOOK_BYTES = 32 * 1024 * 1024  # of packed bodies that one look holds in memory and keeps
+_NAMED_FILES = 10
 _QUIET_FILES = 64  # statuses that are remembered before they are worth a durable transaction
 _QUIET_PAGE = 1000  # and while a look at everything runs, which must not fill the memory
 
@@ -95,14 +97,16 @@ class _Findings:
     shades: dict[str, Shade | None] = field(default_factory=dict)
     bodies: dict[str, bytes] = field(default_factory=dict)
     unsettled: set[str] = field(default_factory=set)
+    size: int = 0  # of the bodies
 
     def add(self, path: str, old: Shade | None, seen: _Seen | None) -> None:
         """Note one file that is not what it was."""
         new = seen.shade if seen else None
         self.steps.append(_step(path, old, new))
         self.shades[path] = new
-        if seen and new and seen.content is not None:
-            self.bodies[new.hash] = packed(seen.content)
+        if seen and new and seen.content is not None and self.size <= _LOOK_BYTES:
+            body = self.bodies[new.hash] = packed(seen.content)
+            self.size += len(body)
 
 
 class External:
@@ -164,14 +168,15 @@ class External:
                     quiet[path] = seen.shade
 
     def _fill(self, opened: Directory, how: Look) -> None:
-        paths = _files(opened, how)
-        while chunk := list(islice(paths, _CHUNK_FILES)):
-            found = [(path, seen) for path in chunk if (seen := _look(opened, path, how.at))]
-            moves = Moves(
-                {path: seen.shade for path, seen in found},
-                {s.shade.hash: packed(s.content) for _, s in found if s.content is not None},
-            )
-            self._shadow.move(opened.path, moves)
+        found = _Findings(opened.path)
+        for path in _files(opened, how):
+            seen = _look(opened, path, how.at)
+            if seen is not None:
+                found.add(path, None, seen)
+            if len(found.steps) >= _CHUNK_FILES or found.size > _LOOK_BYTES:
+                self._shadow.move(opened.path, Moves(found.shades, found.bodies))
+                found = _Findings(opened.path)
+        self._shadow.move(opened.path, Moves(found.shades, found.bodies))
 
     def _compare(self, directory: str, opened: Directory | None, how: Look) -> Noticed:
         found = _Findings(directory)
@@ -234,10 +239,16 @@ class External:
             self._remember(directory, _QUIET_FILES)
             return None
         moves = Moves({**self._learned(directory), **found.shades}, found.bodies)
-        intent = Intent(directory, at, BY, "", "", tuple(found.steps), {})
+        lost = [step.path for step in found.steps if not self._kept(step, found.bodies)]
+        intent = Intent(directory, at, _by(lost), "", "", tuple(found.steps), {})
         record = self._journal.noticed(intent, moves)
         self._quiet.pop(directory, None)
         return record
+
+    def _kept(self, step: Step, bodies: Collection[str]) -> bool:
+        """Say whether both texts of a change can be brought back."""
+        keys = (key for key in (step.before, step.after) if key is not None)
+        return all(key in bodies or self._journal.keeps(key) for key in keys)
 
     def _remember(self, directory: str, most: int) -> None:
         """Write down what was learned of files, if it is worth a durable transaction."""
@@ -260,6 +271,15 @@ def fingerprint(status: os.stat_result, at: float) -> str:
     return f"{status.st_ino}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_size}"
 
 
+def _by(lost: Sequence[str]) -> Provenance:
+    """Return who made a change of which some texts are too large to be kept."""
+    if not lost:
+        return BY
+    names = ", ".join(map(printable, lost[:_NAMED_FILES]))
+    more = f" and {len(lost) - _NAMED_FILES} more" if len(lost) > _NAMED_FILES else ""
+    return replace(BY, reason=f"{BY.reason}; too large to be kept for an undo: {names}{more}")
+
+
 def _files(opened: Directory, how: Look) -> Iterator[str]:
     """Yield the path of every memory, and of the index."""
     for path, _, _ in opened.entries([], how.enter):
@@ -280,14 +300,13 @@ def _read(opened: Directory, path: str, at: float) -> _Seen | None:
     status = opened.stat(path)
     if status is None:
         return None
-    limit = limits.READ_BYTES if path == INDEX else limits.MEMORY_BYTES
     content: bytes | None = None
-    if status.st_size <= limit:
-        answer = opened.read_head(path, limit + 1)
+    if status.st_size <= limits.READ_BYTES:
+        answer = opened.read_head(path, limits.READ_BYTES + 1)
         if answer is None:
             return None
         content, status = answer
-    if content is not None and len(content) <= limit:
+    if content is not None and len(content) <= limits.READ_BYTES:
         return _Seen(_shade(sha256(content), status, at), content)
     digest = opened.digest(path)
     return digest and _Seen(_shade(digest[0], digest[1], at), None)

@@ -90,11 +90,13 @@ def reconcile(
     files: Collection[str],
     wanted: Mapping[str, Pointer],
     others: AbstractSet[str] = frozenset(),
+    unknown: AbstractSet[str] = frozenset(),
 ) -> bytes | None:
     """Return the index in which every pointer resolves and every file has exactly one.
 
     Entries of what is neither among the files nor the ``others`` go, of several for one file the
-    first stays, files without one get theirs at the end, in the order of ``files`` (sorted when
+    first stays; those of the ``unknown``, where memd never had a file, are a person's and stay as
+    they are. Files without one get theirs at the end, in the order of ``files`` (sorted when
     that is a set) with the line of ``wanted`` or the file's name. ``None`` when there is no index
     and none is needed.
     """
@@ -103,7 +105,7 @@ def reconcile(
     found = read(raw)
     seen, gone = found.named, frozenset[int]()
     if not found.plain or not found.named <= there:
-        seen, gone = _settled(found.lines, there)
+        seen, gone = _settled(found.lines, there, unknown)
     order = sorted(files) if isinstance(files, AbstractSet) else dict.fromkeys(files)
     missing = [path for path in order if path not in seen and not path.startswith(TEAM)]
     if content is None and not missing:
@@ -121,13 +123,15 @@ def reconcile(
 
 
 def _settled(
-    lines: Iterable[Line], there: AbstractSet[str]
+    lines: Iterable[Line], there: AbstractSet[str], unknown: AbstractSet[str]
 ) -> tuple[frozenset[str], frozenset[int]]:
     """Return what the entries mean, and the numbers of those that do not stay."""
     seen: set[str] = set()
     gone: set[int] = set()
     for line in lines:
         path = line.path(there)
+        if path in unknown:
+            continue
         if path in seen or not (path in there or path.startswith(TEAM)):
             gone.add(line.number)
         seen.add(path)

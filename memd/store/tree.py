@@ -4,7 +4,7 @@ Whatever the plan read once stays as it was read. The change set is then based o
 bytes, so a file that somebody saves after the plan has read it is noticed when it is exchanged.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,15 +51,22 @@ class Listed(Protocol):
         ...
 
 
+Known = Callable[[Collection[str]], frozenset[str]]
+
+
 class LiveTree:
     """The Tree of ``core/values.py`` over an open directory. Blocks.
 
-    ``listed`` knows what it holds; without one it is listed. Reading raises PathRefusedError,
+    ``listed`` knows what it holds; without one it is listed. ``known`` returns those of some paths
+    under which memd knows of a memory, now or before. Reading raises PathRefusedError,
     FileTooLargeError and FileUnreadableError.
     """
 
-    def __init__(self, directory: Directory, listed: Listed | None = None) -> None:
+    def __init__(
+        self, directory: Directory, listed: Listed | None = None, known: Known = frozenset
+    ) -> None:
         self._directory = directory
+        self._known = known
         self._listed = listed or _Scanned(directory)
         self._headers: tuple[Header, ...] | None = None
         self._found: dict[str, Found | None] = {}
@@ -128,6 +135,10 @@ class LiveTree:
         """
         found, unclear = self._listed.among(paths)
         return found | {path for path in paths if "/" in path} if unclear else found
+
+    def unknown(self, paths: Collection[str]) -> frozenset[str]:
+        """Return the paths of these under which memd never knew of a memory."""
+        return frozenset(paths) - self._known(paths)
 
     def distinct(self, paths: Collection[str]) -> bool:
         """Say whether none of these paths differs in case alone from one of a memory."""

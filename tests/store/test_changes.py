@@ -344,3 +344,28 @@ def _attempt(run: Callable[[Bench], None], bench: Bench) -> bool:
     except (StorageFailedError, StateUnusableError):
         return False
     return True
+
+
+def test_a_persons_line_to_no_file_stays(bench: Bench) -> None:
+    """A line that points where memd never had a memory is left as it is; memd's own goes."""
+    person = b"- [Plan](plan.md) - to be written\n- [Plan](plan.md) again\n* [x](<my file.md>)\n"
+    bench.save(INDEX, person)
+    bench.write("a.md", topic("a"))
+    bench.write("b.md", topic("b"))
+    assert bench.tree()[INDEX].startswith(person)
+    bench.write("a.md", None)
+    assert bench.tree()[INDEX] == person + "- [b](b.md) — about b\n".encode()
+    bench.save("plan.md", topic("plan"))
+    bench.write("b.md", topic("b", "again"))
+    assert bench.tree()[INDEX].count(b"plan.md") == 1
+    bench.write("plan.md", None)
+    assert b"plan.md" not in bench.tree()[INDEX]
+    assert b"my file.md" in bench.tree()[INDEX]
+
+
+def test_a_line_of_a_memory_that_others_removed_goes(bench: Bench) -> None:
+    """What memd knew, and another program deleted, is no person's line."""
+    bench.write("n.md", topic("n"))
+    (bench.path / "n.md").unlink()
+    bench.write("o.md", topic("o"))
+    assert b"n.md" not in bench.tree()[INDEX]
