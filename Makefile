@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format crash soak bench bench-semantic bench-extract e2e docs clean
+.PHONY: demo test check format crash soak soak-outside bench bench-semantic bench-extract e2e docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -33,8 +33,13 @@ format: $(STAMP)
 crash: $(STAMP)   ## kill -9 at every state-changing system call (needs strace)
 	@$(BIN)/python -m pytest -n auto -m crash tests/crash -rs
 
-soak: $(STAMP)    ## the full number of rounds of what `make test` samples
-	@$(BIN)/python -m pytest -m soak tests -rs
+soak: $(STAMP)    ## the full number of rounds of what `make test` samples; PART=file or folder
+	@$(BIN)/python -m pytest -m soak $(or $(PART),tests) -rs
+
+OUTSIDE := $(addprefix tests/soak/test_,clocks.py floods.py full_disk.py inherited_keys.py \
+    late_saves.py leaks.py orphaned_hook.py purge.py sessions.py strangers.py)
+soak-outside: $(STAMP) ## what was found from outside, 200 rounds each, as a table
+	@$(BIN)/python -m pytest -m soak $(OUTSIDE) -rs
 
 bench: $(STAMP)   ## latency and size, as ratios within one run; PARTS='latency hook dream extract damage first scale level' SIZES=200,10000 MINUTES=20 PLOT=file.svg
 	@$(BIN)/python -m benchmarks $(PARTS) $(if $(SIZES),--sizes $(SIZES)) \
