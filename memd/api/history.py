@@ -21,7 +21,7 @@ from memd.store.history import (
 from memd.store.names import NameRefusedError
 from memd.store.project import NoProjectError
 from memd.store.reading import MemoryNotFoundError
-from memd.store.undo import ChangeNotFoundError
+from memd.store.undo import ChangeNotFoundError, PurgedError
 
 _PAGE = 50
 _ONE_KIND_OF_DIFF = (
@@ -107,6 +107,12 @@ class FileTouched(Result):
     action: str
 
 
+class FileRecorded(FileTouched):
+    """A file of a change in the history; ``purged`` when a text of it was removed for good."""
+
+    purged: bool
+
+
 class ChangeFacts(Result):
     """One change of the history; ``at`` is ISO 8601 in UTC."""
 
@@ -119,7 +125,7 @@ class ChangeFacts(Result):
     reason: str
     origin: str
     directory: str
-    files: list[FileTouched]
+    files: list[FileRecorded]
 
 
 class History(Result):
@@ -318,7 +324,7 @@ def _change(change: Change) -> ChangeFacts:
         reason=change.by.reason,
         origin=change.by.origin,
         directory=change.directory,
-        files=_touched(change.files),
+        files=[FileRecorded(path=f.path, action=f.action, purged=f.purged) for f in change.files],
     )
 
 
@@ -367,7 +373,7 @@ METHODS = (
         result=Undone,
         permission="write",
         handler=memory_undo,
-        errors=(*WRITE_ERRORS, ChangeNotFoundError, RangeReversedError),
+        errors=(*WRITE_ERRORS, ChangeNotFoundError, RangeReversedError, PurgedError),
     ),
     Method(
         name="memory.why",
@@ -385,6 +391,6 @@ METHODS = (
         result=Undone,
         permission="write",
         handler=memory_restore,
-        errors=(*WRITE_ERRORS, ChangeNotFoundError, VersionNotFoundError),
+        errors=(*WRITE_ERRORS, ChangeNotFoundError, VersionNotFoundError, PurgedError),
     ),
 )

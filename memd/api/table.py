@@ -11,6 +11,7 @@ from memd.api import (
     operation,
     pausing,
     prompting,
+    purging,
     reviewing,
     spending,
     tool,
@@ -37,6 +38,7 @@ def methods() -> tuple[Method[Any], ...]:
         *pausing.METHODS,
         *memory.METHODS,
         *history.METHODS,
+        *purging.METHODS,
         *tool.METHODS,
         hooks.method(),
     )

@@ -224,4 +224,31 @@ COMMANDS = (
         ),
         examples=(("memctl restore user_role.md", "undo the last change of one memory"),),
     ),
+    Command(
+        ("purge",),
+        "remove a text from everything that memd keeps, for good",
+        "Takes the texts of one change, of one memory or with a pattern out of the history, the "
+        "caches, jobs, proposals and the log; nothing brings them back. Memories themselves are "
+        "not changed: those in which it still stands are named. What was removed is listed by its "
+        "SHA-256. The history goes on listing the changes, as purged. Without --yes it only says "
+        "what it would do.",
+        "purging:purge",
+        options=(
+            Option("--change", "what this change of the project found and left", "CHANGE"),
+            Option("--path", "all versions of this memory of the project", "MEMORY"),
+            Option(
+                "--pattern",
+                "whatever holds this text, in all projects; - reads it from standard input, "
+                "which other programs cannot see",
+                "TEXT",
+            ),
+            Option("--regex", "the pattern is a regular expression"),
+            Option("--yes", "yes, remove it"),
+            _DRY_RUN,
+        ),
+        examples=(
+            ("memctl purge --pattern - --dry-run", "what is kept of a password"),
+            ("memctl purge --change c12 --yes", "forget what a change brought"),
+        ),
+    ),
 )

@@ -247,12 +247,16 @@ Plan = Callable[[Tree], Draft]
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What happened to one file: ``action`` is created, updated or deleted; hashes or ``None``."""
+    """What happened to one file: ``action`` is created, updated or deleted; hashes or ``None``.
+
+    ``purged`` says that one of the two texts was removed from the history for good.
+    """
 
     path: str
     action: str
     before: str | None
     after: str | None
+    purged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

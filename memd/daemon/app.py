@@ -257,6 +257,7 @@ def _indexes(ports: Ports, store: Store, notes: list[str]) -> Indexes:
         threading.Lock,
         opener(f"{folder}/index"),
         meaning=Meaning(partial(_tell, notes, ports.log)),
+        folder=f"{folder}/index",
         vectors=f"{folder}/vectors",
     )
 

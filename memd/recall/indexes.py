@@ -9,9 +9,10 @@ Rules of this file
 All methods block: call them in a worker thread.
 """
 
+import shutil
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -109,7 +110,8 @@ class _Kept:
 class Indexes:
     """The indices of one daemon. ``make`` opens one, ``lock`` makes a lock.
 
-    With ``meaning`` each also ranks by vectors, which are kept in the folder ``vectors``.
+    ``folder`` is where ``make`` puts what they keep. With ``meaning`` each also ranks by vectors,
+    which are kept in the folder ``vectors``.
     """
 
     def __init__(
@@ -120,6 +122,7 @@ class Indexes:
         *,
         most: int = _PROJECTS,
         meaning: Meaning | None = None,
+        folder: str = "",
         vectors: str = "",
     ) -> None:
         self._reader = reader
@@ -127,6 +130,7 @@ class Indexes:
         self._make = make
         self._most = most
         self._meaning = meaning
+        self._folder = folder
         self._vectors = vectors
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._table = lock()
@@ -206,6 +210,17 @@ class Indexes:
         """Close the index of a directory that nobody uses for now. Raises IndexBusyError."""
         with self.hold(directory):
             self._kept.pop(directory).index.close()
+
+    def forget(self) -> None:
+        """Close all indices and remove what they keep on disk, words and vectors.
+
+        Each is made anew at its next use. Raises IndexBusyError and OSError.
+        """
+        while self._kept:
+            self.drop(next(iter(self._kept)))
+        for folder in filter(None, (self._folder, self._vectors)):
+            with suppress(FileNotFoundError):
+                shutil.rmtree(folder)
 
     def _of(self, directory: str) -> _Kept:
         self._table.acquire()

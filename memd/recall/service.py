@@ -161,9 +161,8 @@ class Recall:
     async def prefetch(self, project: Project, settings: Settings, prompt: Prompt) -> Prefetched:
         """Return the few memories that matter for a prompt and mark them as surfaced.
 
-        Cancelled, it has marked nothing. It never fails a client's turn: where the directory cannot
-        be read, or the ledger cannot be used (neither "once" nor the budget could be kept), it
-        brings nothing and says why.
+        Cancelled, it has marked nothing. It never fails a client's turn: where the directory or the
+        ledger cannot be used, it brings nothing and says why.
         """
         seconds = settings.recall.seconds if prompt.seconds is None else prompt.seconds
         until = self._clock.monotonic() + max(seconds - _MARGIN_SECONDS, seconds / 2)
@@ -209,11 +208,13 @@ class Recall:
         self._ledger.reset(session, but)
         await self._flush()
 
-    async def last_surfaced(self, directory: str, path: str) -> Sighting | None:
-        """Return when a memory last went out and to which session, or ``None``.
+    async def forget(self) -> None:
+        """Write the ledger down and remove all indices. Raises IndexBusyError and OSError."""
+        await self._flush()
+        await to_thread.run_sync(self._indexes.forget)
 
-        Raises StateUnusableError.
-        """
+    async def last_surfaced(self, directory: str, path: str) -> Sighting | None:
+        """Return when a memory last went out, and to whom. Raises StateUnusableError."""
         return await to_thread.run_sync(self._ledger.last_surfaced, directory, path)
 
     async def _begin(self, session: str, parents: Parents = frozenset) -> None:

@@ -79,6 +79,7 @@ class StateReadOnlyError(StateUnusableError):
 
 
 _ENDED = "it was closed"
+_READ_BY_OTHERS = "another program has it open, so its log cannot be emptied"
 
 
 class StateFile:
@@ -235,6 +236,18 @@ class Database:
                 self.file.failed(error)
                 raise StateUnusableError(self.path, str(error)) from error
             return rows
+
+    def compact(self) -> None:
+        """Write the file anew without what was deleted from it, and empty its log.
+
+        Nobody else uses the file meanwhile, some seconds for each 100 MiB. Raises
+        StateUnusableError; then bytes of what was deleted may be left, and another call removes
+        them.
+        """
+        with self.file.lock:
+            self.read("VACUUM")
+            if self.read("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]:
+                raise StateUnusableError(self.path, _READ_BY_OTHERS)
 
     def begin(self, cursor: Cursor) -> None:
         """Begin a transaction. Tests put a twin in the place that fails here."""

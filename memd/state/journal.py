@@ -9,7 +9,8 @@ Rules of this file
 - A set that contradicts what others had written is kept as a *conflict*: it was never recorded,
   nothing of it will ever be in place, and its texts can be looked at and brought back.
 - Bodies are kept once, under their SHA-256, compressed. What comes out is hashed again: a journal
-  is a file that anything may have damaged, so a body that does not match is no body.
+  is a file that anything may have damaged, so a body that does not match is no body. One that was
+  purged (``state/purge.py``) is empty, and its hash stays.
 - The numbers of change sets are never used twice (AUTOINCREMENT), also after pruning.
 """
 
@@ -262,7 +263,8 @@ class Journal:
     def _steps(self, number: int) -> tuple[Step, ...]:
         rows = self._database.read(
             "SELECT path, before, after, before_mtime_ns, mode, after_mtime_ns, temp,"
-            " conflict FROM change_files WHERE change = ? ORDER BY number",
+            " conflict, EXISTS (SELECT 1 FROM blobs WHERE hash IN (before, after)"
+            " AND length(body) = 0) AS purged FROM change_files WHERE change = ? ORDER BY number",
             (number,),
         )
         return tuple(read_step(row) for row in rows)
@@ -289,10 +291,7 @@ def _insert(cursor: Cursor, intent: Intent, state: str) -> Record:
         " mode, after_mtime_ns, temp) VALUES (?,?,?,?,?,?,?,?,?)",
         [(number, position, *step_values(step)) for position, step in enumerate(steps)],
     )
-    cursor.executemany(
-        "INSERT OR IGNORE INTO blobs (hash, body) VALUES (?, ?)",
-        [(key, packed(body)) for key, body in _new(cursor, intent.bodies)],
-    )
+    shadow.store(cursor, [(key, packed(body)) for key, body in _new(cursor, intent.bodies)])
     return Record(
         number, intent.directory, state, intent.at, by, intent.request, steps,
         intent.effects, intent.conflicts, intent.merged,
@@ -302,7 +301,7 @@ def _insert(cursor: Cursor, intent: Intent, state: str) -> Record:
 def _new(cursor: Cursor, bodies: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
     """Yield the bodies that are not kept yet: most are, and packing takes time."""
     for key, body in bodies.items():
-        cursor.execute("SELECT 1 FROM blobs WHERE hash = ?", (key,))
+        cursor.execute("SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0", (key,))
         if cursor.fetchone() is None:
             yield key, body
 

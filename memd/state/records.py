@@ -47,6 +47,7 @@ class Step:
     after_mtime_ns: int | None = None
     temp: str = ""
     conflict: bool = False
+    purged: bool = False  # one of the two bodies was removed for good
 
     @property
     def action(self) -> str:
@@ -116,7 +117,9 @@ class Answer:
 
 def file_changes(steps: Iterable[Step]) -> tuple[FileChange, ...]:
     """Return what happened to each file of a set; files left alone are not among them."""
-    return tuple(FileChange(s.path, s.action, s.before, s.after) for s in steps if not s.conflict)
+    return tuple(
+        FileChange(s.path, s.action, s.before, s.after, s.purged) for s in steps if not s.conflict
+    )
 
 
 def read_record(row: Row, steps: tuple[Step, ...]) -> Record:
@@ -153,6 +156,7 @@ def read_step(row: Row) -> Step:
         row["after_mtime_ns"],
         row["temp"],
         bool(row["conflict"]),
+        bool(row["purged"]),
     )
 
 

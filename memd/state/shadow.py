@@ -126,9 +126,7 @@ class Shadow:
 
 def move(cursor: Cursor, directory: str, moves: Moves) -> None:
     """Change rows of a shadow inside the caller's transaction."""
-    cursor.executemany(
-        "INSERT OR IGNORE INTO blobs (hash, body) VALUES (?, ?)", moves.bodies.items()
-    )
+    store(cursor, moves.bodies.items())
     cursor.executemany(
         "INSERT OR REPLACE INTO shadows (directory, path, hash, fingerprint, mtime_ns, mode)"
         " VALUES (?,?,?,?,?,?)",
@@ -141,6 +139,15 @@ def move(cursor: Cursor, directory: str, moves: Moves) -> None:
     cursor.executemany(
         "DELETE FROM shadows WHERE directory = ? AND path = ?",
         [(directory, path) for path, shade in moves.shades.items() if shade is None],
+    )
+
+
+def store(cursor: Cursor, bodies: Iterable[tuple[str, bytes]]) -> None:
+    """Keep packed bodies by their hashes; one that was purged is kept anew."""
+    cursor.executemany(
+        "INSERT INTO blobs (hash, body) VALUES (?, ?) ON CONFLICT (hash)"
+        " DO UPDATE SET body = excluded.body WHERE length(blobs.body) = 0",
+        bodies,
     )
 
 

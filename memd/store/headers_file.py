@@ -7,6 +7,7 @@ not there, and no header of it is believed without the status of its file.
 
 import hashlib
 import os
+import shutil
 import stat
 import struct
 import zlib
@@ -27,7 +28,7 @@ _DECODER = msgspec.msgpack.Decoder(list[Header])
 
 
 class HeadersFiles:
-    """The files of all directories, below one folder. Blocks; never raises."""
+    """The files of all directories, below one folder. Blocks; never raises but in ``clear``."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -60,6 +61,11 @@ class HeadersFiles:
                 os.unlink(temporary)
             return False
         return True
+
+    def clear(self) -> None:
+        """Remove the headers of all directories. Raises OSError."""
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self._folder)
 
     def _path(self, directory: str) -> str:
         key = hashlib.sha256(os.fsencode(directory)).hexdigest()[:32]

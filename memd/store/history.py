@@ -17,7 +17,7 @@ from memd.store import index, unified
 from memd.store.drafts import Blobs, StoreDraft
 from memd.store.names import check_name
 from memd.store.tree import Found, memory_file
-from memd.store.undo import ChangeNotFoundError, UndoPlan
+from memd.store.undo import ChangeNotFoundError, PurgedError, UndoPlan
 
 At = str | float  # a change's id (the state after it), or seconds since 1970
 _MODE = 0o600
@@ -274,6 +274,7 @@ class RestorePlan:
         exact: bool = False,
         mtime_ns: int | None = None,
     ) -> None:
+        self._id = record.id
         self._steps = {step.path: step for step in record.steps if not step.conflict}
         self._path = path
         self._blobs = blobs
@@ -291,6 +292,8 @@ class RestorePlan:
         old = step.after is None or (step.after == live and not self._exact)
         wanted = step.before if old else step.after
         content = self._blobs(wanted) if wanted else None
+        if content is None and step.purged:
+            raise PurgedError(self._id, path)
         if content is None:
             raise VersionNotFoundError(path)
         if wanted == live:

@@ -189,6 +189,17 @@ class Reading:
             if live.used <= oldest:
                 self._drop(real)
 
+    def forget(self) -> None:
+        """Read all headers anew at their next use, and remove what is written down of them.
+
+        Raises OSError.
+        """
+        self.served.clear()
+        for real in list(self._lives):
+            self._drop(real)
+        if self._files is not None:
+            self._files.clear()
+
     def in_use(self) -> tuple[str, ...]:
         """Return the directories whose catalogue is in memory."""
         return tuple(self._lives)

@@ -90,6 +90,14 @@ class Replaced:
         with suppress(OSError, MemdError), Directory(directory) as opened:
             self._remove(opened, late.step, (sha256(late.body),))
 
+    def paths(self) -> tuple[str, ...]:
+        """Return the paths of all files that are kept just now."""
+        return tuple(
+            f"{directory}/{beside(each.step)}"
+            for directory, kept in self._kept.items()
+            for each in kept
+        )
+
     def close(self) -> None:
         """Remove what nobody writes to; what is left is looked at by the next start."""
         for directory, kept in self._kept.items():

@@ -30,6 +30,12 @@ class Served:
             while self._size > self._most:
                 self._size -= len(self._bodies.pop(next(iter(self._bodies))))
 
+    def clear(self) -> None:
+        """Forget all texts."""
+        with self._lock:
+            self._bodies.clear()
+            self._size = 0
+
     def get(self, key: str) -> bytes | None:
         """Return the text with this hash, or ``None``."""
         with self._lock:

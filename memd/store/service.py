@@ -8,7 +8,9 @@ nobody, for a slow disk must not hold up a prompt.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import TypeVar
 
@@ -48,6 +50,7 @@ from memd.store.history import Past
 from memd.store.looks import Looks
 from memd.store.paths import Directory
 from memd.store.projects import Projects
+from memd.store.purge import Purged, Purger, What
 from memd.store.reading import MemoryNotFoundError, Reading
 from memd.store.replaced import Replaced
 from memd.store.watch import Watch
@@ -86,6 +89,7 @@ class Store:
         self._clock = clock
         self._events = events
         self._home = home
+        self._purger = Purger(database, self._reading, replaced)
         self._projects = Projects(configuration, Roots(database), dict(environ), home)
         self._locks: dict[str, anyio.Lock] = {}
         self._watch: Watch | None = None
@@ -203,9 +207,8 @@ class Store:
         Raises ChangeNotFoundError for a ``before`` that is no change's id.
         """
         wanted = replace(only or Filter(), directory=directory, path=path)
-        return await self.consult(
-            lambda past: past.changes(wanted, limit=limit, before=before), directory
-        )
+        ask = partial(Past.changes, only=wanted, limit=limit, before=before)
+        return await self.consult(ask, directory)
 
     async def look(self, directory: str, *, patient: bool = False) -> str | None:
         """Journal what others did to a directory and tell of it; return the change's id, if any.
@@ -259,9 +262,18 @@ class Store:
         """Return a sentence for each directory in which others' work is noticed at its use only."""
         return (*(self._watch.problems() if self._watch else ()), *self._unseen.values())
 
-    async def diff(self, directory: str, change: str) -> tuple[tuple[str, str], ...]:
-        """Return each file of a change with its unified diff. Raises ChangeNotFoundError."""
-        return await self.consult(lambda past: past.diff(directory, change))
+    async def purge(self, what: What, *, dry_run: bool) -> Purged:
+        """Remove text from the history and all that memd keeps for good, or say what that would be.
+
+        Nothing is committed meanwhile, anywhere: the same text may lie in every directory.
+        Raises what ``Purger.run`` does.
+        """
+        async with AsyncExitStack() as locks:
+            for real in sorted(await to_thread.run_sync(self._commits.directories)):
+                await locks.enter_async_context(self._lock(real))
+                with suppress(OSError, MemdError):
+                    await self._noticed(real)
+            return await to_thread.run_sync(partial(self._purger.run, what, dry_run=dry_run))
 
     async def consult(self, question: Callable[[Past], T], directory: str = "") -> T:
         """Ask the history something in a worker thread, after a look at a directory if named.
@@ -271,18 +283,6 @@ class Store:
         if directory:
             await self._look_if_free(directory)
         return await to_thread.run_sync(question, self._past)
-
-    async def undo(
-        self, directory: str, change: str, by: Provenance, *, request_id: str = ""
-    ) -> tuple[Outcome, tuple[str, ...]]:
-        """Take one change back; return the outcome and the paths that had to be left alone.
-
-        Raises ChangeNotFoundError and what ``commit`` raises.
-        """
-        committed = await self.take_back(
-            directory, lambda past: past.undo(directory, change), by, request_id=request_id
-        )
-        return committed.outcome, committed.conflicts
 
     async def take_back(
         self,

@@ -33,10 +33,30 @@ class ChangeNotFoundError(MemdError):
         super().__init__(f"there is no change {change[:40]!r} of this directory", change=change)
 
 
+class PurgedError(MemdError):
+    """A text that would have to come back was purged: nobody has it any more."""
+
+    code = 1001
+    kind = "purged"
+    hint = "what was purged is gone for good; memctl log marks the changes that it was part of"
+    exit_status = 66
+
+    def __init__(self, change: str, path: str) -> None:
+        super().__init__(
+            f"{change} cannot be taken back: a text of {path} was purged from the history",
+            change=change,
+            path=path,
+        )
+
+
 class UndoPlan:
-    """The plan that undoes one recorded set on whatever the directory is now."""
+    """The plan that undoes one recorded set on whatever the directory is now.
+
+    It raises PurgedError where a text that it needs was purged.
+    """
 
     def __init__(self, record: Record, blobs: Blobs) -> None:
+        self._id = record.id
         self._steps = [step for step in record.steps if not step.conflict and step.path != INDEX]
         self._index = next(
             (step for step in record.steps if step.path == INDEX and not step.conflict), None
@@ -63,6 +83,8 @@ class UndoPlan:
                 continue
             elif (edit := self._merged(step, found)) is not None:
                 merged.append(step.path)
+            elif step.purged:
+                raise PurgedError(self._id, step.path)
             if edit is None:
                 conflicts.append(step.path)
             else:
@@ -115,6 +137,8 @@ class UndoPlan:
         alone = not self._steps
         lines = self._merged_lines(step, current)
         if lines is None and alone and live != step.before:
+            if step.purged:
+                raise PurgedError(self._id, INDEX)
             conflicts.append(INDEX)
         elif current is not None and live is not None:
             lines = self._old_lines(current, edits) if lines is None else lines

@@ -75,7 +75,18 @@ def test_every_name_of_a_parameter_is_known() -> None:
         "event",
         "extra_guidelines",
     }
-    plain |= {"hook", "into", "job", "name", "path", "proposal", "query", "reason", "title"}
+    plain |= {
+        "hook",
+        "into",
+        "job",
+        "name",
+        "path",
+        "pattern",
+        "proposal",
+        "query",
+        "reason",
+        "title",
+    }
     plain |= {
         "as_of",
         "at",

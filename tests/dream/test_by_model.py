@@ -14,6 +14,7 @@ from memd.store import locks
 from memd.testing.scripted_model import calls, says
 from tests.dream.bench import DAY, NOW, Bench
 from tests.dream.scripts import BO, both, filled, merging, read, write
+from tests.undoing import undo
 
 pytestmark = pytest.mark.anyio
 
@@ -57,7 +58,7 @@ async def test_a_good_merge_is_one_change(bench: Bench) -> None:
     assert phases == ["starting", "updating", "judging"]
     assert max(fact.get("turn", 0) for fact in bench.told) == 3
 
-    await bench.store.undo(str(bench.memory), change.id, change.by)
+    await undo(bench.store, str(bench.memory), change.id, change.by)
     after = bench.content()
     del after[locks.LOCK]
     assert {name: body for name, (body, _) in after.items()} == {
@@ -72,7 +73,7 @@ async def test_a_merge_that_was_taken_back_is_not_made_again(bench: Bench) -> No
     script = merging(bench)
     report = await bench.run(bench.taught(*script)[0])
     (change,) = await bench.store.history(str(bench.memory))
-    await bench.store.undo(str(bench.memory), change.id, change.by)
+    await undo(bench.store, str(bench.memory), change.id, change.by)
     bench.clock.advance(DAY)
     again = await bench.run(bench.taught(*script)[0])
     assert (report.merged != (), again.merged, again.problems) == (True, (), ())

@@ -29,6 +29,7 @@ from memd.state.proposed import ProposedEdit
 from memd.store import locks
 from memd.store.project import slug
 from tests.dream.bench import DAY, NOW, NS, Bench
+from tests.undoing import undo
 
 pytestmark = pytest.mark.anyio
 
@@ -88,7 +89,7 @@ async def test_a_dream_tightens_in_one_change(bench: Bench) -> None:
     assert again == Report(before=report.after, after=report.after)
     assert bench.phases == ["starting", "updating", "starting"]
 
-    await bench.store.undo(str(bench.memory), change.id, change.by)
+    await undo(bench.store, str(bench.memory), change.id, change.by)
     after = bench.content()
     del after[locks.LOCK], before["MEMORY.md"], after["MEMORY.md"]
     assert after == before

@@ -20,6 +20,7 @@ from memd.state.proposed import ProposedEdit
 from memd.store.door import SecretRefusedError
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
 from tests.review.bench import NOW, Bench, open_bench, topic
+from tests.undoing import undo
 
 pytestmark = pytest.mark.anyio
 
@@ -84,7 +85,7 @@ async def test_accepting_is_one_change_of_a_client(bench: Bench) -> None:
         await bench.reviews.accept(bench.directory, name)
     with pytest.raises(ProposalDecidedError):
         await bench.reviews.reject(bench.directory, name)
-    await bench.store.undo(bench.directory, change.id, ME)
+    await undo(bench.store, bench.directory, change.id, ME)
     assert bench.files() == before
 
 
@@ -241,7 +242,7 @@ def test_accepting_is_exact_and_undo_restores(
         after.pop("MEMORY.md", None)
         assert after == expected
         if done.change:
-            await bench.store.undo(bench.directory, done.change, ME)
+            await undo(bench.store, bench.directory, done.change, ME)
         after = bench.files()
         after.pop("MEMORY.md", None)
         assert after == before

@@ -31,6 +31,7 @@ from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.testing.faults import Countdown, FaultyDisk
 from tests.store.bench import SCHEMAS
+from tests.undoing import undo
 
 BY = Provenance(Actor.CLIENT, client="machine")
 NAMES = st.sampled_from(["a.md", "b.md", "c.md", "f/d.md", "f/g/e.md"])
@@ -176,7 +177,7 @@ class StoreMachine(RuleBasedStateMachine):
         change, before = self.undoable or ("", {})
         self.undoable = None
         by = Provenance(Actor.UNDO, client="machine")
-        _, conflicts = self._call(self.store.undo, self.directory, change, by)
+        _, conflicts = self._call(undo, self.store, self.directory, change, by)
         assert conflicts == ()
         self.model = before
         self.index_is_true = False  # it is what it was before the change, true or not

@@ -20,6 +20,7 @@ from memd.store.reading import MemoryNotFoundError
 from memd.store.undo import ChangeNotFoundError
 from tests.store.bench import Slow, topic
 from tests.store.home import BY, Home, state
+from tests.undoing import undo
 
 pytestmark = pytest.mark.anyio
 
@@ -163,18 +164,23 @@ async def test_history_diff_and_undo(home: Home) -> None:
     assert changes[0].at - changes[1].at == 60
     assert changes[0].by == BY
     assert await home.store.history(home.directory, before=str(second)) == changes[1:]
-    assert await home.store.diff(home.directory, str(second)) == (
+    assert await diff(home, home.directory, str(second)) == (
         ("a.md", "--- a/a.md\n+++ b/a.md\n@@ -5,4 +5,4 @@\n   type: user\n ---\n \n-one\n+two\n"),
     )
     undoer = Provenance(Actor.UNDO, client="test")
-    outcome, conflicts = await home.store.undo(home.directory, str(second), undoer)
+    outcome, conflicts = await undo(home.store, home.directory, str(second), undoer)
     assert (outcome.files[0].path, conflicts) == ("a.md", ())
     assert (await home.store.read(home.directory, "a.md")).content == topic("a", "one")
-    _, conflicts = await home.store.undo(home.directory, str(second), undoer)
+    _, conflicts = await undo(home.store, home.directory, str(second), undoer)
     assert conflicts == ()
     await home.write("a.md", topic("a", "three"))
-    outcome, conflicts = await home.store.undo(home.directory, str(second), undoer)
+    outcome, conflicts = await undo(home.store, home.directory, str(second), undoer)
     assert (outcome.change, conflicts) == (None, ("a.md",))
+
+
+async def diff(home: Home, directory: str, change: str) -> tuple[tuple[str, str], ...]:
+    """Return each file of a change with its unified diff."""
+    return await home.store.consult(lambda past: past.diff(directory, change))
 
 
 async def test_a_diff_of_any_bytes(home: Home) -> None:
@@ -182,16 +188,16 @@ async def test_a_diff_of_any_bytes(home: Home) -> None:
     made = await home.write("a.md", b"no end of line")
     binary = await home.write("a.md", b"\xff\xfe")
     gone = await home.write("a.md", None)
-    diffs = dict(await home.store.diff(home.directory, str(made)))
+    diffs = dict(await diff(home, home.directory, str(made)))
     assert diffs["a.md"].endswith("+no end of line\n\\ No newline at end of file\n")
-    assert dict(await home.store.diff(home.directory, str(binary)))["a.md"] == "a.md: binary\n"
+    assert dict(await diff(home, home.directory, str(binary)))["a.md"] == "a.md: binary\n"
 
     def forget() -> None:
         with home.database.transaction() as cursor:
             cursor.execute("DELETE FROM blobs")
 
     await to_thread.run_sync(forget)
-    words = dict(await home.store.diff(home.directory, str(gone)))["a.md"]
+    words = dict(await diff(home, home.directory, str(gone)))["a.md"]
     assert words == "a.md: the journal does not hold this text any more\n"
 
 
@@ -200,13 +206,13 @@ async def test_an_unknown_change_is_an_error(home: Home, change: str) -> None:
     """What is not a change of this directory can be neither shown nor undone."""
     await home.write("a.md", topic("a"))
     with pytest.raises(ChangeNotFoundError):
-        await home.store.diff(home.directory, change)
+        await diff(home, home.directory, change)
     with pytest.raises(ChangeNotFoundError):
-        await home.store.undo(home.directory, change, BY)
+        await undo(home.store, home.directory, change, BY)
     with pytest.raises(ChangeNotFoundError):
         await home.store.history(home.directory, before="c99")
     with pytest.raises(ChangeNotFoundError):
-        await home.store.diff(f"{home.directory}/elsewhere", "c1")
+        await diff(home, f"{home.directory}/elsewhere", "c1")
 
 
 async def test_a_cursor_is_found_by_any_path(home: Home) -> None:
@@ -268,7 +274,7 @@ async def test_a_look_can_be_asked_for(home: Home) -> None:
     assert await home.store.look(home.directory, patient=True) is None
     change = await home.store.look(home.directory)
     assert change is not None
-    outcome, conflicts = await home.store.undo(home.directory, change, BY)
+    outcome, conflicts = await undo(home.store, home.directory, change, BY)
     assert ([file.path for file in outcome.files], conflicts) == (["a.md"], ())
     assert (home.real / "a.md").read_bytes() == topic("a")
 

@@ -25,7 +25,7 @@ def log(invocation: Invocation) -> None:
     )
     rows = []
     for change in found["changes"]:
-        files = ", ".join(f"{file['action']} {file['path']}" for file in change["files"])
+        files = ", ".join(_touched(file) for file in change["files"])
         where = [change["directory"]] if options.all else []
         reason = change["reason"] or "-"
         name = screen.paint(change["id"], "bold")
@@ -123,6 +123,11 @@ def _undone(invocation: Invocation, done: dict[str, Any], nothing: str) -> int:
         invocation.screen.error(f"left alone: {conflict}")
     invocation.screen.answer(done, "\n".join(lines) or nothing)
     return 1 if done["conflicts"] else 0
+
+
+def _touched(file: dict[str, Any]) -> str:
+    purged = " (purged)" if file.get("purged") else ""
+    return f"{file['action']} {file['path']}{purged}"
 
 
 def _who(change: dict[str, Any]) -> str:

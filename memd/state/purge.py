@@ -1,0 +1,181 @@
+"""Taking text out of the state file for good: bodies of the journal, and what other rows say.
+
+Rules of this file
+- A purged body keeps its row, empty: its hash goes on naming the version that there was, and
+  whoever asks learns that it was purged. The same text written again is kept again.
+- A set that is recorded and not ended keeps its bodies: a crash would need them.
+- Every column of text of every table is looked at, those of later tables too, but for the columns
+  that ``_FIXED`` names: hashes, states, and the paths of directories and files that are there.
+- What was removed stands in no page and no log of the file afterwards: it is packed anew.
+"""
+
+import zlib
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+from memd.core import limits
+from memd.state.database import Cursor, Database
+
+_PAGE = 100  # bodies read at once
+_EMPTY = b""
+_FIXED = frozenset(
+    {"action", "actor", "base", "before", "after", "day", "digest", "directory", "fingerprint"}
+    | {"hash", "kind", "lane", "phase", "prior_ns", "root", "state", "taken_ns", "temp"}
+)
+_LIVE = ("shadows", "path")  # names of files that are there: only their owner changes them
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body of the journal: its hash, and the files and change sets that it belongs to."""
+
+    hash: str
+    paths: tuple[str, ...]
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A file of a memory directory, as memd last saw it; ``kept`` when its body is."""
+
+    directory: str
+    path: str
+    hash: str
+    kept: bool
+
+
+class Purge:
+    """Purges the state file. All methods block and raise StateUnusableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of_change(self, number: int) -> frozenset[str]:
+        """Return the hashes of what a change set found and left."""
+        return self._hashes("change = ?", (number,))
+
+    def of_path(self, directory: str, path: str) -> frozenset[str]:
+        """Return the hashes of all versions of a file, the one that is there among them."""
+        condition = "path = ? AND change IN (SELECT id FROM changes WHERE directory = ?)"
+        rows = self._database.read(
+            "SELECT hash FROM shadows WHERE directory = ? AND path = ?", (directory, path)
+        )
+        return self._hashes(condition, (path, directory)) | {row["hash"] for row in rows}
+
+    def holding(self, holds: Callable[[bytes], bool]) -> frozenset[str]:
+        """Return the hashes of the bodies that hold something."""
+        return frozenset(key for key, body in self._bodies() if holds(body))
+
+    def removable(self, hashes: Collection[str]) -> tuple[Body, ...]:
+        """Return those of some bodies that are there and that no unfinished set needs."""
+        waiting = self._hashes("change IN (SELECT id FROM changes WHERE state = 'recorded')")
+        found = []
+        for key in sorted(set(hashes) - waiting):
+            rows = self._database.read(
+                "SELECT change, path FROM change_files WHERE before = ?1 OR after = ?1"
+                " ORDER BY change",
+                (key,),
+            )
+            if self._database.read(
+                "SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0", (key,)
+            ):
+                paths = tuple(sorted({str(row["path"]) for row in rows}))
+                found.append(Body(key, paths, tuple(dict.fromkeys(f"c{r[0]}" for r in rows))))
+        return tuple(found)
+
+    def files(self) -> tuple[LiveFile, ...]:
+        """Return all files of all memory directories as memd last saw them."""
+        rows = self._database.read(
+            "SELECT directory, path, hash, EXISTS (SELECT 1 FROM blobs WHERE length(body) > 0"
+            " AND blobs.hash = shadows.hash) AS kept FROM shadows ORDER BY directory, path"
+        )
+        return tuple(LiveFile(r["directory"], r["path"], r["hash"], bool(r["kept"])) for r in rows)
+
+    def running(self) -> int:
+        """Return how many jobs have not ended: they may still write what they have read."""
+        query = "SELECT count(*) AS found FROM jobs WHERE state IN ('queued', 'running')"
+        return int(self._database.read(query)[0]["found"])
+
+    def texts(self, cleaned: Callable[[str], str]) -> dict[str, int]:
+        """Return how many rows of each table have a text that would be cleaned."""
+        found: dict[str, int] = {}
+        for table, columns in self._columns().items():
+            names = ", ".join(columns)
+            rows = self._database.read(f"SELECT {names} FROM {table}")  # noqa: S608 - our own names
+            count = sum(
+                any(isinstance(value, str) and cleaned(value) != value for value in row)
+                for row in rows
+            )
+            if count:
+                found[table] = count
+        return found
+
+    def remove(
+        self, hashes: Collection[str], cleaned: Callable[[str], str] = lambda text: text
+    ) -> None:
+        """Empty bodies and clean texts in one durable transaction, then pack the file anew."""
+        tables = self._columns()
+        with self._database.transaction() as cursor:
+            cursor.executemany(
+                "UPDATE blobs SET body = ? WHERE hash = ?", [(_EMPTY, key) for key in hashes]
+            )
+            for table, columns in tables.items():
+                _clean(cursor, table, columns, cleaned)
+        self._database.compact()
+
+    def _hashes(self, condition: str, values: tuple[object, ...] = ()) -> frozenset[str]:
+        rows = self._database.read(
+            f"SELECT before, after FROM change_files WHERE {condition}",  # noqa: S608 - fixed words
+            values,
+        )
+        return frozenset(key for row in rows for key in row if isinstance(key, str))
+
+    def _bodies(self) -> Iterator[tuple[str, bytes]]:
+        last = ""
+        while rows := self._database.read(
+            "SELECT hash, body FROM blobs WHERE hash > ? ORDER BY hash LIMIT ?", (last, _PAGE)
+        ):
+            last = rows[-1]["hash"]
+            for row in rows:
+                if isinstance(row["body"], bytes) and row["body"]:
+                    yield row["hash"], _unpacked(row["body"])
+
+    def _columns(self) -> dict[str, tuple[str, ...]]:
+        """Return the columns that may hold anybody's words, by table."""
+        tables = self._database.read(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+        )
+        found: dict[str, tuple[str, ...]] = {}
+        for table in [row["name"] for row in tables]:
+            columns = tuple(
+                column["name"]
+                for column in self._database.read(f"PRAGMA table_info({table})")
+                if column["type"] == "TEXT"
+                and column["name"] not in _FIXED
+                and (table, column["name"]) != _LIVE
+            )
+            if columns:
+                found[table] = columns
+        return found
+
+
+def _clean(
+    cursor: Cursor, table: str, columns: tuple[str, ...], cleaned: Callable[[str], str]
+) -> None:
+    """Clean the texts of one table. Two rows that become the same are one afterwards."""
+    cursor.connection.create_function(
+        "cleaned", 1, lambda value: cleaned(value) if isinstance(value, str) else value
+    )
+    for column in columns:
+        cursor.execute(
+            f"UPDATE OR REPLACE {table} SET {column} = cleaned({column})"  # noqa: S608 - our own names
+            f" WHERE {column} <> cleaned({column})"
+        )
+
+
+def _unpacked(body: bytes) -> bytes:
+    """Return a body as it was, as far as it can be unpacked."""
+    try:
+        return zlib.decompressobj().decompress(body, limits.READ_BYTES + 1)
+    except zlib.error:
+        return b""

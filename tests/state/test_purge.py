@@ -1,0 +1,89 @@
+"""Purging the state file."""
+
+from pathlib import Path
+
+from memd.core.text import sha256
+from memd.core.values import Actor, Provenance
+from memd.daemon.app import SCHEMAS
+from memd.state.database import Database, open_database
+from memd.state.journal import Intent, Journal, Record, Step
+from memd.state.purge import Purge
+from memd.state.shadow import Moves, Shade, Shadow
+from tests.traces import traces
+
+SECRET = "sesame-open-4711"  # noqa: S105 - made up
+BODY = f"the word is {SECRET}\n".encode()
+KEY = sha256(BODY)
+BY = Provenance(Actor.CLIENT, client=f"client {SECRET}", reason="said so")
+
+
+def test_a_purged_body_is_gone_and_marked(tmp_path: Path) -> None:
+    """A body and the words of any row are gone from the raw files; the change says it is purged."""
+    database = make(tmp_path)
+    journal, purge = Journal(database), Purge(database)
+    record = recorded(journal, "d")
+    journal.applied(record, 2.0)
+    assert traces(tmp_path, SECRET) != []
+    (body,) = purge.removable(purge.holding(lambda text: SECRET.encode() in text))
+    assert (body.hash, body.paths, body.changes) == (KEY, ("a.md",), ("c1",))
+    assert purge.removable(purge.of_change(1)) == purge.removable(purge.of_path("d", "a.md"))
+    assert purge.texts(cleaned) == {"changes": 1, "requests": 1}
+    purge.remove([body.hash], cleaned)
+    assert traces(tmp_path, SECRET) == []
+    (change,) = journal.history("d")
+    assert (change.files[0].purged, change.by.client) == (True, "client [x]")
+    assert journal.blob(KEY) is None
+    assert purge.removable({KEY}) == ()
+
+
+def test_what_a_crash_would_need_stays(tmp_path: Path) -> None:
+    """The bodies of a set that has not ended are not removed."""
+    database = make(tmp_path)
+    recorded(Journal(database), "d")
+    assert Purge(database).removable({KEY}) == ()
+
+
+def test_the_same_text_is_kept_anew(tmp_path: Path) -> None:
+    """What is written again after a purge has a body again, by a change and by a look."""
+    database = make(tmp_path)
+    journal, purge = Journal(database), Purge(database)
+    journal.applied(recorded(journal, "d"), 2.0)
+    for keep in (lambda: recorded(journal, "e"), lambda: looked(journal)):
+        purge.remove([KEY])
+        assert journal.blob(KEY) is None
+        keep()
+        assert journal.blob(KEY) == BODY
+
+
+def test_live_files_keep_their_names(tmp_path: Path) -> None:
+    """The names of files that are there stay as they are, and are told with their hashes."""
+    database = make(tmp_path)
+    path = f"{SECRET}.md"
+    Shadow(database).move("d", Moves({path: Shade(KEY)}))
+    purge = Purge(database)
+    purge.remove([], cleaned)
+    (file,) = purge.files()
+    assert (file.directory, file.path, file.hash, file.kept) == ("d", path, KEY, False)
+    assert purge.running() == 0
+
+
+def make(folder: Path) -> Database:
+    """Return a state file with the daemon's tables."""
+    return open_database(f"{folder}/state.db", SCHEMAS)
+
+
+def recorded(journal: Journal, directory: str) -> Record:
+    """Record a set that makes one file."""
+    steps = (Step("a.md", None, KEY),)
+    return journal.record(Intent(directory, 1.0, BY, f"id {SECRET}", "t", steps, {KEY: BODY}))
+
+
+def looked(journal: Journal) -> None:
+    """Have a look find the file."""
+    intent = Intent("d", 3.0, BY, "", "t", (Step("b.md", None, KEY),), {KEY: BODY})
+    journal.noticed(intent, Moves({"b.md": Shade(KEY)}))
+
+
+def cleaned(text: str) -> str:
+    """Return a text without the secret."""
+    return text.replace(SECRET, "[x]")
