@@ -7,7 +7,8 @@ Rules of this file
   not others for it; of those with as little, to the one whose last turn is longest ago. Every
   fourth goes to the one that has waited longest, so that nobody waits for ever.
 - A turn ends with its work, or after ``limits.TURN_SECONDS``: work that only waits (for a job, a
-  model, a lock) keeps nobody from working.
+  model, a lock) keeps nobody from working. One turn at a time is lost like that: where work is
+  slow because there is much of it, more at once would make all of it slower.
 """
 
 from math import inf
@@ -53,6 +54,7 @@ class Turns:
         self._running: dict[Turn, None] = {}
         self._waiting: dict[Turn, None] = {}
         self._given = 0
+        self._patient_until = 0.0  # no turn is lost before
         self._crowded = anyio.Event()
 
     async def watch(self) -> None:
@@ -94,8 +96,10 @@ class Turns:
         if not self._waiting:
             return
         now = self._clock.monotonic()
-        while self._running and (first := next(iter(self._running))).expires <= now:
+        first = next(iter(self._running), None)
+        if first is not None and max(first.expires, self._patient_until) <= now:
             self._stop(first)
+            self._patient_until = now + limits.TURN_SECONDS / 2
         while len(self._running) < limits.TURNS and (turn := self._next()) is not None:
             turn.expires = now + limits.TURN_SECONDS
             del self._waiting[turn]
