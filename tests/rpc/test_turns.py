@@ -30,6 +30,12 @@ class Bench:
         turn = await self.turns.begin(self.parties.setdefault(party, Party()), load)
         self.begun.append(turn)
 
+    async def take_all(self) -> None:
+        """Have as many parties as there are turns take one each."""
+        for number in range(limits.TURNS):
+            self.want(f"{number}")
+        await self.order()
+
     async def order(self) -> list[str]:
         """Return who has begun, once everybody had the time to."""
         for _ in range(20):
@@ -68,9 +74,7 @@ async def test_so_many_run_at_once_and_fewer_of_one() -> None:
 async def test_who_has_least_to_do_goes_first_and_nobody_waits_for_ever() -> None:
     """Three in four turns are for the light, each fourth for the one that has waited longest."""
     async with bench() as table:
-        for number in range(limits.TURNS):
-            table.want(f"at work {number}")
-        await table.order()
+        await table.take_all()
         table.want("heavy", 32)
         for number in range(20):
             table.want(f"light {number}")
@@ -84,11 +88,9 @@ async def test_who_has_least_to_do_goes_first_and_nobody_waits_for_ever() -> Non
 async def test_of_equals_the_one_that_had_its_turn_longest_ago_goes_first() -> None:
     """A client that asks now and then goes before those that ask without end."""
     async with bench() as table:
+        await table.take_all()
         for number in range(limits.TURNS):
-            table.want(f"without end {number}")
-        await table.order()
-        for number in range(limits.TURNS):
-            table.want(f"without end {number}")
+            table.want(f"{number}")
         table.want("now and then")
         await table.order()
         table.turns.end(table.begun[0])  # this one goes to who has waited longest
@@ -98,17 +100,17 @@ async def test_of_equals_the_one_that_had_its_turn_longest_ago_goes_first() -> N
 
 @pytest.mark.anyio
 async def test_a_turn_does_not_last() -> None:
-    """Work that only waits loses its turn after a moment, and goes on."""
+    """Work that only waits loses its turn after a moment, one at a time, and goes on."""
     async with bench() as table:
-        for number in range(limits.TURNS):
-            table.want(f"at rest {number}")
-        await table.order()
+        await table.take_all()
         table.want("next")
-        assert "next" not in await table.order()
-        for _ in range(7):
-            table.clock.advance(limits.TURN_SECONDS / 5)
-            await table.order()
-        assert "next" in await table.order()
+        table.want("after")
+        waited = []
+        while "after" not in await table.order():
+            waited.append("next" in await table.order())
+            table.clock.advance(limits.TURN_SECONDS / 10)
+        assert waited.count(False) * limits.TURN_SECONDS / 10 >= limits.TURN_SECONDS
+        assert waited.count(True) * limits.TURN_SECONDS / 10 >= limits.TURN_SECONDS / 2
         for turn in table.begun:
             table.turns.end(turn)
 
@@ -117,9 +119,7 @@ async def test_a_turn_does_not_last() -> None:
 async def test_who_leaves_gives_its_place_up() -> None:
     """A party that is cancelled while it waits keeps nothing."""
     async with bench() as table:
-        for number in range(limits.TURNS):
-            table.want(f"at work {number}")
-        await table.order()
+        await table.take_all()
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as group:
                 group.start_soon(table.turns.begin, Party(), 0)
