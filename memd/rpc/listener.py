@@ -21,7 +21,7 @@ from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.places import SocketPathTooLongError
 
-BACKLOG = 128
+BACKLOG = 1024  # a client that finds it full is refused by the system, before memd can say why
 _MACOS = sys.platform == "darwin"
 FIRST_INHERITED = 3  # sd_listen_fds(3)
 _NO_LISTENER = "it is no listening Unix socket"

@@ -39,6 +39,7 @@ from memd.rpc.turns import Turns
 
 _GONE_AGAIN = {errno.EAGAIN, errno.ECONNABORTED, errno.EINTR, errno.EPROTO}
 _NO_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}
+_ACCEPTED_AT_ONCE = 16  # before connections get their turns again
 _FIRST_BACK_OFF = 0.01
 _LAST_BACK_OFF = 1.0
 
@@ -100,8 +101,10 @@ class _Server:
         while True:
             await anyio.wait_readable(listener)
             try:
-                connected, _ = listener.accept()
-                self._admit(connected, group)
+                for _ in range(_ACCEPTED_AT_ONCE):
+                    connected, _ = listener.accept()
+                    back_off = _FIRST_BACK_OFF
+                    self._admit(connected, group)
             except MemoryError:
                 await self._clock.sleep(back_off)
                 back_off = min(back_off * 2, _LAST_BACK_OFF)
@@ -115,8 +118,6 @@ class _Server:
                     self._refuse_with_reserve(listener)
                 await self._clock.sleep(back_off)
                 back_off = min(back_off * 2, _LAST_BACK_OFF)
-            else:
-                back_off = _FIRST_BACK_OFF
 
     def _admit(self, connected: socket.socket, group: TaskGroup) -> None:
         connected.settimeout(0)

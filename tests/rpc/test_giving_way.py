@@ -1,10 +1,11 @@
 """Who gives way when connections or memory for answers run out."""
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -95,6 +96,19 @@ async def test_of_one_process_the_longest_idle_gives_way() -> None:
         await peers[2].send(GOOD)
         assert await peers[2].receive() == ANSWER
         assert server.log.notes == ["connections_exhausted"] * 2
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems cap the backlog at 128")
+async def test_hundreds_that_come_at_once_are_all_taken() -> None:
+    """While the loop does not run 300 connect: the system refuses none, and the last is served."""
+    async with serving(TABLE) as server:
+        with ExitStack() as stack:
+            for _ in range(300):
+                each = stack.enter_context(socket.socket(socket.AF_UNIX))
+                each.settimeout(0)
+                each.connect(server.path)
+            assert await exchange(server.path, GOOD) == ANSWER
 
 
 @pytest.mark.anyio
