@@ -7,10 +7,11 @@ overrides, zero-width spaces and controls have none in notes.
 import re
 
 from memd.core.courtesy import give_way
+from memd.core.text import BIDI
 
 _AT_ONCE = 64 * 1024  # characters; a search keeps the interpreter until its end
 _UNSEEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
+    f"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u200b{BIDI}\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 

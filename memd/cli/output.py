@@ -15,11 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 from memd.core.instants import written
+from memd.core.text import BIDI
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 # C0 without tab and newline, DEL, C1, and what turns the direction of text or hides in it.
 _CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+    f"[\x00-\x08\x0b-\x1f\x7f-\x9f{BIDI}\u200b-\u200d\u2028\u2029\u2060-\u2065\ufeff]"
 )
 _MIN_CELL = 20  # the last column of a table is never cut shorter
 _UNITS = (("KiB", 1024), ("MiB", 1024**2), ("GiB", 1024**3))

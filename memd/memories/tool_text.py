@@ -6,6 +6,8 @@ what only memd refuses are memd's own.
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from memd.core.text import unturned
+
 ROOT = "/memories"
 LEVELS = 2
 MOST_LINES = 999_999
@@ -42,7 +44,7 @@ def listing(path: str, files: Mapping[str, int]) -> str:
     """
     shown = path.rstrip("/")
     rows = [f"{size(sum(files.values()))}\t{shown}"]
-    rows += [f"{size(count)}\t{shown}/{name}" for name, count in _levels(files, LEVELS)]
+    rows += [f"{size(count)}\t{shown}/{unturned(name)}" for name, count in _levels(files, LEVELS)]
     head = f"Here're the files and directories up to {LEVELS} levels deep in {shown}"
     return f"{head}, excluding hidden items:\n" + "\n".join(rows)
 

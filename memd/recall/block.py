@@ -33,7 +33,7 @@ _TAG = re.compile(
 _UNQUOTED = re.compile("^> ?", re.MULTILINE)
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _UNSEEN = re.compile(
-    "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e"
+    f"[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad{text.BIDI}\u180e\u200b-\u200d"
     "\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.core.text import iso_time, one_line
+from memd.core.text import iso_time, one_line, unturned
 from memd.core.values import Header
 from memd.store import document
 from memd.store.heads import Fields, quick
@@ -130,9 +130,12 @@ def _fresh(directory: Directory, path: str, name: str, folder: int) -> Header | 
 
 def _made(path: str, fields: Fields, status: os.stat_result, *, damaged: bool = False) -> Header:
     size = status.st_size
+    name, description, kind = fields
     return Header(
         path,
-        *fields,
+        unturned(name),
+        unturned(description),
+        kind,
         status.st_mtime_ns,
         _SIZES[size] if size < len(_SIZES) else size,
         damaged,
@@ -159,7 +162,7 @@ def manifest(headers: Sequence[Header]) -> str:
 
 def _line(found: Header) -> str:
     kind = f"[{found.type.value}] " if found.type else ""
-    path = " ".join(found.path.splitlines())
+    path = " ".join(unturned(found.path).splitlines())
     at = iso_time(min(max(found.mtime_ns / 1e9, 0), _LAST_SECOND))
     words = one_line(found.description, _DESCRIPTION_CHARACTERS)
     return f"- {kind}{path} ({at}){f': {words}' if words else ''}"

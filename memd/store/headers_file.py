@@ -19,7 +19,7 @@ import msgspec
 
 from memd.core.values import Header
 
-_FORMAT = b"memd headers 1\n"
+_FORMAT = b"memd headers 2\n"
 _BLOCK = 2000  # headers; one is made in a few milliseconds, so that nobody waits for long
 _LENGTHS = struct.Struct("<II")
 _NUMBERS = range(-(2**63), 2**64)  # what the format can hold

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from memd.core import limits
-from memd.core.text import sha256
+from memd.core.text import sha256, unturned
 from memd.core.values import Header, MemoryFile
 from memd.store import catalogue, document
 from memd.store.names import INDEX, check_name, clashes, in_catalogue
@@ -191,8 +191,8 @@ def memory_file(path: str, found: Found) -> MemoryFile:
     parsed = document.parse(found.content, path)
     header = Header(
         path,
-        parsed.name,
-        parsed.description,
+        unturned(parsed.name),
+        unturned(parsed.description),
         parsed.type,
         found.mtime_ns,
         len(found.content),
