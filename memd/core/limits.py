@@ -15,6 +15,7 @@ INDEX_BYTES = 25_000
 INDEX_LINE_CHARACTERS = 150
 INDEX_ENTRIES = 1000  # up to so many memories each gets a pointer; above, what memd writes does
 MANIFEST_ENTRIES = 200
+DIRECTORIES = 1_000  # of which something is remembered that can be found again
 CHANGE_FILES = 500
 READ_BYTES = 4 * 1024 * 1024  # a foreign file larger than this is listed, never loaded
 STALE_DAYS = 2

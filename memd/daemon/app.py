@@ -68,6 +68,7 @@ SCHEMAS = (
 
 _OPEN = 3  # projects that were visited last; a start opens their index before it serves
 _OPEN_SECONDS = 0.5  # and waits no longer for that: the rest is done in the background
+_NOTES = 100  # that ``status`` tells; all of them are in the log
 _LOOK_SECONDS = 5.0  # what a removed socket costs its users at most
 
 
@@ -280,6 +281,7 @@ async def _warm(services: Services) -> None:
 def _tell(notes: list[str], log: Log, note: str) -> None:
     """Keep a note for ``status`` and log it; called from whichever thread met the trouble."""
     notes.append(note)
+    del notes[:-_NOTES]
     log.warning("repaired", detail=note)
 
 

@@ -20,6 +20,7 @@ from anyio import to_thread
 
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
+from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.daemon.log import Log
@@ -59,7 +60,7 @@ class Dreaming:
         self._manners = manners
         self._pressure = pressure
         self._log = log
-        self._began: dict[str, float] = {}  # directory: its last automatic dream, monotonic
+        self._began: Recent[str, float] = Recent()  # directory: its last automatic dream, monotonic
         self._lock = anyio.Lock()  # from "nobody is at it" to the submission
 
     async def visited(self, project: Project, visit: Visit) -> None:

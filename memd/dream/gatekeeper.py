@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from memd.core.clock import Clock
+from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.dream import gates
@@ -45,7 +46,7 @@ class Gatekeeper:
     def __init__(self, clock: Clock, looks: Looks | None = None) -> None:
         self._clock = clock
         self._looks = looks or Looks()
-        self._scans: dict[tuple[str, str], _Scan] = {}
+        self._scans: Recent[tuple[str, str], _Scan] = Recent()
 
     def closed(self, project: Project, settings: Settings, *, force: bool, session: str) -> str:
         """Return the first gate that is closed, "" when a dream may begin.

@@ -31,6 +31,7 @@ from memd.core import dates
 from memd.core.clock import Clock
 from memd.core.courtesy import minding
 from memd.core.errors import MemdError
+from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import Draft, JobEnd, LockKept, Project, Snapshot, Tree
 from memd.dream import briefing, gates, logs
@@ -96,7 +97,8 @@ class Dreams:
         self._given = work
         self._holding = Holding(table, clock, is_alive)
         self._keeper = Gatekeeper(clock, Looks(is_alive=is_alive))
-        self._asking: dict[str, anyio.Lock] = {}  # by directory, so that each is scanned once
+        # By directory, so that each is scanned once.
+        self._asking: Recent[str, anyio.Lock] = Recent(in_use=anyio.Lock.locked)
 
     async def recover(self) -> tuple[str, ...]:
         """Put back what dreams left that a crash ended; call it before any dream.

@@ -4,6 +4,7 @@ A slug is not injective (spec 1.2): two roots may meet in one directory and woul
 without anybody having asked for it. The first root that was seen is remembered.
 """
 
+from memd.core.recent import Recent
 from memd.state.database import Database
 
 SCHEMA = """
@@ -19,7 +20,7 @@ class Roots:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: dict[str, str] = {}
+        self._known: Recent[str, str] = Recent()
 
     def owner(self, directory: str, root: str) -> str:
         """Return the root that a directory belongs to: this one when none was seen before."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memd.core.recent import Recent
 from memd.state.database import Database
 
 SCHEMA = """
@@ -39,7 +40,7 @@ class Visits:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: dict[str, tuple[str, float]] = {}
+        self._known: Recent[str, tuple[str, float]] = Recent(KEPT)
 
     def remember(self, directory: str, visit: Visit, at: float) -> None:
         """Keep a visit; costs nothing where today's last one was the same. Its session is not kept.

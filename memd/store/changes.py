@@ -34,6 +34,7 @@ from functools import partial
 
 from memd.core.errors import MemdError
 from memd.core.health import Health
+from memd.core.recent import Recent
 from memd.core.values import Actor, Draft, Outcome, Plan, Provenance
 from memd.state.database import StateUnusableError
 from memd.state.journal import (
@@ -163,7 +164,7 @@ class Changes:
         self._served = served or Served()
         self._disk = disk
         self._replaced = replaced
-        self._health: dict[str, Health] = {}
+        self._health: Recent[str, Health] = Recent()
 
     def commit(self, request: Request, listed: Listed | None = None) -> Committed:
         """Run the plan on the live directory and make what it wants true, all of it or nothing.

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from memd.core.places import SYSTEM_POLICY
+from memd.core.recent import Recent
 from memd.core.settings import Layer, Settings, parse
 
 REPOSITORY_FILE = ".memd.toml"
@@ -31,7 +32,7 @@ class Configuration:
     def __init__(self, user_file: str, policy_file: str = SYSTEM_POLICY) -> None:
         self.user_file = user_file
         self.policy_file = policy_file
-        self._files: dict[str, Loaded] = {}
+        self._files: Recent[str, Loaded] = Recent()
         self._parsed: dict[tuple[Identity, ...], tuple[Settings, tuple[str, ...]]] = {}
         self._lock = threading.Lock()
 

@@ -27,6 +27,7 @@ from itertools import islice
 from memd.core import limits
 from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
+from memd.core.recent import Recent
 from memd.core.text import sha256
 from memd.core.values import Actor, Provenance
 from memd.state.journal import Intent, Journal, Record, Step
@@ -116,7 +117,7 @@ class External:
         self._journal = journal
         self._shadow = shadow
         # What was seen of files whose hash in the shadow is right: a status, not worth a write.
-        self._quiet: dict[str, dict[str, Shade]] = {}
+        self._quiet: Recent[str, dict[str, Shade]] = Recent()
 
     def look(self, directory: str, how: Look) -> Noticed:
         """Journal what others did to a directory (its real path) since the last look.

@@ -4,6 +4,7 @@ Blocks; the caller holds the lock of the directory meant. Hints come from any th
 """
 
 from memd.core import limits
+from memd.core.recent import Recent
 from memd.store.dirty import Dirty
 from memd.store.external import External, Look, Noticed
 from memd.store.names import concerns
@@ -19,7 +20,8 @@ class Looks:
         self._external = external
         self._reading = reading
         self._watch: Watch | None = None
-        self._whole: dict[str, int | None] = {}  # directory: the watch under which all was seen
+        # Directory: the watch under which all was seen.
+        self._whole: Recent[str, int | None] = Recent()
         self._dirty = Dirty()
         self._doubted: set[str] = set()  # where something looked like half of a save
         self._pauses: dict[str, float] = {}  # the next one, where a file is not settled

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
+from memd.core.recent import Recent
 from memd.core.values import Catalogue, Header, MemoryFile, Snapshot
 from memd.store.dirty import Dirty
 from memd.store.headers_file import HeadersFiles, storable
@@ -101,7 +102,7 @@ class Reading:
         self._news = news
         self._files = files
         self._lives: OrderedDict[str, Live] = OrderedDict()
-        self._dropped: set[str] = set()
+        self._dropped: Recent[str, float] = Recent()  # when it was used last
         self._lock = threading.Lock()
         self._watch: Watch | None = None
         self.dirty = Dirty()
@@ -292,7 +293,7 @@ class Reading:
             live = self._lives.get(real)
             if live is not None and live.lock.acquire(blocking=False):
                 del self._lives[real]
-                self._dropped.add(real)
+                self._dropped[real] = live.used
                 live.lock.release()
 
     def _save(self, real: str, live: Live) -> None:

@@ -23,6 +23,7 @@ from memd.core import limits
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.events import EventSink
+from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import (
     Change,
@@ -91,13 +92,13 @@ class Store:
         self._home = home
         self._purger = Purger(database, self._reading, replaced)
         self._projects = Projects(configuration, Roots(database), dict(environ), home)
-        self._locks: dict[str, anyio.Lock] = {}
+        self._locks: Recent[str, anyio.Lock] = Recent(in_use=anyio.Lock.locked)
         self._watch: Watch | None = None
         self._token: EventLoopToken | None = None  # of the loop that looks, while it does
         self._hinted = anyio.Event()
         self._group: TaskGroup | None = None  # of the tasks that look
-        self._spelled: dict[str, str] = {}  # real path: the one that callers use
-        self._unseen: dict[str, str] = {}  # directories that could not be looked at, and why
+        self._spelled: Recent[str, str] = Recent()  # real path: the one that callers use
+        self._unseen: Recent[str, str] = Recent()  # why a directory could not be looked at
 
     async def project(self, cwd: str, environ: Mapping[str, str]) -> Project:
         """Return where a working directory keeps its memories (spec 1.1 to 1.3).
@@ -392,8 +393,7 @@ class Store:
         self._hinted.set()
 
     def _wake(self) -> None:
-        token = self._token
-        if token is not None:
+        if (token := self._token) is not None:
             from_thread.run_sync(self._ring, token=token)
 
     def _ring(self) -> None:

@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Protocol
 
+from memd.core.recent import Recent
 from memd.store.inotify import Inotify
 from memd.store.mounts import tells
 from memd.store.names import concerns
@@ -96,7 +97,7 @@ class Watch:
         self._limit = directories
         self._make = source or (inotify if sys.platform.startswith("linux") else observer)
         self._source: Source | None = None
-        self._problems: dict[str, str] = {}
+        self._problems: Recent[str, str] = Recent()
         self._watched: OrderedDict[str, _Watched] = OrderedDict()
         self._adding = threading.Lock()
         self._closed = False

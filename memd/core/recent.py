@@ -1,0 +1,46 @@
+"""A dict with a bound, for what is remembered of each directory, project or session."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from memd.core import limits
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def _never(_: object) -> bool:
+    return False
+
+
+class Recent(dict[K, V]):
+    """Keeps ``most`` entries: when one more is set, the first of them goes.
+
+    Entries whose value is ``in_use`` stay. What is lost must be something that can be found again.
+    """
+
+    def __init__(
+        self, most: int = limits.DIRECTORIES, *, in_use: Callable[[V], bool] = _never
+    ) -> None:
+        super().__init__()
+        self._most = most
+        self._in_use = in_use
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        if len(self) > self._most:
+            self._shrink(key)
+
+    def setdefault(self, key: K, default: V) -> V:
+        """Return the value of a key, which is set to ``default`` where there is none."""
+        found = self.get(key)
+        if found is None:
+            self[key] = found = default
+        return found
+
+    def _shrink(self, newest: K) -> None:
+        for key, value in list(self.items()):  # a copy, since other threads may set entries
+            if len(self) <= self._most:
+                return
+            if key != newest and not self._in_use(value):
+                self.pop(key, None)
