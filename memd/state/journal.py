@@ -243,7 +243,9 @@ class Journal:
 
     def keeps(self, key: str) -> bool:
         """Return whether there is a body with this hash."""
-        return bool(self._database.read("SELECT 1 FROM blobs WHERE hash = ?", (key,)))
+        return bool(
+            self._database.read("SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0", (key,))
+        )
 
     def directories(self) -> tuple[str, ...]:
         """Return every directory that the journal has ever recorded a change of."""

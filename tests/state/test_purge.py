@@ -32,7 +32,7 @@ def test_a_purged_body_is_gone_and_marked(tmp_path: Path) -> None:
     assert traces(tmp_path, SECRET) == []
     (change,) = journal.history("d")
     assert (change.files[0].purged, change.by.client) == (True, "client [x]")
-    assert journal.blob(KEY) is None
+    assert (journal.blob(KEY), journal.keeps(KEY)) == (None, False)
     assert purge.removable({KEY}) == ()
 
 
