@@ -16,7 +16,7 @@ from memd.testing.leaks import LeakError
 from tests.soak.figures import FIGURE
 
 STEPS = 8
-_AT_ONCE = 8
+_AT_ONCE = 12  # most of them wait
 _DEATHS = (  # of clients: before, within and behind a request, and with an answer unread
     b"",
     b"Content-Length: 400\r\n\r\n{",
