@@ -97,17 +97,15 @@ class DirectoryBusyError(MemdError):
         )
 
 
-class BeingWrittenError(MemdError):
-    """Another program has files open for writing that a set would replace."""
+class BeingWrittenError(Exception):
+    """Another program has files open for writing that a set would replace.
 
-    code = 1002
-    kind = "conflict"
-    retryable = True
+    It never reaches a client: whoever asks for ``Writers.WAIT`` or ``EMPTIED`` goes on by itself.
+    """
 
     def __init__(self, paths: Collection[str]) -> None:
-        names = ", ".join(sorted(paths))
-        super().__init__(f"another program is writing {names}", paths=names)
         self.paths = tuple(sorted(paths))
+        super().__init__(f"another program is writing {', '.join(self.paths)}")
 
 
 class Writers(Enum):
