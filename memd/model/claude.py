@@ -147,8 +147,9 @@ class Claude:
     async def reach(self, seconds: float) -> ModelError | None:
         """Return why the server cannot be used, ``None`` when it answers; no model is asked."""
         try:
-            with anyio.fail_after(seconds):
-                async with self._connections.use(self.endpoint) as client:
+            async with self._connections.use(self.endpoint) as client:
+                # The time is the server's: the first use of the library takes seconds to load it.
+                with anyio.fail_after(seconds):
                     answer = await _sent(client, seconds)
         except TimeoutError:
             return late(seconds)
