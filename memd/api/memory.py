@@ -1,10 +1,9 @@
-"""memory.*: direct use of memories."""
+"""memory.read, write, delete and search: direct use of memories."""
 
 from typing import Literal
 
 from memd.api.method import Limit, Method, Params, Result, SessionId, request_key
 from memd.api.moments import Time, moment
-from memd.api.prompting import IndexFacts
 from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.core.text import age, decode, iso_time
@@ -57,13 +56,6 @@ class TwoContentsError(MemdError):
 
     def __init__(self, path: str) -> None:
         super().__init__(f"the write of {path} has both content and body", path=path)
-
-
-class ListMemories(Params):
-    """Parameters of ``memory.list``."""
-
-    cwd: str
-    scope: Literal["private", "team"] | None = None
 
 
 class ReadMemory(Params):
@@ -125,15 +117,6 @@ class MemoryFacts(Result):
     size: int
 
 
-class Listed(Result):
-    """The memories of a project, newest first."""
-
-    memory_dir: str
-    memories: list[MemoryFacts]
-    index: IndexFacts
-    problems: list[str]
-
-
 class MemoryRead(MemoryFacts):
     """One memory whole; ``hash`` is the SHA-256 of the file's bytes."""
 
@@ -177,24 +160,6 @@ class Hits(Result):
     hits: list[Hit]
 
 
-async def memory_list(services: Services, call: Call, params: ListMemories) -> Listed:
-    """Answer ``memory.list``."""
-    project = await project_of(services, call, params.cwd)
-    found = await services.memories.list(project)
-    prefix = "team/"
-    headers = [
-        header
-        for header in found.headers
-        if params.scope is None or (params.scope == "team") == header.path.startswith(prefix)
-    ]
-    return Listed(
-        memory_dir=found.memory_dir,
-        memories=[_facts(header, services.clock.now()) for header in headers],
-        index=IndexFacts(lines=found.index.lines, bytes=found.index.bytes, cut=found.index.cut),
-        problems=list(found.problems),
-    )
-
-
 async def memory_read(services: Services, call: Call, params: ReadMemory) -> MemoryRead:
     """Answer ``memory.read``."""
     at = moment("at", params.at)
@@ -204,7 +169,7 @@ async def memory_read(services: Services, call: Call, params: ReadMemory) -> Mem
     else:
         directory, path = project.memory_dir, params.path
         file = await services.store.consult(lambda past: past.version(directory, path, at))
-    facts = _facts(file.header, services.clock.now())
+    facts = facts_of(file.header, services.clock.now())
     return MemoryRead(
         path=facts.path,
         name=facts.name,
@@ -302,7 +267,8 @@ def _by(call: Call, reason: str, session: str = "") -> Provenance:
     )
 
 
-def _facts(header: Header, now: float) -> MemoryFacts:
+def facts_of(header: Header, now: float) -> MemoryFacts:
+    """Return what a caller is told of a memory."""
     return MemoryFacts(
         path=header.path,
         name=header.name,
@@ -326,15 +292,6 @@ WRITE_ERRORS: tuple[type[MemdError], ...] = (
     StorageFailedError,
 )
 METHODS = (
-    Method(
-        name="memory.list",
-        summary="The memories of a project, newest first.",
-        params=ListMemories,
-        result=Listed,
-        permission="read",
-        handler=memory_list,
-        errors=(NoProjectError,),
-    ),
     Method(
         name="memory.read",
         summary="One memory whole, as it is or as it was.",

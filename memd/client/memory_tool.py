@@ -95,9 +95,12 @@ class MemoryTool(BetaAbstractMemoryTool):
 
     def clear_all_memory(self) -> str:
         """Delete every memory of the project; memd's history still has them."""
-        listed = self._call("memory.list", {"cwd": self._where.folder})
-        for path in _top(listed):
-            self._tool({"command": "delete", "path": path})
+        more = True
+        while more:
+            listed = self._call("memory.list", {"cwd": self._where.folder})
+            for path in _top(listed):
+                self._tool({"command": "delete", "path": path})
+            more = listed.get("next")
         return _CLEARED
 
     def _tool(self, command: Mapping[str, Any]) -> str:
@@ -170,9 +173,12 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
 
     async def clear_all_memory(self) -> str:
         """Delete every memory of the project; memd's history still has them."""
-        listed = await self._call("memory.list", {"cwd": self._where.folder})
-        for path in _top(listed):
-            await self._tool({"command": "delete", "path": path})
+        more = True
+        while more:
+            listed = await self._call("memory.list", {"cwd": self._where.folder})
+            for path in _top(listed):
+                await self._tool({"command": "delete", "path": path})
+            more = listed.get("next")
         return _CLEARED
 
     async def _tool(self, command: Mapping[str, Any]) -> str:

@@ -76,6 +76,7 @@ def test_every_name_of_a_parameter_is_known() -> None:
         "extra_guidelines",
     }
     plain |= {
+        "after",
         "hook",
         "into",
         "job",
@@ -88,6 +89,7 @@ def test_every_name_of_a_parameter_is_known() -> None:
         "title",
     }
     plain |= {
+        "after",
         "as_of",
         "at",
         "base_hash",

@@ -40,7 +40,7 @@ class MemoryExistsError(MemdError):
 
 def list_memories(invocation: Invocation) -> None:
     """List the memories of the project."""
-    listed = invocation.ask("memory.list", scope=invocation.options.scope)
+    listed = _whole_list(invocation)
     screen = invocation.screen
     rows = [
         (
@@ -59,6 +59,17 @@ def list_memories(invocation: Invocation) -> None:
     if cut:
         screen.note(f"the index is longer than a prompt takes: it is cut by {cut}")
     screen.answer(listed, output.table(rows, screen.width))
+
+
+def _whole_list(invocation: Invocation) -> dict[str, Any]:
+    """Return what ``memory.list`` says, with the memories of all its pages."""
+    scope = invocation.options.scope
+    listed: dict[str, Any] = invocation.ask("memory.list", scope=scope)
+    while after := listed.get("next"):
+        page = invocation.ask("memory.list", scope=scope, after=after)
+        page["memories"][:0] = listed["memories"]
+        listed = page
+    return listed
 
 
 def show(invocation: Invocation) -> None:

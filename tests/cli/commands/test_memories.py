@@ -47,6 +47,20 @@ def test_memories_are_listed(home: Home) -> None:
     assert "\x1b[2J" not in on_terminal.out
 
 
+def test_a_list_of_several_pages_is_one_list(home: Home) -> None:
+    """Each page is asked for until none follows; what is printed has the memories of all."""
+
+    def listed(params: dict[str, Any]) -> dict[str, Any]:
+        number = int(params.get("after", 0))
+        memories = [{**MEMORY, "path": f"{number}.md"}]
+        return {**LISTED, "memories": memories, "next": str(number + 1) if number < 2 else None}
+
+    with ScriptedDaemon(home.places.socket, {"memory.list": listed}):
+        ran = memctl(home, "list", "--json")
+    assert [memory["path"] for memory in ran.json["memories"]] == ["0.md", "1.md", "2.md"]
+    assert ran.json["next"] is None
+
+
 def test_an_empty_project_says_where_it_looked(home: Home) -> None:
     """No memory prints nothing but a note."""
     nothing = {**LISTED, "memories": [], "problems": [], "index": {"cut": ""}}

@@ -1,0 +1,123 @@
+"""memory.list: the memories of a project in pages, each of which fits an answer."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import islice
+from typing import Literal
+
+import msgspec
+
+from memd.api.memory import MemoryFacts, facts_of, project_of
+from memd.api.method import Limit, Method, Params, Result
+from memd.api.prompting import IndexFacts
+from memd.api.services import Services
+from memd.core import limits
+from memd.core.errors import MemdError
+from memd.core.values import Header
+from memd.rpc.connection import Call
+from memd.store.catalogue import order
+from memd.store.project import NoProjectError
+
+PAGE_BYTES = limits.FRAME_BYTES * 3 // 4  # of memories; the rest is room for all else in the frame
+PROBLEMS = 100
+_TEAM = "team/"
+
+
+class CursorRefusedError(MemdError):
+    """A page is asked for with something that no page has named."""
+
+    code = -32602
+    kind = "invalid_params"
+    hint = "give what the page before has as next, or leave after out"
+    exit_status = 2
+
+    def __init__(self) -> None:
+        super().__init__("after is not what a page has as next")
+
+
+class ListMemories(Params):
+    """Parameters of ``memory.list``; ``after`` is the ``next`` of the page before."""
+
+    cwd: str
+    scope: Literal["private", "team"] | None = None
+    limit: Limit | None = None
+    after: str | None = None
+
+
+class Listed(Result):
+    """The memories of a project, newest first; ``next`` names the page after this one, if any.
+
+    A memory that changes while pages are read moves to the front, so a later page lacks it.
+    """
+
+    memory_dir: str
+    memories: list[MemoryFacts]
+    next: str | None
+    index: IndexFacts
+    problems: list[str]
+
+
+async def memory_list(services: Services, call: Call, params: ListMemories) -> Listed:
+    """Answer ``memory.list``."""
+    start = _place(params.after) if params.after else None
+    project = await project_of(services, call, params.cwd)
+    found = await services.memories.list(project)
+    headers = [
+        header
+        for header in found.headers
+        if params.scope is None or (params.scope == "team") == header.path.startswith(_TEAM)
+    ]
+    if start is not None:
+        headers = headers[bisect_right(headers, start, key=order) :]
+    page = _page(headers, params.limit, services.clock.now())
+    return Listed(
+        memory_dir=found.memory_dir,
+        memories=page,
+        next=_cursor(headers[len(page) - 1]) if len(page) < len(headers) else None,
+        index=IndexFacts(lines=found.index.lines, bytes=found.index.bytes, cut=found.index.cut),
+        problems=_first(found.problems),
+    )
+
+
+def _page(headers: Sequence[Header], limit: int | None, now: float) -> list[MemoryFacts]:
+    """Return as many of the first headers as an answer has room for, one at least."""
+    page: list[MemoryFacts] = []
+    room = PAGE_BYTES
+    for header in islice(headers, limit):
+        facts = facts_of(header, now)
+        room -= len(msgspec.json.encode(facts))
+        if room < 0 and page:
+            break
+        page.append(facts)
+    return page
+
+
+def _first(problems: Sequence[str]) -> list[str]:
+    more = len(problems) - PROBLEMS
+    return [*problems[:PROBLEMS], *([f"and {more:,} more problems"] if more > 0 else [])]
+
+
+def _cursor(header: Header) -> str:
+    return f"{header.mtime_ns}:{header.path}"
+
+
+def _place(cursor: str) -> tuple[int, str]:
+    """Return the place that a cursor names. Raises CursorRefusedError."""
+    mtime_ns, _, path = cursor.partition(":")
+    try:
+        return -int(mtime_ns), path
+    except ValueError:
+        raise CursorRefusedError from None
+
+
+METHODS = (
+    Method(
+        name="memory.list",
+        summary="The memories of a project, newest first, a page at a time.",
+        params=ListMemories,
+        result=Listed,
+        permission="read",
+        handler=memory_list,
+        errors=(NoProjectError, CursorRefusedError),
+    ),
+)

@@ -1,0 +1,70 @@
+"""memory.list comes in pages."""
+
+import os
+
+import pytest
+
+from memd.core import limits
+from tests.api.caller import Caller
+
+pytestmark = pytest.mark.anyio
+DAY = 1_780_000_000
+
+
+async def fill(caller: Caller, count: int, description: str = "short") -> None:
+    """Write memories as another program may, each pair of them with one time."""
+    folder = await caller.folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        path = folder / f"m{number:05}.md"
+        head = f"name: m{number}\ndescription: {description}\nmetadata:\n  type: project"
+        path.write_text(f"---\n{head}\n---\n\ntext\n")
+        os.utime(path, (DAY + number // 2, DAY + number // 2))
+
+
+async def pages(caller: Caller, **params: object) -> list[list[str]]:
+    """Return the paths of each page, following ``next`` to the end."""
+    found: list[list[str]] = []
+    after: dict[str, object] = {}
+    while True:
+        page = await caller.call("memory.list", **params, **after)
+        found.append([memory["path"] for memory in page["memories"]])
+        if page["next"] is None:
+            return found
+        after = {"after": page["next"]}
+
+
+async def test_pages_together_are_the_list(caller: Caller) -> None:
+    """Each memory is in one page, newest first, whatever the pages' length."""
+    await fill(caller, 25)
+    (whole,) = await pages(caller)
+    assert len(set(whole)) == 25
+    for limit in (1, 7, 25):
+        found = await pages(caller, limit=limit)
+        assert max(len(page) for page in found) == limit
+        assert [path for page in found for path in page] == whole
+
+
+async def test_what_goes_or_comes_between_pages_moves_nothing(caller: Caller) -> None:
+    """A page begins behind the last memory of the one before, also when that one is gone."""
+    await fill(caller, 6)
+    (whole,) = await pages(caller)
+    first = await caller.call("memory.list", limit=2)
+    os.unlink(await caller.folder() / whole[1])
+    await caller.write("new.md")
+    rest = await caller.call("memory.list", after=first["next"])
+    assert [memory["path"] for memory in rest["memories"]] == whole[2:]
+
+
+async def test_a_list_larger_than_an_answer_comes_whole(caller: Caller) -> None:
+    """Without a limit a page ends where an answer ends, and names the next one."""
+    count = 3 * limits.FRAME_BYTES // 2 // 12_000
+    await fill(caller, count, "d" * 12_000)
+    found = await pages(caller)
+    assert len(found) > 1
+    assert sum(map(len, found)) == count
+
+
+async def test_a_page_that_nobody_named_is_refused(caller: Caller) -> None:
+    """What no page has as ``next`` is an error of the caller's."""
+    assert (await caller.refused("memory.list", after="noon")).code == -32602
