@@ -17,6 +17,13 @@ _NUMBER = re.compile(
 _CODE = re.compile(
     r"[A-Z]{2,10}\d{1,5}|(?:[a-z]{1,4}|[A-Z][a-z]{0,3})\d{1,5}[a-z]{0,2}|\d[a-z]{1,3}"
 )
+# What prose and code number: "password field2". Another word with one digit may be a password.
+_COUNTED = re.compile(
+    r"(?:[a-z]{1,4}|field|input|column|param|value|level|version|phase|chapter|section|option|check"
+    r"|example|prompt|screen|dialog|stage|group|round|table|figure|question|attempt|model|python"
+    r"|windows|office|postgres|sqlite|mysql|redis|kafka|angular|react|django|rails|docker)\d",
+    re.IGNORECASE,
+)
 _NUMBERED = re.compile(r"[A-Za-z]{2,20}\d{1,4}")  # region1, customer2024
 # Names of algorithms and protocols whose word has more than four letters: hashlib and PHC strings,
 # RFC 6749, RFC 7539, RFC 8018, RFC 8032.
@@ -34,6 +41,8 @@ _HUMP = re.compile(r"OAuth|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _HEX = re.compile(r"[0-9a-f]+", re.IGNORECASE)
 _MAIL = re.compile(r"[^@\s]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
+_PLACE = re.compile(r"[/~]|\.{1,2}/|https?:", re.IGNORECASE)
+_CALL = re.compile(r"[A-Za-z_][\w.]*\(")
 # Options, paths, variables, templates.
 _NO_VALUE = re.compile(r"[-/~.@$%&<>{}\[\]()=]|https?:|www\.", re.IGNORECASE)
 _SIGN = re.compile(r"\w[^\w\s.,;:/=()\[\]{}<>'\"`-]+\w")  # between two letters or digits
@@ -59,8 +68,11 @@ def assigned(value: str) -> bool:
 def password(value: str) -> bool:
     """Say whether what stands behind "password:" may be one."""
     bare = value.rstrip(_ENDS)
+    if _PLACE.match(value) or _CALL.match(value) or _is_digest(bare):
+        return False
     several = len(_PARTS.split(bare)) > 1
-    return not (_ALGORITHM.fullmatch(bare) or (several and _all_parts(bare, _is_common)))
+    known = _ALGORITHM.fullmatch(bare) or _REFERENCE.fullmatch(bare)
+    return not (known or (several and _all_parts(bare, _is_common)))
 
 
 def phrase(value: str) -> bool:
@@ -71,7 +83,9 @@ def phrase(value: str) -> bool:
     if _signed(bare):
         return True
     digits = sum(letter.isdigit() for letter in bare)
-    return digits > 1 and not _all_parts(bare.rstrip("!?"), _is_common) and not _is_camel(bare)
+    if digits == 1:
+        return bool(_NUMBERED.fullmatch(bare)) and not _COUNTED.fullmatch(bare)
+    return not _all_parts(bare.rstrip("!?"), _is_common) and not _is_camel(bare)
 
 
 def login(value: str) -> bool:
