@@ -16,7 +16,7 @@ import re
 import tomllib
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -183,13 +183,10 @@ def _hits(text: str) -> Iterator[_Hit]:
 def _matches(text: str, rules: tuple[_Rule, ...]) -> Iterator[_Hit]:
     lowered = text.lower()
     long = len(text) > _LONG
-    # Most words stand in no text. Of a long one all triples of characters are known first: what
-    # they rule out need not be looked for.
-    triples = set(zip(lowered, lowered[1:], lowered[2:], strict=False)) if long else None
     for rule in rules:
         if long:
             give_way()
-        if not any(_stands(word, lowered, triples) for word in rule.words):
+        if not any(word in lowered for word in rule.words):
             continue
         if rule.needs and _regex(rule.needs).search(text) is None:
             continue
@@ -200,11 +197,6 @@ def _matches(text: str, rules: tuple[_Rule, ...]) -> Iterator[_Hit]:
             name = _Name(before, text[match.start() : match.start(group)])
             if _credible(match.group(group), name, rule):
                 yield _Hit(rule.id, match.start(group), match.end(group))
-
-
-def _stands(word: str, lowered: str, triples: Collection[tuple[str, str, str]] | None) -> bool:
-    own = zip(word, word[1:], word[2:], strict=False)
-    return (triples is None or all(triple in triples for triple in own)) and word in lowered
 
 
 def _credible(value: str, name: _Name, rule: _Rule) -> bool:
