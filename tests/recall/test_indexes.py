@@ -261,6 +261,24 @@ def test_a_damaged_index_is_filled_again(tmp_path: Path) -> None:
     indexes.close()
 
 
+def test_a_forgotten_index_leaves_nothing_on_disk(tmp_path: Path) -> None:
+    """What an index kept on disk is gone, of directories not opened too; it is made anew."""
+    shelf = Shelf()
+    for number in range(100):
+        shelf.put(f"{number}.md", "quorum")
+    folder, vectors = tmp_path / "index", tmp_path / "vectors"
+    (folder / "another").mkdir(parents=True)
+    indexes = Indexes(shelf, Lock, opener(str(folder)), folder=str(folder), vectors=str(vectors))
+    with indexes.hold("/m"):
+        while indexes.work("/m", 100):
+            pass
+    assert len(list(folder.iterdir())) == 2
+    indexes.forget()
+    assert not folder.exists()
+    assert len(found(indexes, "quorum")) == 10
+    indexes.close()
+
+
 def test_the_place_of_an_index_is_its_directory_s(tmp_path: Path) -> None:
     """Every directory has a folder of its own below the one of all indices."""
     opener(str(tmp_path))("/a").close()
