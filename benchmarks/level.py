@@ -6,6 +6,7 @@ back, so that the daemon has as much to remember at the end as at the beginning.
 """
 
 import json
+import math
 import os
 import socket
 import threading
@@ -48,12 +49,13 @@ class Sample:
 
 @dataclass(slots=True)
 class Load:
-    """Clients of one daemon while they ask."""
+    """Clients of one daemon while they ask, ``most`` requests at most."""
 
     home: Home
     cwd: str
     asleep: str
     memories: int
+    most: float = math.inf
     requests: int = 0
     asking: list[Future[None]] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
@@ -89,7 +91,7 @@ class _Client:
         kinds, weights = list(self._kinds), list(self._kinds.values())
         with Line(self._load.home.places.socket) as line:
             self._line = line
-            while not self._load.over.is_set():
+            while not self._load.over.is_set() and self._load.requests < self._load.most:
                 self._steps += 1
                 self._draw.choices(kinds, weights)[0]()
 
@@ -163,9 +165,11 @@ class _Client:
 
 
 @contextmanager
-def load(home: Home, memories: int, clients: int = CLIENTS) -> Iterator[Load]:
+def load(
+    home: Home, memories: int, clients: int = CLIENTS, most: float = math.inf
+) -> Iterator[Load]:
     """Keep clients asking until the end of the block; raises what ended one of them."""
-    mixed = Load(home, home.project(), home.project("asleep"), memories)
+    mixed = Load(home, home.project(), home.project("asleep"), memories, most)
     with ThreadPoolExecutor(clients) as pool:
         mixed.asking = [pool.submit(_Client(mixed, number).run) for number in range(clients)]
         try:

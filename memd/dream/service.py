@@ -98,7 +98,7 @@ class Dreams:
         self._holding = Holding(table, clock, is_alive)
         self._keeper = Gatekeeper(clock, Looks(is_alive=is_alive))
         # By directory, so that each is scanned once.
-        self._asking: Recent[str, anyio.Lock] = Recent(in_use=anyio.Lock.locked)
+        self._asking: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
 
     async def recover(self) -> tuple[str, ...]:
         """Put back what dreams left that a crash ended; call it before any dream.

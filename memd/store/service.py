@@ -92,7 +92,7 @@ class Store:
         self._home = home
         self._purger = Purger(database, self._reading, replaced)
         self._projects = Projects(configuration, Roots(database), dict(environ), home)
-        self._locks: Recent[str, anyio.Lock] = Recent(in_use=anyio.Lock.locked)
+        self._locks: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
         self._watch: Watch | None = None
         self._token: EventLoopToken | None = None  # of the loop that looks, while it does
         self._hinted = anyio.Event()
