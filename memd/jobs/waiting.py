@@ -4,9 +4,13 @@ A job that the disk keeps from ending is tried again for as long as it takes. No
 that: who waits, or begins to, is told what the disk said, until it takes something again.
 """
 
+from typing import TypeVar
+
 import anyio
 
 from memd.core.errors import MemdError
+
+R = TypeVar("R", MemdError, MemdError | None)
 
 
 class Waiting:
@@ -27,7 +31,7 @@ class Waiting:
 
     def tried(self, refusal: MemdError | None) -> None:
         """Note whether the state file took what had to be written down."""
-        self.stuck = refusal
+        self.stuck = _bare(refusal)
         if refusal is not None:
             for job in list(self._events):
                 self._tell(job)
@@ -35,7 +39,7 @@ class Waiting:
     def hold(self, job: str, refusal: MemdError | None) -> None:
         """Note that a job is to be tried again, because of the disk if there is a refusal."""
         if refusal is not None:
-            self._held[job] = refusal
+            self._held[job] = _bare(refusal)
             self._tell(job)
 
     def goes_on(self, job: str) -> None:
@@ -51,3 +55,10 @@ class Waiting:
         event = self._events.pop(job, None)
         if event is not None:
             event.set()
+
+
+def _bare(refusal: R) -> R:
+    """Return an error without what it holds: its frames would keep the state file open."""
+    if refusal is not None:
+        refusal.__traceback__ = refusal.__cause__ = refusal.__context__ = None
+    return refusal

@@ -260,8 +260,8 @@ class Database:
     @contextmanager
     def _transaction(self, *, synced: bool = True) -> Iterator[Cursor]:
         connection = self.file.connection()
+        cursor = connection.cursor()
         try:
-            cursor = connection.cursor()
             with _as_sqlite():
                 cursor.execute(_SYNCED if synced else _UNSYNCED)
                 self.begin(cursor)
@@ -277,6 +277,8 @@ class Database:
                 connection.rollback()
             self.file.failed(error)
             raise StateUnusableError(self.path, str(error)) from error
+        finally:
+            cursor.close()  # an error's frames would keep it, and with it the file, open
 
     def _commit(self, cursor: Cursor) -> None:
         try:

@@ -96,6 +96,11 @@ CREATE TABLE IF NOT EXISTS change_files (
 CREATE INDEX IF NOT EXISTS change_files_of_path ON change_files (path, change);
 CREATE INDEX IF NOT EXISTS change_files_before ON change_files (before);
 CREATE INDEX IF NOT EXISTS change_files_after ON change_files (after);
+CREATE TABLE IF NOT EXISTS purged_paths (
+    directory TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    PRIMARY KEY (directory, hash)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS blobs (hash TEXT PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS requests (
     directory TEXT NOT NULL,
@@ -234,12 +239,14 @@ class Journal:
         return body if sha256(body) == key else None
 
     def known(self, directory: str, paths: Collection[str]) -> frozenset[str]:
-        """Return those of some paths of which a directory has a change."""
+        """Return those of some paths of which a directory has, or had before a purge, a change."""
         query = (
             "SELECT 1 FROM change_files f JOIN changes c ON c.id = f.change"
-            " WHERE f.path = ? AND c.directory = ? LIMIT 1"
+            " WHERE f.path = ?1 AND c.directory = ?2"
+            " UNION ALL SELECT 1 FROM purged_paths WHERE hash = ?3 AND directory = ?2 LIMIT 1"
         )
-        return frozenset(path for path in paths if self._database.read(query, (path, directory)))
+        keys = {path: (path, directory, sha256(path.encode(errors="replace"))) for path in paths}
+        return frozenset(path for path, key in keys.items() if self._database.read(query, key))
 
     def keeps(self, key: str) -> bool:
         """Return whether there is a body with this hash."""

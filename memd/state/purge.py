@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from memd.core import limits
+from memd.core.text import sha256
 from memd.state.database import Cursor, Database
 
 _PAGE = 100  # bodies read at once
@@ -119,9 +120,21 @@ class Purge:
             cursor.executemany(
                 "UPDATE blobs SET body = ? WHERE hash = ?", [(_EMPTY, key) for key in hashes]
             )
+            self._remember(cursor, cleaned)
             for table, columns in tables.items():
                 _clean(cursor, table, columns, cleaned)
         self._database.compact()
+
+    def _remember(self, cursor: Cursor, cleaned: Callable[[str], str]) -> None:
+        """Keep by their hash which paths memd knew: a line of the index that names one may go."""
+        rows = self._database.read(
+            "SELECT DISTINCT c.directory, f.path FROM change_files f JOIN changes c"
+            " ON c.id = f.change WHERE typeof(f.path) = 'text'"
+        )
+        cursor.executemany(
+            "INSERT OR IGNORE INTO purged_paths VALUES (?, ?)",
+            [(r[0], sha256(r[1].encode(errors="replace"))) for r in rows if cleaned(r[1]) != r[1]],
+        )
 
     def _hashes(self, condition: str, values: tuple[object, ...] = ()) -> frozenset[str]:
         rows = self._database.read(

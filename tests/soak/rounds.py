@@ -2,22 +2,33 @@
 
 import random
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from typing import TypeVar
 
 SIDE_BY_SIDE = 8
 T = TypeVar("T")
 
 
-def play(count: int, seed: int, sequence: Callable[[random.Random], int]) -> int:
-    """Return the sum of what so many rounds of a sequence count."""
-    return sum(each(count, seed, sequence))
+def play(
+    count: int, seed: int, sequence: Callable[[random.Random], int], *, apart: bool = False
+) -> int:
+    """Return the sum of what so many rounds of a sequence count; see ``each``."""
+    return sum(each(count, seed, sequence, apart=apart))
 
 
-def each(count: int, seed: int, sequence: Callable[[random.Random], T]) -> list[T]:
-    """Return what so many rounds of a sequence return; each gets a randomness of its own."""
+def each(
+    count: int, seed: int, sequence: Callable[[random.Random], T], *, apart: bool = False
+) -> list[T]:
+    """Return what so many rounds of a sequence return; each gets a randomness of its own.
+
+    With ``apart`` they are played in processes of their own, as daemons in one would mix up what
+    each leaves behind.
+    """
     chances = [random.Random(f"{seed} {n}") for n in range(count)]  # noqa: S311 - repeatable
-    with ThreadPoolExecutor(min(count, SIDE_BY_SIDE)) as pool:
+    processes = partial(ProcessPoolExecutor, mp_context=get_context("spawn"))
+    with (processes if apart else ThreadPoolExecutor)(min(count, SIDE_BY_SIDE)) as pool:
         return list(pool.map(sequence, chances))
 
 
