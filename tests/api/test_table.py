@@ -10,6 +10,7 @@ SPECIFIED = {
     "session.start", "session.compacted", "session.end",
     "job.get", "job.list", "job.wait", "job.cancel", "job.retry", "pause", "resume",
     "dream.review", "dream.accept", "dream.reject",
+    "memory.purge",
     "subscribe", "unsubscribe", "status", "spend", "doctor", "shutdown", "rpc.discover",
 }  # fmt: skip
 
