@@ -35,9 +35,9 @@ _SWITCH_SECONDS = 0.0002
 # as rarely as Python has them. The young generations are collected as ever.
 _COLLECT_ALL = 2_000
 # The C library keeps a heap for each few threads, and what one frees serves no other; and what lies
-# behind something that is still in use stays. After 6,000 mixed requests over 1,000 memories 116 MiB
-# were resident, and 88 with one heap without pieces as large as an index or a request. malloc.h.
-_MALLOC = {-8: 1, -3: 64 * 1024}  # M_ARENA_MAX, M_MMAP_THRESHOLD
+# behind something that is still in use stays. After 6,000 mixed requests over 1,000 memories 116
+# MiB were resident, and 88 with one heap without pieces as large as an index or a request.
+_MALLOC = {-8: 1, -3: 64 * 1024}  # M_ARENA_MAX, M_MMAP_THRESHOLD of malloc.h
 
 
 def start(environ: Mapping[str, str]) -> int:
