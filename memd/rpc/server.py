@@ -149,26 +149,26 @@ class _Server:
 
     def _make_room(self, pid: int) -> BusyError | None:
         """Have somebody give way to a new connection of a process, or return why nobody does."""
-        held = Counter(self._sessions.values())
+        live = {session: owner for session, owner in self._sessions.items() if not session.is_over}
+        held = Counter(live.values())
         if held[pid] >= limits.CONNECTIONS_PER_PROCESS:
             full = BusyError("connections of one process", limits.CONNECTIONS_PER_PROCESS)
-            rivals = [session for session, owner in self._sessions.items() if owner == pid]
-        elif len(self._sessions) >= limits.CONNECTIONS:
+            rivals = [session for session, owner in live.items() if owner == pid]
+        elif len(live) >= limits.CONNECTIONS:
             full = BusyError("connections", limits.CONNECTIONS)
-            rivals = list(self._sessions)
+            rivals = list(live)
         else:
             return None
 
         def claim(session: Session) -> tuple[bool, int, float]:
             busy = session.idle_since is None
-            return busy, -held[self._sessions[session]] if busy else 0, session.quiet_since
+            return busy, -held[live[session]] if busy else 0, session.quiet_since
 
         weakest = min(rivals, key=claim)
-        given = weakest.idle_since is not None or held[self._sessions[weakest]] > held[pid]
+        given = weakest.idle_since is not None or held[live[weakest]] > held[pid]
         self._log.note("connections_exhausted", limit=full.facts["limit"], gave_way=given)
         if not given:
             return full
-        del self._sessions[weakest]
         weakest.give_way(full)
         return None
 

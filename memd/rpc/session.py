@@ -93,6 +93,11 @@ class Session:
             return None
         return self.quiet_since
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it ends now; what it asked for may still run for a moment."""
+        return self._group.cancel_scope.cancel_called
+
     def give_way(self, error: MemdError) -> None:
         """End the connection; a peer that reads is told why."""
         if len(self.connection.outbox):
@@ -141,14 +146,14 @@ class Session:
                     return
                 if not data:
                     break
-                await self._take(self._reader.feed(data))
+                await self._take(stream, self._reader.feed(data))
                 self._failure = self._reader.failed
         if self._failure is None:
-            await self._take(self._reader.end())
+            await self._take(stream, self._reader.end())
         else:
             self.connection.send(refusal(None, self._failure))
 
-    async def _take(self, frames: Iterable[bytes]) -> None:
+    async def _take(self, stream: Stream, frames: Iterable[bytes]) -> None:
         """Let each frame begin in its turn; frames are cut off the bytes one by one."""
         for frame in frames:
             self._frame_since = None
@@ -156,6 +161,11 @@ class Session:
             self._in_line = True
             turn = await self._turns.begin(self._party, self._load())
             self._in_line = False
+            if turn.waited and is_gone(stream.socket):
+                # Nobody reads meanwhile, so only this tells; what it asked for would cost others.
+                self._turns.end(turn)
+                self._drop()
+                await anyio.lowlevel.checkpoint()  # ends here
             self.connection.framing = self._reader.framing
             self.quiet_since = self._clock.monotonic()
             kept = self._receive(frame, turn)

@@ -139,6 +139,34 @@ async def test_processes_that_hold_all_connections_let_a_new_client_in(says: byt
 
 
 @pytest.mark.anyio
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a hang-up cannot be told")
+async def test_what_a_peer_that_left_had_asked_for_is_not_begun() -> None:
+    """Its frames wait for a turn; when it comes nobody is there, and somebody else has it."""
+    begun: list[int] = []
+    going_on = anyio.Event()
+
+    async def work(call: Call, _params: dict[str, Any]) -> None:
+        begun.append(call.connection.caller.connection)
+        await going_on.wait()
+
+    async with serving({"work": work}) as server, AsyncExitStack() as stack:
+        ask = b'{"jsonrpc":"2.0","method":"work"}\n'
+        for _ in range(limits.TURNS):
+            each = await stack.enter_async_context(await anyio.connect_unix(server.path))
+            await each.send(ask)
+        while len(begun) < limits.TURNS:
+            await anyio.lowlevel.checkpoint()
+        for _ in range(limits.CONNECTIONS_PER_PROCESS):
+            with socket.socket(socket.AF_UNIX) as gone:
+                await anyio.to_thread.run_sync(gone.connect, server.path)
+                gone.sendall(ask * 30)
+        going_on.set()
+        while len(server.hub._connections) > limits.TURNS:
+            await anyio.lowlevel.checkpoint()
+        assert len(begun) <= limits.TURNS + limits.CONNECTIONS_PER_PROCESS
+
+
+@pytest.mark.anyio
 async def test_all_unread_answers_together_are_bounded() -> None:
     """Of a hundred clients that do not read some are dropped; one that reads is served."""
     held: list[int] = []

@@ -116,6 +116,32 @@ async def test_a_turn_does_not_last() -> None:
 
 
 @pytest.mark.anyio
+async def test_who_has_more_to_do_holds_back_while_a_light_one_works() -> None:
+    """A flood begins a few turns in a moment while somebody else works, and any number after."""
+    async with bench() as table:
+        table.want("light")
+        assert await table.order() == ["light"]
+        for expected in (2, 4):
+            for _ in range(9):
+                table.want("flood", 9)
+                await table.order()
+                for turn in table.begun[1:]:
+                    table.turns.end(turn)
+            assert (await table.order()).count("flood") == expected
+            table.want("second")  # it is let in at once
+            assert (await table.order())[-1] == "second"
+            table.turns.end(table.begun[-1])
+            table.begun.pop()
+            table.clock.advance(limits.TURN_SECONDS / 5)
+        table.turns.end(table.begun[0])
+        for _ in range(18):
+            for turn in table.begun[1:]:
+                table.turns.end(turn)
+            await table.order()
+        assert (await table.order()).count("flood") == 18
+
+
+@pytest.mark.anyio
 async def test_who_leaves_gives_its_place_up() -> None:
     """A party that is cancelled while it waits keeps nothing."""
     async with bench() as table:
