@@ -32,7 +32,7 @@ from memd.rpc.framing import FrameReader
 from memd.rpc.hub import Hub
 from memd.rpc.peer import is_gone
 from memd.rpc.stream import Stream
-from memd.rpc.turns import Party, Turn, Turns
+from memd.rpc.turns import Turn, Turns
 
 LINGER_SECONDS = 1.0
 HANGUP_SECONDS = 0.25  # how often a half-closed connection is looked at
@@ -64,7 +64,7 @@ class Session:
         self._hub = hub
         self._clock = clock
         self._turns = turns
-        self._party = Party()
+        self._party = turns.party(caller.pid)
         self._in_line = False  # a frame waits for its turn
         self.quiet_since = clock.monotonic()
         self._reader = FrameReader()

@@ -27,8 +27,13 @@ class Bench:
         self._group.start_soon(self._begin, party, load)
 
     async def _begin(self, party: str, load: int) -> None:
-        turn = await self.turns.begin(self.parties.setdefault(party, Party()), load)
+        turn = await self.turns.begin(self._party(party), load)
         self.begun.append(turn)
+
+    def _party(self, name: str) -> Party:
+        if name not in self.parties:
+            self.parties[name] = self.turns.party(len(self.parties))
+        return self.parties[name]
 
     async def take_all(self) -> None:
         """Have as many parties as there are turns take one each."""
@@ -60,11 +65,11 @@ async def test_so_many_run_at_once_and_fewer_of_one() -> None:
     async with bench() as table:
         for _ in range(limits.TURNS):
             table.want("flood", 9)
-        assert await table.order() == ["flood"] * limits.TURNS_PER_CONNECTION
+        assert await table.order() == ["flood"] * limits.TURNS_PER_PROCESS
         for number in range(limits.TURNS):
             table.want(f"other {number}")
         assert len(await table.order()) == limits.TURNS
-        assert "flood" not in (await table.order())[limits.TURNS_PER_CONNECTION :]
+        assert "flood" not in (await table.order())[limits.TURNS_PER_PROCESS :]
         for _ in range(2):
             table.turns.end(table.begun[-1])  # giving back twice is once
         assert len(await table.order()) == limits.TURNS + 1
@@ -116,29 +121,48 @@ async def test_a_turn_does_not_last() -> None:
 
 
 @pytest.mark.anyio
-async def test_who_has_more_to_do_holds_back_while_a_light_one_works() -> None:
-    """A flood begins a few turns in a moment while somebody else works, and any number after."""
+async def test_a_flood_holds_back_while_others_work() -> None:
+    """It begins one turn in a moment while a process works that had fewer, and any number after."""
     async with bench() as table:
-        table.want("light")
-        assert await table.order() == ["light"]
-        for expected in (2, 4):
-            for _ in range(9):
-                table.want("flood", 9)
-                await table.order()
-                for turn in table.begun[1:]:
-                    table.turns.end(turn)
+        await flood(table, 9)
+        assert (await table.order()).count("flood") == 9
+        table.want("other")
+        assert (await table.order())[-1] == "other"
+        for expected in (10, 11, 12):
+            await flood(table, 9)
             assert (await table.order()).count("flood") == expected
-            table.want("second")  # it is let in at once
-            assert (await table.order())[-1] == "second"
-            table.turns.end(table.begun[-1])
-            table.begun.pop()
             table.clock.advance(limits.TURN_SECONDS / 5)
-        table.turns.end(table.begun[0])
-        for _ in range(18):
-            for turn in table.begun[1:]:
+        table.turns.end(next(turn for turn in table.begun if turn.claim == (0, 0)))
+        await flood(table, 0)
+        assert (await table.order()).count("flood") == 9 + 3 * 9
+
+
+@pytest.mark.anyio
+async def test_what_only_waits_holds_nobody_back() -> None:
+    """Work that goes on a second after it began does not keep a flood back any more."""
+    async with bench() as table:
+        table.want("waits")
+        await flood(table, 40)
+        held_back = (await table.order()).count("flood")
+        assert held_back <= len(("as many as the other had", "one more", "one in a moment"))
+        for _ in range(20):
+            assert (await table.order()).count("flood") <= (held_back := held_back + 1)
+            table.clock.advance(limits.TURN_SECONDS)
+            await flood(table, 0)
+        table.clock.advance(limits.TURN_SECONDS)
+        await flood(table, 0)
+        assert (await table.order()).count("flood") == 40
+
+
+async def flood(table: Bench, frames: int) -> None:
+    """Have one party ask for so many turns and end each that it has."""
+    for _ in range(frames):
+        table.want("flood", 9)
+    for _ in range(30):
+        await table.order()
+        for turn in table.begun:
+            if turn.party is table.parties["flood"]:
                 table.turns.end(turn)
-            await table.order()
-        assert (await table.order()).count("flood") == 18
 
 
 @pytest.mark.anyio
@@ -148,7 +172,7 @@ async def test_who_leaves_gives_its_place_up() -> None:
         await table.take_all()
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as group:
-                group.start_soon(table.turns.begin, Party(), 0)
+                group.start_soon(table.turns.begin, table.turns.party(0), 0)
                 await table.order()
                 scope.cancel()
         table.turns.end(table.begun[0])
