@@ -30,7 +30,7 @@ _NEAR = 0.5  # of the words of two statements: below, the longer one is about mo
 _LONGEST = 2
 _LONGEST_ZH = 5
 _ANCHOR_ZH = 2  # characters that both sides share
-_CACHED = 8192  # statements; some 10 MB
+_CACHED = 3072  # statements, some 4 MB: what 1,500 memories say, and the last conversations
 _DATE = r"\d{4}-\d\d(?:-\d\d)?|\d{4}-Q\d"
 _WEEK_OF = re.compile(r"\((?:week of )?(?=\d{4}-)")
 _ARTICLE = re.compile(r"^\W*(?:(?:the|our|an?)\s)?", re.IGNORECASE)
@@ -46,6 +46,9 @@ _VALUE = re.compile(
     rf".*\d.*|{_DAY.pattern}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
     "|[一二三四五六七八九十两日零百千万]"
 )
+
+
+_NOTHING: frozenset[str] = frozenset()  # one for all: thousands of statements are kept
 
 
 class Verdict(Enum):
@@ -93,8 +96,8 @@ def said(text: str) -> Said:
     return Said(
         ordered,
         frozenset(ordered),
-        frozenset(denied),
-        _replaced(plain, language),
+        frozenset(denied) or _NOTHING,
+        _replaced(plain, language) or _NOTHING,
         subject,
         language.name,
     )
