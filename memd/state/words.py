@@ -23,7 +23,7 @@ from memd.state.engine import stems as stems_of
 
 ANALYSIS = 3  # raised whenever ``indexed`` gives other words: what was indexed by them is old
 
-_CACHE_WORDS = 20_000  # under 3 MB; the words of most directories
+_CACHE_WORDS = 16_000  # some 2 MB; the words of most directories
 # Han, half of the marks between, Katakana, Hangul; Hiragana is grammar and separates.
 _CJK = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u30a1-\u30fa\u30fc\uac00-\ud7af\U00020000-\U0003ffff"

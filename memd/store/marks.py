@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from itertools import count
 
 _MARKS = count(secrets.randbits(48) << 4)  # below 2**53: JSON's readers keep it exact
-PATHS = 4096  # the log of a directory; who has missed more than these takes everything anew
+PATHS = 1024  # the log of a directory; who has missed more than these takes everything anew
 
 
 class Marks:
