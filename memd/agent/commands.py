@@ -1,139 +1,313 @@
-"""The read-only commands: one line of text in, lines of text out. There is no shell and no process.
+"""ls, cat, head, tail, wc, grep and find, with their common options.
 
-A command is a function from its words and the lines before the pipe to lines. Lines are made when
-somebody asks for them, so ``cat big | head -3`` reads little. What goes wrong with one file is a
-line of the answer, as a shell would show it, and is remembered for the count.
+A command is a function from its options and the lines before the pipe to lines. Options are read by
+argparse; what a command does not offer is refused with the tool to use instead.
 """
 
+import argparse
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, NoReturn
 
-from memd.agent import find, globs, grep, listing, printing, shell_words
+from memd.agent import globs, matching
 from memd.agent.refusals import CommandRefusedError, LimitError, ToolError
-from memd.agent.shell import Command, Lines, Shell
-from memd.agent.shell_words import Word
-from memd.agent.step import DENIED, FAILED, Result
-from memd.agent.view import View
-from memd.core.errors import MemdError
+from memd.agent.view import WHOLE_BYTES, Entry, Piece, View
+from memd.store.names import printable
 
-OUTPUT_BYTES = 30_000
-OUTPUT_LINES = 2_000
-LINE_CHARACTERS = 2_000
-_MATCHES = 1_000  # names that one pattern may stand for
-_ESCAPED = re.compile(r"\\(.)")
-
-_TABLE: dict[str, Command] = {
-    "cat": printing.cat,
-    "find": find.find,
-    "grep": grep.grep,
-    "head": printing.head,
-    "ls": listing.ls,
-    "stat": listing.stat,
-    "tail": printing.tail,
-    "wc": printing.wc,
-}
-NAMES = tuple(_TABLE)
+Lines = Iterator[str]
+Given = argparse.Namespace
+_MOST = 1_000_000
+_NUMBER = re.compile(r"\d{1,7}", re.ASCII)
+_DIGITS = re.compile(r"^-(\d+)$", re.ASCII)
+_SECOND = 1_000_000_000
+_LAST_SECOND = 253_402_300_799  # of the year 9999, the last that can be shown
+_NO_NUMBER, _NO_PATTERN = f"it must be a number up to {_MOST}", "grep has no pattern"
 
 
-def run(command: str, view: View) -> Result:
-    """Interpret a command line. Never raises for what a model may write."""
-    shell = Shell(view)
-    try:
-        text = collect(_pipe(command, shell), shell)
-    except MemdError as error:
-        fault = error.fault if isinstance(error, ToolError) else FAILED
-        return Result(error.sentence, fault)
-    faults = [problem.fault for problem in shell.problems]
-    fault = DENIED if DENIED in faults else FAILED if faults else ""
-    return Result(text or "(no output)", fault)
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What a command works on: a file, or the lines of the command before, whose path is empty."""
+
+    path: str
+    view: View
+    entry: Entry | None
+    before: Lines | None = None
+
+    def pieces(self, start: int = 0) -> Iterator[Piece]:
+        """Yield the text in pieces of whole lines."""
+        if self.entry is not None:
+            yield from self.view.pieces(self.entry, start)
+        for line in self.before or ():
+            yield Piece(f"{line}\n", foreign=False)
+
+    def lines(self, start: int = 0) -> Lines:
+        """Yield the text line by line."""
+        for piece in self.pieces(start):
+            yield from piece.lines()
 
 
-@dataclass(slots=True)
-class _Room:
-    """How much an answer may still hold."""
+class Shell:
+    """One command line: the view it looks through, its problems so far, and those in words."""
 
-    bytes: int = OUTPUT_BYTES
-    lines: int = OUTPUT_LINES
-    kept: list[str] = field(default_factory=list)
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.problems: list[ToolError] = []
+        self.messages: list[str] = []
 
-    def take(self, line: str) -> bool:
-        """Keep a line, cut to its bound; say whether there was room."""
-        if len(line) > LINE_CHARACTERS:
-            line = f"{line[:LINE_CHARACTERS]} [… {len(line) - LINE_CHARACTERS} more characters]"
-        self.bytes -= len(line.encode("utf-8", "replace")) + 1
-        self.lines -= 1
-        if self.bytes < 0 or self.lines < 0:
-            return False
-        self.kept.append(line)
-        return True
+    def report(self, command: str, error: ToolError) -> None:
+        """Note what went wrong with one file; what concerns the whole line is raised."""
+        if isinstance(error, LimitError | CommandRefusedError):
+            raise error
+        self.problems.append(error)
+        self.messages.append(f"{command}: {error.sentence}")
 
+    def entries(self, command: str, paths: Sequence[str]) -> Iterator[Entry]:
+        """Yield what stands at paths."""
+        for path in paths:
+            try:
+                yield self.view.entry(path)
+            except ToolError as error:
+                self.report(command, error)
 
-def collect(lines: Iterable[str], shell: Shell, size: int = OUTPUT_BYTES) -> str:
-    """Return lines as one text within the bounds of an answer; a limit ends it in words."""
-    room = _Room(size)
-    try:
-        for line in lines:
-            if not room.take(line):
-                room.kept.append("[… the rest is cut; ask for less at once]")
-                break
-    except ToolError as error:
-        shell.problems.append(error)
-        room.kept.append(error.sentence)
-    return "\n".join(room.kept)
-
-
-def _pipe(command: str, shell: Shell) -> Lines:
-    lines: Lines | None = None
-    for words in shell_words.split(command):
-        name = words[0].text
-        if name not in _TABLE or words[0].pattern:
-            raise CommandRefusedError(_unknown())
-        lines = _TABLE[name](shell, tuple(_expanded(name, words[1:], shell.view)), lines)
-    return lines if lines is not None else iter(())
+    def texts(self, command: str, paths: Sequence[str], before: Lines | None) -> Iterator[Text]:
+        """Yield the files at paths, or what is piped in. Raises CommandRefusedError for neither."""
+        if not paths and before is None:
+            why = f"{command} names no file, and nothing is piped into it"
+            raise CommandRefusedError(why)
+        for path in paths or ["-"]:
+            try:
+                entry = None if path == "-" else self.view.file(path)
+            except ToolError as error:
+                self.report(command, error)
+                continue
+            yield Text("" if path == "-" else path, self.view, entry, None if entry else before)
 
 
-def _unknown() -> str:
-    return f"it is not one of {', '.join(NAMES)}, with pipes between them"
+def begin(name: str, words: Sequence[str], shell: Shell, before: Lines | None) -> Lines:
+    """Return the lines of one command. Raises CommandRefusedError."""
+    lines = "C" if name == "grep" else "n"  # what head -3 and grep -3 stand for
+    words = ["-not" if word == "!" else _DIGITS.sub(rf"-{lines}\1", word) for word in words]
+    given = _PARSERS[name].parse_intermixed_args(words, Given(conditions=[], negated=False))
+    return _COMMANDS[name][0](given, shell, before)
 
 
-def _expanded(command: str, words: Iterable[Word], view: View) -> Iterator[Word]:
-    """Put the names that patterns stand for in their place; find reads its own patterns."""
-    for word in words:
-        names = _matching(word.pattern, view) if word.pattern and command != "find" else []
-        if names:
-            yield from map(Word, names)
+def _ls(given: Given, shell: Shell, _before: Lines | None) -> Lines:
+    """List folders and files; nothing hidden is shown and sizes are in bytes, whatever is asked."""
+    found = list(shell.entries("ls", given.paths or ["."]))
+    files = [entry for entry in found if given.d or not entry.folder]
+    yield from (_listed(entry, entry.shown, given) for entry in _sorted(files, given))
+    for top in (entry for entry in found if entry.folder and not given.d):
+        below = [entry for _, entry in shell.view.walk(top) if entry.folder] if given.R else [top]
+        for place, folder in enumerate(below):
+            if given.R or len(given.paths) > 1:
+                yield from ([""] if place else [])
+                yield f"{folder.shown}:"
+            children = _sorted(shell.view.children(folder), given)
+            yield from (_listed(child, child.name, given) for child in children)
+
+
+def _sorted(entries: list[Entry], given: Given) -> list[Entry]:
+    newest = -1 if given.t else 0
+    return sorted(entries, key=lambda e: (newest * e.mtime_ns, e.shown), reverse=given.r)
+
+
+def _listed(entry: Entry, name: str, given: Given) -> str:
+    name = f"{name}/" if entry.folder and (given.F or given.p) else name
+    if not given.l:
+        return name
+    seconds = min(max(entry.mtime_ns // _SECOND, 0), _LAST_SECOND)
+    when = datetime.fromtimestamp(seconds, UTC)
+    return f"{'d' if entry.folder else '-'} {entry.size:>9} {when:%Y-%m-%d %H:%M} {name}"
+
+
+def _cat(given: Given, shell: Shell, before: Lines | None) -> Lines:
+    """Show files one after the other."""
+    texts = shell.texts("cat", given.paths, before)
+    lines = (line for text in texts for line in text.lines())
+    yield from (f"{number:6}\t{line}" if given.n else line for number, line in enumerate(lines, 1))
+
+
+def _head(given: Given, shell: Shell, before: Lines | None) -> Lines:
+    """Show the first lines of each file."""
+    lines = _count(given.lines)
+    for text in shell.texts("head", given.paths, before):
+        yield from _title(text, given)
+        yield from islice(text.lines(), lines)
+
+
+def _tail(given: Given, shell: Shell, before: Lines | None) -> Lines:
+    """Show the last lines of each file; ``-n +N`` shows from line N on."""
+    lines = _count(given.lines.removeprefix("+"))
+    for text in shell.texts("tail", given.paths, before):
+        yield from _title(text, given)
+        if given.lines.startswith("+"):
+            yield from islice(text.lines(), max(lines - 1, 0), None)
         else:
-            yield word
+            start = max(0, (text.entry.size if text.entry else 0) - WHOLE_BYTES)
+            # The first of what is read may be half a line.
+            yield from deque(islice(text.lines(start), 1 if start else 0, None), maxlen=lines)
 
 
-def _matching(pattern: str, view: View) -> list[str]:
-    """Return the paths that a pattern stands for, part by part; none where there is none."""
-    found = ["/" if pattern.startswith("/") else ""]
-    parts = [part for part in pattern.split("/") if part]
-    for place, part in enumerate(parts, start=1):
-        bare = _ESCAPED.sub(r"\1", part)
-        fits = globs.compiled(part) if globs.MAGIC.search(_ESCAPED.sub("", part)) else None
-        below = [path for folder in found for path in _step(folder, bare, fits, view)]
-        found = below[:_MATCHES] if place == len(parts) else [f"{p}/" for p in below[:_MATCHES]]
-    return [path for path in found if _exists(path, view)]
+def _title(text: Text, given: Given) -> list[str]:
+    return [f"==> {text.path} <=="] if len(given.paths) > 1 and not given.q else []
 
 
-def _step(folder: str, bare: str, fits: Callable[[str], bool] | None, view: View) -> list[str]:
-    if fits is None:
-        return [f"{folder}{bare}"]
-    try:
-        children = view.children(view.entry(folder or "."))
-    except LimitError:
-        raise
-    except ToolError:
-        return []
-    return [f"{folder}{child.name}" for child in children if fits(child.name)]
+def _wc(given: Given, shell: Shell, before: Lines | None) -> Lines:
+    """Count lines, words, characters and bytes."""
+    shown = [flag for flag in "lwmc" if getattr(given, flag)] or ["l", "w", "c"]
+    total: Counter[str] = Counter()
+    for text in shell.texts("wc", given.paths, before):
+        counts: Counter[str] = Counter(c=text.entry.size if text.entry else 0)
+        for piece in text.pieces():
+            size = 0 if text.entry else len(piece.raw.encode("utf-8", "replace"))
+            words = len(piece.raw.split())
+            counts.update(l=piece.raw.count("\n"), w=words, m=len(piece.raw), c=size)
+        total.update(counts)
+        yield " ".join([*(str(counts[key]) for key in shown), text.path]).rstrip()
+    if len(given.paths) > 1:
+        yield " ".join([*(str(total[key]) for key in shown), "total"])
 
 
-def _exists(path: str, view: View) -> bool:
-    try:
-        view.entry(path)
-    except ToolError:
-        return False
-    return True
+def _grep(given: Given, shell: Shell, before: Lines | None) -> Lines:
+    """Show lines that match, or count them, or name the files that have them."""
+    patterns = given.e or given.paths[:1]
+    paths = given.paths if given.e else given.paths[1:]
+    if not patterns:
+        raise CommandRefusedError(_NO_PATTERN)
+    search = _search(patterns, given)
+    below = given.r or given.R
+    named = given.H or ((below or len(paths) > 1) and not given.h)
+    for text in _below(shell, given, paths) if below else shell.texts("grep", paths, before):
+        try:
+            yield from _hits(text, search, given, named=named)
+        except ToolError as error:
+            shell.report("grep", error)
+    if given.s:
+        shell.messages.clear()
+
+
+def _search(patterns: Sequence[str], given: Given) -> matching.Search:
+    form = [line for pattern in patterns for line in pattern.split("\n")]
+    if given.F:
+        form = [globs.literal(pattern) for pattern in form]
+    elif not given.E:
+        form = [matching.basic(pattern) for pattern in form]
+    whole = "|".join(f"(?:{pattern})" for pattern in form) if len(form) > 1 else form[0]
+    whole = f"^(?:{whole})$" if given.x else rf"\b(?:{whole})\b" if given.w else whole
+    around = {"before": given.B or given.C or 0, "after": given.A or given.C or 0}
+    return matching.search(whole, ignore_case=given.i, invert=given.v, most=given.m, **around)
+
+
+def _below(shell: Shell, given: Given, paths: Sequence[str]) -> Iterator[Text]:
+    """Yield the files below paths whose names fit."""
+    for top in shell.entries("grep", paths or ["."]):
+        for _, entry in shell.view.walk(top):
+            wanted = not given.include or any(fits(entry.name) for fits in given.include)
+            if wanted and not entry.folder:
+                yield Text(entry.shown, shell.view, entry)
+
+
+def _hits(text: Text, search: matching.Search, given: Given, *, named: bool) -> Lines:
+    name = text.path or "(standard input)"
+    found = matching.lines(search, text.pieces(), text.view.meter.tick)
+    if given.l or given.L or given.q:
+        hit = any(line.hit for line in found)
+        if hit == given.l and not given.q:
+            yield name
+    elif given.c:
+        count = sum(line.hit for line in found)
+        yield f"{name}:{count}" if named else str(count)
+    else:
+        yield from matching.shown(search, found, name if named else "", numbers=given.n)
+
+
+def _find(given: Given, shell: Shell, _before: Lines | None) -> Lines:
+    """Name what fulfils all conditions, below each path."""
+    tests = [(_test(option, value), negated) for option, value, negated in given.conditions]
+    for top in shell.entries("find", given.paths or ["."]):
+        for _, entry in shell.view.walk(top, given.maxdepth):
+            if all(test(entry) != negated for test, negated in tests):
+                yield entry.shown
+
+
+class _Condition(argparse.Action):
+    """Keeps the conditions of find in their order, each with whether ``-not`` stands before it."""
+
+    def __call__(self, _parser: Any, given: Given, value: Any, option: str | None = None) -> None:
+        """Note one."""
+        if option == "-not":
+            given.negated = not given.negated
+        else:
+            given.conditions.append((option, value, given.negated))
+            given.negated = False
+
+
+def _test(option: str, value: str) -> Callable[[Entry], bool]:
+    """Return one condition of find as a test of an entry."""
+    if option in ("-name", "-iname"):
+        fits = globs.compiled(value, ignore_case=option == "-iname")
+        return lambda entry: fits(entry.name)
+    if option == "-path":
+        below = globs.compiled(value.replace("*", "**"))  # there a star crosses folders
+        return lambda entry: below(entry.shown)
+    if option == "-type":
+        return lambda entry: entry.folder == (value == "d")
+    return lambda _entry: True  # -print
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises CommandRefusedError where argparse would end the process."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse the line."""
+        instead = {"ls": "Glob", "find": "Glob", "grep": "Grep"}.get(self.prog, "Read")
+        why = f"{self.prog}: {printable(message)}; see whether the tool {instead} does it"
+        raise CommandRefusedError(why)
+
+
+def _count(value: str) -> int:
+    if not _NUMBER.fullmatch(value) or int(value) > _MOST:
+        raise CommandRefusedError(_NO_NUMBER)
+    return int(value)
+
+
+_COMMANDS: dict[str, tuple[Callable[[Given, Shell, Lines | None], Lines], str]] = {
+    "cat": (_cat, "n"),
+    "find": (_find, ""),
+    "grep": (_grep, "ivnclLwxEFGrRhHsqIa"),
+    "head": (_head, "q"),
+    "ls": (_ls, "laA1htrRdFp"),
+    "tail": (_tail, "q"),
+    "wc": (_wc, "lwcm"),
+}
+NAMES = tuple(_COMMANDS)
+
+
+def _parser(name: str, flags: str) -> _Parser:
+    """Return the options of one command."""
+    parser = _Parser(prog=name, add_help=False, allow_abbrev=False)
+    for flag in flags:
+        parser.add_argument(f"-{flag}", action="store_true")
+    if name in ("head", "tail"):
+        parser.add_argument("-n", "--lines", default="10")
+    elif name == "grep":
+        parser.add_argument("-e", action="append")
+        parser.add_argument("--include", action="append", type=globs.compiled)
+        for short in "mABC":
+            parser.add_argument(f"-{short}", type=_count)
+    elif name == "find":
+        for option in ("name", "iname", "path"):
+            parser.add_argument(f"-{option}", action=_Condition)
+        parser.add_argument("-type", action=_Condition, choices=("f", "d"))
+        for option in ("not", "print"):
+            parser.add_argument(f"-{option}", action=_Condition, nargs=0)
+        parser.add_argument("-maxdepth", type=_count, default=_MOST)
+    parser.add_argument("paths", nargs="*")
+    return parser
+
+
+_PARSERS = {name: _parser(name, flags) for name, (_, flags) in _COMMANDS.items()}

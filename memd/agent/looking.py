@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from memd.agent import commands, globs, matching
+from memd.agent import globs, matching
+from memd.agent.answer import collect
 from memd.agent.matching import Search
-from memd.agent.shell import Lines, Shell
+from memd.agent.refusals import ToolError
 from memd.agent.step import Result
 from memd.agent.tools import Glob, Grep, Read
 from memd.agent.view import Entry, View
@@ -21,15 +22,15 @@ def read(given: Read, entry: Entry, view: View) -> Result:
     """Show a file's lines with their numbers."""
     first = max(given.offset or 1, 1)
     wanted = READ_LINES if given.limit is None else min(given.limit, READ_LINES)
-    shell = Shell(view)
+    problems: list[ToolError] = []
     found = _from(view, entry, first)
     lines = (f"{number:6}\t{text}" for number, text in islice(found, wanted))
-    text = commands.collect(lines, shell, READ_BYTES)
+    text = collect(lines, problems, READ_BYTES)
     if not text:
         text = "(the file is empty)" if first == 1 else f"(it has fewer than {first} lines)"
     elif next(found, None) is not None:
         text += "\n[… there is more; read on with offset]"
-    return Result(text, shell.problems[0].fault if shell.problems else "")
+    return Result(text, problems[0].fault if problems else "")
 
 
 def grep(given: Grep, view: View) -> Result:
@@ -47,12 +48,12 @@ def grep(given: Grep, view: View) -> Result:
         after=after if content else 0,
         most=1 if given.output_mode == "files_with_matches" else None,
     )
-    shell = Shell(view)
+    problems: list[ToolError] = []
     first = given.offset or 0
     most = _MOST if given.head_limit is None else given.head_limit or None
     lines = _searched(given, search, view)
-    text = commands.collect(islice(lines, first, None if most is None else first + most), shell)
-    fault = shell.problems[0].fault if shell.problems else ""
+    text = collect(islice(lines, first, None if most is None else first + most), problems)
+    fault = problems[0].fault if problems else ""
     return Result(text or "(nothing found)", fault)
 
 
@@ -62,8 +63,8 @@ def glob(given: Glob, view: View) -> Result:
     fits = globs.compiled(_below(given.pattern, top))
     found = [entry for entry, path in _files(top, view) if fits(path)]
     found.sort(key=lambda entry: (-entry.mtime_ns, entry.shown))
-    shell = Shell(view)
-    text = commands.collect((entry.shown for entry in found[:_MOST]), shell)
+    problems: list[ToolError] = []
+    text = collect((entry.shown for entry in found[:_MOST]), problems)
     more = f"\n[… and {len(found) - _MOST} more]" if len(found) > _MOST else ""
     return Result((text or "(nothing found)") + more)
 
@@ -81,7 +82,7 @@ def _from(view: View, entry: Entry, first: int) -> Iterator[tuple[int, str]]:
                 yield number, text
 
 
-def _searched(given: Grep, search: Search, view: View) -> Lines:
+def _searched(given: Grep, search: Search, view: View) -> Iterator[str]:
     top = _top(given.path, view)
     kinds = [
         f"*.{kind}" for kind in _KINDS.get(given.type or "", (given.type,) if given.type else ())
@@ -97,20 +98,14 @@ def _searched(given: Grep, search: Search, view: View) -> Lines:
         yield from _shown(given, search, entry.shown, found)
 
 
-def _shown(given: Grep, search: Search, name: str, found: Iterator[matching.Line]) -> Lines:
+def _shown(given: Grep, search: Search, name: str, found: Iterator[matching.Line]) -> Iterator[str]:
     if given.output_mode == "files_with_matches":
         yield from (name for line in islice(found, 1) if line.hit)
     elif given.output_mode == "count":
         count = sum(line.hit for line in found)
         yield from (f"{name}:{count}",) if count else ()
     else:
-        last = 0
-        for line in found:
-            if last and line.number > last + 1 and (search.before or search.after):
-                yield "--"
-            last = line.number
-            mark = ":" if line.hit else "-"
-            yield f"{name}{mark}" + (f"{line.number}{mark}" if given.numbers else "") + line.text
+        yield from matching.shown(search, found, name, numbers=given.numbers)
 
 
 def _files(top: Entry, view: View) -> Iterator[tuple[Entry, str]]:

@@ -87,6 +87,18 @@ def lines(found: Search, pieces: Iterable[Piece], tick: Callable[[], None]) -> I
                 return
 
 
+def shown(search: Search, found: Iterable[Line], name: str, *, numbers: bool) -> Iterator[str]:
+    """Yield lines as grep writes them, each after the file's name and its number where wanted."""
+    last = 0
+    for line in found:
+        if last and line.number > last + 1 and (search.before or search.after):
+            yield "--"
+        last = line.number
+        mark = ":" if line.hit else "-"
+        prefix = f"{name}{mark}" if name else ""
+        yield prefix + (f"{line.number}{mark}" if numbers else "") + line.text
+
+
 def basic(pattern: str) -> str:
     """Return a basic regular expression, as grep reads it, as the engine's own.
 

@@ -49,15 +49,6 @@ class CommandRefusedError(ToolError):
         super().__init__(f"The command is refused: {why}.")
 
 
-class OptionRefusedError(ToolError):
-    """A command's option is not offered, or its value makes no sense."""
-
-    fault = DENIED
-
-    def __init__(self, command: str, option: str, why: str = "it is not offered here") -> None:
-        super().__init__(f"{command}: {printable(option)}: {why}.")
-
-
 class NoSuchToolError(ToolError):
     """There is no tool of this name here."""
 

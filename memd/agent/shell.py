@@ -1,93 +1,137 @@
-"""What the commands share: whom they ask, what went wrong, and the text that they work on."""
+"""The read-only command line: a few commands and pipes. There is no shell and no process.
 
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+Rules of this file
+- A line is words, quotes, escapes, pipes and ``2>/dev/null``. Whatever else a shell would act on is
+  refused and never taken literally: a command that means something else than it says is worse than
+  none.
+- What goes wrong with one file is a line of the answer, as a shell would show it, and is counted.
+- Lines are made when somebody asks for them: ``cat big | head -3`` reads little.
+"""
 
-from memd.agent.refusals import CommandRefusedError, LimitError, OptionRefusedError, ToolError
-from memd.agent.shell_words import Word
-from memd.agent.view import Entry, Piece, View
+import re
+from dataclasses import dataclass, replace
+from itertools import chain
 
-Lines = Iterator[str]
-_SECOND = 1_000_000_000
+from memd.agent import commands, globs
+from memd.agent.answer import collect
+from memd.agent.commands import Lines, Shell
+from memd.agent.refusals import CommandRefusedError, LimitError, ToolError
+from memd.agent.step import DENIED, FAILED, Result
+from memd.agent.view import View
+from memd.core.errors import MemdError
+from memd.store.names import is_text
+
+_CHARACTERS = 4_000
+_COMMANDS = 6  # in one pipe
+_WORDS = 200
+
+_SINGLE, _DOUBLE, _ESCAPE = r"'[^']*'", r'"(?:[^"\\$`]|\\.|\$(?![\w({]))*"', r"\\."
+_PLAIN = r"[^\s'\"\\|&;<>()`${}]|\$(?![\w({'\"])"
+_IGNORED = r"2>(?:/dev/null|&1)(?=[\s|]|$)"
+_WORD = rf"(?:{_SINGLE}|{_DOUBLE}|{_ESCAPE}|{_PLAIN})+"
+_TOKEN = re.compile(rf"[ \t]*(?:{_IGNORED}|(?P<pipe>\|)|(?![#~])(?P<word>{_WORD}))")
+_PART = re.compile(rf"{_SINGLE}|{_DOUBLE}|{_ESCAPE}|.")
+_SPECIAL = re.compile(r"([*?\[\]{},\\])")
+_IN_DOUBLE = re.compile(r'\\(["\\$`])')
+_ESCAPED = re.compile(r"\\(.)")
+
+_TOO_LONG = f"it has more than {_CHARACTERS} characters, {_COMMANDS} commands or {_WORDS} words"
+_STRANGE = "it has a line end or another character that no command has"
+_NO_COMMAND = "there is no command before or after a '|'"
+_UNKNOWN = (
+    f"only {', '.join(commands.NAMES)} with pipes between them are known; to read use Read, to "
+    "search Grep, to name files Glob, to write Write or Edit"
+)
 
 
-class Shell:
-    """One command line: the view it looks through, and its problems so far."""
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word. ``pattern`` is its shell pattern where it has one outside quotes, else ""."""
 
-    def __init__(self, view: View) -> None:
-        self.view = view
-        self.problems: list[ToolError] = []
+    text: str
+    pattern: str = ""
 
-    def trouble(self, command: str, error: ToolError) -> str:
-        """Remember what went wrong with one file and return it as a line of the answer."""
-        if isinstance(error, LimitError | OptionRefusedError):
-            raise error
-        self.problems.append(error)
-        return f"{command}: {error.sentence}"
 
-    def sources(
-        self, command: str, operands: tuple[Word, ...], before: Lines | None
-    ) -> Iterator["Source | str"]:
-        """Yield the files that a command names, or what is piped into it.
+def run(command: str, view: View) -> Result:
+    """Interpret a command line. Never raises for what a model may write."""
+    shell = Shell(view)
+    try:
+        text = collect(chain(_pipe(command, shell), shell.messages), shell.problems)
+    except MemdError as error:
+        fault = error.fault if isinstance(error, ToolError) else FAILED
+        return Result(error.sentence, fault)
+    faults = {problem.fault for problem in shell.problems}
+    return Result(text or "(no output)", DENIED if DENIED in faults else FAILED if faults else "")
 
-        A file that cannot be read is a line of the answer instead. Raises CommandRefusedError.
-        """
-        if not operands and before is None:
-            why = f"{command} names no file, and nothing is piped into it"
+
+def split(command: str) -> list[list[Word]]:
+    """Return the commands of a pipe, each as its words. Raises CommandRefusedError."""
+    if len(command) > _CHARACTERS:
+        raise CommandRefusedError(_TOO_LONG)
+    command = command.strip(" \t\n")
+    if not is_text(command) or not command.replace("\t", " ").isprintable():
+        raise CommandRefusedError(_STRANGE)
+    piped: list[list[Word]] = [[]]
+    at = 0
+    while at < len(command):
+        token = _TOKEN.match(command, at)
+        if token is None:
+            why = f"{command[at:].strip()[0]!r} is not understood; make one call for each command"
             raise CommandRefusedError(why)
-        for path in [word.text for word in operands] or ["-"]:
-            if path == "-":
-                yield Source("", None, before)
-                continue
-            try:
-                yield Source(path, self.view.file(path), None)
-            except ToolError as error:
-                yield self.trouble(command, error)
+        at = token.end()
+        if token["pipe"]:
+            piped.append([])
+        elif token["word"]:
+            piped[-1].append(_word(token["word"]))
+    if not all(piped):
+        raise CommandRefusedError(_NO_COMMAND)
+    if len(piped) > _COMMANDS or sum(map(len, piped)) > _WORDS:
+        raise CommandRefusedError(_TOO_LONG)
+    return piped
 
 
-class Source:
-    """Text to work on: a file, or lines from the command before. ``path`` is "" for those."""
-
-    def __init__(self, path: str, entry: Entry | None, before: Lines | None) -> None:
-        self.path = path
-        self.entry = entry
-        self._before = before
-
-    def pieces(self, view: View, start: int = 0) -> Iterator[Piece]:
-        """Yield the text in pieces of whole lines."""
-        if self.entry is not None:
-            yield from view.pieces(self.entry, start)
-        for line in self._before or ():
-            yield Piece(f"{line}\n", foreign=False)
-
-    def lines(self, view: View, start: int = 0) -> Lines:
-        """Yield the text line by line."""
-        for piece in self.pieces(view, start):
-            yield from piece.lines()
+def _word(written: str) -> Word:
+    text, pattern, magic = "", "", False
+    for part in _PART.findall(written):
+        if len(part) == 1:
+            magic = magic or part in "*?["
+            text, pattern = text + part, pattern + part
+            continue
+        inner = part[1:] if part[0] == "\\" else part[1:-1]
+        inner = _IN_DOUBLE.sub(r"\1", inner) if part[0] == '"' else inner
+        text, pattern = text + inner, pattern + _SPECIAL.sub(r"\\\1", inner)
+    return Word(text, pattern if magic else "")
 
 
-def when(mtime_ns: int) -> str:
-    """Return a file's time to the minute in UTC."""
-    return _at(mtime_ns).strftime("%Y-%m-%d %H:%M")
+def _pipe(command: str, shell: Shell) -> Lines:
+    lines: Lines | None = None
+    for words in split(command):
+        name = words[0].text
+        if name not in commands.NAMES or words[0].pattern:
+            raise CommandRefusedError(_UNKNOWN)
+        if name == "find":  # it reads its patterns itself
+            given = [word.text for word in words[1:]]
+        else:
+            given = [text for word in words[1:] for text in _expanded(word, shell.view)]
+        lines = commands.begin(name, given, shell, lines)
+    return lines if lines is not None else iter(())
 
 
-def exactly(mtime_ns: int) -> str:
-    """Return a file's time to the second in UTC."""
-    return _at(mtime_ns).strftime("%Y-%m-%d %H:%M:%S +0000")
-
-
-def human(size: int) -> str:
-    """Return a size as ``ls -h`` writes it."""
-    value, units = float(size), list("PTGMK")
-    unit = ""
-    while value >= 1024 and units:  # noqa: PLR2004 - a binary thousand
-        value, unit = value / 1024, units.pop()
-    return f"{value:.1f}{unit}" if unit else str(size)
-
-
-def _at(mtime_ns: int) -> datetime:
-    seconds = min(max(mtime_ns // _SECOND, 0), 253_402_300_799)  # the end of year 9999
-    return datetime.fromtimestamp(seconds, UTC)
-
-
-Command = Callable[[Shell, tuple[Word, ...], Lines | None], Lines]
+def _expanded(word: Word, view: View) -> list[str]:
+    """Return the paths that a pattern stands for, or the word itself where there are none."""
+    if not word.pattern:
+        return [word.text]
+    fits = globs.compiled(word.pattern)
+    parts = word.pattern.split("/")
+    plain = next(at for at, part in enumerate(parts) if globs.MAGIC.search(_ESCAPED.sub("", part)))
+    folder = _ESCAPED.sub(r"\1", "/".join(parts[:plain]))
+    try:
+        top = replace(view.entry(folder or ("/" if word.text[0] == "/" else ".")), shown=folder)
+        found = [
+            entry.shown for _, entry in view.walk(top, len(parts) - plain) if fits(entry.shown)
+        ]
+    except LimitError:
+        raise
+    except ToolError:
+        found = []
+    return found or [word.text]

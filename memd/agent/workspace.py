@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Self
 
-from memd.agent import commands, drafting, looking, places, tools, view
+from memd.agent import drafting, looking, places, shell, tools, view
 from memd.agent.places import MEMORY, PROJECT, TRANSCRIPTS
 from memd.agent.proposal import Proposal, Proposed
 from memd.agent.refusals import (
@@ -140,7 +140,7 @@ class Workspace:
                 return self._write(given)
             case tools.Edit():
                 return self._edit(given)
-        return commands.run(given.command, sight)
+        return shell.run(given.command, sight)
 
     def _read(self, given: tools.Read, sight: View) -> Result:
         entry = sight.file(given.file_path)

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from memd.agent import commands
+from memd.agent.answer import OUTPUT_BYTES
 from memd.agent.step import MALFORMED
 from memd.agent.workspace import BYTES, FILES
 from tests.agent.home import CANARY, NOW, TOKEN, Home, never
@@ -89,7 +89,7 @@ def test_a_thousand_hostile_calls_do_nothing(home: Home) -> None:
     assert CANARY not in told
     assert TOKEN not in told
     assert "root:" not in told
-    assert max(map(len, answers)) < commands.OUTPUT_BYTES * 3
+    assert max(map(len, answers)) < OUTPUT_BYTES * 3
     assert len(proposal.files) <= FILES
     assert sum(len(file.content or b"") for file in proposal.files) <= BYTES
     assert proposal.removed == ()
