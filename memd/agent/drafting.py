@@ -6,7 +6,6 @@ files are valid at every moment, and the store checks them once more at its door
 
 import re
 
-from memd.agent import hidden
 from memd.agent.places import MEMORY, Place
 from memd.agent.refusals import ChangeRefusedError, EditFailedError
 from memd.core import limits
@@ -16,6 +15,7 @@ from memd.store import document
 from memd.store.document import InvalidMemoryError
 from memd.store.door import SecretRefusedError, check_secrets
 from memd.store.names import INDEX, NameRefusedError, check_name, in_catalogue
+from memd.text import invisible
 
 TRUSTED = frozenset({"user", "assistant"})  # whose words alone may become a rule for the assistant
 _TEAM = "team"
@@ -98,8 +98,8 @@ def checked(name: str, before: bytes | None, text: str, origin: str) -> bytes:
         why = f"it has {len(content)} bytes of {limits.MEMORY_BYTES}"
         raise ChangeRefusedError(name, why)
     old = decode(before or b"")
-    unseen = hidden.find(text)
-    if unseen and unseen not in {hidden.find(line) for line in old.split("\n")}:
+    unseen = invisible.find(text)
+    if unseen and unseen not in {invisible.find(line) for line in old.split("\n")}:
         why = f"it has the character {unseen}, which a reader would not see"
         raise ChangeRefusedError(name, why)
     if text.count(_COMMENT) > old.count(_COMMENT):

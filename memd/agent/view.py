@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from memd.agent import hidden, places
+from memd.agent import places
 from memd.agent.places import MEMORY, Place, Root
 from memd.agent.refusals import LimitError, NothingThereError, NotReachableError, WrongKindError
 from memd.core.courtesy import give_way
@@ -22,12 +22,14 @@ from memd.core.errors import MemdError
 from memd.core.text import decode
 from memd.store import secrets
 from memd.store.confined import Confined
+from memd.text import invisible
 
 CALL_BYTES = 64 * 1024 * 1024
 CALL_FILES = 20_000
 FOLDER_ENTRIES = 10_000
 WHOLE_BYTES = 4 * 1024 * 1024  # a file up to this is looked at for credentials in one piece
 _DEPTH = 24
+_AT_ONCE = 64 * 1024  # characters; a search keeps the interpreter until its end
 
 _TOO_MANY_BYTES = f"one call reads at most {CALL_BYTES // 1024 // 1024} MB"
 _TOO_LATE = "the time for this call is over"
@@ -94,7 +96,8 @@ class Piece:
     @cached_property
     def text(self) -> str:
         """The lines without credentials and with everything visible."""
-        return hidden.shown(secrets.blank(self.raw) if self._foreign else self.raw)
+        text = secrets.blank(self.raw) if self._foreign else self.raw
+        return "".join(_visible(text))
 
     def lines(self) -> list[str]:
         """Return the lines that may be shown, without their ends."""
@@ -103,6 +106,13 @@ class Piece:
     def count(self) -> int:
         """Return the number of lines."""
         return self.raw.count("\n") + bool(self.raw and not self.raw.endswith("\n"))
+
+
+def _visible(text: str) -> Iterator[str]:
+    """Yield a text in parts, with what shows nothing spelled out; between them prompts go first."""
+    for start in range(0, len(text), _AT_ONCE):
+        give_way()
+        yield invisible.spelled_out(text[start : start + _AT_ONCE])
 
 
 class View:

@@ -15,13 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 from memd.core.instants import written
-from memd.core.text import BIDI
+from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN, SEPARATORS
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-# C0 without tab and newline, DEL, C1, and what turns the direction of text or hides in it.
-_CONTROL = re.compile(
-    f"[\x00-\x08\x0b-\x1f\x7f-\x9f{BIDI}\u200b-\u200d\u2028\u2029\u2060-\u2065\ufeff]"
-)
+# What moves a cursor, ends a line, turns the direction of text or hides in it.
+_CONTROL = re.compile(f"[\r{CONTROLS}{SEPARATORS}{DIRECTIONS}{HIDDEN}\u200c\u200d]")
 _MIN_CELL = 20  # the last column of a table is never cut shorter
 _UNITS = (("KiB", 1024), ("MiB", 1024**2), ("GiB", 1024**3))
 

@@ -1,15 +1,10 @@
 """Text as bytes and characters: cutting, hashing, ages. Pure functions."""
 
 import hashlib
-import re
 from datetime import UTC, datetime
 
 from memd.core import limits
 
-# What turns the direction of text, as the inside of a character class: a name or a description that
-# holds such a mark looks like another one. The one list of them.
-BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-_TURNS = re.compile(f"[{BIDI}]")
 _DAY_NS = 24 * 60 * 60 * 1_000_000_000
 
 
@@ -21,11 +16,6 @@ def sha256(content: bytes) -> str:
 def decode(content: bytes) -> str:
     """Return the text of a file's bytes: UTF-8 without its BOM; a foreign byte becomes U+FFFD."""
     return content.decode("utf-8-sig", errors="replace")
-
-
-def unturned(text: str) -> str:
-    """Return a text without what turns its direction, for prompts and terminals."""
-    return text if text.isascii() else _TURNS.sub("", text)
 
 
 def cut_bytes(text: str, limit: int) -> str:

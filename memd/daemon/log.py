@@ -13,8 +13,8 @@ from typing import Any, TextIO
 
 import structlog
 
-from memd.core.text import unturned
 from memd.store import secrets
+from memd.text.invisible import without_directions
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
@@ -69,5 +69,5 @@ class _Printer(structlog.PrintLogger):
 def _scrub(_logger: Any, _method: str, entry: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     for key, value in entry.items():
         if isinstance(value, str) and key not in {"timestamp", "level"}:
-            entry[key] = secrets.scrub(unturned(value))
+            entry[key] = secrets.scrub(without_directions(value))
     return entry

@@ -10,16 +10,15 @@ Rules of this file
 
 import math
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memd.core.text import one_line
+from memd.text.invisible import removed
 
 TEXT = 300  # characters of one text
 ROWS = 100  # of one list; who wants more reads the JSON
 _TICK = "'"  # stands for a backtick, which would end the span
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _ID = re.compile(r"[a-z][0-9]{1,18}")
 
 
@@ -28,7 +27,7 @@ def span(value: object, limit: int = TEXT) -> str:
     if not isinstance(value, str):
         return ""
     line = one_line(value[: 8 * limit], 2 * limit).replace("`", _TICK)
-    seen = "".join(char for char in line if unicodedata.category(char) not in _HIDDEN)
+    seen = "".join(char for char in removed(line) if char.isprintable())
     shown = one_line(seen, limit)
     return f"`{shown}`" if shown else ""
 

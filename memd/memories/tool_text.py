@@ -6,7 +6,7 @@ what only memd refuses are memd's own.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from memd.core.text import unturned
+from memd.text.invisible import without_directions
 
 ROOT = "/memories"
 LEVELS = 2
@@ -44,7 +44,10 @@ def listing(path: str, files: Mapping[str, int]) -> str:
     """
     shown = path.rstrip("/")
     rows = [f"{size(sum(files.values()))}\t{shown}"]
-    rows += [f"{size(count)}\t{shown}/{unturned(name)}" for name, count in _levels(files, LEVELS)]
+    rows += [
+        f"{size(count)}\t{shown}/{without_directions(name)}"
+        for name, count in _levels(files, LEVELS)
+    ]
     head = f"Here're the files and directories up to {LEVELS} levels deep in {shown}"
     return f"{head}, excluding hidden items:\n" + "\n".join(rows)
 

@@ -17,6 +17,7 @@ from importlib.resources import files
 from memd.core import limits, tags, text
 from memd.recall import repeats
 from memd.recall.select import SurfacedMemory
+from memd.text.invisible import CONTROLS, removed
 
 _INTRODUCTION = files("memd.recall").joinpath("templates", "block.md").read_text("utf-8").strip()
 _OPEN = f"{tags.OPEN}\n<system-reminder>\n{_INTRODUCTION}"
@@ -32,10 +33,7 @@ _TAG = re.compile(
 )
 _UNQUOTED = re.compile("^> ?", re.MULTILINE)
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_UNSEEN = re.compile(
-    f"[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad{text.BIDI}\u180e\u200b-\u200d"
-    "\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
+_CONTROL = re.compile(f"[{CONTROLS}]")
 
 
 def render(
@@ -59,7 +57,7 @@ def render(
 
 def neutralise(content: str) -> str:
     """Return a text that cannot pose as a tag and hides no character that nobody sees."""
-    return _TAG.sub("&lt;", _UNSEEN.sub("", _LINE_ENDS.sub("\n", content)))
+    return _TAG.sub("&lt;", _CONTROL.sub("", removed(_LINE_ENDS.sub("\n", content))))
 
 
 def _entry(memory: SurfacedMemory, quote: str, share: int) -> str:

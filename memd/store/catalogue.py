@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.core.text import iso_time, one_line, unturned
+from memd.core.text import iso_time, one_line
 from memd.core.values import Header
 from memd.store import document
 from memd.store.heads import Fields, quick
 from memd.store.path_errors import FileUnreadableError, cause_of
 from memd.store.paths import Directory
+from memd.text.invisible import without_directions
 
 _DESCRIPTION_CHARACTERS = 500  # one specific line is shorter; 200 of these still fit a prompt
 _PEEK_BYTES = 2048  # nearly every frontmatter ends before; reading more costs time
@@ -133,8 +134,8 @@ def _made(path: str, fields: Fields, status: os.stat_result, *, damaged: bool = 
     name, description, kind = fields
     return Header(
         path,
-        unturned(name),
-        unturned(description),
+        without_directions(name),
+        without_directions(description),
         kind,
         status.st_mtime_ns,
         _SIZES[size] if size < len(_SIZES) else size,
@@ -162,7 +163,7 @@ def manifest(headers: Sequence[Header]) -> str:
 
 def _line(found: Header) -> str:
     kind = f"[{found.type.value}] " if found.type else ""
-    path = " ".join(unturned(found.path).splitlines())
+    path = " ".join(without_directions(found.path).splitlines())
     at = iso_time(min(max(found.mtime_ns / 1e9, 0), _LAST_SECOND))
     words = one_line(found.description, _DESCRIPTION_CHARACTERS)
     return f"- {kind}{path} ({at}){f': {words}' if words else ''}"

@@ -15,14 +15,15 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from memd.core import limits
-from memd.core.text import BIDI, cut_bytes, decode, one_line, unturned
+from memd.core.text import cut_bytes, decode, one_line
 from memd.core.values import Pointer
 from memd.store.entries import Line, read, words
 from memd.store.frontmatter_lines import BOM
 from memd.store.names import INDEX, TEAM
+from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN, without_directions
 
 _TITLE_CHARACTERS = 80  # leaves room for the hook in a line of about 150
-_CONTROL = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff{BIDI}]")
+_CONTROL = re.compile(f"[\t\r\n{CONTROLS}\ud800-\udfff{DIRECTIONS}{HIDDEN}]")
 # What would end a link, be decoded, or be cut off by a reader of Markdown.
 _SPECIAL = re.compile(r"[\s%()<>\\\[\]#?:~\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -56,7 +57,7 @@ def load(content: bytes | None) -> LoadedIndex:
 
     A single line that is too long is cut at a character. ``None`` is an empty index.
     """
-    text = unturned(decode(content or b"")).strip()
+    text = without_directions(decode(content or b"")).strip()
     lines = text.count("\n") + 1 if text else 0
     size = len(text.encode())
     kept, cut = text, ""

@@ -27,6 +27,7 @@ from memd.core.errors import MemdError
 from memd.store import regex
 from memd.store.secret_forms import derived
 from memd.store.secret_values import CHECKS
+from memd.text.invisible import removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +77,6 @@ class _Hit:
     end: int
 
 
-# Characters that show nothing: soft hyphen, joiners, direction marks, word joiners, variation
-# selectors, tags, the BOM (facts of memory poisoning: text hidden in them reaches a model).
-_INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
-)
 _VARIETY = 5  # different characters that a credential has at least: `xxxx-xxxx` has two
 _MIXED = re.compile(r"\d.*[A-Za-z]|[A-Za-z].*\d|^\d{15,}$")
 _FINGERPRINT_DIGITS = 32
@@ -148,7 +143,7 @@ def _forms(text: str) -> Iterator[str]:
     normal = unicodedata.normalize("NFKC", text)
     if normal != text:
         yield normal
-    visible = _INVISIBLE.sub("", normal)
+    visible = removed(normal)
     if visible != normal:
         yield visible
 

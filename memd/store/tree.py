@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from memd.core import limits
-from memd.core.text import sha256, unturned
+from memd.core.text import sha256
 from memd.core.values import Header, MemoryFile
 from memd.store import catalogue, document
 from memd.store.names import INDEX, check_name, clashes, in_catalogue
 from memd.store.paths import Directory, FileTooLargeError
+from memd.text.invisible import without_directions
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +192,8 @@ def memory_file(path: str, found: Found) -> MemoryFile:
     parsed = document.parse(found.content, path)
     header = Header(
         path,
-        unturned(parsed.name),
-        unturned(parsed.description),
+        without_directions(parsed.name),
+        without_directions(parsed.description),
         parsed.type,
         found.mtime_ns,
         len(found.content),

@@ -1,6 +1,5 @@
 """Text as bytes and characters."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,12 +53,3 @@ def test_from_two_days_on_a_memory_says_that_it_is_old() -> None:
     notice = text.stale_notice(int((now - 2 * DAY) * 10**9), now)
     assert notice is not None
     assert "2 days old" in notice
-
-
-@pytest.mark.parametrize(
-    "mark", [*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))]
-)
-def test_what_turns_text_is_taken_out(mark: str) -> None:
-    """Marks of direction go; all else, joiners of emoji and scripts too, stays."""
-    kept = "a\u200cb\u200d \u05d0\u0627 é"
-    assert text.unturned(f"{mark}{kept}{mark}\u200e\u200f\u061c") == kept

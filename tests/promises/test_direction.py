@@ -8,17 +8,17 @@ import pytest
 from anyio import to_thread
 
 from memd.client.aio import AsyncClient
-from memd.core.text import BIDI
 from memd.store.catalogue import manifest
 from memd.store.paths import Directory
 from memd.store.tree import LiveTree
 from memd.testing.daemon import daemon_here, throw_away_home
+from memd.text.invisible import DIRECTIONS
 from tests.cli.driver import memctl
 from tests.cli.home import Home
 
 pytestmark = pytest.mark.anyio
 MARKS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
-FOUND = re.compile(f"[{BIDI}]")
+FOUND = re.compile(f"[{DIRECTIONS}]")
 FILE = f"gpj.{MARKS}rule.md"
 HOSTILE = f"""---
 name: deploy{MARKS}rule

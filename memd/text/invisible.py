@@ -1,0 +1,56 @@
+"""Characters that show nothing or turn the direction of text: the one table of them. Pure.
+
+Text that is hidden in such characters reaches a model and no reader, a credential that is broken by
+one is still a credential, and a name with a mark of direction looks like another name.
+
+The table holds what Unicode says to leave out of display (its property
+``Default_Ignorable_Code_Point``), all format characters but those that are drawn around the digits
+or letters behind them, and the controls. The constants are the insides of character classes.
+"""
+
+import re
+from collections.abc import Callable
+
+# Marks, embeddings, overrides and isolates (the property Bidi_Control).
+DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+# Honest in emoji, Persian and the scripts of India: joiners and variation selectors.
+JOINERS = "\u180b-\u180d\u180f\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef"
+# Everything else that shows nothing: soft hyphens, fillers, zero-width spaces, tags, annotations.
+HIDDEN = (
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
+    "\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
+)
+# C0 without tab and the two that end lines, DEL, C1.
+CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+# What some programs take for the end of a line, beside CR, LF and controls.
+SEPARATORS = "\u2028\u2029"
+
+_DIRECTIONS = re.compile(f"[{DIRECTIONS}]")
+_NOT_DRAWN = re.compile(f"[{DIRECTIONS}{JOINERS}{HIDDEN}]")
+_NOT_HONEST = re.compile(f"[{CONTROLS}{DIRECTIONS}{HIDDEN}]")
+
+
+def without_directions(text: str) -> str:
+    """Return a text without what turns its direction."""
+    return text if text.isascii() else _DIRECTIONS.sub("", text)
+
+
+def removed(text: str) -> str:
+    """Return a text without anything that shows nothing, joiners too; controls stay."""
+    return text if text.isascii() else _NOT_DRAWN.sub("", text)
+
+
+def find(text: str) -> str:
+    """Return the first character with no honest use in a note, as ``U+XXXX``; empty for none."""
+    found = _NOT_HONEST.search(text)
+    return f"U+{ord(found.group()):04X}" if found else ""
+
+
+def spelled_out(text: str, spell: Callable[[re.Match[str]], str] | None = None) -> str:
+    """Return a text with such characters spelled out: as ``<U+XXXX>``, or as ``spell`` does."""
+    return _NOT_HONEST.sub(spell or _code_point, text)
+
+
+def _code_point(found: re.Match[str]) -> str:
+    return f"<U+{ord(found.group()):04X}>"
