@@ -61,7 +61,6 @@ SOCKET_PATH_BYTES_MACOS = 103
 
 # Jobs and shutdown (spec 4.3)
 DRAIN_SECONDS = 60.0
-LEASE_SECONDS = DRAIN_SECONDS + 10.0  # what a daemon that is leaving gets to end its jobs
 
 # Failures of jobs (spec 4.4, 6.3)
 RETRY_SECONDS = 5.0  # before the second attempt

@@ -172,7 +172,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     )
     notes = await _recovered(store.recover)
     notes += database.notes
-    table = jobs.JobTable(database, os.getpid(), machine.alive)
+    table = jobs.JobTable(database, os.getpid())
     spent = spend.SpendTable(database, Tally(places.spent))
     models = Models(ports.environ, clock, spent, ports.origin)
     kept = runs.Runs(database)

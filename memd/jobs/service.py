@@ -5,8 +5,6 @@ Rules of this file
   lanes (``lanes.py``) for whose turn it is; both change under one lock, so they never disagree.
 - A job runs in a cancel scope of its own. Cancelled by a caller it is ``killed``; cancelled by a
   pause or from outside (the daemon stops) it goes back into the queue, its attempt not counted.
-- A job is leased to this process while it runs. Where another daemon, which is leaving, is at one,
-  its lane is taken; the job is run here only if the other did not end it.
 - What a failure leads to is decided in ``breaker.py``: another try after a pause in which the lane
   is free, unless the session has asked anew; parking; and whether the directory's next jobs may
   ask a model. A failure that says that it cannot pass is the job's end at once.
@@ -24,7 +22,6 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
-from memd.core import limits
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.events import EventSink
@@ -58,7 +55,6 @@ __all__ = [
 _REFUSED_SECONDS = 2.0  # that a job which the disk keeps from its end is waited for
 _SETTLE_SECONDS = 5.0  # the longest pause between tries to write an end down
 _CLEANUP_SECONDS = 5.0  # one durable transaction, on a slow disk
-_LEASE_LOOK_SECONDS = 1.0  # between two looks at a job that another daemon is at
 
 T = TypeVar("T")
 
@@ -273,7 +269,9 @@ class Jobs:
         try:
             with scope:
                 self._waiting.goes_on(ticket.job)
-                run.row = row = await self._claim(ticket.job)
+                start = partial(self._table.start, ticket.job, self._clock.now())
+                async with self._lock:
+                    run.row = row = await to_thread.run_sync(start)
                 if not row.over:
                     run.result = await runner_of(self._runners, row.kind)(self._running(row))
         except anyio.get_cancelled_exc_class():
@@ -301,23 +299,11 @@ class Jobs:
                 self._waiting.hold(ticket.job, run.refused)
                 group.start_soon(self._release, ticket.job, follows.pause)
                 return
-        if scope.cancel_called or run.error is None:  # what another daemon ended stays as it is
+        if scope.cancel_called or run.error is None:
             await self._finish(ticket.job, JobState.KILLED)
         else:
             state = JobState.FAILED
             await self._finish(ticket.job, state, error=follows.error, parked=follows.parked)
-
-    async def _claim(self, job: str) -> Job:
-        """Lease a job once no other daemon is at it; one that has ended is returned as it is."""
-        patience = limits.LEASE_SECONDS
-        while True:
-            start = partial(self._table.start, job, self._clock.now(), patient=patience > 0)
-            async with self._lock:
-                row = await to_thread.run_sync(start)
-            if row.over or self._table.ours(row):
-                return row
-            await self._clock.sleep(_LEASE_LOOK_SECONDS)
-            patience -= _LEASE_LOOK_SECONDS
 
     async def _finish(
         self,

@@ -5,21 +5,19 @@ Rules of this file
   The end that was written first stands. Only a parked job can leave its end: ``retry``.
 - The job's request (it may hold a conversation) is kept until the job ends. A job that failed and
   still has it is parked; a newer job of its session takes it away, and so do many later ones.
-- A job counts an attempt when it starts, and is leased then to the process that starts it. Only
-  a queued job can be started, and one whose holder is dead; so two daemons never run one job.
-- Whatever a dead process held is queued again when the table is taken up, and its death is
-  counted. A job that did not outlive its holder ``DEATHS`` times is parked, so that a job which
-  kills the daemon cannot do so for ever.
+- A job counts an attempt when it starts. One daemon has the table (the instance lock sees to
+  that), so whatever is running when the table is opened belonged to a process that died: it is
+  queued again and the death is counted. A job that did not outlive its process ``DEATHS`` times is
+  parked, so that a job which kills the daemon cannot do so for ever.
 - Who replaces whom and whose turn it is are rules of ``memd/jobs/lanes.py``; this file keeps rows.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from memd.core import limits
 from memd.core.values import JobEnd
 from memd.state import pauses
-from memd.state.database import Cursor, Database, Row
+from memd.state.database import Cursor, Database
 from memd.state.job_rows import (
     PARKED,
     PARKED_ROWS,
@@ -49,8 +47,6 @@ __all__ = [
 DEATHS = 3  # of processes that were at a job; then the job is parked
 KEPT_ROWS = 1000  # ended jobs that stay to be looked at; some weeks of a busy machine
 
-Lives = Callable[[int, float], bool]  # (pid, since when): is it still that process
-
 
 def end(cursor: Cursor, effect: JobEnd, at: float) -> None:
     """End a job inside the transaction of the change that it made."""
@@ -64,15 +60,12 @@ def end(cursor: Cursor, effect: JobEnd, at: float) -> None:
 class JobTable:
     """The durable rows. All methods block and raise StateUnusableError.
 
-    ``pid`` is this process; ``lives`` tells whether another one is still there.
+    ``pid`` is this process, which jobs name while they run.
     """
 
-    def __init__(
-        self, database: Database, pid: int = 0, lives: Lives = lambda _pid, _since: False
-    ) -> None:
+    def __init__(self, database: Database, pid: int = 0) -> None:
         self._database = database
         self._pid = pid
-        self._lives = lives
         self.pauses = pauses.Pauses(database)
 
     def take_up(self, at: float) -> tuple[Job, ...]:
@@ -80,8 +73,7 @@ class JobTable:
         with self._database.transaction() as cursor:
             cursor.execute(f"{ROWS} WHERE state = 'running'")
             for row in cursor.fetchall():
-                if not self._is_held(row):
-                    self._bury(cursor, row["number"], at)
+                _count_death(cursor, row["number"], at)
             cursor.execute(
                 "DELETE FROM jobs WHERE ended IS NOT NULL AND number <="
                 " (SELECT max(number) FROM jobs) - ?",
@@ -119,18 +111,13 @@ class JobTable:
                 (to_json(request), number_of(job)),
             )
 
-    def start(self, job: str, at: float, *, patient: bool = True) -> Job:
-        """Mark a queued job running, count the attempt, lease it to this process, and return it.
+    def start(self, job: str, at: float) -> Job:
+        """Mark a queued job running, count the attempt, and return it.
 
-        A job that has ended, or that another living process is at, is returned as it is; who is
-        not ``patient`` takes the latter for dead. Raises JobNotFoundError.
+        A job that has ended is returned as it is. Raises JobNotFoundError.
         """
         number = number_of(job)
         with self._database.transaction() as cursor:
-            cursor.execute(f"{ROWS} WHERE number = ? AND state = 'running'", (number,))
-            row = cursor.fetchone()
-            if row is not None and not (patient and self._is_held(row)):
-                self._bury(cursor, number, at)
             cursor.execute(
                 "UPDATE jobs SET state = 'running', started = ?, attempts = attempts + 1"
                 " WHERE number = ? AND state = 'queued'",
@@ -144,19 +131,14 @@ class JobTable:
                 )
         return self.get(job)
 
-    def ours(self, job: Job) -> bool:
-        """Whether a job is at work in this process."""
-        return job.state is JobState.RUNNING and job.holder == self._pid
-
     def requeue(self, job: str, error: dict[str, Any] | None) -> None:
-        """Put a job of ours back; without an error its attempt does not count."""
+        """Put a running job back; without an error its attempt does not count."""
         number = number_of(job)
         with self._database.transaction() as cursor:
             cursor.execute(
                 "UPDATE jobs SET state = 'queued', phase = '', error = coalesce(?, error),"
-                " attempts = attempts - ? WHERE number = ? AND state = 'running'"
-                " AND (SELECT holder FROM leases WHERE job = number) = ?",
-                (None if error is None else to_json(error), int(error is None), number, self._pid),
+                " attempts = attempts - ? WHERE number = ? AND state = 'running'",
+                (None if error is None else to_json(error), int(error is None), number),
             )
             if cursor.rowcount:
                 cursor.execute("UPDATE leases SET holder = 0 WHERE job = ?", (number,))
@@ -247,29 +229,23 @@ class JobTable:
         jobs = map(read_job, rows)
         return next((job for job in jobs if (job.result or {}).get("status") != "skipped"), None)
 
-    def _is_held(self, row: Row) -> bool:
-        """Whether another process that lives is at a running job."""
-        holder = row["holder"] or self._pid
-        return bool(holder != self._pid and self._lives(holder, row["since"]))
 
-    def _bury(self, cursor: Cursor, number: int, at: float) -> None:
-        """Queue a job again whose holder died; park one whose holders always do."""
-        cursor.execute(
-            "INSERT INTO leases (job, holder, since, deaths) VALUES (?, 0, ?, 1)"
-            " ON CONFLICT (job) DO UPDATE SET holder = 0, deaths = deaths + 1",
-            (number, at),
-        )
-        cursor.execute("SELECT deaths FROM leases WHERE job = ?", (number,))
-        if cursor.fetchone()["deaths"] < DEATHS:
-            cursor.execute(
-                "UPDATE jobs SET state = 'queued', phase = '' WHERE number = ?", (number,)
-            )
-            return
-        gave_up = {"kind": "gave_up", "message": f"it ended memd {DEATHS} times", PARKED: True}
-        cursor.execute(
-            "UPDATE jobs SET state = 'failed', error = ?, ended = ? WHERE number = ?",
-            (to_json(gave_up), at, number),
-        )
+def _count_death(cursor: Cursor, number: int, at: float) -> None:
+    """Queue a job again whose process died; park one that keeps on ending its process."""
+    cursor.execute(
+        "INSERT INTO leases (job, holder, since, deaths) VALUES (?, 0, ?, 1)"
+        " ON CONFLICT (job) DO UPDATE SET holder = 0, deaths = deaths + 1",
+        (number, at),
+    )
+    cursor.execute("SELECT deaths FROM leases WHERE job = ?", (number,))
+    if cursor.fetchone()["deaths"] < DEATHS:
+        cursor.execute("UPDATE jobs SET state = 'queued', phase = '' WHERE number = ?", (number,))
+        return
+    gave_up = {"kind": "gave_up", "message": f"it ended memd {DEATHS} times", PARKED: True}
+    cursor.execute(
+        "UPDATE jobs SET state = 'failed', error = ?, ended = ? WHERE number = ?",
+        (to_json(gave_up), at, number),
+    )
 
 
 def _keep_newest_parked(cursor: Cursor) -> None:

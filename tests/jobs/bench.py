@@ -16,7 +16,7 @@ from memd.jobs.service import (
     Running,
 )
 from memd.state.database import Database
-from memd.state.jobs import JobState, JobTable, Lives
+from memd.state.jobs import JobState, JobTable
 from memd.testing.clock import FakeClock
 
 
@@ -80,12 +80,10 @@ class Bench:
         *,
         at_once: int = 2,
         runner: Runner | None = None,
-        pid: int = 0,
-        lives: Lives = lambda _pid, _since: False,
     ) -> Jobs:
         """Return jobs as a new daemon makes them."""
         return Jobs(
-            JobTable(self.database, pid, lives),
+            JobTable(self.database),
             self.clock,
             self.sink,
             {"extract": runner or self.runner, "dream": self.runner},

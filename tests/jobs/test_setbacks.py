@@ -1,7 +1,5 @@
 """What jobs do after failures, in a pause, and beside another daemon."""
 
-from functools import partial
-
 import anyio
 import pytest
 
@@ -39,12 +37,6 @@ async def _park(bench: Bench, service: Jobs, name: str, session: str = "") -> st
     await fail_often(bench, service, job, limits.PARK_AFTER)
     assert (await service.wait(job)).parked
     return job
-
-
-def _passing(bench: Bench, service: Jobs, jobs: int) -> bool:
-    """Let a second pass, and tell whether no more than so many jobs are left."""
-    bench.clock.advance(1.0)
-    return service.unfinished() <= jobs
 
 
 async def test_a_parked_job_can_be_put_back(bench: Bench) -> None:
@@ -192,49 +184,3 @@ async def test_a_pause_can_end_what_runs(bench: Bench) -> None:
         await service.resume()
         assert (await service.wait(job)).state is JobState.COMPLETED
     assert bench.ran == ["a", "a"]
-
-
-async def test_a_job_of_a_leaving_daemon_is_left_to_it(bench: Bench) -> None:
-    """A job that another living daemon is at keeps its lane and is not run a second time."""
-    gate = bench.gate("a")
-    async with at_work(bench.jobs(pid=1)) as leaving:
-        job = await submit(leaving, "a")
-        await until(lambda: bench.ran == ["a"])
-        async with at_work(bench.jobs(pid=2, lives=lambda pid, _: pid == 1)) as service:
-            assert (await service.get(job)).holder == 1
-            after = await submit(service, "b")
-            await anyio.wait_all_tasks_blocked()
-            assert bench.ran == ["a"]
-            gate.set()
-            await leaving.wait(job)
-            await until(partial(_passing, bench, service, 1))
-            assert (await service.get(job)).result == {"name": "a"}
-            await service.wait(after)
-    assert bench.ran == ["a", "b"]
-
-
-async def test_a_lease_ends_with_patience(bench: Bench) -> None:
-    """A job is taken from a daemon that lives but does not end it in the time it has."""
-    bench.gate("a")
-    async with at_work(bench.jobs(pid=1)) as stuck:
-        job = await submit(stuck, "a")
-        await until(lambda: bench.ran == ["a"])
-        async with at_work(bench.jobs(pid=2, lives=lambda pid, _: pid == 1)) as service:
-            bench.gates.clear()
-            begun = bench.clock.now()
-            await until(partial(_passing, bench, service, 0))
-            assert (await service.get(job)).state is JobState.COMPLETED
-            assert bench.clock.now() - begun >= limits.LEASE_SECONDS
-    assert bench.ran == ["a", "a"]
-
-
-async def test_what_waits_for_another_daemon_can_be_killed(bench: Bench) -> None:
-    """A job that another daemon is at can be given up here; that is its end."""
-    bench.gate("a")
-    async with at_work(bench.jobs(pid=1)) as leaving:
-        job = await submit(leaving, "a")
-        await until(lambda: bench.ran == ["a"])
-        async with at_work(bench.jobs(pid=2, lives=lambda pid, _: pid == 1)) as service:
-            await anyio.wait_all_tasks_blocked()
-            assert await service.cancel(job)
-            assert (await service.get(job)).state is JobState.KILLED

@@ -144,50 +144,29 @@ def test_old_ends_are_forgotten(table: JobTable) -> None:
         table.get(ended)
 
 
-def _at(database: Database, pid: int, *living: int) -> JobTable:
-    return JobTable(database, pid, lambda holder, _since: holder in living)
+def test_a_running_job_names_its_process(database: Database) -> None:
+    """Whoever looks at a job sees which process is at it, and none before and after."""
+    table = JobTable(database, 7)
+    job = table.add(_new(), 1.0)
+    assert table.get(job).holder == 0
+    assert table.start(job, 2.0).holder == 7
+    table.requeue(job, None)
+    assert (table.get(job).state, table.get(job).holder) == (JobState.QUEUED, 0)
 
 
-def test_a_lease_names_who_is_at_a_job(database: Database) -> None:
-    """A running job is its starter's; nobody else takes it up while that lives."""
-    mine, theirs = _at(database, 1), _at(database, 2, 1)
-    job = mine.add(_new(), 1.0)
-    assert mine.get(job).holder == 0
-    held = mine.start(job, 2.0)
-    assert (held.holder, mine.ours(held), theirs.ours(held)) == (1, True, False)
-    assert [row.state for row in theirs.take_up(3.0)] == [JobState.RUNNING]
-    assert theirs.start(job, 3.0) == held
-    theirs.requeue(job, None)
-    assert mine.get(job) == held
-    mine.requeue(job, None)
-    assert (mine.get(job).state, mine.get(job).holder) == (JobState.QUEUED, 0)
-    assert theirs.ours(theirs.start(job, 4.0))
-
-
-def test_the_dead_hold_nothing(database: Database) -> None:
-    """A job of a process that died can be started at once, one of a living process by force."""
-    mine, heir, other = _at(database, 1), _at(database, 2), _at(database, 3, 2)
-    job = mine.add(_new(), 1.0)
-    mine.start(job, 2.0)
-    assert heir.ours(heir.start(job, 3.0))
-    assert not other.ours(other.start(job, 4.0))
-    taken = other.start(job, 5.0, patient=False)
-    assert (taken.holder, taken.attempts) == (3, 3)
-    again = _at(database, 3, 2, 3).take_up(6.0)  # the same PID, a process before this one
-    assert again == ()
-    assert mine.get(job).parked
-
-
-def test_a_start_after_too_many_deaths_is_refused(database: Database) -> None:
-    """A job whose holders always die is parked at the moment somebody wants to start it."""
-    job = _at(database, 0).add(_new(), 1.0)
+def test_a_job_that_ends_its_process_again_and_again_is_parked(database: Database) -> None:
+    """What ran when a process died is queued by the next one, so many times and no more."""
+    job = JobTable(database).add(_new(), 1.0)
     for pid in range(1, DEATHS + 1):
-        assert _at(database, pid).start(job, 2.0).state is JobState.RUNNING
-    table = _at(database, 9)
-    assert table.start(job, 3.0).parked
+        table = JobTable(database, pid)
+        assert [row.state for row in table.take_up(2.0)] == [JobState.QUEUED]
+        assert table.start(job, 2.0).state is JobState.RUNNING
+    table = JobTable(database, 9)
+    assert table.take_up(3.0) == ()
+    assert table.get(job).parked
     assert table.retry(job).state is JobState.QUEUED
     assert table.start(job, 4.0).holder == 9
-    assert len(_at(database, 10).take_up(5.0)) == 1
+    assert len(JobTable(database, 10).take_up(5.0)) == 1
 
 
 def test_only_parked_jobs_keep_their_request(table: JobTable) -> None:
