@@ -26,6 +26,7 @@ from memd.api.method import Method, Named, Params, forwarded
 from memd.api.services import Services
 from memd.core import limits, tags
 from memd.core.errors import MemdError
+from memd.recall.service import Prefetched
 from memd.rpc.connection import Call
 from memd.state.ledger import Parents
 from memd.store import forks
@@ -184,7 +185,7 @@ def _fit(prompt: str, room: int, directory: str) -> str:
 
 async def _user_prompt(
     services: Services, call: Call, payload: Payload, deadline_ms: int
-) -> prompting.Prefetched:
+) -> Prefetched:
     wanted = prompting.Prefetch(
         cwd=payload.cwd,
         session_id=payload.session_id,

@@ -9,11 +9,11 @@ import msgspec
 
 from memd.api.memory import MemoryFacts, facts_of, project_of
 from memd.api.method import Limit, Method, Params, Result
-from memd.api.prompting import IndexFacts
 from memd.api.services import Services
 from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.values import Header
+from memd.prompt.service import IndexFacts
 from memd.rpc.connection import Call
 from memd.store.catalogue import order
 from memd.store.project import NoProjectError

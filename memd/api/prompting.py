@@ -1,5 +1,6 @@
 """load_prompt, prefetch and the session's life: what a client calls around a prompt."""
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import msgspec
@@ -7,9 +8,8 @@ import msgspec
 from memd.api.method import Limit, Method, Params, Result, SessionId
 from memd.api.services import Services
 from memd.api.work import visit_of
-from memd.core.text import iso_time
-from memd.recall import explain
-from memd.recall.service import AUTO, Prompt
+from memd.prompt.service import LoadedPrompt
+from memd.recall.service import AUTO, Prefetched, Prompt
 from memd.rpc.connection import Call
 from memd.state.ledger import Parents
 from memd.store.project import NoProjectError
@@ -27,26 +27,6 @@ class LoadPrompt(Params):
     extra_guidelines: str | None = None
 
 
-class IndexFacts(Result):
-    """How big the index is, and which limit cut it: ``""``, ``lines`` or ``bytes``."""
-
-    lines: int
-    bytes: int
-    cut: str
-
-
-class LoadedPrompt(Result):
-    """The memory section of a system prompt; ``prompt`` is null with the ``reason`` when off."""
-
-    prompt: str | None
-    enabled: bool
-    reason: str | None
-    memory_dir: str
-    index: IndexFacts
-    etag: str
-    problems: list[str]
-
-
 class Prefetch(Params):
     """Parameters of ``prefetch``."""
 
@@ -59,63 +39,6 @@ class Prefetch(Params):
     strategy: Literal["auto", "model", "local"] | None = None
     deadline_ms: Annotated[int, msgspec.Meta(ge=10, le=60_000)] | None = None
     explain: bool | None = None
-
-
-class Surfaced(Result):
-    """One memory that goes out with a prompt; ``path`` is absolute."""
-
-    path: str
-    name: str
-    description: str
-    type: str | None
-    scope: str
-    age: str
-    header: str
-    content: str
-    truncated: bool
-    stale_notice: str | None = None
-
-
-class Weighed(Result):
-    """A memory that was looked at: what its score is made of, and why it was left out.
-
-    ``path`` is relative to the memory directory. ``reason`` is empty for one that is ``kept``.
-    """
-
-    path: str
-    name: str
-    score: float
-    parts: dict[str, float]
-    terms: list[str]
-    kept: bool
-    reason: str
-    last_surfaced: str | None
-
-
-class Explanation(Result):
-    """How an answer came about; ``surfaced_bytes`` of at most ``cap`` went out before it."""
-
-    strategy: str
-    note: str
-    candidates: int
-    surfaced_bytes: int
-    cap: int
-    rows: list[Weighed]
-
-
-class Prefetched(Result):
-    """The few memories that matter; ``skipped`` names the gate that closed.
-
-    ``explanation`` is there where it was asked for and no gate closed; nothing was marked then.
-    """
-
-    memories: list[Surfaced]
-    skipped: str | None
-    strategy: str
-    session_bytes: int
-    block: str
-    note: str | None = None
-    explanation: Explanation | None = None
 
 
 class Session(Params):
@@ -145,15 +68,7 @@ async def load_prompt(services: Services, call: Call, params: LoadPrompt) -> Loa
         extra_guidelines=params.extra_guidelines or "",
         environment=environment,
     )
-    return LoadedPrompt(
-        prompt=loaded.prompt,
-        enabled=loaded.enabled,
-        reason=loaded.reason or None,
-        memory_dir=loaded.memory_dir,
-        index=IndexFacts(lines=loaded.index.lines, bytes=loaded.index.bytes, cut=loaded.index.cut),
-        etag=loaded.etag,
-        problems=[*project.problems, *problems, *loaded.problems],
-    )
+    return replace(loaded, problems=(*project.problems, *problems, *loaded.problems))
 
 
 async def prefetch(
@@ -165,7 +80,7 @@ async def prefetch(
     """Answer ``prefetch``; ``parents`` finds the sessions that this one was made from."""
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(params.cwd, environment)
-    found = await services.recall.prefetch(
+    return await services.recall.prefetch(
         project,
         settings,
         Prompt(
@@ -179,52 +94,6 @@ async def prefetch(
             explain=bool(params.explain),
             parents=parents,
         ),
-    )
-    return Prefetched(
-        memories=[
-            Surfaced(
-                path=memory.path,
-                name=memory.name,
-                description=memory.description,
-                type=memory.type,
-                scope=memory.scope,
-                age=memory.age,
-                header=memory.header,
-                content=memory.content,
-                truncated=memory.truncated,
-                stale_notice=memory.stale_notice,
-            )
-            for memory in found.memories
-        ],
-        skipped=found.skipped or None,
-        strategy=found.strategy,
-        session_bytes=found.session_bytes,
-        block=found.block,
-        note=found.note or None,
-        explanation=None if found.explanation is None else _explanation(found.explanation),
-    )
-
-
-def _explanation(found: explain.Explanation) -> Explanation:
-    return Explanation(
-        strategy=found.strategy,
-        note=found.note,
-        candidates=found.candidates,
-        surfaced_bytes=found.surfaced_bytes,
-        cap=found.cap,
-        rows=[
-            Weighed(
-                path=row.path,
-                name=row.name,
-                score=row.score,
-                parts=dict(row.parts),
-                terms=list(row.terms),
-                kept=row.kept,
-                reason=row.reason,
-                last_surfaced=None if row.last_surfaced is None else iso_time(row.last_surfaced),
-            )
-            for row in found.rows
-        ],
     )
 
 

@@ -63,7 +63,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """How big the index is, and which limit cut it: "", "lines" or "bytes"."""
+    """How big the index is, and which limit cut it: ``""``, ``lines`` or ``bytes``."""
 
     lines: int = 0
     bytes: int = 0
@@ -79,7 +79,7 @@ class LoadedPrompt:
 
     prompt: str | None
     enabled: bool
-    reason: str
+    reason: str | None
     memory_dir: str
     index: IndexFacts
     etag: str
@@ -140,7 +140,7 @@ class Prompts:
         return LoadedPrompt(
             prompt=prompt,
             enabled=True,
-            reason="",
+            reason=None,
             memory_dir=directory,
             index=facts,
             etag=compose.etag(prompt),

@@ -24,11 +24,11 @@ MOST_ROWS = 100  # as many as an engine proposes; a person reads the first ten
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One memory that was looked at; ``path`` is relative to the memory directory.
+    """A memory that was looked at: what its score is made of, and why it was left out.
 
-    ``score`` is the sum of ``parts``; ``terms`` are the words of the query that it holds.
-    ``reason`` says why it was cut, "" for a memory that is ``kept``. ``last_surfaced`` is in
-    seconds since 1970, ``None`` when the ledger knows of no time.
+    ``path`` is relative to the memory directory. ``score`` is the sum of ``parts``; ``terms`` are
+    the words of the query that it holds. ``reason`` is empty for one that is ``kept``.
+    ``last_surfaced`` is an ISO 8601 time, null when the ledger knows of none.
     """
 
     path: str
@@ -38,12 +38,12 @@ class Row:
     terms: tuple[str, ...] = ()
     kept: bool = False
     reason: str = ""
-    last_surfaced: float | None = None
+    last_surfaced: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How an answer of prefetch came about.
+    """How an answer came about.
 
     ``candidates`` counts the memories that could have been brought, whether they match or not.
     ``surfaced_bytes`` is what the session has been given before this call, ``cap`` what it may be

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from typing import Protocol
 
 from memd.core import limits
+from memd.core.text import iso_time
 from memd.core.values import Header, MemoryFile
 from memd.recall import block, explain, select
 from memd.recall import indexes as indices
@@ -252,7 +253,7 @@ def sightings(
     """Return rows with the time at which each memory last went out. Blocks."""
     seen = [ledger.last_surfaced(directory, row.path) for row in rows]
     return tuple(
-        replace(row, last_surfaced=None if sighting is None else sighting.at)
+        replace(row, last_surfaced=None if sighting is None else iso_time(sighting.at))
         for row, sighting in zip(rows, seen, strict=True)
     )
 

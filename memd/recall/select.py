@@ -40,7 +40,7 @@ _WARNING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SurfacedMemory:
-    """One memory as it goes out (spec 3.3); ``path`` is absolute, ``content`` may be cut."""
+    """One memory that goes out with a prompt; ``path`` is absolute, ``content`` may be cut."""
 
     path: str
     name: str

@@ -77,19 +77,19 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Prefetched:
-    """The answer of prefetch.
+    """The few memories that matter, and a ready-made ``block`` of them.
 
-    ``skipped`` names the gate that closed ("" when none did; no memories then means that none
-    fits). ``note`` says why another strategy answered than the one asked for, or what could not be
-    read. ``session_bytes`` is what the session has been given so far, this answer included.
+    ``skipped`` names the gate that closed, if one did. ``note`` says why another strategy answered
+    than the one asked for, or what could not be read. ``session_bytes`` is what the session has
+    been given so far. With an ``explanation``, if it was asked for, nothing was marked.
     """
 
     memories: tuple[SurfacedMemory, ...]
-    skipped: str
+    skipped: str | None
     strategy: str
     session_bytes: int
     block: str
-    note: str = ""
+    note: str | None = None
     explanation: Explanation | None = None
 
 
@@ -244,7 +244,7 @@ class Recall:
         elif asked.prompt.strategy == MODEL:
             note = _NO_MODEL
         notes = "; ".join(filter(None, (note, choice.unfinished, *choice.notes)))
-        found = replace(await self._send(asked, offers), strategy=strategy, note=notes)
+        found = replace(await self._send(asked, offers), strategy=strategy, note=notes or None)
         return await self._explained(found, asked, choice, offers)
 
     def _model(self, asked: _Asked) -> Model | None:
@@ -324,7 +324,7 @@ class Recall:
             total = self._ledger.surfaced(asked.session).bytes
             fitting = self._ledger.fitting(asked.session, [*items], cap)
             going = tuple(map(items.__getitem__, fitting))
-            return Prefetched(going, "", LOCAL, total, block.render(going)[0])
+            return Prefetched(going, None, LOCAL, total, block.render(going)[0])
         await anyio.lowlevel.checkpoint()
         marked, total = self._ledger.mark(asked.session, tuple(items), cap, self._clock.now())
         sent = tuple(items[item] for item in marked)
@@ -332,7 +332,7 @@ class Recall:
             text = block.render(sent)[0]
         if marked:
             await self._keep(asked.session, marked)
-        return Prefetched(sent, "", LOCAL, total, text)
+        return Prefetched(sent, None, LOCAL, total, text)
 
     async def _keep(self, session: str, marked: Sequence[Item]) -> None:
         """Have marks written, without waiting for a slow disk; cancelled, take them back."""
@@ -354,7 +354,7 @@ class Recall:
         seen = await self._in_thread(local.sightings, self._ledger, directory, shown)
         explanation = Explanation(
             strategy=found.strategy,
-            note=found.note,
+            note=found.note or "",
             candidates=choice.count,
             surfaced_bytes=found.session_bytes,
             cap=asked.settings.recall.session_bytes,
@@ -366,7 +366,7 @@ class Recall:
         if not note and asked.prompt.strategy == MODEL and self._model(asked) is None:
             note = _NO_MODEL
         total = self._ledger.surfaced(asked.session).bytes
-        return Prefetched((), reason, LOCAL, total, "", note)
+        return Prefetched((), reason or None, LOCAL, total, "", note or None)
 
     async def _index_some(self, directory: str) -> None:
         """Do one slice of a directory's indexing; what cannot be read is left for its next use."""

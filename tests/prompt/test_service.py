@@ -61,7 +61,7 @@ async def test_the_standard_prompt(shelf: Shelf) -> None:
     assert loaded.prompt is not None
     assert "- [Freeze](freeze.md) — from 2026-03-05" in loaded.prompt
     assert "/b/projects/-srv-shop\n" in loaded.prompt.replace("`", "")
-    assert (loaded.enabled, loaded.reason, loaded.problems) == (True, "", ())
+    assert (loaded.enabled, loaded.reason, loaded.problems) == (True, None, ())
     assert (loaded.index.lines, loaded.index.bytes, loaded.index.cut) == (1, len(INDEX) - 1, "")
     assert loaded.memory_dir == PROJECT.memory_dir
     assert shelf.made == [PROJECT.memory_dir]

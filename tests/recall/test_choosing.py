@@ -58,7 +58,7 @@ async def test_a_model_chooses(shelf: Shelf, database: Database) -> None:
     first = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
     assert ([memory.name for memory in first.memories], first.strategy) == (["pnpm"], "model")
     silent = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
-    assert (silent.memories, silent.strategy, silent.skipped) == ((), "model", "")
+    assert (silent.memories, silent.strategy, silent.skipped) == ((), "model", None)
     again = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
     assert [memory.name for memory in again.memories] == ["freeze"]
     assert model.asked[0].model == "small-recall"
@@ -80,7 +80,7 @@ async def test_a_model_that_fails_costs_nothing(
     recall = remembering(shelf, Ledger(database), Chooser(answer))
     found = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
     assert ([memory.name for memory in found.memories], found.strategy) == (["freeze"], "local")
-    assert said in found.note
+    assert said in (found.note or "")
 
 
 async def test_a_model_that_hangs_is_left_at_the_deadline(shelf: Shelf, database: Database) -> None:
@@ -93,9 +93,9 @@ async def test_a_model_that_hangs_is_left_at_the_deadline(shelf: Shelf, database
             recall, PROJECT, Settings(), session=f"{seconds}", query=FREEZE, seconds=seconds
         )
         assert (len(found.memories), found.strategy, len(model.asked)) == (1, "local", 1)
-        assert words in found.note
+        assert words in (found.note or "")
     local = await ask(recall, PROJECT, Settings(), session="l", query=FREEZE, strategy="local")
-    assert (local.strategy, local.note, len(model.asked)) == ("local", "", 1)
+    assert (local.strategy, local.note, len(model.asked)) == ("local", None, 1)
 
 
 async def test_a_model_with_nothing_to_choose_from_is_not_asked(

@@ -33,7 +33,7 @@ async def test_the_memory_that_fits_comes_back(recall: Recall) -> None:
     assert memory.path == "/m/freeze.md"
     assert memory.header == "Memory (saved 3 days ago): /m/freeze.md:"
     assert (memory.type, memory.scope, memory.truncated) == ("project", "private", False)
-    assert (found.skipped, found.strategy, found.note) == ("", "local", "")
+    assert (found.skipped, found.strategy, found.note) == (None, "local", None)
     assert found.session_bytes == len(memory.content.encode())
     assert "> Begins on 2026-03-05.\n> Ends later." in found.block
 
@@ -60,7 +60,7 @@ async def test_a_memory_comes_once_per_session(recall: Recall, shelf: Shelf) -> 
 async def test_silence_when_nothing_fits(recall: Recall) -> None:
     """A prompt that no memory helps with brings none, and no gate is to blame."""
     found = await ask(recall, PROJECT, Settings(), session="s", query="thanks, looks good")
-    assert (found.memories, found.skipped, found.block) == ((), "", "")
+    assert (found.memories, found.skipped, found.block) == ((), None, "")
 
 
 async def test_gates_name_themselves(recall: Recall) -> None:
@@ -92,7 +92,7 @@ async def test_asking_for_a_model_without_one_says_so(recall: Recall) -> None:
     """The local ranker answers in its place and the answer tells."""
     found = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE, strategy="model")
     assert (len(found.memories), found.strategy) == (1, "local")
-    assert "no model" in found.note
+    assert "no model" in (found.note or "")
 
 
 async def test_what_the_client_read_is_left_out(
