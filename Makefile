@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format crash soak soak-outside bench bench-semantic bench-extract e2e docs clean
+.PHONY: demo test check size format crash soak soak-outside bench bench-semantic bench-extract e2e docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -25,6 +25,9 @@ check: $(STAMP)   ## format, lint, types, contracts
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo | tail -n 3
 	@$(BIN)/python -m pytest tests/house
+
+size: $(STAMP)    ## how large each room is, beside what it may have
+	@$(BIN)/python -m memd.testing.sizes
 
 format: $(STAMP)
 	@$(BIN)/ruff format --quiet .

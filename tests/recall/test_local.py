@@ -124,7 +124,10 @@ def test_an_explanation_tells_what_came_of_each(shelf: Shelf, database: Database
     ledger = Ledger(database)
     ledger.mark("s", [Item("/m/freeze.md", "1", 10)], 100, 7.0)
     seen = local.sightings(ledger, "/m", rows)
-    assert {row.path: row.last_surfaced for row in seen} == {"freeze.md": "1970-01-01T00:00:07.000Z", "freeze2.md": None}
+    assert {row.path: row.last_surfaced for row in seen} == {
+        "freeze.md": "1970-01-01T00:00:07.000Z",
+        "freeze2.md": None,
+    }
 
 
 def test_an_explanation_is_settled_by_what_goes_out(shelf: Shelf) -> None:
