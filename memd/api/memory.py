@@ -8,11 +8,13 @@ from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.core.text import age, decode, iso_time
 from memd.core.values import Actor, Header, Project, Provenance
+from memd.memories.service import Written
 from memd.memories.writing import (
     IncompleteMemoryError,
     NothingThereError,
     Writing,
 )
+from memd.recall.local import Hit
 from memd.rpc.connection import Call
 from memd.store.changes import StorageFailedError
 from memd.store.document import InvalidMemoryError
@@ -124,40 +126,16 @@ class MemoryRead(MemoryFacts):
     hash: str
 
 
-class MemoryWritten(Result):
-    """The end of a write: ``status`` is created, updated, merged or unchanged.
-
-    A merged file holds more than was sent, with ``hash``: read it before the next edit. ``note``
-    says why the index could not follow, "" when it did.
-    """
-
-    path: str
-    hash: str
-    change: str | None
-    status: str
-    note: str = ""
-
-
 class ChangeMade(Result):
     """The id of the change that was made."""
 
     change: str | None
 
 
-class Hit(Result):
-    """One memory that a search found."""
-
-    path: str
-    name: str
-    description: str
-    score: float
-    snippet: str
-
-
 class Hits(Result):
     """The best hits first."""
 
-    hits: list[Hit]
+    hits: tuple[Hit, ...]
 
 
 async def memory_read(services: Services, call: Call, params: ReadMemory) -> MemoryRead:
@@ -184,14 +162,14 @@ async def memory_read(services: Services, call: Call, params: ReadMemory) -> Mem
     )
 
 
-async def memory_write(services: Services, call: Call, params: WriteMemory) -> MemoryWritten:
+async def memory_write(services: Services, call: Call, params: WriteMemory) -> Written:
     """Answer ``memory.write``."""
     if params.scope == "team":
         raise ScopeRefusedError(params.scope)
     if params.content is not None and params.body is not None:
         raise TwoContentsError(params.path)
     project = await writable(services, call, params.cwd)
-    written = await services.memories.write(
+    return await services.memories.write(
         project,
         Writing(
             path=params.path,
@@ -206,13 +184,6 @@ async def memory_write(services: Services, call: Call, params: WriteMemory) -> M
         ),
         _by(call, "memory.write", params.session_id or ""),
         request_id=request_key("memory.write", params, params.request_id),
-    )
-    return MemoryWritten(
-        path=written.path,
-        hash=written.hash,
-        change=written.change,
-        status=written.status,
-        note=written.note,
     )
 
 
@@ -233,18 +204,7 @@ async def memory_search(services: Services, call: Call, params: SearchMemories) 
     """Answer ``memory.search``."""
     project = await project_of(services, call, params.cwd)
     hits = await services.recall.search(project, params.query, params.limit or 10)
-    return Hits(
-        hits=[
-            Hit(
-                path=hit.path,
-                name=hit.name,
-                description=hit.description,
-                score=hit.score,
-                snippet=hit.snippet,
-            )
-            for hit in hits
-        ]
-    )
+    return Hits(hits=hits)
 
 
 async def project_of(services: Services, call: Call, cwd: str) -> Project:
@@ -311,7 +271,7 @@ METHODS = (
         name="memory.write",
         summary="Write one memory and its line in the index.",
         params=WriteMemory,
-        result=MemoryWritten,
+        result=Written,
         permission="write",
         handler=memory_write,
         errors=(*WRITE_ERRORS, ScopeRefusedError, TwoContentsError),

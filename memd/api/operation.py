@@ -8,7 +8,7 @@ from typing import Any
 from anyio import to_thread
 
 from memd import __version__
-from memd.api import pausing, spending
+from memd.api import spending
 from memd.api.checks import Check, model_check
 from memd.api.method import Method, Params, Result, forwarded
 from memd.api.services import Services
@@ -17,6 +17,7 @@ from memd.core.errors import MemdError
 from memd.core.text import iso_time
 from memd.jobs.service import Jobs
 from memd.rpc.connection import Call
+from memd.state.pauses import Breaker
 
 CAPABILITIES = (
     "batch",
@@ -97,7 +98,7 @@ class Status(Result):
     rss: int
     jobs: dict[str, int]
     paused_since: float | None
-    breakers: list[pausing.BreakerState]
+    breakers: tuple[Breaker, ...]
     projects: list[str]
     proposals: dict[str, int]
     model: spending.ModelState
@@ -176,7 +177,7 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
         rss=await to_thread.run_sync(_rss),
         jobs=jobs | ({"parked": parked} if parked else {}),
         paused_since=standing.paused_since,
-        breakers=pausing.breakers(standing),
+        breakers=standing.breakers,
         projects=projects,
         proposals={directory: waiting[directory] for directory in projects if directory in waiting},
         model=spending.model_state(services, settings),

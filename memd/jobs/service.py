@@ -213,7 +213,7 @@ class Jobs:
         """Return what holds work up now. Raises StateUnusableError."""
         async with self._lock:
             await self._take_up()
-        return self._standstill.standing(self._clock.now())
+        return self._standstill.standing(self._clock.now(), self.unfinished())
 
     def under_way(self, kind: str, lane: str) -> str | None:
         """Return the oldest job of a kind in a lane that waits or runs."""

@@ -11,9 +11,13 @@ from memd.state.pauses import Breaker, Pauses
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Since when everything is paused (seconds since 1970), and which breakers are open."""
+    """Since when background work is paused (seconds since 1970), null when it is not.
+
+    ``waiting`` is how many jobs wait or run, ``breakers`` are those that are open.
+    """
 
     paused_since: float | None
+    waiting: int
     breakers: tuple[Breaker, ...]
 
 
@@ -58,8 +62,8 @@ class Standstill:
         """Whether jobs of a directory may ask a model."""
         return not breaker.is_open(self._breakers.get(directory), now)
 
-    def standing(self, now: float) -> Standing:
-        """Return how things stand."""
+    def standing(self, now: float, waiting: int) -> Standing:
+        """Return how things stand, with so many jobs that wait or run."""
         found = (self._breakers[directory] for directory in sorted(self._breakers))
         opened = tuple(row for row in found if breaker.is_open(row, now))
-        return Standing(self.paused_since, opened)
+        return Standing(self.paused_since, waiting, opened)

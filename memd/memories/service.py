@@ -55,8 +55,8 @@ class Listing:
 class Written:
     """The end of a write: ``status`` is created, updated, merged or unchanged.
 
-    What was merged holds more than its writer sent: read it before the next edit. ``note`` says
-    why the index could not follow, "" when it did.
+    A merged file holds more than was sent, with ``hash``: read it before the next edit. ``note``
+    says why the index could not follow, "" when it did.
     """
 
     path: str

@@ -25,9 +25,10 @@ CREATE TABLE IF NOT EXISTS breakers (
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """How models did for a directory: failures in a row, the last one's time and sentence.
+    """A directory whose jobs do without a model for a while, because models failed for it.
 
-    No model is asked before ``until``. Times are seconds since 1970.
+    ``failures`` in a row, the last at ``since`` with the sentence ``why``; after ``until`` the next
+    job asks again. Times are seconds since 1970.
     """
 
     directory: str

@@ -17,7 +17,7 @@ def test_it_is_the_same_after_a_restart(bench: Bench) -> None:
     first.model_failed("/n", "down", 10.0)
     second.load()
     for standstill in (first, second):
-        standing = standstill.standing(11.0)
+        standing = standstill.standing(11.0, 2)
         assert standing.paused_since == 10.0
         assert [row.directory for row in standing.breakers] == ["/m"]
         assert not standstill.model_allowed("/m", 11.0)
@@ -27,5 +27,5 @@ def test_it_is_the_same_after_a_restart(bench: Bench) -> None:
     first.model_worked("/m")
     first.model_worked("/never")
     second.load()
-    assert second.standing(11.0).breakers == ()
+    assert second.standing(11.0, 0).breakers == ()
     assert second.paused_since is None
