@@ -28,7 +28,7 @@ _LIVE = ("shadows", "path")  # names of files that are there: only their owner c
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body of the journal: its hash, and the files and change sets that it belongs to."""
+    """A text of the history: its SHA-256, its files and its changes."""
 
     hash: str
     paths: tuple[str, ...]

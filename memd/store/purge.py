@@ -116,7 +116,7 @@ class What:
 
 @dataclass(frozen=True, slots=True)
 class PurgedFile:
-    """A file of the state directory that was removed or blanked; ``hash`` is what it was."""
+    """A file of the state directory that was removed or blanked, and the SHA-256 it had."""
 
     path: str
     hash: str
@@ -124,12 +124,14 @@ class PurgedFile:
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """What was, or would be, removed, and what is left.
+    """What was removed, or would be; ``texts`` counts rows of the state file by table.
 
-    ``texts`` counts rows by table. ``live`` are files of people in which, or in whose name, it
-    still stands. ``running`` jobs may still write what they had read.
+    ``live`` are files of the memory directories in which, or in whose name, it still stands: they
+    are yours to change. A job that is ``running`` may still write down what it had read: purge
+    again when it has ended.
     """
 
+    dry_run: bool
     bodies: tuple[Body, ...]
     texts: dict[str, int]
     files: tuple[PurgedFile, ...]
@@ -169,7 +171,7 @@ class Purger:
         if not dry_run:
             self._purge.remove([body.hash for body in bodies], cleaned)
             self._reading.forget()
-        return Purged(bodies, texts, tuple(files), live, self._purge.running())
+        return Purged(dry_run, bodies, texts, tuple(files), live, self._purge.running())
 
     def _hashes(self, what: What) -> frozenset[str]:
         if what.pattern:
