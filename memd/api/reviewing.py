@@ -4,14 +4,18 @@ from typing import Annotated
 
 import msgspec
 
-from memd.api.dreaming import Reasoned
 from memd.api.memory import MemoryOffError, project_of, writable
 from memd.api.method import Method, Params, Result
 from memd.api.services import Services
 from memd.core.text import iso_time
 from memd.review.choice import NotTakenInError, PathNotProposedError, ProposalDecidedError
-from memd.review.service import ProposalNotFoundError, ProposalUnreadableError
-from memd.review.view import View
+from memd.review.service import (
+    Accepted,
+    ProposalNotFoundError,
+    ProposalUnreadableError,
+    Rejected,
+)
+from memd.review.view import FileView, View
 from memd.rpc.connection import Call
 from memd.store.changes import StorageFailedError
 from memd.store.door import SecretRefusedError
@@ -43,21 +47,6 @@ class RejectProposal(AcceptProposal):
     reason: Reason | None = None
 
 
-class ProposedFile(Result):
-    """A file of a proposal; ``action`` is created, changed or removed, ``diff`` a unified one.
-
-    ``stale``: the file is not what the dream had read any more.
-    """
-
-    path: str
-    action: str
-    state: str
-    reason: str
-    merged_into: str
-    stale: bool
-    diff: str
-
-
 class ProposalFacts(Result):
     """A proposal: ``state`` is open, accepted, partly or rejected, ``reason`` that of a refusal.
 
@@ -72,31 +61,13 @@ class ProposalFacts(Result):
     reason: str
     problems: list[str]
     said: str
-    files: list[ProposedFile]
+    files: tuple[FileView, ...]
 
 
 class Proposals(Result):
     """The newest proposals first."""
 
     proposals: list[ProposalFacts]
-
-
-class ProposalAccepted(Result):
-    """What was accepted with which change, and what had to be left."""
-
-    proposal: str
-    state: str
-    change: str | None
-    accepted: list[str]
-    left: list[Reasoned]
-
-
-class ProposalRejected(Result):
-    """What was rejected."""
-
-    proposal: str
-    state: str
-    rejected: list[str]
 
 
 async def dream_review(services: Services, call: Call, params: ReviewProposals) -> Proposals:
@@ -108,28 +79,20 @@ async def dream_review(services: Services, call: Call, params: ReviewProposals) 
     return Proposals(proposals=[_facts(view) for view in found])
 
 
-async def dream_accept(services: Services, call: Call, params: AcceptProposal) -> ProposalAccepted:
+async def dream_accept(services: Services, call: Call, params: AcceptProposal) -> Accepted:
     """Answer ``dream.accept``."""
     directory = (await writable(services, call, params.cwd)).memory_dir
-    done = await services.reviews.accept(
+    return await services.reviews.accept(
         directory, params.proposal, params.paths or (), client=call.connection.caller.client
     )
-    return ProposalAccepted(
-        proposal=done.proposal,
-        state=done.state,
-        change=done.change,
-        accepted=list(done.accepted),
-        left=[Reasoned(path=left.path, reason=left.reason) for left in done.left],
-    )
 
 
-async def dream_reject(services: Services, call: Call, params: RejectProposal) -> ProposalRejected:
+async def dream_reject(services: Services, call: Call, params: RejectProposal) -> Rejected:
     """Answer ``dream.reject``."""
     directory = (await project_of(services, call, params.cwd)).memory_dir
-    done = await services.reviews.reject(
+    return await services.reviews.reject(
         directory, params.proposal, params.paths or (), reason=params.reason or ""
     )
-    return ProposalRejected(proposal=done.proposal, state=done.state, rejected=list(done.rejected))
 
 
 def _facts(view: View) -> ProposalFacts:
@@ -143,18 +106,7 @@ def _facts(view: View) -> ProposalFacts:
         reason=found.reason,
         problems=list(view.problems),
         said=found.words("said"),
-        files=[
-            ProposedFile(
-                path=file.path,
-                action=file.action,
-                state=file.state,
-                reason=file.reason,
-                merged_into=file.merged_into,
-                stale=file.stale,
-                diff=file.diff,
-            )
-            for file in view.files
-        ],
+        files=view.files,
     )
 
 
@@ -172,7 +124,7 @@ METHODS = (
         name="dream.accept",
         summary="Make what a dream proposed true, whole or by file, as one change.",
         params=AcceptProposal,
-        result=ProposalAccepted,
+        result=Accepted,
         permission="write",
         handler=dream_accept,
         errors=(
@@ -191,7 +143,7 @@ METHODS = (
         name="dream.reject",
         summary="Refuse what a dream proposed, whole or by file; the next dream is told why.",
         params=RejectProposal,
-        result=ProposalRejected,
+        result=Rejected,
         permission="write",
         handler=dream_reject,
         errors=(NoProjectError, ProposalNotFoundError, ProposalDecidedError, PathNotProposedError),

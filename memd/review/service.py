@@ -59,9 +59,10 @@ class ProposalUnreadableError(MemdError):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The end of accepting. ``change`` is ``None`` where no file had to change.
+    """What was accepted with which change, and what had to be left.
 
-    ``left`` are files that stay as they are and open, each with why.
+    ``change`` is null where no file had to change. Files that are ``left`` stay as they are and
+    open, each with the reason.
     """
 
     proposal: str
@@ -73,7 +74,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The end of rejecting."""
+    """What was rejected."""
 
     proposal: str
     state: str
