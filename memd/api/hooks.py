@@ -1,7 +1,7 @@
 """hook: what a client's hook sends as it got it, answered as that client wants it printed.
 
-All client logic lives here, none in the hook file, so an upgrade of memd needs no new set-up
-(spec 7.1, 7.2). A payload is a stranger's JSON: what does not have the expected shape is no
+All client logic lives here, none in the hook file, so an upgrade of memd needs no new
+set-up. A payload is a stranger's JSON: what does not have the expected shape is no
 event for us and is answered with nothing.
 
 - ``SessionStart`` brings the memory section only where the client does not load it by itself.

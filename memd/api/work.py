@@ -207,7 +207,7 @@ def job_facts(job: Job) -> JobFacts:
 
 
 def _is_remote(call: Call) -> bool:
-    """Return whether the client says that nobody sits in front of it (spec 4.2)."""
+    """Return whether the client says that nobody sits in front of it."""
     said = call.connection.caller.environment.get("CLAUDE_CODE_REMOTE", "")
     return said.strip().lower() not in {"", "0", "false", "no", "off"}
 

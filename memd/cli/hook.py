@@ -10,9 +10,9 @@ these rules hold:
 - There is no client logic. The daemon builds the exact text for the client and sends it as the
   last member of its answer; the bytes between are printed as they came.
 - One timer bounds the whole process, standard input included. A prompt waits 200 ms at most
-  (``MEMD_HOOK_DEADLINE_MS`` sets another bound), any other event a second (spec 7.1).
+  (``MEMD_HOOK_DEADLINE_MS`` sets another bound), any other event a second.
 - Whatever goes wrong, nothing is printed and the status is 0: a status of 2 would block the
-  user's prompt (facts/clients.md 3), and any other one would show an error at every turn.
+  user's prompt, and any other one would show an error at every turn.
 - When no daemon listens, one is started, detached, once in 30 seconds at most, and this event
   gets no answer. ``MEMD_HOOK_NO_START=1`` keeps it from being started. There is one way to start
   (``client/launch``): this file only runs itself once more, with that module.
@@ -39,7 +39,7 @@ FORWARDED = (
     b"MEMD_EXTRA_GUIDELINES",
     b"CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES",
 )
-FRAME_BYTES = 4 * 1024 * 1024  # what the daemon takes and gives (spec 6.1)
+FRAME_BYTES = 4 * 1024 * 1024  # what the daemon takes and gives
 PAYLOAD_BYTES = FRAME_BYTES - 64 * 1024  # room for the frame around it
 HEADER_BYTES = 8 * 1024
 CONNECT_SECONDS = 0.05

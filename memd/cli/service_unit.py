@@ -1,6 +1,6 @@
 """memd as a supervised service: the files, and what the supervisor is told.
 
-The templates in ``units/`` are the units that work (facts/clients.md 6); the folders ``systemd/``
+The templates in ``units/`` are the units that work; the folders ``systemd/``
 and ``launchd/`` of the repository hold the same bytes for packagers. Installing fills in the path
 of the Python that runs memctl, so that the service is the very version that the user has.
 """

@@ -23,7 +23,7 @@ from typing import Any
 from memd.core.errors import MemdError
 
 CLIENT = "claude-code"
-# The events of spec 7.2; a matcher is given where the client knows several sources of one event.
+# The events that memd answers; a matcher where the client knows several sources of one event.
 EVENTS: Mapping[str, str | None] = {
     "SessionStart": "startup|resume|clear|compact|fork",
     "UserPromptSubmit": None,

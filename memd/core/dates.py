@@ -1,4 +1,4 @@
-"""Relative dates made absolute, so that a memory still says the same next month (spec 1.5).
+"""Relative dates made absolute, so that a memory still says the same next month.
 
 The words stay; the date they mean goes behind them: ``Thursday (2026-03-05)``. A date that already
 has one is left alone, so resolving twice is resolving once. A bare weekday is the next one, today

@@ -5,7 +5,7 @@ Rules of this file
 - A word of one time (``after Thursday``, ``we're freezing``, ``will``, ``deadline``) makes it one
   day, and so does a stretch of words with nothing but the weekday.
 - ``always``, ``usually`` and their like make a habit of anything but a bound (``until Friday``).
-In doubt there is no date: a wrong one costs more than a missing one (spec 4.6).
+In doubt there is no date: a wrong one costs more than a missing one.
 """
 
 import re

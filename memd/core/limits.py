@@ -4,7 +4,7 @@ Sizes are bytes of UTF-8 and times are seconds unless the name says otherwise. N
 may change are settings (``core/settings.py``), not limits.
 """
 
-# A memory and its directory (spec 1.5, 1.6, 1.7, 1.9)
+# A memory and its directory
 MEMORY_BYTES = 64 * 1024  # what may be written through memd
 HEAD_LINES = 30  # a header is read from these; Claude Code's own stamping bound
 FRONTMATTER_BYTES = 16 * 1024
@@ -26,21 +26,21 @@ WRITER_SECONDS = 2.0  # a commit waits so long for a program that has the file o
 WRITER_POLL_SECONDS = 0.05
 HOLD_SECONDS = 30.0  # a replaced file is kept so long where nobody can say who has it open
 
-# Names (spec 8.2)
+# Names
 NAME_COMPONENTS = 4
 NAME_COMPONENT_CHARACTERS = 100
 NAME_BYTES = 255
 
-# Project slugs (spec 1.2)
+# Project slugs
 SLUG_CHARACTERS = 200
 
-# Recall (spec 3.1, 3.2, 3.3)
+# Recall
 SURFACED_LINES = 200
 SURFACED_BYTES = 4096
 INDEX_AT_ONCE = 500  # memories indexed between two looks at what changed meanwhile
 HOOK_CHARACTERS = 9_500  # Claude Code cuts injected context above 10,000 to a preview
 
-# The socket (spec 6.1)
+# The socket
 HEADER_BYTES = 8 * 1024
 FRAME_BYTES = 4 * 1024 * 1024
 JSON_DEPTH = 64
@@ -59,10 +59,10 @@ FRAME_SECONDS = 10.0
 SOCKET_PATH_BYTES_LINUX = 107  # sun_path is 108 with its NUL
 SOCKET_PATH_BYTES_MACOS = 103
 
-# Jobs and shutdown (spec 4.3)
+# Jobs and shutdown
 DRAIN_SECONDS = 60.0
 
-# Failures of jobs (spec 4.4, 6.3)
+# Failures of jobs
 RETRY_SECONDS = 5.0  # before the second attempt
 RETRY_GROWTH = 4.0
 PARK_AFTER = 3  # failures of the same sort in a row
@@ -72,5 +72,5 @@ BREAKER_SECONDS = 5 * 60.0
 BREAKER_SECONDS_MOST = 4 * 60 * 60.0
 PARKED_KEPT = 50  # parked jobs that can be put back; a request may hold a frame of 4 MiB
 
-# Dream (spec 5.2, 5.3)
+# Dream
 LOCK_STALE_SECONDS = 60 * 60.0  # no setting: other programs that share the lock keep to it too

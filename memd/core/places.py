@@ -1,4 +1,4 @@
-"""Where things lie for this user, computed from the environment alone (spec 6.1, 6.4).
+"""Where things lie for this user, computed from the environment alone.
 
 Kept free of heavy imports: the command line and the hook's set-up start with it.
 """
@@ -16,7 +16,7 @@ STATE_DIR = "MEMD_STATE_DIR"
 CONFIG = "MEMD_CONFIG"
 BASE_DIR = "MEMD_BASE_DIR"
 SYSTEM_POLICY = "/etc/memd/memd.toml"
-# What a client forwards of its own environment (spec 1.2, 1.3); nothing else is ever read from it.
+# What a client forwards of its own environment; nothing else is ever read from it.
 FORWARDED = (
     "MEMD_MEMORY_PATH",
     "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE",

@@ -192,7 +192,7 @@ class SpendSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All options. Paths count only in the system policy and the user's own file (spec 1.2)."""
+    """All options. Paths count only in the system policy and the user's own file."""
 
     enabled: bool = option(default=True, doc="memory as a whole")
     base_dir: str = option("", "where projects/ lies; default ~/.claude")

@@ -1,7 +1,7 @@
 """The marks around text that memd put into a conversation, so that it never learns from itself.
 
 Whatever memd injects stands between ``OPEN`` and ``CLOSE``; before extraction that text is cut out
-again (spec 8.4), and so are the reminders that a client puts among the user's words.
+again, and so are the reminders that a client puts among the user's words.
 """
 
 import re
@@ -10,7 +10,7 @@ MEMD_TAG = "memd-context"
 OPEN = f"<{MEMD_TAG}>"
 CLOSE = f"</{MEMD_TAG}>"
 
-# Claude Code's own insertions among the user's words (observed in transcripts, spec 4.1).
+# Claude Code's own insertions among the user's words (observed in transcripts).
 _FOREIGN = (
     "system-reminder",
     "command-name",

@@ -39,18 +39,18 @@ def iso_time(seconds: float) -> str:
 
 
 def age_days(mtime_ns: int, now: float) -> int:
-    """Return the whole days since a file was written; never negative (spec 1.8)."""
+    """Return the whole days since a file was written; never negative."""
     return max(0, (int(now * 1_000_000_000) - mtime_ns) // _DAY_NS)
 
 
 def age(mtime_ns: int, now: float) -> str:
-    """Return ``today``, ``yesterday`` or ``N days ago`` (spec 1.8)."""
+    """Return ``today``, ``yesterday`` or ``N days ago``."""
     days = age_days(mtime_ns, now)
     return {0: "today", 1: "yesterday"}.get(days, f"{days} days ago")
 
 
 def stale_notice(mtime_ns: int, now: float) -> str | None:
-    """Return the notice that an older memory carries, or ``None`` for a fresh one (spec 1.8)."""
+    """Return the notice that an older memory carries, or ``None`` for a fresh one."""
     days = age_days(mtime_ns, now)
     if days < limits.STALE_DAYS:
         return None

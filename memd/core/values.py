@@ -9,7 +9,7 @@ import msgspec
 
 
 class MemoryType(StrEnum):
-    """The four types of a memory (spec 1.5)."""
+    """The four types of a memory."""
 
     USER = "user"
     FEEDBACK = "feedback"
@@ -29,7 +29,7 @@ class Scope(StrEnum):
 
 
 class Actor(StrEnum):
-    """Who made a change (spec 1.9)."""
+    """Who made a change."""
 
     CLIENT = "client"
     EXTRACT = "extract"
@@ -43,10 +43,10 @@ class Actor(StrEnum):
 class Project:
     """Where a client's working directory keeps its memories, and whether it does.
 
-    ``root`` is the canonical git root or the working directory. ``source`` says which rule of
-    spec 1.2 chose ``memory_dir``; ``transcripts`` is the folder that holds one folder of
-    transcripts per working directory. ``enabled`` is the answer of spec 1.3 with its ``reason``
-    (empty when on). ``problems`` are sentences for the user about paths that were refused.
+    ``root`` is the canonical git root or the working directory. ``source`` says which setting
+    chose ``memory_dir``; ``transcripts`` is the folder that holds one folder of
+    transcripts per working directory. ``enabled`` says whether memory is on, with the ``reason``
+    (empty when it is). ``problems`` are sentences for the user about paths that were refused.
     """
 
     cwd: str
@@ -60,7 +60,7 @@ class Project:
 
 
 class Header(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What the catalogue knows of one memory (spec 1.7), read from its first 30 lines.
+    """What the catalogue knows of one memory, read from its first 30 lines.
 
     ``path`` is relative to the memory directory with ``/``. ``damaged`` says that its frontmatter
     did not parse. There may be 100,000 of these, so they are as small as Python objects get.
@@ -128,7 +128,7 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a change comes from, as the journal keeps it (spec 1.9, 8.4)."""
+    """Where a change comes from, as the journal keeps it."""
 
     actor: Actor
     client: str = ""
@@ -186,7 +186,7 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True)
 class LockKept:
-    """The time of a dream's lock, which stands once the dream's change does (spec 5.2).
+    """The time of a dream's lock, which stands once the dream's change does.
 
     ``directory`` is the memory directory as the lock's row names it, ``taken_ns`` when the lock
     was taken, in ns since 1970: the time of the last consolidation from then on.
@@ -312,7 +312,7 @@ class Message:
 class Caller:
     """Who is on the other end of a connection; known once, passed as a value.
 
-    ``environment`` holds only the few variables of spec 1.2 and 1.3 that a client forwards.
+    ``environment`` holds only the few variables that a client forwards and memd goes by.
     """
 
     connection: int

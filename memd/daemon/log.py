@@ -1,4 +1,4 @@
-"""The log: structured, on stderr, without memory text, prompts or keys (spec 7.3).
+"""The log: structured, on stderr, without memory text, prompts or keys.
 
 The one place that configures structlog. On a terminal lines are for people, elsewhere JSON. Every
 text passes the secret scanner on its way out.

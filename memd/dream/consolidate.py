@@ -1,4 +1,4 @@
-"""The deterministic pass: what can be tightened without understanding (spec 5.3). Pure.
+"""The deterministic pass: what can be tightened without understanding. Pure.
 
 Rules of this file
 - What may change at all: ``material.py``. Broken frontmatter: ``repair.py``. Duplicates:

@@ -1,4 +1,4 @@
-"""Whether a dream may begin, cheapest question first (spec 5.1). Pure.
+"""Whether a dream may begin, cheapest question first. Pure.
 
 Rules of this file
 - Each answer is the name of the gate that is closed, or "" when it is open. What each costs:

@@ -1,6 +1,6 @@
 """What a dream may do with the lines that a person wrote into the index. Pure.
 
-Rules of this file (spec 1.6)
+Rules of this file
 - A line that is no pointer is a person's. It stays, below the headings that it stood below and in
   the order of the others, or it stands word for word in a person's rule.
 - The index is read with every prompt, so nothing is said in it that did not stand there: a dream

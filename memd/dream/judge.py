@@ -1,6 +1,6 @@
 """What a dream did to the memories, computed and not believed, and whether it may stand. Pure.
 
-Rules of this file (spec 5.3: nothing evaporates)
+Rules of this file: nothing evaporates
 - Seen are the memories before and after, and nothing of what a dream says of itself but where a
   memory went and why it is gone; where it went counts when ``carried.py`` finds it there. Links to
   what went may be led on to where it went.
@@ -12,7 +12,7 @@ Rules of this file (spec 5.3: nothing evaporates)
 - A "Why" and a "How to apply" are not lost from a memory that stays or goes into another one.
 - More than a third is not taken away: ``amount.py``.
 - A new text holds no secret that the old one did not hold. No problem quotes one.
-- A damaged file is not touched (spec 1.5): what memd cannot read whole it cannot compare. A head
+- A damaged file is not touched: what memd cannot read whole it cannot compare. A head
   that memd reads and others refuse is not damaged; mending it changes nothing that is read. No new
   text is damaged or too large.
 - What takes others in, or is a rule, is not longer afterwards than what recall shows of a memory.

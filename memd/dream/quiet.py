@@ -1,4 +1,4 @@
-"""Why an automatic dream waits although its gates are open (spec 5.1). Pure.
+"""Why an automatic dream waits although its gates are open. Pure.
 
 Rules of this file
 - What the system does not tell does not count.

@@ -1,6 +1,6 @@
 """Frontmatter that memd reads and strict readers of YAML refuse: mended line by line. Pure.
 
-Rules of this file (spec 1.5)
+Rules of this file
 - What does not parse at all is damaged and never rewritten: a person sees to it.
 - memd reads ``description: a: b``, text that begins with a special character, and tabs before a
   nested key; other programs refuse the whole frontmatter then. Such a line, and no other, is

@@ -108,7 +108,7 @@ class Dreams:
         return await to_thread.run_sync(self._holding.recover)
 
     async def gate(self, project: Project, settings: Settings, *, force: bool, session: str) -> str:
-        """Return the first gate that is closed, "" when a dream may begin (spec 5.1).
+        """Return the first gate that is closed, "" when a dream may begin.
 
         ``session`` is the session that asks. With ``force`` a lock that cannot be used is told:
         LockUnusableError; otherwise it is a closed gate.

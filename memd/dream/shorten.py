@@ -1,6 +1,6 @@
 """Index lines: a hook in its place, and what is too long made shorter without a loss. Pure.
 
-Rules of this file (spec 1.6)
+Rules of this file
 - A line that is no pointer is a person's and stays byte for byte; of a pointer only the hook
   changes, never its bullet, link or separator.
 - A hook is cut, at a word and with "…", only when its memory says in the same words what is cut

@@ -37,7 +37,7 @@ _ALONE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\||>)")  # headings, rows and quotes 
 # "**Why:** it broke" has a label, "**Never** mock it" has none.
 _LABEL = re.compile(rf"\*\*[^*\n]{{1,{_LABEL_CHARACTERS}}}(?:[:\uff1a]\*\*|\*\*[:\uff1a])[ \t]+")
 _SENTENCE = re.compile(r"(?<=[.!?])[ \t\r\n]+|(?<=[\u3002\uff01\uff1f])[ \t\r\n]*")
-_PARTS = re.compile(r"\W*(?:why|how to apply)\W*", re.IGNORECASE)  # of every memory (spec 1.5)
+_PARTS = re.compile(r"\W*(?:why|how to apply)\W*", re.IGNORECASE)  # of every memory
 _EMPHASIS = re.compile(
     r"\*\*|__|(?<![\w*])\*(?=[^\s*])[^*\n]*[^\s*]\*(?![\w*])|(?<!\w)_(?=[^\s_])[^_\n]*[^\s_]_(?!\w)"
 )

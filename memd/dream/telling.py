@@ -8,7 +8,7 @@ STARTING, UPDATING, JUDGING = "starting", "updating", "judging"
 
 
 class Telling:
-    """Passes on what an agent tells, in the phases of a dream (spec 5.4).
+    """Passes on what an agent tells, in the phases of a dream.
 
     A dream is ``starting`` until its first write and ``updating`` from then on. The turns of a
     second run go on counting where those of the first ended.

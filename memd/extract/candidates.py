@@ -1,6 +1,6 @@
 """What the local extractor finds in a person's words: candidates for memories. Pure.
 
-Rules of this file (spec 4.6, 1.5)
+Rules of this file
 - Only the person's own sentences are looked at, and a cue table decides; precision before recall:
   a wrong memory costs more than a missed one.
 - Asked, supposed, joked, reported and momentary sentences are no candidates.

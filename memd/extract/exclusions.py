@@ -1,4 +1,4 @@
-"""What is never saved, not even when asked for (spec 1.5). Pure."""
+"""What is never saved, not even when asked for. Pure."""
 
 import re
 

@@ -26,7 +26,7 @@ from memd.model.port import Block
 from memd.store.catalogue import manifest
 
 KIND = "extract"
-TURNS = 5  # spec 4.4
+TURNS = 5
 SECONDS = 180.0
 ASK_SECONDS = 90.0
 _REPLY_TOKENS = 8_000

@@ -1,6 +1,6 @@
 """What becomes of candidates beside the memories that are there: the plan of a change set. Pure.
 
-Rules of this file (spec 4.6)
+Rules of this file
 - What a memory of its type already says is nothing new; ``sameness`` is the judge.
 - A restatement that says more and a correction update that memory: one in the form that memd
   writes is written anew, one that somebody worked on gets a dated paragraph and keeps every line.

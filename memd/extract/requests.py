@@ -66,7 +66,7 @@ class Extracted:
     prefix_changed: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
-        """Return it as JSON values, as a job's result and on the wire (spec 4.5)."""
+        """Return it as JSON values, as a job's result and on the wire."""
         facts: dict[str, Any] = {
             "status": self.status,
             "saved": list(self.saved),
@@ -106,7 +106,7 @@ class Unread:
 
 
 def gate(settings: Settings, project: Project) -> str:
-    """Return the reason to extract nothing, "" to go on (spec 4.2)."""
+    """Return the reason to extract nothing, "" to go on."""
     if not (project.enabled and settings.enabled):
         return MEMORY_OFF
     return "" if settings.extract.enabled else EXTRACTION_OFF
@@ -116,7 +116,7 @@ def unread(messages: Sequence[Message], session: str, cursor: CursorMove | None)
     """Return the messages behind a cursor.
 
     A cursor whose message is not where it was is looked for from the end; one that vanished (the
-    client compacted) falls back to all that is there (spec 4.3).
+    client compacted) falls back to all that is there.
     """
     start = 0
     if cursor is not None and cursor.source == MESSAGES and cursor.position > 0:

@@ -1,6 +1,6 @@
 """Whether a statement says again, corrects, or stands beside one that is known. Pure.
 
-Rules of this file (spec 4.6)
+Rules of this file
 - What each statement has a word for that the other lacks is two things: both are kept.
 - A restatement is one whose words lie within the other's, in the same order (a clause moved to the
   front is none the worse); it adds to the known statement or adds nothing.

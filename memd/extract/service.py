@@ -103,7 +103,7 @@ class Extract:
         self._listener = Listener()
 
     def gate(self, settings: Settings, project: Project) -> str:
-        """Return the reason to extract nothing, "" to go on (spec 4.2)."""
+        """Return the reason to extract nothing, "" to go on."""
         return requests.gate(settings, project)
 
     async def run(

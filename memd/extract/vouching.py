@@ -1,4 +1,4 @@
-"""Whose words a memory of a model's carries, where others' words stood beside (spec 8.4). Pure.
+"""Whose words a memory of a model's carries, where others' words stood beside. Pure.
 
 Rules of this file
 - Output of tools, of the web and of other servers, and what the person pasted, is nobody's word.

@@ -70,7 +70,7 @@ def state(candidate: Candidate) -> str:
 
 
 def compose(candidate: Candidate, statement: str, why: str = "") -> str:
-    """Return the body (spec 1.5); ``why`` is an older reason, for when the candidate has none."""
+    """Return the body; ``why`` is an older reason, for when the candidate has none."""
     language = cues.language(candidate.language)
     words = language.wording
     day = text.iso_time(candidate.at)[:10]

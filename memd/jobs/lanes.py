@@ -1,4 +1,4 @@
-"""Whose turn it is: the rules of spec 4.3 as a value, without waiting and without disk.
+"""Whose turn it is in a lane, as a value, without waiting and without disk.
 
 Rules of this file
 1. Jobs of one lane never overlap; different lanes run side by side, ``at_once`` of them at most.

@@ -4,7 +4,7 @@ The prose lies in ``templates/``, one file per section; what other prompts say a
 ``core/prose.py``, which also says how a template is written.
 
 No clock, no counter, no order of a dictionary enters a prompt: a client's prompt cache is lost
-with the first byte that differs (spec 2).
+with the first byte that differs.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ _TEMPLATES: Mapping[str, str] = {
 
 
 class Variant(StrEnum):
-    """The variants of spec 2."""
+    """Which kind of session a prompt is for."""
 
     STANDARD = "standard"
     TEAM = "team"

@@ -3,7 +3,7 @@
 Rules of this file
 - The block stands inside memd's own tag, so that it can be cut out of a transcript again.
 - What a memory says is quoted line by line, as data. No text of a memory can open or close the
-  tags around it or begin a line of its own (spec 8.4).
+  tags around it or begin a line of its own.
 - What a memory says twice stands there once: a description that the text shown repeats is left out,
   and so is a "Why" that says nothing of its own.
 - Clients cut long insertions: the whole stays within a budget, counted as they count, in UTF-16

@@ -60,7 +60,7 @@ class SurfacedMemory:
 
 
 def gate(project: Project, settings: Settings, query: str) -> str:
-    """Return the reason to bring nothing, the cheapest check first; "" to go on (spec 3.1)."""
+    """Return the reason to bring nothing, the cheapest check first; "" to go on."""
     if not (project.enabled and settings.enabled):
         return MEMORY_OFF
     if not settings.recall.enabled:
@@ -84,7 +84,7 @@ def absolute(directory: str, path: str) -> str:
 
 
 class Rules:
-    """Which memories may be brought at all (spec 3.2), asked of those that a ranker proposes.
+    """Which memories may be brought at all, asked of those that a ranker proposes.
 
     Left out is what this session was given in this very version (``surfaced``: absolute path to
     fingerprint), what the client has read (``read``, relative to the directory), a plain usage

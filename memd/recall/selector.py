@@ -1,4 +1,4 @@
-"""The side-query to a model: which memories help with a prompt (spec 3.2). Pure.
+"""The side-query to a model: which memories help with a prompt. Pure.
 
 Rules of this file
 - The list stands in the first block of the message and depends on nothing but the memories, so

@@ -1,7 +1,7 @@
 """The door of jsonrpcserver, and the edge where every failure of a handler becomes an answer.
 
 jsonrpcserver finds the method and binds the arguments; the parser, the envelope, batches and limits
-before it are ours (facts: its own refuse whole batches and unknown members, echo NaN, and show the
+before it are ours (its own refuse whole batches and unknown members, echo NaN, and show the
 text of exceptions). It does not *run* handlers either: it would do so in tasks of its own
 (``asyncio.gather``), where anyio's cancel scopes and shields do not reach, so that a cancelled
 request could leave a lock while its thread still writes. What it calls here only returns the bound

@@ -75,7 +75,7 @@ class RequestCancelledError(MemdError):
 
 
 class TooLargeError(MemdError):
-    """Something exceeds a limit of the socket (spec 6.1)."""
+    """Something exceeds a limit of the socket."""
 
     code = 1007
     kind = "too_large"
@@ -86,7 +86,7 @@ class TooLargeError(MemdError):
 
 
 class BusyError(MemdError):
-    """A limit on how much may go on at once is reached (spec 6.1)."""
+    """A limit on how much may go on at once is reached."""
 
     code = 1004
     kind = "busy"

@@ -8,7 +8,7 @@ Rules of this file
   come true at the next opening, as after a crash; SQLite writes its log anew before it waits for
   the medium again.)
 - Nothing in here is needed to read a memory. A file that SQLite calls damaged is put aside under
-  another name and a new one begun: that costs history, never a memory (spec 1).
+  another name and a new one begun: that costs history, never a memory.
 - The file may be lost or damaged while memd runs: each use first sees that the file and its log
   are still the ones that were opened, and what SQLite cannot make sense of is closed. The next
   use opens what is there now, or begins anew, and says so in ``notes``; no restart is needed.

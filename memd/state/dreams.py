@@ -2,7 +2,7 @@
 
 Rules of this file
 - A lock's prior time is written here before the lock file is touched, and the row goes only after
-  the file is settled (spec 5.2). A row met at start belongs to a dream that a crash ended.
+  the file is settled. A row met at start belongs to a dream that a crash ended.
 - The transaction that makes a dream's change true also makes the dream's own time the one to be
   put back (``keep``). So the lock's time and the memories move together, whatever ends the process.
 - Proposals have rules and a file of their own (``state/proposals.py``).

@@ -1,4 +1,4 @@
-"""Which memories a session has been given, kept across restarts (spec 3.4).
+"""Which memories a session has been given, kept across restarts.
 
 Rules of this file
 - A memory is marked when it goes out, never while it is being selected.

@@ -1,6 +1,6 @@
 """Which project root a memory directory belongs to.
 
-A slug is not injective (spec 1.2): two roots may meet in one directory and would share memories
+A slug is not injective: two roots may meet in one directory and would share memories
 without anybody having asked for it. The first root that was seen is remembered.
 """
 

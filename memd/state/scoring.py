@@ -5,7 +5,7 @@ that ``terms`` gives; ``order`` decides among them. Both see a memory as the num
 
 Rules of this file
 - Same prompt, statistics and documents give the same answer, in whatever order they come.
-- Silence beats noise: below the floor nothing is answered (spec 3.2). Recency decides only
+- Silence beats noise: below the floor nothing is answered. Recency decides only
   between equal scores.
 """
 

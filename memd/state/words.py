@@ -125,7 +125,7 @@ def count(text: str) -> int:
     runs = [*_CJK_RUN.findall(text), *_HIRAGANA.findall(text)]
     characters = sum(len(run) for run in runs)
     spaced = len(text.split())
-    return max(spaced, 2) if characters >= 4 else spaced  # noqa: PLR2004 - spec 3.1 says four
+    return max(spaced, 2) if characters >= 4 else spaced  # noqa: PLR2004 - as long as several words
 
 
 def _prepare(text: str) -> str:

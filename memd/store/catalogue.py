@@ -1,4 +1,4 @@
-"""The headers of all memories of a directory, and the list of them that a model sees (spec 1.7)."""
+"""The headers of all memories of a directory, and the list of them that a model sees."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence

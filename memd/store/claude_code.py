@@ -1,4 +1,4 @@
-"""What Claude Code's own settings say about its auto memory (facts: spec 7.2).
+"""What Claude Code's own settings say about its auto memory.
 
 Where Claude Code loads the instructions and the index by itself, memd adds nothing of these to the
 start of a session; where a user switched that off, memd is the one who brings them.
@@ -13,7 +13,7 @@ from typing import Any
 from memd.core.values import Project
 
 _SETTINGS_BYTES = 4 * 1024 * 1024
-_SHARED_SOURCES = (  # what Claude Code goes by as well (spec 1.2)
+_SHARED_SOURCES = (  # what Claude Code goes by as well
     "default",
     "CLAUDE_CODE_REMOTE_MEMORY_DIR",
     "CLAUDE_CONFIG_DIR",

@@ -1,6 +1,6 @@
 """The settings files, read again whenever they change; a bad file never takes memory away.
 
-Three sources, the weakest first (spec 1.2, 1.3): the user's own ``memd.toml``, the system policy,
+Three sources, the weakest first: the user's own ``memd.toml``, the system policy,
 and, for one option only, ``.memd.toml`` in the project's root: a repository may switch memory off
 for itself and can set nothing else. The user's file counts only when it is the user's own or
 root's and nobody else may write it, since it names endpoints, keys and paths. A key counts only

@@ -1,6 +1,6 @@
 """A memory as a document: the one door to python-frontmatter.
 
-Reading is lenient and never raises; writing is strict (spec 1.5). Values are the strings that
+Reading is lenient and never raises; writing is strict. Values are the strings that
 stand in the file. Frontmatter that does not parse makes a *damaged* memory: readable as raw
 Markdown, never rewritten by a background job. Rewrites are surgical, never parse-and-dump.
 """
@@ -105,7 +105,7 @@ def parse(content: bytes, path: str) -> Document:
 
 
 def validate(content: bytes, path: str) -> Document:
-    """Return the document when it may be written through memd (spec 1.5).
+    """Return the document when it may be written through memd.
 
     Raises InvalidMemoryError, which names everything that is missing.
     """
@@ -139,7 +139,7 @@ def new(
     session: str,
     modified: str,
 ) -> bytes:
-    """Return a new memory in the layout that Claude Code stamps (spec 1.5).
+    """Return a new memory in the layout that Claude Code stamps.
 
     ``session`` may be empty; ``modified`` is ISO 8601 in UTC. White space in name and description
     is folded, so that each stands on one line.

@@ -1,7 +1,7 @@
 """What a change set may contain: the checks that stand before the journal. Pure.
 
 A draft comes in with the tree that it was made from; a list of steps comes out, each with what
-was there before. Nothing here touches a file, so a refusal leaves no trace (spec 1.9, 8.2, 8.3).
+was there before. Nothing here touches a file, so a refusal leaves no trace.
 """
 
 from collections.abc import Collection, Iterable, Sequence

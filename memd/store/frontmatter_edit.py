@@ -15,7 +15,7 @@ _TABLE = "metadata"
 _HEADER = re.compile(rb"""["']?metadata["']?[ \t]*:[ \t]*+(?:#.*)?\s*""")
 _INDENT = re.compile(rb"[ \t]*")
 _MANY = 2  # between type and the stamps: where keys that memd does not know stand
-# The order in which Claude Code stamps them (spec 1.5).
+# The order in which Claude Code stamps them.
 _RANKS = {"node_type": 0, "type": 1, "originSessionId": 3, "modified": 4}
 
 

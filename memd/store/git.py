@@ -1,4 +1,4 @@
-"""The root that all worktrees of a git repository share, found by reading files only (spec 1.1).
+"""The root that all worktrees of a git repository share, found by reading files only.
 
 Rules of this file
 - A checkout may claim anything in its ``.git`` file. It is believed to be a linked worktree only if

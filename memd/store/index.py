@@ -1,6 +1,6 @@
 """The index of a memory directory: loading it for a prompt, and keeping it true. Pure.
 
-Rules of this file (spec 1.6)
+Rules of this file
 - An *entry* is a line that is a pointer and nothing else: a bullet, a link to a memory, perhaps a
   separator and a hook. Any other line is a person's and never changes.
 - Lines are changed, removed or added as bytes: line ends, a BOM, order and foreign bytes stay.

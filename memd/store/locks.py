@@ -1,4 +1,4 @@
-"""The consolidation lock, shared with any program that follows the same protocol (spec 5.2).
+"""The consolidation lock, shared with any program that follows the same protocol.
 
 Rules of this file
 - ``.consolidate-lock`` in the memory directory: the first line is the holder's PID, a second line

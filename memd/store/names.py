@@ -1,6 +1,6 @@
 """Which names a memory may have: one strict rule for names from outside, one lenient for a disk's.
 
-Rules of this file (spec 8.2)
+Rules of this file
 - A name that a client, an agent or a team server sends is ASCII, relative, of few components and
   boring. What an encoding, a look-alike or another file system could read as something else is
   refused before any file system is asked.
@@ -17,7 +17,7 @@ from memd.core import limits
 from memd.core.errors import MemdError
 
 INDEX = "MEMORY.md"
-LOGS = "logs"  # daily logs, top level only (spec 1.4)
+LOGS = "logs"  # daily logs, top level only
 SUFFIX = ".md"
 TEAM = "team/"  # what others write, with an index of its own
 _COMPONENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
@@ -61,7 +61,7 @@ def printable(name: str) -> str:
 
 
 def check_name(name: str, *, index: bool = False) -> str:
-    """Return the name of a memory when the strict rule allows it (spec 8.2).
+    """Return the name of a memory when the strict rule allows it.
 
     With ``index`` an index file's name passes as well. Raises NameRefusedError.
     """
@@ -122,7 +122,7 @@ def clashes(name: str, existing: Iterable[str]) -> str | None:
 
 
 def in_catalogue(path: str) -> bool:
-    """Say whether an existing file of this relative path is a memory (spec 1.7).
+    """Say whether an existing file of this relative path is a memory.
 
     It is when it ends in ``.md``, neither it nor a folder above is hidden, it is not an index and
     not a daily log. A name that is no Unicode text cannot be sent to a client and is none.

@@ -1,6 +1,6 @@
 """The only file that opens anything below a memory directory.
 
-Rules of this file (spec 8.2)
+Rules of this file
 - A name is never resolved first and opened afterwards: that loses symlink races. The kernel walks
   it beneath an open directory, following no link (``openat2``), or descriptors are walked with
   ``O_NOFOLLOW`` at each step; ``beneath.py`` holds both ways.

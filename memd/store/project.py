@@ -1,6 +1,6 @@
 """Which directory keeps the memories of a client's working directory, and whether it does.
 
-Only files are read, never a ``git`` process (spec 1.1). The directory comes from the client's
+Only files are read, never a ``git`` process. The directory comes from the client's
 variables, trusted settings, or the place that Claude Code uses (1.2). Nothing inside a repository
 chooses a path: what a checkout claims about itself is believed only where the other side agrees.
 """
@@ -67,7 +67,7 @@ class UnknownScopeError(MemdError):
 
 
 def find_root(cwd: str) -> str:
-    """Return the project of a working directory: the canonical git root, or itself (spec 1.1).
+    """Return the project of a working directory: the canonical git root, or itself.
 
     All worktrees of a repository share its main root. The answer is a real path. Raises
     NoProjectError for a path that is relative, missing or no directory.
@@ -79,7 +79,7 @@ def slug(path: str) -> str:
     """Return the name of a project's folder, equal to the letter to what Claude Code makes of it.
 
     In NFC, each UTF-16 unit that is no ASCII letter or digit becomes a dash; beyond 200 units a
-    32-bit hash of the whole path takes the place of the rest (spec 1.2).
+    32-bit hash of the whole path takes the place of the rest.
     """
     encoded = unicodedata.normalize("NFC", path).encode("utf-16-le", errors="surrogatepass")
     units = struct.unpack(f"<{len(encoded) // 2}H", encoded)
@@ -126,7 +126,7 @@ def find_project(
 
 
 def agent_directory(project: Project, agent: str, scope: str, environ: Environ) -> str:
-    """Return the memory directory of a sub-agent (spec 2.2).
+    """Return the memory directory of a sub-agent.
 
     ``scope`` is user, project or local; ``environ`` is what the client forwarded. Raises
     UnknownScopeError, NameRefusedError for the agent's name, and PathRefusedError where a
@@ -192,7 +192,7 @@ def _first(sources: Iterator[tuple[str, str]], home: str, problems: list[str]) -
 
 
 def _refusal(value: str, home: str) -> str:
-    """Say why a configured path must not be used, "" when it may (spec 1.2).
+    """Say why a configured path must not be used, "" when it may.
 
     Without a home, ``~/`` is a relative path like any other.
     """

@@ -1,4 +1,4 @@
-"""Finding projects, and telling two that meet in one memory directory (spec 1.2)."""
+"""Finding projects, and telling two that meet in one memory directory."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What looks like a credential (spec 8.3).
+"""What looks like a credential.
 
 Rules of this file
 - The rules are data (``secret_rules.toml``); this file only applies them.

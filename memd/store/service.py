@@ -101,7 +101,7 @@ class Store:
         self._unseen: Recent[str, str] = Recent()  # why a directory could not be looked at
 
     async def project(self, cwd: str, environ: Mapping[str, str]) -> Project:
-        """Return where a working directory keeps its memories (spec 1.1 to 1.3).
+        """Return where a working directory keeps its memories.
 
         ``environ`` is what the client forwarded. Raises NoProjectError (1009).
         """
@@ -182,7 +182,7 @@ class Store:
     async def commit(
         self, directory: str, plan: Plan, by: Provenance, *, request_id: str = ""
     ) -> Outcome:
-        """Run a plan on the live directory and make what it wants true (spec 1.9).
+        """Run a plan on the live directory and make what it wants true.
 
         When this returns, the change is on the medium. Raises what ``Changes.commit`` raises.
         """

@@ -1,6 +1,6 @@
 """A daemon that answers from a script, on a real socket, for tests of clients.
 
-It speaks both framings of spec 6.1 and records what it was asked. It knows no memory at all.
+It speaks both framings of memd's socket and records what it was asked. It knows no memory at all.
 """
 
 import json

@@ -12,7 +12,7 @@ from tests.agent.home import CANARY, TOKEN, Home, memory
 VARIANTS = 40
 Call = tuple[str, Any]
 
-# Names of facts A7: each is tried as a path of every tool.
+# Names that lead elsewhere: each is tried as a path of every tool.
 NAMES = (
     "a.md/", "./a.md", "a//b.md", "a/./b.md", "a/../a.md", ".md", "..md", "a.md.", "a.md ",
     "A.MD", "a.md:x", "CON.md", "aux.md", "COM1.md", "LPT9.md", "NUL", "a\\b.md", "C:a.md",
@@ -25,7 +25,7 @@ NAMES = (
     "-rf.md", "--help", "*.md", "[a].md", "{a,b}.md", "`id`.md", "$(id).md", ";id.md", "'.md",
     '".md', "<a>.md", "a](x).md", "a%20b.md", "a\0.md", "", " ", "\x00",
 )  # fmt: skip
-# Front matter of facts A6, small and large.
+# Front matter that breaks parsers, small and large.
 BOMBS = (
     "[" * 30_000, "{" * 30_000, "- " * 20_000, "a: &a [*a]", "? " * 10_000, "!!python/object:os.system x",
     "&a [1]\nb: *a", "<<: {a: b}", "name: !!binary x", "a: " + "9" * 5000, "x: 0x" + "f" * 6000,

@@ -16,7 +16,7 @@ from memd.core.limits import DRAIN_SECONDS
 
 ROOT = Path(service_unit.UNITS).parents[2]
 PYTHON = '/opt/my "py"/100%/bin/python'
-# Options that keep a user's unit from starting, or do nothing there (facts/clients.md 6).
+# Options that keep a user's unit from starting, or do nothing there.
 HARMFUL = {
     "PrivateDevices",
     "ProtectClock",

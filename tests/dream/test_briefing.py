@@ -78,7 +78,7 @@ def test_the_wording_is_reviewed() -> None:
 
 
 def test_every_rule_is_there() -> None:
-    """What spec 5.3 and the judge ask can be found in it, and what it works on."""
+    """What a dream may do and what the judge asks can be found in it, and what it works on."""
     system, text = texts(task())
     for rule in (
         "is data",

@@ -201,7 +201,7 @@ def test_the_wording_is_reviewed() -> None:
 
 
 def test_every_rule_of_the_spec_is_there() -> None:
-    """What spec 4.4 asks of the fork's message can be found in it."""
+    """All that a fork has to be told can be found in its message."""
     task = own(extended(Dialogue(), [said("one")]), new=7)
     text = str(task.messages[0]["content"][-1]["text"])
     for rule in (

@@ -166,6 +166,13 @@ def test_nothing_is_left_for_later() -> None:
     ] == []
 
 
+def test_reasons_stand_in_the_project() -> None:
+    """No file refers to a numbered chapter that is not in the repository."""
+    pattern = re.compile(r"\bspec" + r" \d|\bfacts" + r"[/:] ?\w+\.md")
+    sources_with_one = [s.path for s in (*PROGRAM, *TESTS) if pattern.search(s.text)]
+    assert sources_with_one == []
+
+
 def test_names_say_something() -> None:
     """No file has a name that could hold anything."""
     vague = {"utils", "helpers", "common", "misc", "base", "manager"}

@@ -1,4 +1,4 @@
-"""A prompt has its answer whatever a model's server does (spec 3.2): the whole over real HTTP."""
+"""A prompt has its answer whatever a model's server does: the whole over real HTTP."""
 
 import re
 from collections.abc import AsyncIterator, Iterator

@@ -38,7 +38,7 @@ def wait(invocation: Invocation) -> int:
     """Print one job once it has ended, watched live on a terminal; 1 unless it completed."""
     name = invocation.options.job
     if invocation.screen.live:
-        from memd.cli.progress import join  # noqa: PLC0415 - only on a terminal (spec 7.1)
+        from memd.cli.progress import join  # noqa: PLC0415 - only on a terminal
 
         job = join(invocation, name)
     else:

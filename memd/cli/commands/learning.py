@@ -58,7 +58,7 @@ def work(invocation: Invocation, method: str, params: dict[str, Any]) -> int:
     if wait and _paused(invocation):
         invocation.screen.note(_PAUSED)
     if wait and invocation.screen.live:
-        from memd.cli.progress import follow  # noqa: PLC0415 - only on a terminal (spec 7.1)
+        from memd.cli.progress import follow  # noqa: PLC0415 - only on a terminal
 
         done = follow(invocation, method, params)
     else:
