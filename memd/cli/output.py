@@ -18,7 +18,8 @@ from memd.core.instants import written
 from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN, SEPARATORS
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-# What moves a cursor, ends a line, turns the direction of text or hides in it.
+# What moves a cursor, ends a line, turns the direction of text or hides in it. Of the joiners those
+# that change nothing on a terminal; variation selectors belong to emoji that it draws.
 _CONTROL = re.compile(f"[\r{CONTROLS}{SEPARATORS}{DIRECTIONS}{HIDDEN}\u200c\u200d]")
 _MIN_CELL = 20  # the last column of a table is never cut shorter
 _UNITS = (("KiB", 1024), ("MiB", 1024**2), ("GiB", 1024**3))

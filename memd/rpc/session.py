@@ -168,11 +168,10 @@ class Session:
                 await anyio.lowlevel.checkpoint()  # ends here
             self.connection.framing = self._reader.framing
             self.quiet_since = self._clock.monotonic()
-            kept = self._receive(frame, turn)
+            if not self._receive(frame, turn):
+                self._turns.end(turn)
             # The rest of a chunk may be thousands of frames: others go first.
             await anyio.lowlevel.checkpoint()
-            if not kept:
-                self._turns.end(turn)
         self.connection.framing = self._reader.framing
 
     def _receive(self, frame: bytes, turn: Turn) -> bool:

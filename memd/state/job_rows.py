@@ -44,9 +44,7 @@ CREATE TABLE IF NOT EXISTS leases (
 
 PARKED = "parked"  # a fact of a parked job's error
 _UNFINISHED = ("queued", "running")
-ROWS = (
-    "SELECT jobs.*, leases.holder, leases.since FROM jobs LEFT JOIN leases ON leases.job = number"
-)
+ROWS = "SELECT jobs.*, leases.holder FROM jobs LEFT JOIN leases ON leases.job = number"
 PARKED_ROWS = f"{ROWS} WHERE state = 'failed' AND request <> '{{}}'"
 
 

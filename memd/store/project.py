@@ -1,7 +1,7 @@
 """Which directory keeps the memories of a client's working directory, and whether it does.
 
 Only files are read, never a ``git`` process. The directory comes from the client's
-variables, trusted settings, or the place that Claude Code uses (1.2). Nothing inside a repository
+variables, trusted settings, or the place that Claude Code uses. Nothing inside a repository
 chooses a path: what a checkout claims about itself is believed only where the other side agrees.
 """
 
@@ -229,7 +229,7 @@ def _at_or_above(path: str, home: str) -> bool:
 
 
 def _off(settings: Settings, environs: tuple[Environ, Environ]) -> str:
-    """Return why memory is off, "" when it is on; the first that says something wins (1.3)."""
+    """Return why memory is off, "" when it is on; the first that says something wins."""
     for environ in environs:
         for name in _SWITCHES:
             if value := environ.get(name, "").strip():
