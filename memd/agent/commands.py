@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from itertools import islice
 from typing import Any, NoReturn
 
@@ -91,7 +92,7 @@ def begin(name: str, words: Sequence[str], shell: Shell, before: Lines | None) -
     """Return the lines of one command. Raises CommandRefusedError."""
     lines = "C" if name == "grep" else "n"  # what head -3 and grep -3 stand for
     words = ["-not" if word == "!" else _DIGITS.sub(rf"-{lines}\1", word) for word in words]
-    given = _PARSERS[name].parse_intermixed_args(words, Given(conditions=[], negated=False))
+    given = _parser(name).parse_intermixed_args(words, Given(conditions=[], negated=False))
     return _COMMANDS[name][0](given, shell, before)
 
 
@@ -287,10 +288,11 @@ _COMMANDS: dict[str, tuple[Callable[[Given, Shell, Lines | None], Lines], str]] 
 NAMES = tuple(_COMMANDS)
 
 
-def _parser(name: str, flags: str) -> _Parser:
-    """Return the options of one command."""
+@cache
+def _parser(name: str) -> _Parser:
+    """Return the options of one command, made at its first use: most daemons never need them."""
     parser = _Parser(prog=name, add_help=False, allow_abbrev=False)
-    for flag in flags:
+    for flag in _COMMANDS[name][1]:
         parser.add_argument(f"-{flag}", action="store_true")
     if name in ("head", "tail"):
         parser.add_argument("-n", "--lines", default="10")
@@ -308,6 +310,3 @@ def _parser(name: str, flags: str) -> _Parser:
         parser.add_argument("-maxdepth", type=_count, default=_MOST)
     parser.add_argument("paths", nargs="*")
     return parser
-
-
-_PARSERS = {name: _parser(name, flags) for name, (_, flags) in _COMMANDS.items()}

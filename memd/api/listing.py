@@ -16,11 +16,11 @@ from memd.core.values import Header
 from memd.prompt.service import IndexFacts
 from memd.rpc.connection import Call
 from memd.store.catalogue import order
+from memd.store.names import TEAM
 from memd.store.project import NoProjectError
 
 PAGE_BYTES = limits.FRAME_BYTES * 3 // 4  # of memories; the rest is room for all else in the frame
 PROBLEMS = 100
-_TEAM = "team/"
 
 
 class CursorRefusedError(MemdError):
@@ -65,7 +65,7 @@ async def memory_list(services: Services, call: Call, params: ListMemories) -> L
     headers = [
         header
         for header in found.headers
-        if params.scope is None or (params.scope == "team") == header.path.startswith(_TEAM)
+        if params.scope is None or (params.scope == "team") == header.path.startswith(TEAM)
     ]
     if start is not None:
         headers = headers[bisect_right(headers, start, key=order) :]
