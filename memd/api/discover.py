@@ -19,7 +19,7 @@ _STANDARD = (
 )
 
 
-def openrpc(rows: Sequence[Method[Any]]) -> dict[str, Any]:
+def openrpc(rows: Sequence[Method[Any, Any]]) -> dict[str, Any]:
     """Return an OpenRPC 1.3 document of these methods."""
     shapes = [shape for row in rows for shape in (row.params, row.result)]
     schemas, components = msgspec.json.schema_components(
@@ -51,7 +51,7 @@ def openrpc(rows: Sequence[Method[Any]]) -> dict[str, Any]:
     return document
 
 
-def markdown(rows: Sequence[Method[Any]], errors: Iterable[type[MemdError]]) -> str:
+def markdown(rows: Sequence[Method[Any, Any]], errors: Iterable[type[MemdError]]) -> str:
     """Return docs/protocol.md's tables: each method with its shapes, and all error codes."""
     document = openrpc(rows)
     parts = ["## Methods\n"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from memd.api.method import Method, Params, Result
+from memd.api.method import Params, Result, method
 from memd.api.services import Services
 from memd.api.work import ended, visit_of
 from memd.dream.morning import markdown
@@ -144,8 +144,12 @@ class DreamStatus(Result):
     proposals: int
 
 
+@method("dream", "write", NoProjectError)
 async def dream(services: Services, call: Call, params: Dream) -> Dreamed:
-    """Answer ``dream``: the gates, then a job; with ``force`` only the lock can say no."""
+    """Consolidate the memories of a project when the gates are open.
+
+    With ``force`` only the lock can say no.
+    """
     project = await services.store.project(params.cwd, call.connection.caller.environment)
     settings, _ = await services.store.settings(project)
     gate = await services.dreams.gate(project, settings, force=bool(params.force), session="")
@@ -157,8 +161,9 @@ async def dream(services: Services, call: Call, params: Dream) -> Dreamed:
     return await ended(services, job, Dreamed)
 
 
+@method("dream.last", "read", NoProjectError)
 async def dream_last(services: Services, call: Call, params: LastOf) -> LastDream:
-    """Answer ``dream.last``: what the newest dream did, for programs and for people."""
+    """What the newest dream did, as data and as a page for people."""
     project = await services.store.project(params.cwd, call.connection.caller.environment)
     job = await services.jobs.newest(project.memory_dir, "dream")
     if job is None:
@@ -171,8 +176,12 @@ async def dream_last(services: Services, call: Call, params: LastOf) -> LastDrea
     )
 
 
+@method("dream.status", "read", NoProjectError)
 async def dream_status(services: Services, call: Call, params: StatusOf) -> DreamStatus:
-    """Answer ``dream.status``: costs what the gates cost, and takes nothing."""
+    """When the next dream of a project may begin, and what keeps it.
+
+    Costs what the gates cost, and takes nothing.
+    """
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(params.cwd, environment)
     found = await services.dreams.outlook(project, settings)
@@ -193,32 +202,4 @@ async def dream_status(services: Services, call: Call, params: StatusOf) -> Drea
     )
 
 
-METHODS = (
-    Method(
-        name="dream",
-        summary="Consolidate the memories of a project when the gates are open.",
-        params=Dream,
-        result=Dreamed,
-        permission="write",
-        handler=dream,
-        errors=(NoProjectError,),
-    ),
-    Method(
-        name="dream.status",
-        summary="When the next dream of a project may begin, and what keeps it.",
-        params=StatusOf,
-        result=DreamStatus,
-        permission="read",
-        handler=dream_status,
-        errors=(NoProjectError,),
-    ),
-    Method(
-        name="dream.last",
-        summary="What the newest dream did, as data and as a page for people.",
-        params=LastOf,
-        result=LastDream,
-        permission="read",
-        handler=dream_last,
-        errors=(NoProjectError,),
-    ),
-)
+METHODS = (dream, dream_status, dream_last)

@@ -3,7 +3,7 @@
 from msgspec import field
 
 from memd.api.memory import WRITE_ERRORS, project_of, writable
-from memd.api.method import InvalidParamsError, Limit, Method, Params, Result, request_key
+from memd.api.method import InvalidParamsError, Limit, Params, Result, method, request_key
 from memd.api.moments import Time, moment, seconds
 from memd.api.services import Services
 from memd.core.instants import NotATimeError
@@ -190,8 +190,9 @@ class Why(Result):
     surfaced: LastSurfaced | None
 
 
+@method("memory.history", "read", NoProjectError, ChangeNotFoundError, NotATimeError)
 async def memory_history(services: Services, call: Call, params: HistoryParams) -> History:
-    """Answer ``memory.history``."""
+    """Who changed what, when and why; newest first."""
     directory = ""
     if not params.all_projects:
         directory = (await project_of(services, call, params.cwd)).memory_dir
@@ -211,8 +212,11 @@ async def memory_history(services: Services, call: Call, params: HistoryParams) 
     return History(changes=[_change(change) for change in changes])
 
 
+@method(
+    "memory.diff", "read", NoProjectError, ChangeNotFoundError, VersionNotFoundError, NotATimeError
+)
 async def memory_diff(services: Services, call: Call, params: DiffParams) -> Diff:
-    """Answer ``memory.diff``."""
+    """What one change did, or how two versions of a file differ, as unified diffs."""
     old, new = moment("from", params.from_), moment("to", params.to)
     project = await project_of(services, call, params.cwd)
     directory, change, path = project.memory_dir, params.change, params.path or ""
@@ -230,8 +234,9 @@ async def memory_diff(services: Services, call: Call, params: DiffParams) -> Dif
     return Diff(files=[FileDiff(path=path, diff=diff)])
 
 
+@method("memory.undo", "write", *WRITE_ERRORS, ChangeNotFoundError, RangeReversedError, PurgedError)
 async def memory_undo(services: Services, call: Call, params: UndoParams) -> Undone:
-    """Answer ``memory.undo``."""
+    """Take changes back as one change, bytes and times; never over newer work unsaid."""
     which, words = _which(params)
     project = await writable(services, call, params.cwd)
     committed = await services.store.take_back(
@@ -244,8 +249,11 @@ async def memory_undo(services: Services, call: Call, params: UndoParams) -> Und
     return _undone(committed)
 
 
+@method(
+    "memory.restore", "write", *WRITE_ERRORS, ChangeNotFoundError, VersionNotFoundError, PurgedError
+)
 async def memory_restore(services: Services, call: Call, params: RestoreParams) -> Undone:
-    """Answer ``memory.restore``."""
+    """Bring back a deleted or an older version of one memory, as a change."""
     project = await writable(services, call, params.cwd)
     change = params.change or ""
     committed = await services.store.take_back(
@@ -258,8 +266,9 @@ async def memory_restore(services: Services, call: Call, params: RestoreParams) 
     return _undone(committed)
 
 
+@method("memory.why", "read", NoProjectError, MemoryNotFoundError, NameRefusedError)
 async def memory_why(services: Services, call: Call, params: WhyParams) -> Why:
-    """Answer ``memory.why``."""
+    """Where a memory comes from: who wrote it first and last, and when it was used."""
     directory, path = (await project_of(services, call, params.cwd)).memory_dir, params.path
     exists = True
     try:
@@ -347,50 +356,4 @@ def _writer(writer: Writer | None) -> WrittenBy | None:
     )
 
 
-METHODS = (
-    Method(
-        name="memory.history",
-        summary="Who changed what, when and why; newest first.",
-        params=HistoryParams,
-        result=History,
-        permission="read",
-        handler=memory_history,
-        errors=(NoProjectError, ChangeNotFoundError, NotATimeError),
-    ),
-    Method(
-        name="memory.diff",
-        summary="What one change did, or how two versions of a file differ, as unified diffs.",
-        params=DiffParams,
-        result=Diff,
-        permission="read",
-        handler=memory_diff,
-        errors=(NoProjectError, ChangeNotFoundError, VersionNotFoundError, NotATimeError),
-    ),
-    Method(
-        name="memory.undo",
-        summary="Take changes back as one change, bytes and times; never over newer work unsaid.",
-        params=UndoParams,
-        result=Undone,
-        permission="write",
-        handler=memory_undo,
-        errors=(*WRITE_ERRORS, ChangeNotFoundError, RangeReversedError, PurgedError),
-    ),
-    Method(
-        name="memory.why",
-        summary="Where a memory comes from: who wrote it first and last, and when it was used.",
-        params=WhyParams,
-        result=Why,
-        permission="read",
-        handler=memory_why,
-        errors=(NoProjectError, MemoryNotFoundError, NameRefusedError),
-    ),
-    Method(
-        name="memory.restore",
-        summary="Bring back a deleted or an older version of one memory, as a change.",
-        params=RestoreParams,
-        result=Undone,
-        permission="write",
-        handler=memory_restore,
-        errors=(*WRITE_ERRORS, ChangeNotFoundError, VersionNotFoundError, PurgedError),
-    ),
-)
+METHODS = (memory_history, memory_diff, memory_undo, memory_why, memory_restore)

@@ -115,7 +115,7 @@ class HookMethod:
         self._seen = Seen()
 
     async def answer(self, services: Services, call: Call, params: Hook) -> dict[str, Any] | None:
-        """Answer ``hook``: the JSON that the client's hook is to print, or nothing."""
+        """A client's hook event, answered with what that client's hook is to print."""
         if params.client not in CLIENTS:
             raise UnknownClientError(params.client)
         try:
@@ -192,7 +192,7 @@ async def _user_prompt(
         query=payload.prompt,
         deadline_ms=max(10, int(deadline_ms * _SHARE)),
     )
-    return await prompting.prefetch(services, call, wanted, _parents(payload))
+    return await prompting.memories_for(services, call, wanted, _parents(payload))
 
 
 async def _after_turn(services: Services, call: Call, event: str, payload: Payload) -> None:
@@ -213,14 +213,6 @@ def _context(event: str, text: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
 
-def method() -> Method[Hook]:
+def method() -> Method[Hook, dict[str, Any] | None]:
     """Return the row of ``hook`` with a memory of its own."""
-    return Method(
-        name="hook",
-        summary="A client's hook event, answered with what that client's hook is to print.",
-        params=Hook,
-        result=dict[str, Any] | None,
-        permission="write",
-        handler=HookMethod().answer,
-        errors=(UnknownClientError,),
-    )
+    return Method("hook", "write", (UnknownClientError,), HookMethod().answer)

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from memd.api.memory import MemoryFacts, facts_of, project_of
-from memd.api.method import Limit, Method, Params, Result
+from memd.api.method import Limit, Params, Result, method
 from memd.api.services import Services
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -57,8 +57,9 @@ class Listed(Result):
     problems: list[str]
 
 
+@method("memory.list", "read", NoProjectError, CursorRefusedError)
 async def memory_list(services: Services, call: Call, params: ListMemories) -> Listed:
-    """Answer ``memory.list``."""
+    """The memories of a project, newest first, a page at a time."""
     start = _place(params.after) if params.after else None
     project = await project_of(services, call, params.cwd)
     found = await services.memories.list(project)
@@ -110,14 +111,4 @@ def _place(cursor: str) -> tuple[int, str]:
         raise CursorRefusedError from None
 
 
-METHODS = (
-    Method(
-        name="memory.list",
-        summary="The memories of a project, newest first, a page at a time.",
-        params=ListMemories,
-        result=Listed,
-        permission="read",
-        handler=memory_list,
-        errors=(NoProjectError, CursorRefusedError),
-    ),
-)
+METHODS = (memory_list,)

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from memd.api.method import Limit, Method, Params, Result, SessionId, request_key
+from memd.api.method import Limit, Params, Result, SessionId, method, request_key
 from memd.api.moments import Time, moment
 from memd.api.services import Services
 from memd.core.errors import MemdError
@@ -138,8 +138,29 @@ class Hits(Result):
     hits: tuple[Hit, ...]
 
 
+WRITE_ERRORS: tuple[type[MemdError], ...] = (
+    NoProjectError,
+    MemoryOffError,
+    NameRefusedError,
+    InvalidMemoryError,
+    IncompleteMemoryError,
+    SecretRefusedError,
+    ConflictError,
+    StorageFailedError,
+)
+
+
+@method(
+    "memory.read",
+    "read",
+    NoProjectError,
+    MemoryNotFoundError,
+    NameRefusedError,
+    ChangeNotFoundError,
+    VersionNotFoundError,
+)
 async def memory_read(services: Services, call: Call, params: ReadMemory) -> MemoryRead:
-    """Answer ``memory.read``."""
+    """One memory whole, as it is or as it was."""
     at = moment("at", params.at)
     project = await project_of(services, call, params.cwd)
     if at is None:
@@ -162,8 +183,9 @@ async def memory_read(services: Services, call: Call, params: ReadMemory) -> Mem
     )
 
 
+@method("memory.write", "write", *WRITE_ERRORS, ScopeRefusedError, TwoContentsError)
 async def memory_write(services: Services, call: Call, params: WriteMemory) -> Written:
-    """Answer ``memory.write``."""
+    """Write one memory and its line in the index."""
     if params.scope == "team":
         raise ScopeRefusedError(params.scope)
     if params.content is not None and params.body is not None:
@@ -187,8 +209,9 @@ async def memory_write(services: Services, call: Call, params: WriteMemory) -> W
     )
 
 
+@method("memory.delete", "write", NoProjectError, MemoryOffError, NothingThereError, ConflictError)
 async def memory_delete(services: Services, call: Call, params: DeleteMemory) -> ChangeMade:
-    """Answer ``memory.delete``."""
+    """Delete one memory and its line in the index."""
     project = await writable(services, call, params.cwd)
     outcome = await services.memories.delete(
         project,
@@ -200,8 +223,9 @@ async def memory_delete(services: Services, call: Call, params: DeleteMemory) ->
     return ChangeMade(change=outcome.change)
 
 
+@method("memory.search", "read", NoProjectError)
 async def memory_search(services: Services, call: Call, params: SearchMemories) -> Hits:
-    """Answer ``memory.search``."""
+    """Search the memories of a project."""
     project = await project_of(services, call, params.cwd)
     hits = await services.recall.search(project, params.query, params.limit or 10)
     return Hits(hits=hits)
@@ -241,57 +265,4 @@ def facts_of(header: Header, now: float) -> MemoryFacts:
     )
 
 
-WRITE_ERRORS: tuple[type[MemdError], ...] = (
-    NoProjectError,
-    MemoryOffError,
-    NameRefusedError,
-    InvalidMemoryError,
-    IncompleteMemoryError,
-    SecretRefusedError,
-    ConflictError,
-    StorageFailedError,
-)
-METHODS = (
-    Method(
-        name="memory.read",
-        summary="One memory whole, as it is or as it was.",
-        params=ReadMemory,
-        result=MemoryRead,
-        permission="read",
-        handler=memory_read,
-        errors=(
-            NoProjectError,
-            MemoryNotFoundError,
-            NameRefusedError,
-            ChangeNotFoundError,
-            VersionNotFoundError,
-        ),
-    ),
-    Method(
-        name="memory.write",
-        summary="Write one memory and its line in the index.",
-        params=WriteMemory,
-        result=Written,
-        permission="write",
-        handler=memory_write,
-        errors=(*WRITE_ERRORS, ScopeRefusedError, TwoContentsError),
-    ),
-    Method(
-        name="memory.delete",
-        summary="Delete one memory and its line in the index.",
-        params=DeleteMemory,
-        result=ChangeMade,
-        permission="write",
-        handler=memory_delete,
-        errors=(NoProjectError, MemoryOffError, NothingThereError, ConflictError),
-    ),
-    Method(
-        name="memory.search",
-        summary="Search the memories of a project.",
-        params=SearchMemories,
-        result=Hits,
-        permission="read",
-        handler=memory_search,
-        errors=(NoProjectError,),
-    ),
-)
+METHODS = (memory_read, memory_write, memory_delete, memory_search)

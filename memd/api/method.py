@@ -6,7 +6,7 @@ returns a typed result. Parameters are checked here once, so no handler meets a 
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar, cast
 
 import msgspec
 
@@ -18,6 +18,7 @@ from memd.rpc.connection import Call
 from memd.store import secrets
 
 P = TypeVar("P", bound="Params")
+R = TypeVar("R")
 
 
 # How many results a caller may ask for; more is an error that names the bound.
@@ -87,35 +88,65 @@ class InvalidParamsError(MemdError):
 
 
 @dataclass(frozen=True, slots=True)
-class Method(Generic[P]):
-    """One row of the table.
+class Method(Generic[P, R]):
+    """One row of the table; called like its handler, with parameters that were checked.
 
     ``permission`` is what the call may do: ``read``, ``write`` (memories or history) or
     ``operate`` (the daemon itself). ``errors`` are the failures a caller should expect.
     """
 
     name: str
-    summary: str
-    params: type[P]
-    result: Any
     permission: str
-    handler: Callable[[Services, Call, P], Awaitable[Any]]
-    errors: tuple[type[MemdError], ...] = ()
+    errors: tuple[type[MemdError], ...]
+    handler: Callable[[Services, Call, P], Awaitable[R]]
 
-    async def answer(self, services: Services, call: Call, raw: dict[str, Any]) -> Any:
+    @property
+    def summary(self) -> str:
+        """What the method does: the first line of the handler's docstring."""
+        return (self.handler.__doc__ or "").partition("\n")[0]
+
+    @property
+    def params(self) -> type[P]:
+        """The shape of the parameters, as the handler takes them."""
+        return cast("type[P]", list(self.handler.__annotations__.values())[2])
+
+    @property
+    def result(self) -> Any:
+        """The shape of the result, as the handler returns it."""
+        return self.handler.__annotations__["return"]
+
+    def __call__(self, services: Services, call: Call, params: P) -> Awaitable[R]:
+        """Answer with parameters that are checked already."""
+        return self.handler(services, call, params)
+
+    async def answer(self, services: Services, call: Call, raw: dict[str, Any]) -> R:
         """Check the parameters and answer.
 
         Raises InvalidParamsError or what the handler raises, without any credential that the
         caller's own words may have brought into it.
         """
         try:
-            return await self.handler(services, call, self._params(raw))
+            return await self(services, call, self._checked(raw))
         except MemdError as error:
             secrets.scrub_error(error)
             raise
 
-    def _params(self, raw: dict[str, Any]) -> P:
+    def _checked(self, raw: dict[str, Any]) -> P:
         try:
             return msgspec.convert(raw, type=self.params, strict=True)
         except msgspec.ValidationError as error:
             raise InvalidParamsError(self.name, str(error)) from error
+
+
+def method(
+    name: str, permission: str, *errors: type[MemdError]
+) -> Callable[[Callable[[Services, Call, P], Awaitable[R]]], Method[P, R]]:
+    """Return a decorator that makes a handler a row of the table.
+
+    Its annotations are the shapes of parameters and result, its docstring's first line the summary.
+    """
+
+    def row(handler: Callable[[Services, Call, P], Awaitable[R]]) -> Method[P, R]:
+        return Method(name, permission, errors, handler)
+
+    return row

@@ -10,7 +10,7 @@ from anyio import to_thread
 from memd import __version__
 from memd.api import spending
 from memd.api.checks import Check, model_check
-from memd.api.method import Method, Params, Result, forwarded
+from memd.api.method import Method, Params, Result, forwarded, method
 from memd.api.services import Services
 from memd.core import events
 from memd.core.errors import MemdError
@@ -125,8 +125,9 @@ class Stopping(Result):
     stopping: bool
 
 
+@method("hello", "read")
 async def hello(services: Services, call: Call, params: Hello) -> Welcome:
-    """Answer ``hello``: remember who calls, and tell who answers."""
+    """Say who calls, learn who answers; any version is served."""
     call.connection.caller = replace(
         call.connection.caller,
         client=(params.client or "")[:100],
@@ -142,22 +143,25 @@ async def hello(services: Services, call: Call, params: Hello) -> Welcome:
     )
 
 
+@method("subscribe", "read", UnknownTopicError)
 async def subscribe(services: Services, call: Call, params: Subscribe) -> Subscribed:
-    """Answer ``subscribe``."""
+    """Send this connection notifications."""
     topics, directory = await _subscription(services, call, params)
     call.connection.subscribe(topics, directory)
     return Subscribed(topics=topics)
 
 
+@method("unsubscribe", "read", UnknownTopicError)
 async def unsubscribe(services: Services, call: Call, params: Subscribe) -> Subscribed:
-    """Answer ``unsubscribe``."""
+    """Send no more of them."""
     topics, directory = await _subscription(services, call, params)
     call.connection.unsubscribe(topics, directory)
     return Subscribed(topics=topics)
 
 
+@method("status", "read")
 async def status(services: Services, _call: Call, _params: Nothing) -> Status:
-    """Answer ``status``."""
+    """Versions, uptime, size, jobs, pauses, projects, the model and its cost today."""
     jobs: dict[str, int] = {}
     for job in await services.jobs.list("", 200):
         jobs[job.state] = jobs.get(job.state, 0) + 1
@@ -186,8 +190,9 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
     )
 
 
+@method("doctor", "read")
 async def doctor(services: Services, call: Call, params: DoctorParams) -> Diagnosis:
-    """Answer ``doctor``: each check with what helps when it is not ok."""
+    """Self-checks, each with a remedy."""
     checks = [
         Check(
             name="python",
@@ -210,8 +215,12 @@ async def doctor(services: Services, call: Call, params: DoctorParams) -> Diagno
     return Diagnosis(ok=all(check.state != "failed" for check in checks), checks=checks)
 
 
+@method("shutdown", "operate")
 async def shutdown(services: Services, _call: Call, _params: Nothing) -> Stopping:
-    """Answer ``shutdown``; the answer goes out before the daemon ends."""
+    """Drain the jobs and end the daemon.
+
+    The answer goes out before the daemon ends.
+    """
     services.stop()
     return Stopping(stopping=True)
 
@@ -314,71 +323,15 @@ def _rss() -> int:
         return 0
 
 
-def discovery(document: dict[str, Any]) -> Method[Nothing]:
+def discovery(document: dict[str, Any]) -> Method[Nothing, dict[str, Any]]:
     """Return ``rpc.discover``, which serves the document of all methods."""
 
+    @method("rpc.discover", "read")
     async def discover(_services: Services, _call: Call, _params: Nothing) -> dict[str, Any]:
+        """This table, as an OpenRPC document."""
         return document
 
-    return Method(
-        name="rpc.discover",
-        summary="This table, as an OpenRPC document.",
-        params=Nothing,
-        result=dict[str, Any],
-        permission="read",
-        handler=discover,
-    )
+    return discover
 
 
-METHODS = (
-    Method(
-        name="hello",
-        summary="Say who calls, learn who answers; any version is served.",
-        params=Hello,
-        result=Welcome,
-        permission="read",
-        handler=hello,
-    ),
-    Method(
-        name="subscribe",
-        summary="Send this connection notifications.",
-        params=Subscribe,
-        result=Subscribed,
-        permission="read",
-        handler=subscribe,
-        errors=(UnknownTopicError,),
-    ),
-    Method(
-        name="unsubscribe",
-        summary="Send no more of them.",
-        params=Subscribe,
-        result=Subscribed,
-        permission="read",
-        handler=unsubscribe,
-        errors=(UnknownTopicError,),
-    ),
-    Method(
-        name="status",
-        summary="Versions, uptime, size, jobs, pauses, projects, the model and its cost today.",
-        params=Nothing,
-        result=Status,
-        permission="read",
-        handler=status,
-    ),
-    Method(
-        name="doctor",
-        summary="Self-checks, each with a remedy.",
-        params=DoctorParams,
-        result=Diagnosis,
-        permission="read",
-        handler=doctor,
-    ),
-    Method(
-        name="shutdown",
-        summary="Drain the jobs and end the daemon.",
-        params=Nothing,
-        result=Stopping,
-        permission="operate",
-        handler=shutdown,
-    ),
-)
+METHODS = (hello, subscribe, unsubscribe, status, doctor, shutdown)

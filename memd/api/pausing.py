@@ -1,6 +1,6 @@
 """pause and resume, and what holds background work up."""
 
-from memd.api.method import Method, Params
+from memd.api.method import Params, method
 from memd.api.services import Services
 from memd.jobs.standstill import Standing
 from memd.rpc.connection import Call
@@ -16,31 +16,19 @@ class Resume(Params):
     """No parameters."""
 
 
+@method("pause", "operate")
 async def pause(services: Services, _call: Call, params: Pause) -> Standing:
-    """Answer ``pause``; prompts go on, and jobs are accepted and kept."""
+    """Start no background work until resume, also after a restart; prompts go on.
+
+    Prompts go on, and jobs are accepted and kept.
+    """
     return await services.jobs.pause(now=bool(params.now))
 
 
+@method("resume", "operate")
 async def resume(services: Services, _call: Call, _params: Resume) -> Standing:
-    """Answer ``resume``."""
+    """Let background work go on."""
     return await services.jobs.resume()
 
 
-METHODS = (
-    Method(
-        name="pause",
-        summary="Start no background work until resume, also after a restart; prompts go on.",
-        params=Pause,
-        result=Standing,
-        permission="operate",
-        handler=pause,
-    ),
-    Method(
-        name="resume",
-        summary="Let background work go on.",
-        params=Resume,
-        result=Standing,
-        permission="operate",
-        handler=resume,
-    ),
-)
+METHODS = (pause, resume)

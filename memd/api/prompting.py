@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from memd.api.method import Limit, Method, Params, Result, SessionId
+from memd.api.method import Limit, Params, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import visit_of
 from memd.prompt.service import LoadedPrompt
@@ -54,8 +54,9 @@ class Done(Result):
     ok: bool = True
 
 
+@method("load_prompt", "read", NoProjectError)
 async def load_prompt(services: Services, call: Call, params: LoadPrompt) -> LoadedPrompt:
-    """Answer ``load_prompt``."""
+    """The memory section of a system prompt, the same bytes for the same inputs."""
     environment = call.connection.caller.environment
     project, settings, problems = await services.store.where(params.cwd, environment)
     loaded = await services.prompts.load(
@@ -71,13 +72,16 @@ async def load_prompt(services: Services, call: Call, params: LoadPrompt) -> Loa
     return replace(loaded, problems=(*project.problems, *problems, *loaded.problems))
 
 
-async def prefetch(
-    services: Services,
-    call: Call,
-    params: Prefetch,
-    parents: Parents = frozenset,
+@method("prefetch", "read", NoProjectError)
+async def prefetch(services: Services, call: Call, params: Prefetch) -> Prefetched:
+    """The few memories that matter for this prompt; each once per session."""
+    return await memories_for(services, call, params, frozenset)
+
+
+async def memories_for(
+    services: Services, call: Call, params: Prefetch, parents: Parents
 ) -> Prefetched:
-    """Answer ``prefetch``; ``parents`` finds the sessions that this one was made from."""
+    """Return what ``prefetch`` answers; ``parents`` finds the sessions that it was made from."""
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(params.cwd, environment)
     return await services.recall.prefetch(
@@ -97,22 +101,28 @@ async def prefetch(
     )
 
 
+@method("session.start", "read", NoProjectError)
 async def session_start(services: Services, call: Call, params: Session) -> Done:
-    """Answer ``session.start``: the index is made ready before the first prompt."""
+    """A client session begins.
+
+    The index is made ready before the first prompt.
+    """
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(params.cwd, environment)
     services.recall.prepare(project, settings)
     return Done()
 
 
+@method("session.compacted", "read")
 async def session_reset(services: Services, _call: Call, params: Session) -> Done:
-    """Answer ``session.compacted``: what was surfaced may come again."""
+    """The client dropped what it had read: memories may come again."""
     await services.recall.reset(params.session_id)
     return Done()
 
 
+@method("session.end", "write", NoProjectError)
 async def session_end(services: Services, call: Call, params: Session) -> Done:
-    """Answer ``session.end``: let a dream that is due begin.
+    """A client session is over, though it may be resumed: a due dream may begin.
 
     The session can be resumed with all that it was given, so its ledger stays.
     """
@@ -120,49 +130,4 @@ async def session_end(services: Services, call: Call, params: Session) -> Done:
     return Done()
 
 
-METHODS = (
-    Method(
-        name="load_prompt",
-        summary="The memory section of a system prompt, the same bytes for the same inputs.",
-        params=LoadPrompt,
-        result=LoadedPrompt,
-        permission="read",
-        handler=load_prompt,
-        errors=(NoProjectError,),
-    ),
-    Method(
-        name="prefetch",
-        summary="The few memories that matter for this prompt; each once per session.",
-        params=Prefetch,
-        result=Prefetched,
-        permission="read",
-        handler=prefetch,
-        errors=(NoProjectError,),
-    ),
-    Method(
-        name="session.start",
-        summary="A client session begins.",
-        params=Session,
-        result=Done,
-        permission="read",
-        handler=session_start,
-        errors=(NoProjectError,),
-    ),
-    Method(
-        name="session.compacted",
-        summary="The client dropped what it had read: memories may come again.",
-        params=Session,
-        result=Done,
-        permission="read",
-        handler=session_reset,
-    ),
-    Method(
-        name="session.end",
-        summary="A client session is over, though it may be resumed: a due dream may begin.",
-        params=Session,
-        result=Done,
-        permission="write",
-        handler=session_end,
-        errors=(NoProjectError,),
-    ),
-)
+METHODS = (load_prompt, prefetch, session_start, session_reset, session_end)

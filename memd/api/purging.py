@@ -1,7 +1,7 @@
 """memory.purge: what must not be kept is taken out of everything that memd keeps, for good."""
 
 from memd.api.memory import project_of
-from memd.api.method import Method, Params
+from memd.api.method import Params, method
 from memd.api.services import Services
 from memd.rpc.connection import Call
 from memd.store import purge
@@ -26,8 +26,16 @@ class PurgeParams(Params):
     dry_run: bool | None = None
 
 
+@method(
+    "memory.purge",
+    "write",
+    NoProjectError,
+    ChangeNotFoundError,
+    PurgeRefusedError,
+    PatternRefusedError,
+)
 async def memory_purge(services: Services, call: Call, params: PurgeParams) -> Purged:
-    """Answer ``memory.purge``."""
+    """Remove the texts of a change, a file or a pattern from all that memd keeps."""
     project = await project_of(services, call, params.cwd)
     what = purge.wanted(
         project.memory_dir,
@@ -45,14 +53,4 @@ async def memory_purge(services: Services, call: Call, params: PurgeParams) -> P
     return done
 
 
-METHODS = (
-    Method(
-        name="memory.purge",
-        summary="Remove the texts of a change, a file or a pattern from all that memd keeps.",
-        params=PurgeParams,
-        result=Purged,
-        permission="write",
-        handler=memory_purge,
-        errors=(NoProjectError, ChangeNotFoundError, PurgeRefusedError, PatternRefusedError),
-    ),
-)
+METHODS = (memory_purge,)

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 
 from memd.api.memory import MemoryOffError, project_of, writable
-from memd.api.method import Method, Params, Result
+from memd.api.method import Params, Result, method
 from memd.api.services import Services
 from memd.core.text import iso_time
 from memd.review.choice import NotTakenInError, PathNotProposedError, ProposalDecidedError
@@ -70,8 +70,9 @@ class Proposals(Result):
     proposals: list[ProposalFacts]
 
 
+@method("dream.review", "read", NoProjectError, ProposalNotFoundError)
 async def dream_review(services: Services, call: Call, params: ReviewProposals) -> Proposals:
-    """Answer ``dream.review``."""
+    """What dreams wanted and the judge kept back, each file with its diff."""
     directory = (await project_of(services, call, params.cwd)).memory_dir
     found = await services.reviews.review(
         directory, params.proposal or "", decided=bool(params.all)
@@ -79,16 +80,37 @@ async def dream_review(services: Services, call: Call, params: ReviewProposals) 
     return Proposals(proposals=[_facts(view) for view in found])
 
 
+@method(
+    "dream.accept",
+    "write",
+    NoProjectError,
+    MemoryOffError,
+    ProposalNotFoundError,
+    ProposalUnreadableError,
+    ProposalDecidedError,
+    PathNotProposedError,
+    NotTakenInError,
+    SecretRefusedError,
+    StorageFailedError,
+)
 async def dream_accept(services: Services, call: Call, params: AcceptProposal) -> Accepted:
-    """Answer ``dream.accept``."""
+    """Make what a dream proposed true, whole or by file, as one change."""
     directory = (await writable(services, call, params.cwd)).memory_dir
     return await services.reviews.accept(
         directory, params.proposal, params.paths or (), client=call.connection.caller.client
     )
 
 
+@method(
+    "dream.reject",
+    "write",
+    NoProjectError,
+    ProposalNotFoundError,
+    ProposalDecidedError,
+    PathNotProposedError,
+)
 async def dream_reject(services: Services, call: Call, params: RejectProposal) -> Rejected:
-    """Answer ``dream.reject``."""
+    """Refuse what a dream proposed, whole or by file; the next dream is told why."""
     directory = (await project_of(services, call, params.cwd)).memory_dir
     return await services.reviews.reject(
         directory, params.proposal, params.paths or (), reason=params.reason or ""
@@ -110,42 +132,4 @@ def _facts(view: View) -> ProposalFacts:
     )
 
 
-METHODS = (
-    Method(
-        name="dream.review",
-        summary="What dreams wanted and the judge kept back, each file with its diff.",
-        params=ReviewProposals,
-        result=Proposals,
-        permission="read",
-        handler=dream_review,
-        errors=(NoProjectError, ProposalNotFoundError),
-    ),
-    Method(
-        name="dream.accept",
-        summary="Make what a dream proposed true, whole or by file, as one change.",
-        params=AcceptProposal,
-        result=Accepted,
-        permission="write",
-        handler=dream_accept,
-        errors=(
-            NoProjectError,
-            MemoryOffError,
-            ProposalNotFoundError,
-            ProposalUnreadableError,
-            ProposalDecidedError,
-            PathNotProposedError,
-            NotTakenInError,
-            SecretRefusedError,
-            StorageFailedError,
-        ),
-    ),
-    Method(
-        name="dream.reject",
-        summary="Refuse what a dream proposed, whole or by file; the next dream is told why.",
-        params=RejectProposal,
-        result=Rejected,
-        permission="write",
-        handler=dream_reject,
-        errors=(NoProjectError, ProposalNotFoundError, ProposalDecidedError, PathNotProposedError),
-    ),
-)
+METHODS = (dream_review, dream_accept, dream_reject)

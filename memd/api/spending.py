@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from anyio import to_thread
 
-from memd.api.method import Method, Params, Result
+from memd.api.method import Params, Result, method
 from memd.api.services import Services
 from memd.core.settings import Settings
 from memd.rpc.connection import Call
@@ -70,8 +70,9 @@ class Spending(Result):
     today: SpendToday
 
 
+@method("spend", "read")
 async def spend(services: Services, _call: Call, params: SpendParams) -> Spending:
-    """Answer ``spend``."""
+    """What models used and cost, by day, kind, project or model."""
     settings, _ = await services.store.settings(None)
     days, by, now = params.days or _DAYS, params.by or "day", services.clock.now()
     sums = await to_thread.run_sync(services.spent.summary, days, by, now)
@@ -120,13 +121,4 @@ def _members(used: Sum) -> dict[str, Any]:
     }
 
 
-METHODS = (
-    Method(
-        name="spend",
-        summary="What models used and cost, by day, kind, project or model.",
-        params=SpendParams,
-        result=Spending,
-        permission="read",
-        handler=spend,
-    ),
-)
+METHODS = (spend,)

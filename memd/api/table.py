@@ -27,9 +27,9 @@ from memd.rpc.connection import Call, Handler
 _PROMPTS = ("prefetch", "load_prompt", "hook", "session.start", "memory.search")
 
 
-def methods() -> tuple[Method[Any], ...]:
+def methods() -> tuple[Method[Any, Any], ...]:
     """Return the table, a fresh one for each daemon."""
-    rows: tuple[Method[Any], ...] = (
+    rows: tuple[Method[Any, Any], ...] = (
         *operation.METHODS,
         *spending.METHODS,
         *prompting.METHODS,
@@ -53,7 +53,7 @@ def handlers(services: Services) -> Mapping[str, Handler]:
     return {row.name: _bind(row, services) for row in methods()}
 
 
-def _bind(row: Method[Any], services: Services) -> Handler:
+def _bind(row: Method[Any, Any], services: Services) -> Handler:
     async def handler(call: Call, params: dict[str, Any]) -> Any:
         return await row.answer(services, call, params)
 

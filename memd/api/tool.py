@@ -3,7 +3,7 @@
 from typing import Any
 
 from memd.api.memory import MemoryOffError, project_of, writable
-from memd.api.method import Method, Params, Result, request_key
+from memd.api.method import Params, Result, method, request_key
 from memd.api.services import Services
 from memd.core.values import Actor, Provenance
 from memd.rpc.connection import Call
@@ -30,8 +30,9 @@ class ToolUsed(Result):
     change: str | None
 
 
+@method("memory.tool", "write", NoProjectError, MemoryOffError, StorageFailedError)
 async def memory_tool(services: Services, call: Call, params: UseTool) -> ToolUsed:
-    """Answer ``memory.tool``."""
+    """One command of the Messages API's memory tool; `/memories` is the directory."""
     name = params.command.get("command")
     find = project_of if name == _VIEW else writable
     project = await find(services, call, params.cwd)
@@ -51,14 +52,4 @@ async def memory_tool(services: Services, call: Call, params: UseTool) -> ToolUs
     return ToolUsed(text=answer.text, is_error=answer.is_error, change=answer.change)
 
 
-METHODS = (
-    Method(
-        name="memory.tool",
-        summary="One command of the Messages API's memory tool; `/memories` is the directory.",
-        params=UseTool,
-        result=ToolUsed,
-        permission="write",
-        handler=memory_tool,
-        errors=(NoProjectError, MemoryOffError, StorageFailedError),
-    ),
-)
+METHODS = (memory_tool,)

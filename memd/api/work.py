@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 from anyio import to_thread
 
-from memd.api.method import Limit, Method, Params, Result, SessionId
+from memd.api.method import Limit, Params, Result, SessionId, method
 from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.extract.service import InvalidMessagesError
@@ -124,8 +124,16 @@ class Cancelled(Result):
     cancelled: bool
 
 
+@method(
+    "extract",
+    "write",
+    NoProjectError,
+    NothingToReadError,
+    InvalidMessagesError,
+    TranscriptRefusedError,
+)
 async def extract(services: Services, call: Call, params: Extract) -> Extracted:
-    """Answer ``extract``: gates, then a durable job; the answer does not wait for it."""
+    """Look for what is worth remembering in a conversation; answers at once."""
     if (params.transcript_path is None) == (params.messages is None):
         raise NothingToReadError
     project = await services.store.project(params.cwd, call.connection.caller.environment)
@@ -152,8 +160,9 @@ async def extract(services: Services, call: Call, params: Extract) -> Extracted:
     return await ended(services, submitted.job, Extracted)
 
 
+@method("job.get", "read", JobNotFoundError)
 async def job_get(services: Services, _call: Call, params: JobGet) -> JobFacts:
-    """Answer ``job.get``."""
+    """One job."""
     facts = job_facts(await services.jobs.get(params.job))
     facts.progress = services.jobs.progress.of(params.job)
     if params.record:
@@ -161,23 +170,30 @@ async def job_get(services: Services, _call: Call, params: JobGet) -> JobFacts:
     return facts
 
 
+@method("job.wait", "read", JobNotFoundError)
 async def job_wait(services: Services, _call: Call, params: JobParams) -> JobFacts:
-    """Answer ``job.wait``: when the job has ended."""
+    """One job, once it has ended.
+
+    When the job has ended.
+    """
     return job_facts(await services.jobs.wait(params.job))
 
 
+@method("job.cancel", "write", JobNotFoundError)
 async def job_cancel(services: Services, _call: Call, params: JobParams) -> Cancelled:
-    """Answer ``job.cancel``."""
+    """End a job now; what it had not committed is as before."""
     return Cancelled(cancelled=await services.jobs.cancel(params.job))
 
 
+@method("job.retry", "write", JobNotFoundError, JobNotParkedError)
 async def job_retry(services: Services, _call: Call, params: JobParams) -> JobFacts:
-    """Answer ``job.retry``."""
+    """Put a parked job back into the queue, as if it had never failed."""
     return job_facts(await services.jobs.retry(params.job))
 
 
+@method("job.list", "read")
 async def job_list(services: Services, call: Call, params: JobList) -> JobsFound:
-    """Answer ``job.list``."""
+    """The newest jobs, of one project or of all; or those that are parked."""
     directory = ""
     if params.cwd is not None:
         project = await services.store.project(params.cwd, call.connection.caller.environment)
@@ -233,59 +249,4 @@ async def ended(services: Services, job: str, shape: type[R]) -> R:
     return msgspec.convert(facts | (found.result or {}), type=shape)
 
 
-_JOB_ERRORS: tuple[type[MemdError], ...] = (JobNotFoundError,)
-METHODS = (
-    Method(
-        name="extract",
-        summary="Look for what is worth remembering in a conversation; answers at once.",
-        params=Extract,
-        result=Extracted,
-        permission="write",
-        handler=extract,
-        errors=(NoProjectError, NothingToReadError, InvalidMessagesError, TranscriptRefusedError),
-    ),
-    Method(
-        name="job.get",
-        summary="One job.",
-        params=JobGet,
-        result=JobFacts,
-        permission="read",
-        handler=job_get,
-        errors=_JOB_ERRORS,
-    ),
-    Method(
-        name="job.list",
-        summary="The newest jobs, of one project or of all; or those that are parked.",
-        params=JobList,
-        result=JobsFound,
-        permission="read",
-        handler=job_list,
-    ),
-    Method(
-        name="job.wait",
-        summary="One job, once it has ended.",
-        params=JobParams,
-        result=JobFacts,
-        permission="read",
-        handler=job_wait,
-        errors=_JOB_ERRORS,
-    ),
-    Method(
-        name="job.cancel",
-        summary="End a job now; what it had not committed is as before.",
-        params=JobParams,
-        result=Cancelled,
-        permission="write",
-        handler=job_cancel,
-        errors=_JOB_ERRORS,
-    ),
-    Method(
-        name="job.retry",
-        summary="Put a parked job back into the queue, as if it had never failed.",
-        params=JobParams,
-        result=JobFacts,
-        permission="write",
-        handler=job_retry,
-        errors=(JobNotFoundError, JobNotParkedError),
-    ),
-)
+METHODS = (extract, job_get, job_list, job_wait, job_cancel, job_retry)
