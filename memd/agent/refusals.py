@@ -26,7 +26,7 @@ class NotReachableError(ToolError):
         super().__init__(f"{printable(path)} cannot be read: {why}.")
 
 
-class NothingThereError(ToolError):
+class PathMissingError(ToolError):
     """There is no such file or folder."""
 
     def __init__(self, path: str) -> None:

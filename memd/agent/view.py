@@ -16,7 +16,7 @@ from functools import cached_property
 
 from memd.agent import places
 from memd.agent.places import MEMORY, Place, Root
-from memd.agent.refusals import LimitError, NothingThereError, NotReachableError, WrongKindError
+from memd.agent.refusals import LimitError, NotReachableError, PathMissingError, WrongKindError
 from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
 from memd.core.text import decode
@@ -141,10 +141,10 @@ class View:
         self._taken_in = taken_in
 
     def entry(self, path: str) -> Entry:
-        """Return what stands at a path. Raises NotReachableError and NothingThereError."""
+        """Return what stands at a path. Raises NotReachableError and PathMissingError."""
         found = self._entry(path, places.locate(path, self.roots))
         if found is None:
-            raise NothingThereError(path)
+            raise PathMissingError(path)
         return found
 
     def file(self, path: str) -> Entry:

@@ -53,7 +53,7 @@ class StillStoppingError(MemdError):
         super().__init__(f"memd was asked to end and is still at work after {seconds:g} s")
 
 
-class FileUnreadableError(MemdError):
+class InputUnreadableError(MemdError):
     """A file that the command line names cannot be read as text."""
 
     def __init__(self, path: str, cause: str) -> None:
@@ -173,16 +173,16 @@ class Invocation:
         raise StillStoppingError(seconds)
 
     def read(self, path: str) -> str:
-        """Return the text of a file, or of standard input for ``-``. Raises FileUnreadableError."""
+        """Return a file as text, ``-`` is standard input. Raises InputUnreadableError."""
         try:
             if path == "-":
                 return self.around.stdin.read()
             with open(path, encoding="utf-8", newline="") as file:
                 return file.read()
         except OSError as error:
-            raise FileUnreadableError(path, error.strerror or str(error)) from error
+            raise InputUnreadableError(path, error.strerror or str(error)) from error
         except UnicodeDecodeError as error:
-            raise FileUnreadableError(path, _NOT_UTF8) from error
+            raise InputUnreadableError(path, _NOT_UTF8) from error
 
     def close(self) -> None:
         """Hang up, where there is a connection."""

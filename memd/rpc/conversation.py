@@ -26,9 +26,9 @@ from memd.rpc import strict_json
 from memd.rpc.errors import (
     BusyError,
     InvalidRequestError,
+    MessageTooLargeError,
     OutOfMemoryError,
     ParamsShapeError,
-    TooLargeError,
 )
 
 RequestId = str | int | float | None
@@ -106,7 +106,7 @@ class Conversation:
         if not message:
             return [Work((Refusal(None, InvalidRequestError("the batch is empty")),))]
         if len(message) > limits.BATCH_ITEMS:
-            too_large = TooLargeError("a batch", limits.BATCH_ITEMS, "items")
+            too_large = MessageTooLargeError("a batch", limits.BATCH_ITEMS, "items")
             return [Work((Refusal(None, too_large),))]
         return self._admit([event for item in message for event in self._read(item)], batch=True)
 

@@ -23,8 +23,8 @@ from memd.rpc.connection import Call, Handler, ServerLog
 from memd.rpc.conversation import Request
 from memd.rpc.errors import (
     InternalError,
+    MessageTooLargeError,
     OutOfMemoryError,
-    TooLargeError,
     UnknownMethodError,
     error_reply,
 )
@@ -102,7 +102,7 @@ async def _run(bound: _Bound, request: Request, call: Call) -> bytes:
     result = await bound.handler(call, bound.params)
     body = msgspec.json.encode({"jsonrpc": "2.0", "id": request.id, "result": result})
     if len(body) > _RESULT_BYTES:
-        raise TooLargeError(_RESULT, _RESULT_BYTES, _BYTES)
+        raise MessageTooLargeError(_RESULT, _RESULT_BYTES, _BYTES)
     return body
 
 

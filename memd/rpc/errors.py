@@ -74,7 +74,7 @@ class RequestCancelledError(MemdError):
         super().__init__("the request was cancelled")
 
 
-class TooLargeError(MemdError):
+class MessageTooLargeError(MemdError):
     """Something exceeds a limit of the socket."""
 
     code = 1007

@@ -18,7 +18,7 @@ from enum import Enum
 
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.rpc.errors import OutOfMemoryError, TooLargeError
+from memd.rpc.errors import MessageTooLargeError, OutOfMemoryError
 from memd.rpc.strict_json import NotJsonError
 
 _WHITE = b" \t\r\n"
@@ -119,7 +119,7 @@ class FrameReader:
             self._skip_white()
         end = self._find_newline()
         if (end if end >= 0 else len(self._buffer)) > limits.FRAME_BYTES:
-            self.failed = TooLargeError("a frame", limits.FRAME_BYTES, "bytes")
+            self.failed = MessageTooLargeError("a frame", limits.FRAME_BYTES, "bytes")
             return None
         return None if end < 0 else self._take(end + 1).strip(_WHITE)
 
@@ -129,7 +129,7 @@ class FrameReader:
         end = self._find_newline()
         size = self._header_bytes + (end + 1 if end >= 0 else len(self._buffer))
         if size > limits.HEADER_BYTES:
-            self.failed = TooLargeError("a header block", limits.HEADER_BYTES, "bytes")
+            self.failed = MessageTooLargeError("a header block", limits.HEADER_BYTES, "bytes")
             return None
         if end < 0:
             return None
@@ -156,7 +156,7 @@ class FrameReader:
             return NotJsonError("a header block has two Content-Length lines")
         self._length = int(value) if len(value) <= _LENGTH_DIGITS else limits.FRAME_BYTES + 1
         if self._length > limits.FRAME_BYTES:
-            return TooLargeError("a frame", limits.FRAME_BYTES, "bytes")
+            return MessageTooLargeError("a frame", limits.FRAME_BYTES, "bytes")
         return None
 
     def _body(self) -> bytes | None:

@@ -6,7 +6,7 @@ import pytest
 
 from memd.agent import view as seeing
 from memd.agent.places import MEMORY
-from memd.agent.refusals import LimitError, NothingThereError, NotReachableError, WrongKindError
+from memd.agent.refusals import LimitError, NotReachableError, PathMissingError, WrongKindError
 from memd.agent.view import CALL_BYTES, CALL_FILES, Meter, Piece, View
 from memd.core.courtesy import polite
 from tests.agent.home import NOW, TOKEN, Home, never
@@ -26,7 +26,7 @@ def test_what_was_written_lies_over_what_is_there(home: Home) -> None:
         assert names == ["MEMORY.md", "a.md", "broken.md", "sub", "x"]
         assert [entry.shown for _, entry in view.walk(view.entry("x"))] == ["x", "x/y", "x/y/n.md"]
         assert [piece.text for piece in view.pieces(view.file("a.md"))] == ["new"]
-        with pytest.raises(NothingThereError):
+        with pytest.raises(PathMissingError):
             view.entry("rule.md")
 
 
@@ -67,7 +67,7 @@ def test_roots_that_are_not_there_are_empty(tmp_path: Path) -> None:
     assert seeing.open_roots(roots) == {}
     view = View(roots, {}, {}, {}, meter=Meter(never), now=NOW)
     assert view.children(view.entry(".")) == []
-    with pytest.raises(NothingThereError):
+    with pytest.raises(PathMissingError):
         view.entry(f"{tmp_path}/nor-this/x")
 
 

@@ -9,7 +9,7 @@ import pytest
 from memd.cli.invocation import (
     DirectoryGoneError,
     DirectoryNameError,
-    FileUnreadableError,
+    InputUnreadableError,
     Surroundings,
 )
 from memd.client.errors import AnswerLateError, DaemonUnavailableError
@@ -117,7 +117,7 @@ def test_files_are_read_as_they_are(home: Home) -> None:
     run.around = around
     assert run.read("-") == "x\r\n"
     file.write_bytes(b"\xff")
-    with pytest.raises(FileUnreadableError, match="UTF-8"):
+    with pytest.raises(InputUnreadableError, match="UTF-8"):
         run.read(str(file))
-    with pytest.raises(FileUnreadableError, match="No such file"):
+    with pytest.raises(InputUnreadableError, match="No such file"):
         run.read(f"{file}x")

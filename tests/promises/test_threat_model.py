@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tests.house.source import ROOT, functions, sources
+from tests.house.source import ROOT, sources
 
 _NAMED = re.compile(r"`(tests/[a-z0-9_/]+\.py)(?:::(\w+))?`")
 
@@ -11,7 +11,7 @@ _NAMED = re.compile(r"`(tests/[a-z0-9_/]+\.py)(?:::(\w+))?`")
 def test_every_control_names_tests_that_exist() -> None:
     """A test that is renamed or removed takes its line in the threat model along."""
     text = Path(ROOT, "docs", "threat-model.md").read_text(encoding="utf-8")
-    names = {s.path: {f.name for f in functions(s.tree)} for s in sources("tests")}
+    names = {s.path: {f.name for f in s.functions} for s in sources("tests")}
     rows = [line for line in text.split("## Controls")[1].splitlines() if line.startswith("| ")][1:]
     missing = [
         match[0]

@@ -4,7 +4,7 @@ from memd.rpc.errors import (
     BusyError,
     InternalError,
     InvalidRequestError,
-    TooLargeError,
+    MessageTooLargeError,
     UnknownMethodError,
     error_reply,
     to_wire,
@@ -46,4 +46,4 @@ def test_an_internal_error_names_only_its_id() -> None:
 
 def test_a_limit_is_named() -> None:
     """What is too large is told with the limit that it exceeds."""
-    assert "at most 100 items" in to_wire(TooLargeError("a batch", 100, "items"))["message"]
+    assert "at most 100 items" in to_wire(MessageTooLargeError("a batch", 100, "items"))["message"]

@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 from typing import Any
 
-from memd.cli.invocation import JOB_SECONDS, FileUnreadableError, Invocation
+from memd.cli.invocation import JOB_SECONDS, InputUnreadableError, Invocation
 from memd.client.errors import RemoteError
 from memd.core.errors import MemdError
 
@@ -80,7 +80,7 @@ def _messages(invocation: Invocation, path: str) -> Any:
         found = json.loads(invocation.read(path))
     except ValueError as error:
         cause = f"it is not JSON: {error}"
-        raise FileUnreadableError(path, cause) from error
+        raise InputUnreadableError(path, cause) from error
     return found.get("messages") if isinstance(found, dict) else found
 
 
