@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks import corpus
 from benchmarks.measures import Line, RefusedError
-from memd.store.project import slug
+from memd.projects.project import slug
 from memd.testing.daemon import Home
 
 EXTRACTIONS = 3

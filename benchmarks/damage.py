@@ -15,8 +15,8 @@ from benchmarks.background import folder
 from benchmarks.measures import Line
 from benchmarks.planted import Fact, Planted, Shape, plant
 from memd.core import limits
+from memd.documents import index
 from memd.dream.links import Named, leads_to, targets
-from memd.store import index
 from memd.testing.daemon import Home, daemon_process, throw_away_home
 
 _AT_MOST = 5  # a fact that comes later than this is not found

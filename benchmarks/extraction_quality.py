@@ -22,9 +22,10 @@ from typing import Any
 
 from memd.core.text import sha256
 from memd.core.values import FileEdit, Header, MemoryFile, Message
+from memd.documents import document
 from memd.extract.candidates import find
 from memd.extract.merge import merge, settle
-from memd.store import document, transcripts
+from memd.transcripts import reading
 
 SET = Path(__file__).parent / "conversations.jsonl"
 TYPES = ("user", "feedback", "project", "reference")
@@ -279,9 +280,9 @@ def _read(item: dict[str, Any], folder: Path) -> tuple[Message, ...]:
     if item["shape"] == CLAUDE_CODE:
         path = folder / f"{item['id']}.jsonl"
         path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
-        return transcripts.read(str(path)).messages
+        return reading.read(str(path)).messages
     plain = [line["message"] | {"timestamp": line["timestamp"]} for line in lines]
-    return transcripts.from_messages(plain)
+    return reading.from_messages(plain)
 
 
 def _line(number: int, turn: dict[str, str]) -> dict[str, Any]:

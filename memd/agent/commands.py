@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from memd.agent import globs, matching
 from memd.agent.refusals import CommandRefusedError, LimitError, ToolError
 from memd.agent.view import WHOLE_BYTES, Entry, Piece, View
-from memd.store.names import printable
+from memd.core.names import printable
 
 Lines = Iterator[str]
 Given = argparse.Namespace

@@ -9,12 +9,12 @@ import re
 from memd.agent.places import MEMORY, Place
 from memd.agent.refusals import ChangeRefusedError, EditFailedError
 from memd.core import limits
+from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue
 from memd.core.text import decode
 from memd.core.values import MemoryType
-from memd.store import document
-from memd.store.document import InvalidMemoryError
+from memd.documents import document
+from memd.documents.document import InvalidMemoryError
 from memd.store.door import SecretRefusedError, check_secrets
-from memd.store.names import INDEX, NameRefusedError, check_name, in_catalogue
 from memd.text import invisible
 
 TRUSTED = frozenset({"user", "assistant"})  # whose words alone may become a rule for the assistant

@@ -7,7 +7,7 @@
 import re
 from collections.abc import Callable
 
-from memd.store import regex
+from memd.core import regex
 
 MAGIC = re.compile(r"[*?\[]")
 _PATTERN_CHARACTERS = 500

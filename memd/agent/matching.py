@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd.agent.view import Piece
-from memd.store import regex
+from memd.core import regex
 
 _TICK_LINES = 4_096
 # Where a pattern speaks of the text's own ends or sets flags, a look at many lines may miss some.

@@ -14,7 +14,7 @@ import fnmatch
 from dataclasses import dataclass
 
 from memd.agent.refusals import NotReachableError
-from memd.store import names
+from memd.core import names
 
 MEMORY, PROJECT, TRANSCRIPTS = "memory", "project", "transcripts"
 _PATH_CHARACTERS = 4_096

@@ -10,11 +10,11 @@ Rules of this file
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from memd.core.names import INDEX
 from memd.core.text import one_line, sha256
 from memd.core.values import Draft, Effect, FileEdit, Pointer, Tree
-from memd.store import document, merge
-from memd.store.document import FrontmatterNotEditableError
-from memd.store.names import INDEX
+from memd.documents import document, merge
+from memd.documents.document import FrontmatterNotEditableError
 
 _TITLE_CHARACTERS, _HOOK_CHARACTERS = 80, 120
 

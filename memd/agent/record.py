@@ -9,8 +9,8 @@ from typing import Any
 from memd.agent.step import AskModel, Planned, Result, Run
 from memd.core.courtesy import give_way
 from memd.core.text import cut_bytes
+from memd.documents import secrets
 from memd.model.port import Reply, ToolCall, Usage
-from memd.store import secrets
 
 TEXT_BYTES = 2_000
 RECORD_BYTES = 200_000  # above this, texts are cut to a line

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from memd.agent.step import DENIED, FAILED, MALFORMED
 from memd.core.errors import MemdError
-from memd.store.names import printable
+from memd.core.names import printable
 
 
 class ToolError(MemdError):

@@ -19,10 +19,10 @@ from memd.agent.workspace import Workspace
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.text import cut_bytes
+from memd.documents import secrets
 from memd.model.errors import ModelError, PromptTooLongError
 from memd.model.port import Ask, Block, Model, Reply, ToolCall, Usage
 from memd.state.database import StateUnusableError
-from memd.store import secrets
 
 CALL_SECONDS = 5.0  # one tool call
 TURN_SECONDS = 20.0  # all calls of one turn

@@ -19,7 +19,7 @@ from memd.agent.refusals import CommandRefusedError, LimitError, ToolError
 from memd.agent.step import DENIED, FAILED, Result
 from memd.agent.view import View
 from memd.core.errors import MemdError
-from memd.store.names import is_text
+from memd.core.names import is_text
 
 _CHARACTERS = 4_000
 _COMMANDS = 6  # in one pipe

@@ -20,8 +20,8 @@ from memd.agent.refusals import LimitError, NotReachableError, PathMissingError,
 from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
 from memd.core.text import decode
-from memd.store import secrets
-from memd.store.confined import Confined
+from memd.documents import secrets
+from memd.files.confined import Confined
 from memd.text import invisible
 
 CALL_BYTES = 64 * 1024 * 1024

@@ -28,9 +28,9 @@ from memd.agent.view import Meter, View
 from memd.core import limits
 from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
-from memd.store.names import INDEX, clashes
-from memd.store.paths import Directory, DirectoryMissingError, PathRefusedError
-from memd.store.spellings import Spellings
+from memd.core.names import INDEX, clashes
+from memd.documents.spellings import Spellings
+from memd.files.directory import Directory, DirectoryMissingError, PathRefusedError
 
 FILES = 100  # that one run may write
 BYTES = 1024 * 1024  # that one run may write in all

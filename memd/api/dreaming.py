@@ -9,8 +9,8 @@ from memd.api.services import Services
 from memd.api.work import ended, visit_of
 from memd.dream.morning import markdown
 from memd.model.port import LOCAL
+from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
-from memd.store.project import NoProjectError
 
 
 class Dream(Params):

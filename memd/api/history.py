@@ -7,8 +7,10 @@ from memd.api.method import InvalidParamsError, Limit, Params, Result, method, r
 from memd.api.moments import Time, moment, seconds
 from memd.api.services import Services
 from memd.core.instants import NotATimeError
+from memd.core.names import NameRefusedError
 from memd.core.text import iso_time
 from memd.core.values import Actor, Change, FileChange, Provenance
+from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.state.history import Filter
 from memd.store.changes import Committed
@@ -18,8 +20,6 @@ from memd.store.history import (
     VersionNotFoundError,
     Writer,
 )
-from memd.store.names import NameRefusedError
-from memd.store.project import NoProjectError
 from memd.store.reading import MemoryNotFoundError
 from memd.store.undo import ChangeNotFoundError, PurgedError
 

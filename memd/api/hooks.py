@@ -29,8 +29,8 @@ from memd.core.errors import MemdError
 from memd.recall.service import Prefetched
 from memd.rpc.connection import Call
 from memd.state.ledger import Parents
-from memd.store import forks
-from memd.store.transcripts import TranscriptRefusedError
+from memd.transcripts import forks
+from memd.transcripts.reading import TranscriptRefusedError
 
 CLIENTS = ("claude-code",)
 _PROMPT = "UserPromptSubmit"

@@ -12,12 +12,12 @@ from memd.api.method import Limit, Params, Result, method
 from memd.api.services import Services
 from memd.core import limits
 from memd.core.errors import MemdError
+from memd.core.names import TEAM
 from memd.core.values import Header
+from memd.projects.project import NoProjectError
 from memd.prompt.service import IndexFacts
 from memd.rpc.connection import Call
 from memd.store.catalogue import order
-from memd.store.names import TEAM
-from memd.store.project import NoProjectError
 
 PAGE_BYTES = limits.FRAME_BYTES * 3 // 4  # of memories; the rest is room for all else in the frame
 PROBLEMS = 100

@@ -6,22 +6,22 @@ from memd.api.method import Limit, Params, Result, SessionId, method, request_ke
 from memd.api.moments import Time, moment
 from memd.api.services import Services
 from memd.core.errors import MemdError
+from memd.core.names import NameRefusedError
 from memd.core.text import age, decode, iso_time
 from memd.core.values import Actor, Header, Project, Provenance
+from memd.documents.document import InvalidMemoryError
 from memd.memories.service import Written
 from memd.memories.writing import (
     IncompleteMemoryError,
     NothingThereError,
     Writing,
 )
+from memd.projects.project import NoProjectError
 from memd.recall.local import Hit
 from memd.rpc.connection import Call
 from memd.store.changes import StorageFailedError
-from memd.store.document import InvalidMemoryError
 from memd.store.door import ConflictError, SecretRefusedError
 from memd.store.history import VersionNotFoundError
-from memd.store.names import NameRefusedError
-from memd.store.project import NoProjectError
 from memd.store.reading import MemoryNotFoundError
 from memd.store.undo import ChangeNotFoundError
 

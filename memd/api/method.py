@@ -14,8 +14,8 @@ from memd.api.services import Services
 from memd.core import places
 from memd.core.errors import MemdError
 from memd.core.text import sha256
+from memd.documents import secrets
 from memd.rpc.connection import Call
-from memd.store import secrets
 
 P = TypeVar("P", bound="Params")
 R = TypeVar("R")

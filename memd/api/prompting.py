@@ -8,11 +8,11 @@ import msgspec
 from memd.api.method import Limit, Params, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import visit_of
+from memd.projects.project import NoProjectError
 from memd.prompt.service import LoadedPrompt
 from memd.recall.service import AUTO, Prefetched, Prompt
 from memd.rpc.connection import Call
 from memd.state.ledger import Parents
-from memd.store.project import NoProjectError
 
 
 class LoadPrompt(Params):

@@ -3,11 +3,11 @@
 from memd.api.memory import project_of
 from memd.api.method import Params, method
 from memd.api.services import Services
+from memd.core.regex import PatternRefusedError
+from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.store import purge
-from memd.store.project import NoProjectError
 from memd.store.purge import Purged, PurgeRefusedError
-from memd.store.regex import PatternRefusedError
 from memd.store.undo import ChangeNotFoundError
 
 

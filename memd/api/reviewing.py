@@ -8,6 +8,7 @@ from memd.api.memory import MemoryOffError, project_of, writable
 from memd.api.method import Params, Result, method
 from memd.api.services import Services
 from memd.core.text import iso_time
+from memd.projects.project import NoProjectError
 from memd.review.choice import NotTakenInError, PathNotProposedError, ProposalDecidedError
 from memd.review.service import (
     Accepted,
@@ -19,7 +20,6 @@ from memd.review.view import FileView, View
 from memd.rpc.connection import Call
 from memd.store.changes import StorageFailedError
 from memd.store.door import SecretRefusedError
-from memd.store.project import NoProjectError
 
 Reason = Annotated[str, msgspec.Meta(max_length=10_000)]
 Paths = Annotated[list[str], msgspec.Meta(max_length=2000)]

@@ -6,9 +6,9 @@ from memd.api.memory import MemoryOffError, project_of, writable
 from memd.api.method import Params, Result, method, request_key
 from memd.api.services import Services
 from memd.core.values import Actor, Provenance
+from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.store.changes import StorageFailedError
-from memd.store.project import NoProjectError
 
 _VIEW = "view"
 

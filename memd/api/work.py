@@ -10,12 +10,12 @@ from memd.api.method import Limit, Params, Result, SessionId, method
 from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.extract.service import InvalidMessagesError
+from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.state.jobs import Job, JobNotFoundError, JobNotParkedError
 from memd.state.visits import Visit
-from memd.store import transcripts
-from memd.store.project import NoProjectError
-from memd.store.transcripts import TranscriptRefusedError
+from memd.transcripts import reading
+from memd.transcripts.reading import TranscriptRefusedError
 
 R = TypeVar("R", bound=Result)
 
@@ -144,7 +144,7 @@ async def extract(services: Services, call: Call, params: Extract) -> Extracted:
     if reason:
         return Extracted(status="skipped", reason=reason)
     if params.transcript_path is not None:
-        await to_thread.run_sync(transcripts.check, params.transcript_path)
+        await to_thread.run_sync(reading.check, params.transcript_path)
     request = request_of(call, params.cwd) | {
         "session": params.session_id,
         "transcript_path": params.transcript_path,

@@ -38,6 +38,8 @@ from memd.jobs.service import Jobs
 from memd.memories.service import Memories
 from memd.model.configured import Models
 from memd.model.endpoint import ENVIRONMENT, Origin
+from memd.projects.configuration import Configuration
+from memd.projects.project import NoProjectError
 from memd.prompt.service import Prompts
 from memd.recall.indexes import Indexes, opener
 from memd.recall.service import Recall
@@ -48,11 +50,9 @@ from memd.state import ages, cursors, dreams, jobs, journal, ledger, runs, spend
 from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.meaning import Meaning
 from memd.state.tally import Tally
-from memd.store import machine
-from memd.store.configuration import Configuration
-from memd.store.machine import Pressure
-from memd.store.project import NoProjectError
 from memd.store.service import Store
+from memd.watch import machine
+from memd.watch.machine import Pressure
 
 SCHEMAS = (
     journal.SCHEMA,

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import structlog
 
-from memd.store import secrets
+from memd.documents import secrets
 from memd.text.invisible import without_directions
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}

@@ -23,8 +23,8 @@ from memd.daemon.instance import AlreadyRunningError, Instance
 from memd.daemon.log import Log
 from memd.model.endpoint import ENVIRONMENT, Origin, environment
 from memd.model.key_file import EnvFileUnusableError, read_variables
+from memd.projects.configuration import Configuration
 from memd.rpc.listener import inherited_listener, launchd_listener, make_listener
-from memd.store.configuration import Configuration
 
 _DESCRIPTORS = 4096
 # Jobs compute in threads of this interpreter. At Python's own 5 ms each step of an answer waits so

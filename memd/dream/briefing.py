@@ -18,7 +18,7 @@ from memd.core import limits, prose
 from memd.core.text import decode, iso_time
 from memd.core.values import Header, Project
 from memd.model.port import Block
-from memd.store import transcript_folders
+from memd.projects.project import transcript_folders
 from memd.store.catalogue import manifest
 
 KIND = "dream"
@@ -67,7 +67,7 @@ def task(
         "today": iso_time(now)[:10],
         "last": "" if last is None else iso_time(last)[:10],
         "logs": prose.inert(_listed(log_days, "     - ")),
-        "transcripts": _listed(transcript_folders.folders(project), "     - "),
+        "transcripts": _listed(transcript_folders(project), "     - "),
         "manifest": prose.inert(manifest(headers)) or "(nothing yet)",
         "listed": str(limits.MANIFEST_ENTRIES),
         "count": str(len(headers)),

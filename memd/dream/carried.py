@@ -25,10 +25,10 @@ from functools import cached_property
 
 from memd.core import limits
 from memd.core.values import PERSONAL
+from memd.documents.document import Document
 from memd.dream.similarity import FENCE, Claim, Text, claim, denies
 from memd.dream.verbatim import DATED, Verbatim, missing
 from memd.dream.wording import CJK, short, words
-from memd.store.document import Document
 
 # Facts are looked for one by one; of the other words nearly a third is a matter of phrasing: the
 # same note written by two people shares about three words in four.

@@ -19,8 +19,11 @@ from dataclasses import replace
 
 from memd.core import limits
 from memd.core.courtesy import give_way
+from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import FileEdit, MemoryType, Pointer, Tree
+from memd.documents import document, index, secrets
+from memd.documents.frontmatter_edit import FrontmatterNotEditableError
 from memd.dream import shorten
 from memd.dream.dated import written
 from memd.dream.links import Moves
@@ -28,9 +31,6 @@ from memd.dream.material import Material, Memory, compared, gather
 from memd.dream.merging import carries, merge_all
 from memd.dream.similarity import Text, fenced
 from memd.dream.verdict import Left, Merge, Wanted, in_the_end
-from memd.store import document, index, secrets
-from memd.store.frontmatter_edit import FrontmatterNotEditableError
-from memd.store.names import INDEX
 
 Resolve = Callable[[str, float], str]  # (text, when it was written) -> with absolute dates
 Repeats = Callable[[Sequence[FileEdit]], Collection[str]]  # paths of edits that were taken back

@@ -14,17 +14,17 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from memd.core.errors import MemdError
+from memd.core.names import INDEX
 from memd.core.text import decode, sha256
 from memd.core.values import FileEdit, Header, MemoryFile, Tree
+from memd.documents import entries
 from memd.dream import handwritten
 from memd.dream.judge import judge
 from memd.dream.report import Report
 from memd.dream.verdict import Size, Verdict, Wanted
 from memd.model.port import LOCAL, Usage
 from memd.state.proposed import ProposedEdit
-from memd.store import entries
 from memd.store.history import Past
-from memd.store.names import INDEX
 
 _ORPHANS = 50
 _NS = 1_000_000_000

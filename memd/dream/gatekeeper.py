@@ -12,8 +12,10 @@ from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.dream import gates
 from memd.dream.gates import Outlook
-from memd.store import locks, machine, transcript_folders
-from memd.store.locks import LockUnusableError
+from memd.projects.project import transcript_folders
+from memd.transcripts.sessions import sessions_of
+from memd.watch import locks, machine
+from memd.watch.locks import LockUnusableError
 
 _MINUTE = 60.0
 
@@ -27,7 +29,7 @@ class Looks:
     """
 
     consolidated_at: Callable[[str], float | None] = locks.consolidated_at
-    sessions: Callable[[str], Mapping[str, float]] = transcript_folders.sessions
+    sessions: Callable[[str], Mapping[str, float]] = sessions_of
     busy: Callable[[str, float, locks.Alive], bool] = locks.busy
     is_alive: locks.Alive = machine.alive
 
@@ -98,7 +100,7 @@ class Gatekeeper:
         now = self._clock.monotonic()
         fresh = settings.dream.scan_minutes * _MINUTE
         scans = []
-        for folder in transcript_folders.folders(project):
+        for folder in transcript_folders(project):
             known = self._scans.get((project.memory_dir, folder))
             if known is None or now - known.at >= fresh:
                 known = _Scan(now, self._looks.sessions(folder))

@@ -17,16 +17,16 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 
 from memd.core import limits
+from memd.core.names import INDEX
 from memd.core.text import decode
 from memd.core.values import PERSONAL
+from memd.documents.document import Document
+from memd.documents.entries import read
+from memd.documents.index import Entry, entries, load
 from memd.dream.carried import Denials, Said, telling
 from memd.dream.verbatim import Stand, Verbatim, key
 from memd.dream.verdict import quoted
 from memd.dream.wording import QUALIFIERS, words
-from memd.store.document import Document
-from memd.store.entries import read
-from memd.store.index import Entry, entries, load
-from memd.store.names import INDEX
 
 _HEADING = re.compile(r"(#{1,6})(?:[ \t]|$)")
 _HEADING_CHARACTERS = 48

@@ -9,8 +9,8 @@ Rules of this file
 import re
 from collections.abc import Iterable, Iterator
 
-from memd.store.document import Document
-from memd.store.frontmatter_lines import plain, split
+from memd.documents.document import Document
+from memd.documents.frontmatter_lines import plain, split
 
 _SAID = re.compile(r"(?:name|description): ")
 _STAMPS = re.compile(r"metadata:|[ ]*(?:node_type: memory|modified: [\dTZ:.+\"-]+|"

@@ -15,8 +15,8 @@ from dataclasses import replace
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.state.dreams import DreamTable, LockRow
-from memd.store import locks
-from memd.store.locks import Alive, Held, LockUnusableError, Restored
+from memd.watch import locks
+from memd.watch.locks import Alive, Held, LockUnusableError, Restored
 
 
 class Holding:

@@ -26,16 +26,16 @@ from types import MappingProxyType
 
 from memd.core import limits
 from memd.core.courtesy import give_way
+from memd.core.names import INDEX, in_catalogue
 from memd.core.text import decode
+from memd.documents import secrets
+from memd.documents.document import parse
 from memd.dream import amount, handwritten, heads, rules
 from memd.dream.carried import Denials, Said, is_shown, lacks, reason_lost
 from memd.dream.links import led_on
 from memd.dream.verbatim import missing
 from memd.dream.verdict import SHOWN, Contradiction, Merge, Removal, Verdict, Wanted, quoted
 from memd.dream.wording import words
-from memd.store import secrets
-from memd.store.document import parse
-from memd.store.names import INDEX, in_catalogue
 
 _LIKELY = 0.5  # of the telling words: what has fewer of them is another text
 _REASON_WORDS = 2  # "old" says nothing that a person could judge

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
+from memd.core.names import SUFFIX
 from memd.core.values import PERSONAL
+from memd.documents.document import Document
 from memd.dream.similarity import fenced
-from memd.store.document import Document
-from memd.store.names import SUFFIX
 
 _LINK = re.compile(
     r"(?P<code>(?P<mark>`+)(?!`).*?(?<!`)(?P=mark)(?!`))"

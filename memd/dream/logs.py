@@ -1,8 +1,8 @@
 """Which daily logs a dream looks at. Blocks: call it from a worker thread."""
 
 from memd.core.errors import MemdError
-from memd.store.confined import Confined
-from memd.store.names import LOGS, SUFFIX
+from memd.core.names import LOGS, SUFFIX
+from memd.files.confined import Confined
 
 MOST = 31  # a month of them; a dream a night reads one or two
 _LEVELS = 2  # logs/YYYY/MM

@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 from memd.core import limits
 from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
+from memd.core.names import INDEX, TEAM, check_name
 from memd.core.values import PERSONAL, MemoryFile, MemoryType, Tree
+from memd.documents import document, secrets
+from memd.documents.document import Document
 from memd.dream import repair
 from memd.dream.links import Named, leads_to, targets
 from memd.dream.shorten import pointers
 from memd.dream.similarity import Text
 from memd.dream.verdict import LISTED, Left
 from memd.dream.wording import words
-from memd.store import document, secrets
-from memd.store.document import Document
-from memd.store.names import INDEX, TEAM, check_name
 
 DAMAGED = "its frontmatter does not parse"
 

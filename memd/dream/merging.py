@@ -19,6 +19,7 @@ from itertools import chain
 from memd.core import limits
 from memd.core.courtesy import give_way
 from memd.core.values import MemoryType
+from memd.documents import document
 from memd.dream import verbatim
 from memd.dream.carried import Said, facts, holds, is_shown
 from memd.dream.material import Memory
@@ -32,7 +33,6 @@ from memd.dream.similarity import (
 )
 from memd.dream.verdict import Merge, in_the_end
 from memd.dream.wording import QUALIFIERS, words
-from memd.store import document
 
 _FEW_WORDS = 5  # "See above." is no duplicate of "See above.": so short, the description decides
 _COMMON = 200  # memories with the same three words; more is a template and says nothing

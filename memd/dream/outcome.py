@@ -19,14 +19,14 @@ from itertools import islice
 
 from memd.agent.proposal import Proposal, Proposed, stamped
 from memd.core.errors import MemdError
+from memd.core.names import INDEX
 from memd.core.text import iso_time, sha256
 from memd.core.values import FileEdit, Tree
+from memd.documents import document
 from memd.dream.material import DAMAGED
 from memd.dream.similarity import Text
 from memd.dream.verbatim import DATED
 from memd.dream.verdict import LISTED, Left, Merge, Wanted, in_the_end
-from memd.store import document
-from memd.store.names import INDEX
 
 _CLAIM = re.compile(r"merged into:?\s+[`'\"<(\[]*([^\s`'\"<>()\[\]]+)", re.IGNORECASE)
 _NS = 1_000_000_000

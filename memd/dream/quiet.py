@@ -11,7 +11,7 @@ Rules of this file
 from dataclasses import dataclass
 
 from memd.core.settings import Settings
-from memd.store.machine import Pressure
+from memd.watch.machine import Pressure
 
 _MEBIBYTE = 1024 * 1024
 _HOUR = 3600.0

@@ -9,9 +9,9 @@ Rules of this file
   changes. What is read before and after is compared; nothing here is believed.
 """
 
-from memd.store import frontmatter_guard
-from memd.store.document import parse
-from memd.store.frontmatter_lines import LENIENT_LINE, plain, scalar, split, unquoted
+from memd.documents import frontmatter_guard
+from memd.documents.document import parse
+from memd.documents.frontmatter_lines import LENIENT_LINE, plain, scalar, split, unquoted
 
 _TAB = "  "
 

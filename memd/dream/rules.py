@@ -16,6 +16,7 @@ Rules of this file
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from memd.documents.document import Document
 from memd.dream import dated
 from memd.dream.carried import Said
 from memd.dream.verbatim import (
@@ -32,7 +33,6 @@ from memd.dream.verbatim import (
     whole,
 )
 from memd.dream.verdict import quoted
-from memd.store.document import Document
 
 _STAMPS = frozenset({"modified", "originSessionId", "node_type", "type"})
 # What other programs and people write in a head to say whose words these are.

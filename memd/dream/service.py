@@ -31,6 +31,7 @@ from memd.core import dates
 from memd.core.clock import Clock
 from memd.core.courtesy import minding
 from memd.core.errors import MemdError
+from memd.core.names import INDEX
 from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import Draft, JobEnd, LockKept, Project, Snapshot, Tree
@@ -49,12 +50,11 @@ from memd.model.port import Model, ModelSource
 from memd.state.database import StateUnusableError
 from memd.state.dreams import DreamTable
 from memd.state.runs import Runs
-from memd.store import locks, machine
 from memd.store.drafts import StoreDraft
 from memd.store.history import Past
-from memd.store.locks import Held
-from memd.store.names import INDEX
 from memd.store.service import Store
+from memd.watch import locks, machine
+from memd.watch.locks import Held
 
 _CLEANUP_SECONDS = 5.0  # two renames and one durable transaction, on a slow disk
 _MINUTE = 60.0

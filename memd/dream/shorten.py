@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator, Mapping
 from memd.core import limits
 from memd.core.courtesy import give_way
 from memd.core.text import decode
+from memd.documents import index
 from memd.dream.similarity import SHINGLE_WORDS, Text, run
 from memd.dream.wording import CJK, words
-from memd.store import index
 
 _LIMITS = (limits.INDEX_LINE_CHARACTERS, 120, 90)
 _LEAST = 24  # characters of a hook, below which it says nothing

@@ -11,16 +11,17 @@ from memd.core import prices
 from memd.core.settings import Settings
 from memd.core.text import cut_bytes, iso_time
 from memd.core.values import Actor, Project, Provenance, Snapshot
+from memd.documents import secrets
 from memd.dream import briefing, outcome
 from memd.dream.ending import DreamEndedError
 from memd.dream.findings import Done, Work
 from memd.dream.report import Report
 from memd.dream.telling import Telling
 from memd.model.port import Model
+from memd.projects.project import transcript_folders
 from memd.state.dreams import Refusal
-from memd.store import secrets, transcript_folders
 from memd.store.history import Past
-from memd.store.locks import Held
+from memd.watch.locks import Held
 
 ORIGIN = "assistant"  # whose words a model works on here
 _SAID_BYTES = 4_000
@@ -105,7 +106,7 @@ class Underway:
         return Workspace(
             self.project.memory_dir,
             project=self.project.root,
-            transcripts=transcript_folders.folders(self.project),
+            transcripts=transcript_folders(self.project),
             origin=ORIGIN,
             removals=True,
         )

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from memd.documents.document import Document
 from memd.dream.similarity import FENCE, ITEM, Text, Unit
-from memd.store.document import Document
 
 DATED = re.compile(r"\s?\((?:week of )?\d{4}-\d\d-\d\d\)")  # as core/dates.py puts it
 _SIGNS = re.compile(r"[ \t]*(#{1,6})[ \t]")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from memd.core.text import one_line
 from memd.core.values import FileEdit
-from memd.store import secrets
+from memd.documents import secrets
 
 QUOTED = 120  # characters of a sentence that a problem names
 SHOWN = 200  # of one that a report shows

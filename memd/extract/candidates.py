@@ -18,6 +18,7 @@ from itertools import pairwise
 from memd.core.courtesy import give_way
 from memd.core.dates import resolve
 from memd.core.values import MemoryType, Message
+from memd.documents import secrets
 from memd.extract import cues
 from memd.extract.conditions import has_address, meets
 from memd.extract.cues import Cue, Language
@@ -25,7 +26,6 @@ from memd.extract.exclusions import objection
 from memd.extract.frames import outside
 from memd.extract.sameness import NOT_MARKED, marked
 from memd.extract.sentences import Sentence, sentences
-from memd.store import secrets
 
 _ME = re.compile(r"^(?:i|i'm|i've|my|im)\b|^我(?!们)", re.IGNORECASE)
 _FORBIDDEN = {

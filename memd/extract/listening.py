@@ -24,8 +24,8 @@ from memd.extract.sentences import BLANK, Sentence, sentences
 from memd.extract.vouching import Voices
 from memd.model.port import Block
 from memd.state.words import words
-from memd.store import transcripts
-from memd.store.transcripts import from_messages
+from memd.transcripts import reading
+from memd.transcripts.reading import from_messages
 
 _CONVERSATIONS = 16
 _OUTSIDE = ("web", "mcp")
@@ -114,12 +114,12 @@ class Listener:
         path = request.transcript_path
         if not whole or cursor is None or path is None or cursor.source != path:
             return Dialogue()
-        part = transcripts.read(path, tail=transcripts.TAIL_BYTES, most=cursor.position)
+        part = reading.read(path, tail=reading.TAIL_BYTES, most=cursor.position)
         return extended(Dialogue(), part.messages) if part.offset <= cursor.position else Dialogue()
 
 
 def _from_messages(request: ExtractRequest, cursor: CursorMove | None) -> Heard:
-    messages = transcripts.from_messages(request.messages)
+    messages = reading.from_messages(request.messages)
     unread = requests.unread(messages, request.session, cursor)
     known = len(messages) - len(unread.messages)
     before = extended(Dialogue(), messages[:known])
@@ -137,7 +137,7 @@ def _from_transcript(
     grown, outside = dialogue, False
     problem, complete = "", False
     while not complete:
-        part = transcripts.read(path, offset, marker, tail=transcripts.TAIL_BYTES)
+        part = reading.read(path, offset, marker, tail=reading.TAIL_BYTES)
         if part.restarted and offset:
             dialogue = grown = Dialogue()
         kept += [item for item in part.messages if item.origin == "user" or item.writes]

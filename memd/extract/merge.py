@@ -15,16 +15,16 @@ from dataclasses import dataclass, field, replace
 
 from memd.core import text
 from memd.core.courtesy import give_way
+from memd.core.names import INDEX
 from memd.core.values import Draft, FileEdit, MemoryType, Pointer, Tree
+from memd.documents import document
+from memd.documents.document import FrontmatterNotEditableError
+from memd.documents.index import entries, with_pointer
 from memd.extract import cues
 from memd.extract.candidates import Candidate
 from memd.extract.sameness import NOT_MARKED, Said, Verdict, compare, said
 from memd.extract.shelf import Shelf
 from memd.extract.wording import Worded, compose, state, update_note, word
-from memd.store import document
-from memd.store.document import FrontmatterNotEditableError
-from memd.store.index import entries, with_pointer
-from memd.store.names import INDEX
 
 _OWN_CHARACTERS = 1200  # a longer body is not rewritten
 # Of the words of a description or a statement, whichever has fewer: what a restatement and what a

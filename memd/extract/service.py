@@ -39,12 +39,12 @@ from memd.extract.slices import Slices
 from memd.extract.vouching import origin, vouched
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import LOCAL, Model, ModelSource
+from memd.projects.project import slug
 from memd.state.cursors import Cursors
 from memd.state.runs import Runs
-from memd.store import transcripts
-from memd.store.project import slug
 from memd.store.service import Store
-from memd.store.transcripts import InvalidMessagesError, TranscriptRefusedError
+from memd.transcripts import reading
+from memd.transcripts.reading import InvalidMessagesError, TranscriptRefusedError
 
 __all__ = [
     "Extract",
@@ -318,4 +318,4 @@ def _wrote_memory(project: Project, unread: Unread) -> bool:
     # Whoever goes through a link writes there too; a file that is no Markdown is no memory.
     real = {os.path.realpath(path) for path in named if path.endswith(".md")}
     directories = (project.memory_dir, os.path.realpath(project.memory_dir))
-    return requests.wrote_memory(named | real, directories, transcripts.MEMORY_ROOT)
+    return requests.wrote_memory(named | real, directories, reading.MEMORY_ROOT)

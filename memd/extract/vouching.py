@@ -16,11 +16,11 @@ Rules of this file
 """
 
 from memd.agent.proposal import Proposal, Proposed
+from memd.core.names import INDEX
 from memd.core.text import decode
 from memd.core.values import PERSONAL
+from memd.documents import document
 from memd.state.words import is_common, words
-from memd.store import document
-from memd.store.names import INDEX
 
 _LEAST = 2  # words that both have
 _SHARE = 0.5  # of the words of the memory's description

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from memd.core import limits, text
 from memd.core.values import MemoryType, Pointer
+from memd.documents.index import pointer_line
 from memd.extract import cues
 from memd.extract.candidates import Candidate
 from memd.extract.cues import Language
 from memd.extract.sentences import BLANK, mask
-from memd.store.index import pointer_line
 
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _CLAUSE = re.compile(r"[,;:()\u2013\u2014\uff0c\uff1b\uff1a]|\s-+\s|[.!?](?:\s|$)")

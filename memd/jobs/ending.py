@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd.core.errors import MemdError
+from memd.documents.secrets import scrub_error
 from memd.jobs import breaker
 from memd.jobs.standstill import Standstill
 from memd.state.jobs import Job
-from memd.store.secrets import scrub_error
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,11 @@ from typing import Any
 
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
+from memd.core.names import INDEX, NameRefusedError
 from memd.core.text import iso_time
 from memd.core.values import Header, MemoryFile, Outcome, Project, Provenance
+from memd.documents.index import LoadedIndex, load
+from memd.files.directory import FileTooLargeError, PathRefusedError
 from memd.memories import tool
 from memd.memories.tool import Command, Editing, Stamp, ToolRefusedError
 from memd.memories.writing import Writing, plan_delete, plan_write
@@ -19,9 +22,6 @@ from memd.store.door import (
     TooLargeError,
     TooManyFilesError,
 )
-from memd.store.index import LoadedIndex, load
-from memd.store.names import INDEX, NameRefusedError
-from memd.store.paths import FileTooLargeError, PathRefusedError
 from memd.store.reading import MemoryNotFoundError
 from memd.store.service import Store
 

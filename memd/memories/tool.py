@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from memd.core.errors import MemdError
+from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue
 from memd.core.text import one_line, sha256
 from memd.core.values import Draft, FileEdit, Header, MemoryFile, Pointer, Tree
+from memd.documents import index
 from memd.memories import tool_files, tool_text
 from memd.memories.tool_text import ROOT
-from memd.store import index
-from memd.store.names import INDEX, NameRefusedError, check_name, in_catalogue
 
 _TITLE_CHARACTERS = 80
 _HOOK_CHARACTERS = 120

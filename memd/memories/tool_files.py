@@ -8,11 +8,11 @@ somebody else keeps without a valid head is left in its own form.
 
 import re
 
+from memd.core.names import printable
 from memd.core.text import one_line
 from memd.core.values import MemoryFile, MemoryType
-from memd.store import document
-from memd.store.frontmatter_lines import split
-from memd.store.names import printable
+from memd.documents import document
+from memd.documents.frontmatter_lines import split
 
 MARK = "tool_text"  # the head's key that says: the head is memd's, the rest is the program's
 MARKED = "verbatim"

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memd.core.errors import MemdError
+from memd.core.names import INDEX, TEAM, NameRefusedError, check_name, in_catalogue
 from memd.core.text import one_line, sha256
 from memd.core.values import Draft, FileEdit, MemoryFile, MemoryType, Plan, Pointer, Tree
-from memd.store import document, index
-from memd.store.names import INDEX, TEAM, NameRefusedError, check_name, in_catalogue
+from memd.documents import document, index
 
 _TITLE_CHARACTERS = 80
 _HOOK_CHARACTERS = 120

@@ -11,13 +11,13 @@ from typing import Protocol
 import anyio
 
 from memd.core.errors import MemdError
+from memd.core.names import INDEX
 from memd.core.settings import Settings
 from memd.core.values import MemoryFile, Project
+from memd.documents.index import load
+from memd.projects.project import agent_directory, slug
 from memd.prompt import compose
 from memd.prompt.compose import Index, Parts, Variant
-from memd.store.index import load
-from memd.store.names import INDEX
-from memd.store.project import agent_directory, slug
 
 AUTO = "auto"
 _TEAM = "team"

@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from memd.core import limits, text
+from memd.core.names import TEAM
 from memd.core.settings import Settings
 from memd.core.values import Header, MemoryFile, Project, Scope
 from memd.recall import explain
 from memd.state.words import count, words
-from memd.store.names import TEAM
 
 MEMORY_OFF = "memory_off"
 RECALL_OFF = "recall_off"

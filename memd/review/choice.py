@@ -14,13 +14,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from memd.core.errors import MemdError
+from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue, printable
 from memd.core.text import decode, sha256
 from memd.core.values import FileEdit, ProposalDecided, Tree
+from memd.documents.document import parse
+from memd.documents.merge import merge_index, merge_topic
 from memd.state.proposed import ACCEPTED, OPEN, ProposedEdit
-from memd.store.document import parse
 from memd.store.drafts import StoreDraft
-from memd.store.merge import merge_index, merge_topic
-from memd.store.names import INDEX, NameRefusedError, check_name, in_catalogue, printable
 
 _CHANGED = "it was changed since the dream had read it"
 _GONE = "it was removed since the dream had read it"

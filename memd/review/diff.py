@@ -2,8 +2,8 @@
 
 from itertools import islice
 
-from memd.store import unified
-from memd.store.names import printable
+from memd.core.names import printable
+from memd.text import unified
 
 CHARACTERS = 200_000
 _LINES = 2000

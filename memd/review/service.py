@@ -18,12 +18,12 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.text import one_line
 from memd.core.values import Actor, Draft, ProposalDecided, Provenance, Tree
+from memd.documents.secrets import scrub
 from memd.review.choice import Left, ProposalDecidedError, Settled, chosen, settle
 from memd.review.view import View, paths, views
 from memd.state.dreams import DreamTable
 from memd.state.proposals import Proposal
 from memd.state.proposed import ACCEPTED, OPEN, REJECTED, ProposedEdit, state_of
-from memd.store.secrets import scrub
 from memd.store.service import Store
 
 _REASON_CHARACTERS = 500

@@ -18,10 +18,10 @@ from typing import Self
 
 from memd.core.errors import MemdError
 from memd.core.health import Health
+from memd.files.directory import Directory, DirectoryMissingError
+from memd.files.disk import FILE_MODE, Disk, Look
+from memd.files.probe import watch
 from memd.state.journal import Step
-from memd.store.exchange import FILE_MODE, Disk, Look
-from memd.store.paths import Directory, DirectoryMissingError
-from memd.store.probe import watch
 
 _MODE_BITS = 0o777
 

@@ -9,10 +9,10 @@ from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.text import iso_time, one_line
 from memd.core.values import Header
-from memd.store import document
-from memd.store.heads import Fields, quick
-from memd.store.path_errors import FileUnreadableError, cause_of
-from memd.store.paths import Directory
+from memd.documents import document
+from memd.documents.heads import Fields, quick
+from memd.files.directory import Directory
+from memd.files.errors import FileUnreadableError, cause_of
 from memd.text.invisible import without_directions
 
 _DESCRIPTION_CHARACTERS = 500  # one specific line is shorter; 200 of these still fit a prompt

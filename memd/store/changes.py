@@ -36,6 +36,9 @@ from memd.core.errors import MemdError
 from memd.core.health import Health
 from memd.core.recent import Recent
 from memd.core.values import Actor, Draft, Outcome, Plan, Provenance
+from memd.files.directory import Directory
+from memd.files.disk import Disk
+from memd.files.probe import ensure_writable
 from memd.state.database import StateUnusableError
 from memd.state.journal import (
     ABANDONED,
@@ -50,9 +53,6 @@ from memd.state.journal import (
 from memd.store.apply import Application, ForeignSaveError
 from memd.store.door import ConflictError
 from memd.store.drafts import Prepared, StoreDraft, prepare, refused
-from memd.store.exchange import Disk
-from memd.store.paths import Directory
-from memd.store.probe import ensure_writable
 from memd.store.recovery import settle, sweep_strays
 from memd.store.replaced import Replaced
 from memd.store.served import Served

@@ -12,10 +12,9 @@ from memd.core.values import Outcome, Provenance
 from memd.state.database import StateUnusableError
 from memd.state.journal import Journal
 from memd.store.changes import BeingWrittenError, Changes, Committed, Request, Writers
-from memd.store.external import External
 from memd.store.looks import Looks
-from memd.store.replaced import BY as LATE
 from memd.store.replaced import PUT_BACK, Late, Replaced, late_plan, put_back_plan
+from memd.watch.external import LATE, External
 
 
 class Commits:

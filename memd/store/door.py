@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Sequence
 
 from memd.core import limits
 from memd.core.errors import MemdError
+from memd.core.names import INDEX, NameRefusedError, check_name, clashes, in_catalogue
 from memd.core.text import decode
 from memd.core.values import FileEdit
-from memd.store import secrets
-from memd.store.names import INDEX, NameRefusedError, check_name, clashes, in_catalogue
-from memd.store.spans import around, differing
+from memd.documents import secrets
+from memd.text.spans import around, differing
 
 _NEAR_BYTES = 8 * 1024  # around a change: credentials of several lines are shorter
 _NOT_A_TOPIC = "only topic files are written here"

@@ -10,14 +10,15 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from memd.core import limits
+from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Pointer
+from memd.documents import document, index
+from memd.documents.entries import Entries, read
+from memd.documents.merge import merge_index, merge_topic
+from memd.documents.spellings import Spellings
 from memd.state.journal import Step
-from memd.store import document, door, index
-from memd.store.entries import Entries, read
-from memd.store.merge import merge_index, merge_topic
-from memd.store.names import INDEX
-from memd.store.spellings import Spellings
+from memd.store import door
 from memd.store.tree import Found, LiveTree
 
 _FULL = f"{INDEX} would have more than {limits.READ_BYTES} bytes with one more line"

@@ -8,16 +8,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from memd.core.errors import MemdError
+from memd.core.names import check_name
 from memd.core.text import sha256
 from memd.core.values import Actor, Change, CursorMove, FileEdit, MemoryFile, Plan, Pointer, Tree
+from memd.documents import index
 from memd.state.history import Filter, History, Span, compose
 from memd.state.journal import Journal
 from memd.state.records import CONFLICT, INDEX, Record, Step
-from memd.store import index, unified
 from memd.store.drafts import Blobs, StoreDraft
-from memd.store.names import check_name
 from memd.store.tree import Found, memory_file
 from memd.store.undo import ChangeNotFoundError, PurgedError, UndoPlan
+from memd.text import unified
 
 At = str | float  # a change's id (the state after it), or seconds since 1970
 _MODE = 0o600

@@ -8,12 +8,12 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from memd.core.errors import MemdError
+from memd.core.names import INDEX, clashes
 from memd.core.values import Catalogue, Header
+from memd.documents.spellings import Spellings
+from memd.files.directory import Directory
 from memd.store import catalogue
 from memd.store.marks import Marks
-from memd.store.names import INDEX, clashes
-from memd.store.paths import Directory
-from memd.store.spellings import Spellings
 from memd.store.tree import Found, read_file
 
 _SORTED = 256  # changes that are sorted in one by one; more are sorted anew

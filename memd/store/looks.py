@@ -4,13 +4,13 @@ Blocks; the caller holds the lock of the directory meant. Hints come from any th
 """
 
 from memd.core import limits
+from memd.core.names import concerns
 from memd.core.recent import Recent
-from memd.store.dirty import Dirty
-from memd.store.external import External, Look, Noticed
-from memd.store.names import concerns
 from memd.store.reading import Listing, Reading
 from memd.store.tree import Listed
-from memd.store.watch import Watch
+from memd.watch.dirty import Dirty
+from memd.watch.external import External, Look, Noticed
+from memd.watch.watch import Watch
 
 
 class Looks:

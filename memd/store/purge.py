@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from glob import escape, glob
 from typing import Any
 
-from memd.core import limits
+from memd.core import limits, regex
 from memd.core.errors import MemdError
 from memd.core.text import decode, sha256
 from memd.state.database import Database
 from memd.state.journal import Journal
 from memd.state.purge import Body, LiveFile, Purge
-from memd.store import regex
 from memd.store.reading import Reading
 from memd.store.replaced import Replaced
 from memd.store.undo import ChangeNotFoundError

@@ -20,16 +20,16 @@ from dataclasses import dataclass
 
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
+from memd.core.names import NameRefusedError, check_name
 from memd.core.recent import Recent
 from memd.core.values import Catalogue, Header, MemoryFile, Snapshot
-from memd.store.dirty import Dirty
+from memd.files.directory import Directory, DirectoryMissingError
 from memd.store.headers_file import HeadersFiles, storable
 from memd.store.live import Live
-from memd.store.names import NameRefusedError, check_name
-from memd.store.paths import Directory, DirectoryMissingError
 from memd.store.served import Served
 from memd.store.tree import Found, LiveTree, memory_file, read_file
-from memd.store.watch import Watch
+from memd.watch.dirty import Dirty
+from memd.watch.watch import Watch
 
 DIRECTORIES = 16  # whose catalogue is in memory; the one that was not used for longest goes first
 UNUSED_SECONDS = 30 * 60.0  # after which a catalogue is dropped

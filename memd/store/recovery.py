@@ -23,12 +23,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from memd.core.health import Health
+from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue
+from memd.files.directory import Directory, PathRefusedError
+from memd.files.disk import Disk, Look
+from memd.files.probe import is_probe
 from memd.state.journal import Journal, Record, Step
 from memd.store.apply import Application, ForeignSaveError, beside, is_torn
-from memd.store.exchange import Disk, Look
-from memd.store.names import INDEX, NameRefusedError, check_name, in_catalogue
-from memd.store.paths import Directory, PathRefusedError
-from memd.store.probe import is_probe
 
 _TEMP = re.compile(r"\.memd-([0-9]{1,18})-([0-9]{1,9})-[0-9a-f]{8}(?:-old)?\.tmp")
 _HASH = re.compile(r"[0-9a-f]{64}")

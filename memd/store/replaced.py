@@ -16,17 +16,16 @@ from dataclasses import dataclass
 
 from memd.core import limits
 from memd.core.errors import MemdError
+from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, Plan, Provenance, Tree
+from memd.documents.merge import merge_index, merge_topic
+from memd.files.directory import Directory
+from memd.files.disk import NOT_A_MEMORY, Disk
 from memd.state.journal import Step
 from memd.store.apply import beside
 from memd.store.drafts import StoreDraft
-from memd.store.exchange import NOT_A_MEMORY, Disk
-from memd.store.merge import merge_index, merge_topic
-from memd.store.names import INDEX
-from memd.store.paths import Directory
 
-BY = Provenance(Actor.EXTERNAL, reason="saved while memd was writing the same file")
 PUT_BACK = Provenance(
     Actor.EXTERNAL, reason="the text before, while a program that emptied the file still writes"
 )

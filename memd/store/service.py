@@ -34,27 +34,27 @@ from memd.core.values import (
     Provenance,
     Snapshot,
 )
+from memd.files.directory import Directory
+from memd.files.disk import Disk, real_disk
+from memd.projects import claude_code
+from memd.projects.configuration import Configuration
+from memd.projects.projects import Projects
 from memd.state.database import Database
 from memd.state.history import Filter
 from memd.state.journal import Journal
 from memd.state.roots import Roots
 from memd.state.shadow import Shadow
-from memd.store import claude_code
 from memd.store.changes import BeingWrittenError, Changes, Committed, Request, Writers
 from memd.store.commits import Commits, event_of
-from memd.store.configuration import Configuration
-from memd.store.exchange import Disk, real_disk
-from memd.store.external import BY as EXTERNAL
-from memd.store.external import External, Noticed
 from memd.store.headers_file import HeadersFiles
 from memd.store.history import Past
 from memd.store.looks import Looks
-from memd.store.paths import Directory
-from memd.store.projects import Projects
 from memd.store.purge import Purged, Purger, What
 from memd.store.reading import MemoryNotFoundError, Reading
 from memd.store.replaced import Replaced
-from memd.store.watch import Watch
+from memd.watch.external import BY as EXTERNAL
+from memd.watch.external import External, Noticed
+from memd.watch.watch import Watch
 
 T = TypeVar("T")
 _TEND_SECONDS = 30.0  # between two looks after the catalogues

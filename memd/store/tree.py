@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from memd.core import limits
+from memd.core.names import INDEX, check_name, clashes, in_catalogue
 from memd.core.text import sha256
 from memd.core.values import Header, MemoryFile
-from memd.store import catalogue, document
-from memd.store.names import INDEX, check_name, clashes, in_catalogue
-from memd.store.paths import Directory, FileTooLargeError
+from memd.documents import document
+from memd.files.directory import Directory, FileTooLargeError
+from memd.store import catalogue
 from memd.text.invisible import without_directions
 
 

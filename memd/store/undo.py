@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from memd.core.errors import MemdError
+from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import FileEdit, MemoryFile, Pointer, Tree
+from memd.documents import index
+from memd.documents.merge import merge_index, merge_topic
+from memd.files.directory import FileTooLargeError
 from memd.state.journal import Record, Step
-from memd.store import index
 from memd.store.drafts import Blobs, StoreDraft
-from memd.store.merge import merge_index, merge_topic
-from memd.store.names import INDEX
-from memd.store.paths import FileTooLargeError
 
 
 class ChangeNotFoundError(MemdError):

@@ -9,8 +9,8 @@ import os
 import time
 from collections.abc import Callable, Collection
 
+from memd.files.disk import Disk, real_disk
 from memd.state.database import Cursor, Database
-from memd.store.exchange import Disk, real_disk
 
 
 class Countdown:

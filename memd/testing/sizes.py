@@ -26,7 +26,12 @@ PLAN = {
     "agent": 2_200,
     "jobs": 900,
     "model": 1_900,
-    "store": 9_200,  # store, projects, transcripts, watch, files, documents
+    "store": 3_400,
+    "projects": 900,
+    "transcripts": 1_000,
+    "watch": 1_500,
+    "files": 600,
+    "documents": 1_800,
     "state": 4_200,  # state and search
     "rpc": 1_500,
     "client": 1_700,

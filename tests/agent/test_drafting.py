@@ -6,7 +6,7 @@ from memd.agent import drafting
 from memd.agent.places import MEMORY, PROJECT, Place, Root
 from memd.agent.refusals import ChangeRefusedError, EditFailedError
 from memd.core import limits
-from memd.store.names import INDEX
+from memd.core.names import INDEX
 from tests.agent.home import TOKEN, memory
 
 ROOT = Root(MEMORY, "/m/link", "/m/real")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.agent import globs
-from memd.store.regex import PatternRefusedError
+from memd.core.regex import PatternRefusedError
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from memd.agent.proposal import Change, Proposal, Proposed
+from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Header, MemoryFile
-from memd.store import document
-from memd.store.names import INDEX
+from memd.documents import document
 from tests.agent.home import memory
 
 AT = "2026-01-02T03:04:05.000Z"

@@ -4,10 +4,10 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from memd.core.names import INDEX
 from memd.core.values import CursorMove
+from memd.documents import index
 from memd.state.cursors import Cursors
-from memd.store import index
-from memd.store.names import INDEX
 from tests.crash.operation import OPERATIONS, prepare
 from tests.store.bench import Bench, open_bench
 

@@ -34,16 +34,17 @@ from memd.core.errors import MemdError
 from memd.core.events import Event
 from memd.core.settings import Settings
 from memd.core.values import MemoryType, Project
+from memd.documents import document
 from memd.dream.service import Dreams
+from memd.projects.configuration import Configuration
 from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import open_database
 from memd.state.dreams import DreamTable
 from memd.state.jobs import Job, JobState, JobTable, NewJob
 from memd.state.journal import Journal
-from memd.store import document, locks
-from memd.store.configuration import Configuration
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
+from memd.watch import locks
 from tests.crash.kill import CHANGING, Point
 
 NOW = 1_772_450_000.0  # 2026-03-02, a Monday

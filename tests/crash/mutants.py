@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 APPLY, CHANGES = "memd/store/apply.py", "memd/store/changes.py"
 DATABASE, RECOVERY = "memd/state/database.py", "memd/store/recovery.py"
-LOCKS, HOLDING = "memd/store/locks.py", "memd/dream/holding.py"
+LOCKS, HOLDING = "memd/watch/locks.py", "memd/dream/holding.py"
 POWER = ("tests/crash/test_power.py", "-k", "before_or_after and write")
 KILL = ("tests/crash/test_kill.py", "-k", "recovery and delete")
 DREAM = ("tests/crash/test_dream.py", "-k", "every_call and kill and yes")
@@ -128,32 +128,32 @@ MUTANTS = (
     ),
     Mutant(
         "a new file replaces one that is there",
-        "memd/store/exchange.py",
+        "memd/files/disk.py",
         "        if not self._native(folder, source, target, NOREPLACE):\n",
         "        os.rename(source, target, src_dir_fd=folder, dst_dir_fd=folder)\n"
         "        if False:\n",
-        ("tests/store/test_exchange.py",),
+        ("tests/files/test_disk.py",),
     ),
     Mutant(
         "a failing medium is written to for ever",
         "memd/core/health.py",
         "LIMIT = 2\n",
         "LIMIT = 2000000\n",
-        ("tests/store/test_probe.py",),
+        ("tests/files/test_probe.py",),
     ),
     Mutant(
         "a mended medium stays closed",
-        "memd/store/probe.py",
+        "memd/files/probe.py",
         "        else:\n            health.succeeded()\n            return\n",
         "",
-        ("tests/store/test_probe.py",),
+        ("tests/files/test_probe.py",),
     ),
     Mutant(
         "a probe is tried at every write",
         "memd/core/health.py",
         "        self._probed = now\n",
         "",
-        ("tests/store/test_probe.py",),
+        ("tests/files/test_probe.py",),
     ),
     Mutant(
         "a deleted state file is written to for ever",
@@ -174,14 +174,14 @@ MUTANTS = (
         LOCKS,
         "        fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
         "",
-        ("tests/store/test_locks.py", "-k", "race"),
+        ("tests/watch/test_locks.py", "-k", "race"),
     ),
     Mutant(
         "a dream that failed leaves its own time",
         LOCKS,
         "            os.utime(opened, ns=(mtime_ns, mtime_ns))\n",
         "",
-        ("tests/store/test_locks.py",),
+        ("tests/watch/test_locks.py",),
     ),
     Mutant(
         "a lock's row goes before its file is settled",

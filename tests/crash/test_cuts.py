@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.store import index
-from memd.store.names import INDEX
+from memd.core.names import INDEX
+from memd.documents import index
 from tests.crash import cuts
 from tests.crash.conftest import FIGURE
 from tests.store.bench import Bench, open_bench

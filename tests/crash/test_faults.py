@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from memd.core.values import FileEdit
+from memd.files.directory import Directory
+from memd.files.probe import ReadOnlyError
 from memd.state.database import StateUnusableError
 from memd.store.changes import StorageFailedError
-from memd.store.paths import Directory
-from memd.store.probe import ReadOnlyError
 from memd.store.tree import LiveTree
 from memd.testing.clock import FakeClock
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk

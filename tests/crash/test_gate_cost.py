@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.store.locks import LOCK
-from memd.store.project import slug
+from memd.projects.project import slug
+from memd.watch.locks import LOCK
 from tests.crash import kill
 
 DRIVER = Path(__file__).with_name("gate_driver.py")

@@ -19,18 +19,18 @@ from memd.daemon.log import Log
 from memd.dream.service import Dreams
 from memd.jobs.manners import Manners
 from memd.jobs.service import Jobs, Running
+from memd.projects.configuration import Configuration
+from memd.projects.project import slug
 from memd.rpc.hub import Hub
 from memd.state.database import open_database
 from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable, NewJob
 from memd.state.visits import Visit, Visits
-from memd.store.configuration import Configuration
-from memd.store.locks import LOCK
-from memd.store.machine import Pressure
-from memd.store.project import slug
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here, throw_away_home
+from memd.watch.locks import LOCK
+from memd.watch.machine import Pressure
 
 pytestmark = pytest.mark.anyio
 CHECK = 30 * 60.0

@@ -17,6 +17,7 @@ from memd.core.values import Actor, ProposalDecided, Provenance
 from memd.daemon.app import SCHEMAS
 from memd.daemon.log import Log
 from memd.daemon.retention import LOOK_SECONDS, keep_bounded, prune
+from memd.projects.configuration import Configuration
 from memd.rpc.hub import Hub
 from memd.state.ages import Ages
 from memd.state.database import Database, StateUnusableError, open_database
@@ -24,7 +25,6 @@ from memd.state.dreams import DreamTable
 from memd.state.journal import Intent, Journal, Step
 from memd.state.ledger import Item, Ledger
 from memd.state.retention import Pruned
-from memd.store.configuration import Configuration
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here, throw_away_home

@@ -17,9 +17,9 @@ from memd.jobs.manners import Manners
 from memd.jobs.running import Running
 from memd.state.cursors import Cursors
 from memd.state.database import open_database
-from memd.store import locks
 from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here, throw_away_home
+from memd.watch import locks
 from tests.dream.bench import Bench
 
 pytestmark = pytest.mark.anyio

@@ -5,21 +5,22 @@ from pathlib import Path
 from typing import Any
 
 from memd.core.events import Event
+from memd.core.names import is_temporary
 from memd.core.settings import Settings
 from memd.core.values import MemoryType, Project
+from memd.documents import document
 from memd.dream.findings import Work
 from memd.dream.report import Report
 from memd.dream.service import Dreams
+from memd.projects.configuration import Configuration
 from memd.state.database import Database
 from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable, NewJob
 from memd.state.runs import Runs
-from memd.store import document, locks
-from memd.store.configuration import Configuration
-from memd.store.names import is_temporary
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.testing.scripted_model import Answer, ScriptedModel
+from memd.watch import locks
 
 NOW = 1_772_450_000.0  # 2026-03-02, a Monday
 DAY = 86_400.0

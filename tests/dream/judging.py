@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from memd.core.values import FileEdit, MemoryType
+from memd.documents.document import Document, new, parse
 from memd.dream.judge import judge
 from memd.dream.verdict import Merge, Verdict, Wanted
-from memd.store.document import Document, new, parse
 
 USER, FEEDBACK = MemoryType.USER, MemoryType.FEEDBACK
 PROJECT, REFERENCE = MemoryType.PROJECT, MemoryType.REFERENCE

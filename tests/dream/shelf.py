@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
+from memd.core.names import INDEX, NameRefusedError
 from memd.core.text import sha256
 from memd.core.values import Header, MemoryFile
+from memd.documents import document
 from memd.dream.judge import judge
 from memd.dream.verdict import Wanted
-from memd.store import document
-from memd.store.names import INDEX, NameRefusedError
 
 MONDAY = 1_772_450_000.0  # 2026-03-02, a Monday
 NS = 1_000_000_000

@@ -7,7 +7,7 @@ from memd.agent.service import Ended, Task
 from memd.core.values import Header, MemoryType, Project
 from memd.dream import briefing
 from memd.model.port import Usage
-from memd.store.project import slug
+from memd.projects.project import slug
 from tests.snapshots import reviewed
 
 NOW = 1_772_450_000.0

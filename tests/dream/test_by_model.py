@@ -10,8 +10,8 @@ from memd.dream.report import Report
 from memd.dream.verdict import Merge, Removal
 from memd.model.port import Ask, Reply
 from memd.state.jobs import JobState
-from memd.store import locks
 from memd.testing.scripted_model import calls, says
+from memd.watch import locks
 from tests.dream.bench import DAY, NOW, Bench
 from tests.dream.scripts import BO, both, filled, merging, read, write
 from tests.undoing import undo

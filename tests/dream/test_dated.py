@@ -2,8 +2,8 @@
 
 import pytest
 
+from memd.documents.document import Document
 from memd.dream.dated import written, wrong
-from memd.store.document import Document
 
 AT = 1_772_528_400.0  # 2026-03-03, a Tuesday
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, Header, MemoryType, Provenance, Tree
 from memd.dream.findings import Done, Findings, find, orphans, size
@@ -15,7 +16,6 @@ from memd.state import cursors, dreams, jobs, journal, runs
 from memd.state.database import open_database
 from memd.state.proposed import read_edits
 from memd.store.history import Past
-from memd.store.names import INDEX
 from tests.dream.bench import Bench
 from tests.dream.shelf import Shelf
 

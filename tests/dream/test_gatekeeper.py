@@ -10,9 +10,10 @@ from memd.core.settings import DreamSettings, Settings
 from memd.core.values import Project
 from memd.dream import gates
 from memd.dream.gatekeeper import Gatekeeper, Looks
-from memd.store import locks, transcript_folders
-from memd.store.project import slug
+from memd.projects.project import slug
 from memd.testing.clock import FakeClock
+from memd.transcripts.sessions import sessions_of
+from memd.watch import locks
 
 ON = Settings(dream=DreamSettings(min_sessions=1))
 HOUR = 3600.0
@@ -48,7 +49,7 @@ def test_each_folder_is_scanned_once_in_a_while(project: Project) -> None:
 
     def scan(folder: str) -> dict[str, float]:
         scanned.append(folder)
-        return transcript_folders.sessions(folder)
+        return sessions_of(folder)
 
     keeper = Gatekeeper(clock, Looks(sessions=scan))
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from memd.documents.document import parse
 from memd.dream.heads import foreign
-from memd.store.document import parse
 from tests.dream.judging import judged, rule
 
 RULE = rule("Never push.", "Never push")

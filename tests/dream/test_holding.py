@@ -12,8 +12,8 @@ from memd.dream.holding import Holding
 from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import StateUnusableError, open_database
 from memd.state.dreams import LockRow
-from memd.store import locks
-from memd.store.locks import Held, LockUnusableError
+from memd.watch import locks
+from memd.watch.locks import Held, LockUnusableError
 from tests.dream.bench import DAY, NOW, NS, Bench
 
 TAKEN = int(NOW) * NS

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from memd.core import limits
 from memd.core.values import FileEdit, MemoryType
+from memd.documents.document import parse
 from memd.dream.judge import judge
 from memd.dream.verbatim import Verbatim
 from memd.dream.verdict import Contradiction, Merge, Removal, Verdict, Wanted
-from memd.store.document import parse
 from tests.dream.judging import FEEDBACK, PROJECT, USER, file, judged, rule, wanted
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

@@ -2,8 +2,8 @@
 
 import pytest
 
+from memd.documents import document
 from memd.dream.links import Moves, Named, leads_to, led_on, targets
-from memd.store import document
 
 GONE, HOME = Named("gone.md", "gone-name"), Named("notes/home.md", "home-name")
 OTHER = Named("other.md", "other")

@@ -3,10 +3,10 @@
 import pytest
 
 from memd.core import limits
+from memd.core.names import INDEX
 from memd.core.values import MemoryType
+from memd.documents import document
 from memd.dream.material import Memory, gather
-from memd.store import document
-from memd.store.names import INDEX
 from tests.dream.shelf import Shelf
 
 

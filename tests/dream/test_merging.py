@@ -4,10 +4,10 @@ import pytest
 
 from memd.core import limits
 from memd.core.values import MemoryType
+from memd.documents import document
 from memd.dream.material import Memory, gather
 from memd.dream.merging import carries, merge_all
 from memd.dream.verdict import Merge
-from memd.store import document
 from tests.dream.shelf import Shelf
 
 LINES = (

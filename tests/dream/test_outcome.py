@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from memd.agent.proposal import Proposal, Proposed
+from memd.core.names import INDEX
 from memd.core.text import iso_time, sha256
 from memd.core.values import FileEdit, Header, MemoryFile, MemoryType
+from memd.documents import document
 from memd.dream import outcome
 from memd.dream.verdict import LISTED, Merge, Wanted
-from memd.store import document
-from memd.store.names import INDEX
-from memd.store.path_errors import PathRefusedError
+from memd.files.errors import PathRefusedError
 
 NOW = 1_772_450_000.0
 NS = 1_000_000_000

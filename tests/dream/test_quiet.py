@@ -7,7 +7,7 @@ import pytest
 
 from memd.core.settings import DreamSettings, Settings
 from memd.dream.quiet import Standing, waits
-from memd.store.machine import Pressure
+from memd.watch.machine import Pressure
 
 MEBIBYTE = 1024 * 1024
 

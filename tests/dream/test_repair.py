@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memd.documents import document
 from memd.dream.repair import mended, trouble
-from memd.store import document
 
 
 def _file(*lines: str, body: str = "Body: *stays*.\n") -> bytes:

@@ -3,7 +3,7 @@
 import pytest
 
 from memd.core.values import MemoryType
-from memd.store.document import new, with_fields
+from memd.documents.document import new, with_fields
 from tests.dream.judging import FEEDBACK, PROJECT, REFERENCE, USER, file, judged, rule
 
 RULE = (

@@ -21,13 +21,13 @@ from memd.dream.report import Report
 from memd.dream.service import Dreams
 from memd.dream.verdict import Wanted
 from memd.jobs.service import Jobs, Running
+from memd.projects.project import slug
 from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import open_database
 from memd.state.dreams import LockRow
 from memd.state.jobs import JobState
 from memd.state.proposed import ProposedEdit
-from memd.store import locks
-from memd.store.project import slug
+from memd.watch import locks
 from tests.dream.bench import DAY, NOW, NS, Bench
 from tests.undoing import undo
 

@@ -3,9 +3,9 @@
 import pytest
 
 from memd.core import limits
+from memd.documents import index
 from memd.dream.shorten import Said, shortened, with_hooks
 from memd.dream.similarity import Text
-from memd.store import index
 
 LONG = (
     "deploys go out on Tuesday after the weekly review and the on-call engineer watches the "

@@ -19,8 +19,8 @@ from memd.model.port import Usage
 from memd.state import cursors, dreams, jobs, journal, runs
 from memd.state.database import open_database
 from memd.state.dreams import Refusal
-from memd.store import locks
 from memd.testing.scripted_model import ScriptedModel, says
+from memd.watch import locks
 from tests.dream.bench import DAY, NOW, Bench
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # as such a token looks

@@ -9,12 +9,12 @@ from memd.core.events import Event
 from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.extract.service import Extract, Extracted, ExtractRequest
+from memd.projects.configuration import Configuration
 from memd.state import cursors, jobs, journal, runs
 from memd.state.cursors import Cursors
 from memd.state.database import Database, open_database
 from memd.state.jobs import JobTable
 from memd.state.runs import Runs
-from memd.store.configuration import Configuration
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.testing.scripted_model import Answer, ScriptedModel, says

@@ -6,7 +6,7 @@ from pathlib import Path
 from memd.core.values import CursorMove
 from memd.extract.listening import Heard, Listener, own_words, voices
 from memd.extract.requests import ExtractRequest
-from memd.store import transcripts
+from memd.transcripts import reading
 
 
 def line(number: int, kind: str = "user", content: object = None) -> str:
@@ -149,7 +149,7 @@ def test_a_long_transcript_begins_near_its_end(tmp_path: Path) -> None:
     """Of a conversation that is heard for the first time the end alone is read."""
     path = tmp_path / "s.jsonl"
     noise = json.dumps({"type": "attachment", "data": "x" * 100_000}) + "\n"
-    path.write_text(line(1) + noise * (transcripts.TAIL_BYTES // 100_000 + 2) + line(2))
+    path.write_text(line(1) + noise * (reading.TAIL_BYTES // 100_000 + 2) + line(2))
     heard = Listener().hear("/m", asked(path), None, whole=True)
     assert [item.text for item in heard.unread.messages] == ["Message 2."]
     assert heard.unread.cursor.position == path.stat().st_size

@@ -6,12 +6,12 @@ import pytest
 
 from memd.core.text import sha256
 from memd.core.values import FileEdit, Header, MemoryFile, MemoryType
+from memd.documents import document
+from memd.documents.index import pointer_line
 from memd.extract.candidates import Candidate
 from memd.extract.merge import Merged, merge, settle
 from memd.extract.sameness import marked
 from memd.extract.wording import word
-from memd.store import document
-from memd.store.index import pointer_line
 
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC).timestamp()
 POLICY = "integration tests must hit a real database"

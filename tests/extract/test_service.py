@@ -17,11 +17,11 @@ from memd.extract.service import (
     InvalidMessagesError,
     TranscriptRefusedError,
 )
+from memd.projects.configuration import Configuration
 from memd.state import cursors, jobs, journal
 from memd.state.cursors import Cursors
 from memd.state.database import Database, open_database
 from memd.state.jobs import JobState, JobTable, NewJob
-from memd.store.configuration import Configuration
 from memd.store.service import Store
 from memd.testing import samples
 from memd.testing.clock import FakeClock

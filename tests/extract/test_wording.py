@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core import limits
+from memd.core.names import check_name
 from memd.core.values import MemoryType
+from memd.documents import document
+from memd.documents.index import pointer_line
 from memd.extract import cues
 from memd.extract.candidates import Candidate
 from memd.extract.wording import compose, in_third_person, update_note, word
-from memd.store import document
-from memd.store.index import pointer_line
-from memd.store.names import check_name
 
 AT = datetime(2026, 3, 3, 15, tzinfo=UTC).timestamp()
 

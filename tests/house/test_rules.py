@@ -15,33 +15,38 @@ TESTS = sources("tests")
 # sides: what a program puts in the place of its memory tool, and what the daemon asks models with.
 DOORS = {
     "anthropic": "memd/client/memory_tool.py memd/model/claude.py",
-    "frontmatter": "memd/store/document.py",
+    "frontmatter": "memd/documents/document.py",
     "httpx2": "memd/model/claude.py",
     "jsonrpcserver": "memd/rpc/dispatch.py",
     "numpy": "memd/state/embedding.py",
     "onnxruntime": "memd/state/embedding.py",
-    "psutil": "memd/store/machine.py",
-    "re2": "memd/store/regex.py",
+    "psutil": "memd/watch/machine.py",
+    "re2": "memd/core/regex.py",
     "sqlite3": "memd/state/database.py",
     "structlog": "memd/daemon/log.py",
     "tantivy": "memd/state/engine.py",
     "tokenizers": "memd/state/embedding.py",
-    "watchdog": "memd/store/watch.py",
+    "watchdog": "memd/watch/watch.py",
 }
 # In these rooms service.py is the only file that awaits.
 ROOMS = ("agent", "dream", "extract", "jobs", "memories", "prompt", "recall", "review", "store")
 # Files that decide and touch nothing.
-PURE_ROOMS = ("agent", "core", "dream", "extract", "memories", "prompt", "recall", "review")
+PURE_ROOMS = (
+    "agent",
+    "core",
+    "documents",
+    "dream",
+    "extract",
+    "memories",
+    "prompt",
+    "recall",
+    "review",
+    "text",
+)
 PURE_FILES = (
     "memd/rpc/framing.py",
     "memd/rpc/conversation.py",
     "memd/rpc/strict_json.py",
-    "memd/store/names.py",
-    "memd/store/index.py",
-    "memd/store/document.py",
-    "memd/store/diff3.py",
-    "memd/store/merge.py",
-    "memd/store/merge_head.py",
     "memd/jobs/breaker.py",
     "memd/jobs/lanes.py",
     "memd/model/endpoint.py",

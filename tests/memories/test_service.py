@@ -7,14 +7,14 @@ import pytest
 
 from memd.core import limits
 from memd.core.events import Event
+from memd.core.names import INDEX
 from memd.core.values import Actor, Project, Provenance
 from memd.memories.service import Memories
 from memd.memories.writing import NothingThereError, Writing
+from memd.projects.configuration import Configuration
 from memd.state import cursors, jobs, journal
 from memd.state.database import open_database
-from memd.store.configuration import Configuration
 from memd.store.door import ConflictError
-from memd.store.names import INDEX
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 

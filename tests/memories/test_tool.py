@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from memd.core.names import NameRefusedError
 from memd.core.text import sha256
 from memd.core.values import Draft, Header, MemoryFile
+from memd.documents import document
 from memd.memories import tool
 from memd.memories.tool import Editing, Stamp, ToolRefusedError
 from memd.memories.tool_files import stored
-from memd.store import document
-from memd.store.names import NameRefusedError
 
 MODIFIED = "2026-03-03T12:00:00.000Z"
 

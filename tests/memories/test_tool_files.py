@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from memd.core.text import sha256
 from memd.core.values import Header, MemoryFile, MemoryType
+from memd.documents import document
 from memd.memories.tool_files import description, renamed, shown, slug, stored
-from memd.store import document
 
 STAMP = {"session": "s", "modified": "2026-03-03T12:00:00.000Z"}
 VALID = "---\nname: a\ndescription: d\nmetadata:\n  type: user\n---\n\ntext\n"

@@ -2,8 +2,11 @@
 
 import pytest
 
+from memd.core.names import NameRefusedError
 from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Header, MemoryFile, MemoryType, Tree
+from memd.documents import document
+from memd.documents.document import InvalidMemoryError, parse
 from memd.memories.writing import (
     IncompleteMemoryError,
     LongDescriptionError,
@@ -13,9 +16,6 @@ from memd.memories.writing import (
     plan_delete,
     plan_write,
 )
-from memd.store import document
-from memd.store.document import InvalidMemoryError, parse
-from memd.store.names import NameRefusedError
 
 NOW = "2026-11-20T23:18:09.458Z"
 PARTS = {"name": "a-rule", "description": "A rule", "type": "feedback", "body": "Do it so."}

@@ -9,7 +9,7 @@ import pytest
 
 from memd.client.aio import AsyncClient
 from memd.core import limits
-from memd.store.project import slug
+from memd.projects.project import slug
 from memd.testing.daemon import Home, daemon_here, throw_away_home
 
 pytestmark = pytest.mark.anyio

@@ -18,9 +18,10 @@ from memd.core.settings import DreamSettings, Settings
 from memd.core.values import Project
 from memd.dream import gates
 from memd.dream.gatekeeper import Gatekeeper, Looks
-from memd.store import locks, transcript_folders
-from memd.store.project import slug
+from memd.projects.project import slug
 from memd.testing.clock import FakeClock
+from memd.transcripts.sessions import sessions_of
+from memd.watch import locks
 
 NOW = FakeClock().now()
 MINUTE, HOUR = 60.0, 3600.0
@@ -174,7 +175,7 @@ def counting(counted: Counter[str]) -> Looks:
 
     return Looks(
         consolidated_at=count("time", locks.consolidated_at),
-        sessions=count("scan", transcript_folders.sessions),
+        sessions=count("scan", sessions_of),
         busy=count("lock", locks.busy),
         is_alive=lambda pid, _since: pid == LIVING,
     )

@@ -20,14 +20,14 @@ from memd.core.values import Tree
 from memd.dream.report import Report
 from memd.dream.service import Dreams
 from memd.dream.verdict import Wanted
+from memd.files.disk import Disk
+from memd.projects.configuration import Configuration
 from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import Database, open_database
 from memd.state.dreams import DreamTable
-from memd.store import locks
-from memd.store.configuration import Configuration
-from memd.store.exchange import Disk
 from memd.store.service import Store
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
+from memd.watch import locks
 from tests.dream.bench import DAY, NOW, Bench
 
 pytestmark = pytest.mark.anyio

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from memd.core.values import MemoryType
+from memd.documents import document
 from memd.extract.service import Extracted, ExtractRequest
 from memd.state.history import Filter
-from memd.store import document
 from memd.testing.messages import Request, text, tools
 from memd.testing.scripted_model import says
 from tests.agent.home import TOKEN

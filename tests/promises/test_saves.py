@@ -13,9 +13,9 @@ from memd.core.events import Event
 from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, Provenance, Tree
 from memd.daemon.clock import SystemClock
+from memd.projects.configuration import Configuration
 from memd.state.database import open_database
 from memd.state.journal import Journal
-from memd.store.configuration import Configuration
 from memd.store.service import Store
 from tests.store.bench import SCHEMAS, topic
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.store.index import entries
-from memd.store.names import is_temporary
+from memd.core.names import is_temporary
+from memd.documents.index import entries
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 
 WRITER = """

@@ -8,12 +8,12 @@ import pytest
 
 from memd.core.events import Event
 from memd.core.settings import Settings, TeamSettings
+from memd.projects.configuration import Configuration
 from memd.recall.indexes import Indexes
 from memd.recall.service import Recall
 from memd.state import journal
 from memd.state.database import open_database
 from memd.state.ledger import SCHEMA, Ledger
-from memd.store.configuration import Configuration
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from tests.recall.shelf import FREEZE, PROJECT, ask

@@ -8,15 +8,15 @@ from pathlib import Path
 from memd.core.events import Event
 from memd.core.text import sha256
 from memd.core.values import MemoryType
+from memd.documents import document
+from memd.files.disk import Disk
+from memd.projects.configuration import Configuration
 from memd.review.service import Reviews
 from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import Database, open_database
 from memd.state.dreams import DreamTable
 from memd.state.proposals import Proposal
 from memd.state.proposed import ProposedEdit
-from memd.store import document
-from memd.store.configuration import Configuration
-from memd.store.exchange import Disk
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 

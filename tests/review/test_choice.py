@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import FileEdit, Header, MemoryFile, ProposalDecided
+from memd.files.directory import FileTooLargeError
 from memd.review.choice import (
     Left,
     NotTakenInError,
@@ -17,8 +19,6 @@ from memd.review.choice import (
     settle,
 )
 from memd.state.proposed import ProposedEdit
-from memd.store.names import INDEX
-from memd.store.paths import FileTooLargeError
 from memd.store.tree import Found, memory_file
 
 

@@ -20,13 +20,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from memd.core.errors import MemdError
 from memd.core.events import Event
+from memd.core.names import INDEX, is_temporary
 from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, Outcome, Provenance
+from memd.documents import index
+from memd.projects.configuration import Configuration
 from memd.state.database import open_database
-from memd.store import index
-from memd.store.configuration import Configuration
 from memd.store.door import ConflictError
-from memd.store.names import INDEX, is_temporary
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.testing.faults import Countdown, FaultyDisk

@@ -20,12 +20,12 @@ from memd.client.blocking import Client
 from memd.client.errors import RemoteError
 from memd.core.errors import MemdError
 from memd.core.values import Pointer
+from memd.documents import document, index
 from memd.memories import tool_files
-from memd.store import document, index
 from memd.testing.daemon import client, daemon_process, throw_away_home
 from tests import corpora
+from tests.documents.test_document import BOMBS
 from tests.soak.figures import FIGURE
-from tests.store.test_document import BOMBS
 
 Record = Callable[[str, object], None]
 INTERNAL = -32603

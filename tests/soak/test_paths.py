@@ -22,8 +22,8 @@ import pytest
 from memd.client.aio import AsyncClient
 from memd.client.errors import RemoteError
 from memd.core.errors import MemdError
-from memd.store import index
-from memd.store.paths import Directory
+from memd.documents import index
+from memd.files.directory import Directory
 from memd.testing.daemon import Home, daemon_here, throw_away_home
 from tests import corpora
 from tests.soak.figures import FIGURE

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from memd.store import secrets
+from memd.documents import secrets
 from tests import corpora
-from tests.soak.figures import FIGURE
-from tests.store.secret_samples import (
+from tests.documents.secret_samples import (
     LINES,
     ORDINARY,
     SENTENCES,
     broken,
     encoded,
 )
-from tests.store.secret_samples import TOKENS as VENDORS
+from tests.documents.secret_samples import TOKENS as VENDORS
+from tests.soak.figures import FIGURE
 
 pytestmark = pytest.mark.soak
 Record = Callable[[str, object], None]

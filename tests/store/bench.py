@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from memd.core.names import INDEX
 from memd.core.values import Actor, Draft, Effect, FileEdit, Outcome, Pointer, Provenance, Tree
+from memd.files.disk import Disk, real_disk
 from memd.state import cursors, jobs, journal
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
 from memd.store.changes import Changes, Committed, Request
-from memd.store.exchange import Disk, real_disk
-from memd.store.names import INDEX
 from memd.store.replaced import Replaced
 from memd.store.undo import UndoPlan
 

@@ -11,9 +11,9 @@ from memd.core import limits
 from memd.core.clock import Clock
 from memd.core.events import Event
 from memd.core.values import Actor, Draft, FileEdit, Provenance
+from memd.files.disk import Disk
+from memd.projects.configuration import Configuration
 from memd.state.database import Database, open_database
-from memd.store.configuration import Configuration
-from memd.store.exchange import Disk
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from tests.store.bench import SCHEMAS

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from memd.core.text import sha256
+from memd.files.directory import Directory
+from memd.files.disk import Look, real_disk
 from memd.state.journal import Step
 from memd.store.apply import Application, ForeignSaveError, is_torn
-from memd.store.exchange import Look, real_disk
-from memd.store.paths import Directory
 from memd.testing.faults import Countdown, FaultyDisk
 
 OLD, NEW = b"old\n", b"new\n"

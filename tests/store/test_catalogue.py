@@ -8,9 +8,9 @@ import pytest
 from memd.core import limits
 from memd.core.text import sha256
 from memd.core.values import Header, MemoryType
+from memd.documents.index import load
+from memd.files.directory import Directory
 from memd.store import catalogue
-from memd.store.index import load
-from memd.store.paths import Directory
 from tests.store.bench import topic
 
 NESTED = (

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import CursorMove, Draft, FileEdit, Pointer, Tree
 from memd.state.cursors import Cursors
 from memd.state.database import StateUnusableError
 from memd.store.changes import FSYNCS_PER_COMMIT, DirectoryBusyError, StorageFailedError
 from memd.store.door import ConflictError
-from memd.store.names import INDEX
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
 from tests.store.bench import Bench, edits, open_bench, topic
 

@@ -5,15 +5,15 @@ from pathlib import Path
 
 from memd.core import limits
 from memd.core.values import Draft, FileEdit
+from memd.files.disk import real_disk
 from memd.state.shadow import Shadow
 from memd.store.changes import Request
 from memd.store.commits import Commits
-from memd.store.exchange import real_disk
-from memd.store.external import External
 from memd.store.looks import Looks
 from memd.store.reading import Reading
 from memd.store.replaced import Replaced
 from memd.testing.clock import FakeClock
+from memd.watch.external import External
 from tests.store.bench import BY, Bench, open_bench, topic
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from memd.core import limits
+from memd.core.names import INDEX, NameRefusedError
 from memd.core.values import FileEdit
 from memd.store import door
 from memd.store.door import (
@@ -12,7 +13,6 @@ from memd.store.door import (
     TooLargeError,
     TooManyFilesError,
 )
-from memd.store.names import INDEX, NameRefusedError
 
 # Put together here, so that no scanner takes this file for a leak.
 LEAK = "aws_secret_access_key = '" + "wJalrXUtnFEMIK7MDENG" + "bPxRfiCYzQ1Xv8T2mLpK'"

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from memd.core import limits
+from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Pointer
+from memd.files.directory import Directory, FileTooLargeError
 from memd.store.door import ConflictError, NameClashError, SecretRefusedError, TooLargeError
 from memd.store.drafts import Prepared, StoreDraft, refused
 from memd.store.drafts import prepare as prepare_with
-from memd.store.names import INDEX
-from memd.store.paths import Directory, FileTooLargeError
 from memd.store.tree import LiveTree
 from tests.store.bench import topic
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from memd.core.names import INDEX, NameRefusedError
 from memd.core.text import sha256
 from memd.core.values import Actor, CursorMove, Draft, FileEdit, Pointer, Provenance
+from memd.documents import index
 from memd.state.history import Filter
-from memd.store import index
 from memd.store.door import ConflictError
 from memd.store.history import Past, Range, RangeReversedError, VersionNotFoundError
-from memd.store.names import INDEX, NameRefusedError
 from memd.store.undo import ChangeNotFoundError
 from tests.store.bench import Bench, edits, open_bench, topic
 

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from memd.core.errors import MemdError
+from memd.core.names import INDEX, clashes
+from memd.files.directory import Directory
 from memd.store import catalogue
 from memd.store.live import Live
-from memd.store.names import INDEX, clashes
-from memd.store.paths import Directory
 from tests.store.bench import topic
 from tests.store.watched import LONG_AGO, Copy, Watched, open_watched
 

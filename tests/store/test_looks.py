@@ -7,9 +7,9 @@ import pytest
 
 from memd.core.errors import MemdError
 from memd.core.text import sha256
+from memd.files.directory import DirectoryUnusableError
 from memd.state.journal import Intent, Step
-from memd.store.external import Noticed
-from memd.store.paths import DirectoryUnusableError
+from memd.watch.external import Noticed
 from tests.store.bench import BY, topic
 from tests.store.watched import open_watched
 

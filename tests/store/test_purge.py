@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd.core.regex import PatternRefusedError
 from memd.store.purge import PURGED, Pattern, PurgeRefusedError, wanted
-from memd.store.regex import PatternRefusedError
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=4).filter(lambda t: t.strip())
 SECRETS = TEXTS.filter(lambda t: len(t.strip()) >= len("four"))

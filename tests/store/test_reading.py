@@ -7,13 +7,13 @@ import pytest
 from msgspec import structs
 from watchdog.observers import inotify_c
 
+from memd.core.names import INDEX, NameRefusedError, concerns
+from memd.files.directory import DirectoryUnusableError, PathRefusedError
 from memd.store.headers_file import HeadersFiles
-from memd.store.inotify import Inotify
-from memd.store.names import INDEX, NameRefusedError, concerns
-from memd.store.paths import DirectoryUnusableError, PathRefusedError
 from memd.store.reading import DIRECTORIES, UNUSED_SECONDS, Reading
-from memd.store.watch import Watch
 from memd.testing.clock import FakeClock
+from memd.watch.inotify import Inotify
+from memd.watch.watch import Watch
 from tests.store.bench import topic
 from tests.store.watched import Copy, open_watched
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from memd.core import limits
+from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import CursorMove, FileEdit
+from memd.files.disk import real_disk
 from memd.state.cursors import Cursors
 from memd.state.database import StateUnusableError
 from memd.state.journal import Intent, Record, Step
-from memd.store.exchange import real_disk
-from memd.store.names import INDEX
 from memd.store.replaced import Replaced
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
 from tests.store.bench import BY, Bench, edits, open_bench, topic

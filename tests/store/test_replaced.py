@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memd.core import limits
-from memd.store.exchange import real_disk
+from memd.files.disk import real_disk
 from memd.store.replaced import Late, Replaced, late_plan, put_back_plan
 from tests.store.bench import Bench, open_bench, topic
 

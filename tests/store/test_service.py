@@ -10,12 +10,12 @@ from anyio import to_thread
 from blockbuster import blockbuster_ctx
 
 from memd.core.events import MEMORY_CHANGED, Event
+from memd.core.names import INDEX, NameRefusedError
 from memd.core.text import sha256
 from memd.core.values import Actor, CursorMove, Draft, FileEdit, Provenance, Snapshot, Tree
 from memd.daemon.clock import SystemClock
 from memd.state.cursors import Cursors
 from memd.store.door import SecretRefusedError
-from memd.store.names import INDEX, NameRefusedError
 from memd.store.reading import MemoryNotFoundError
 from memd.store.undo import ChangeNotFoundError
 from tests.store.bench import Slow, topic

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from memd.core import limits
+from memd.core.names import INDEX, NameRefusedError
 from memd.core.text import sha256
-from memd.store.names import INDEX, NameRefusedError
-from memd.store.paths import Directory, FileTooLargeError, PathRefusedError
+from memd.files.directory import Directory, FileTooLargeError, PathRefusedError
 from memd.store.tree import LiveTree, read_file
 from tests.store.bench import topic
 

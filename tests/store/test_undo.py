@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Pointer, Tree
-from memd.store import index
-from memd.store.names import INDEX
+from memd.documents import index
 from tests.store.bench import Bench, edits, open_bench, topic
 
 LONG_AGO = 1_500_000_000_123_456_789

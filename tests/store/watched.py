@@ -5,19 +5,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memd.core.values import Draft, FileEdit, Header
+from memd.files.directory import Directory
+from memd.files.disk import real_disk
 from memd.state.shadow import Shadow
 from memd.store import catalogue
 from memd.store.changes import Request
 from memd.store.commits import Commits
-from memd.store.exchange import real_disk
-from memd.store.external import External, Noticed
 from memd.store.headers_file import HeadersFiles
 from memd.store.looks import Looks
-from memd.store.paths import Directory
 from memd.store.reading import Reading
 from memd.store.replaced import Replaced
-from memd.store.watch import Watch
 from memd.testing.clock import FakeClock
+from memd.watch.external import External, Noticed
+from memd.watch.watch import Watch
 from tests.store.bench import BY, Bench, open_bench
 
 LONG_AGO = 1e9  # a clock of that time takes every file for one that could be saved unseen

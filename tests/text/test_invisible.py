@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from memd.cli import output
 from memd.core.values import Pointer
+from memd.documents import index, secrets
 from memd.dream import plain
 from memd.recall import block
-from memd.store import index, secrets
 from memd.text import invisible
 
 TABLE = re.compile(f"[{invisible.DIRECTIONS}{invisible.JOINERS}{invisible.HIDDEN}]")

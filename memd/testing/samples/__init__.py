@@ -13,7 +13,7 @@ import json
 import os
 from importlib import resources
 
-from memd.store.project import slug
+from memd.projects.project import slug
 
 NAMES = ("first-day", "second-day")
 

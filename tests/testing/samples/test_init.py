@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from memd.store import secrets
-from memd.store.transcripts import read
+from memd.documents import secrets
 from memd.testing import samples
+from memd.transcripts.reading import read
 
 
 @pytest.mark.parametrize("name", samples.NAMES)

@@ -1,0 +1,1 @@
+"""What stands in a memory and in the index: frontmatter, entries, merging, credentials. Pure."""

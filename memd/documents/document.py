@@ -1,0 +1,279 @@
+"""A memory as a document: the one door to python-frontmatter.
+
+Reading is lenient and never raises; writing is strict. Values are the strings that
+stand in the file. Frontmatter that does not parse makes a *damaged* memory: readable as raw
+Markdown, never rewritten by a background job. Rewrites are surgical, never parse-and-dump.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from frontmatter.default_handlers import YAMLHandler
+
+from memd.core import limits
+from memd.core.errors import MemdError
+from memd.core.text import decode
+from memd.core.values import MemoryType
+from memd.documents import frontmatter_guard
+from memd.documents.frontmatter_edit import FrontmatterNotEditableError, edit
+from memd.documents.frontmatter_lines import (
+    BOM,
+    FENCE,
+    HEAD_BYTES,
+    Fenced,
+    lenient,
+    plain,
+    scalar,
+    split,
+)
+
+__all__ = [
+    "HEAD_BYTES",
+    "Document",
+    "FrontmatterNotEditableError",
+    "InvalidMemoryError",
+    "new",
+    "parse",
+    "validate",
+    "with_body",
+    "with_fields",
+]
+
+_SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_YAML = YAMLHandler()
+
+
+class InvalidMemoryError(MemdError):
+    """A memory that was to be written breaks the format; each broken rule is named."""
+
+    code = 1011
+    kind = "invalid_memory"
+    hint = "begin with '---', name, description, metadata with type, '---', then the text"
+    exit_status = 65
+
+    def __init__(self, path: str, problems: tuple[str, ...]) -> None:
+        listed = "; ".join(problems)
+        super().__init__(f"{path} cannot be written: {listed}", path=path, problems=listed)
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A memory's parts. ``metadata`` has every key but name and description, nested ones flat.
+
+    ``body`` is the text after the frontmatter and its blank line; all of it when damaged.
+    """
+
+    name: str
+    description: str
+    type: MemoryType | None
+    body: str
+    damaged: bool
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """What stands in a frontmatter. ``problem`` says why it is not valid, "" when it is."""
+
+    values: Mapping[str, Any]
+    problem: str
+    damaged: bool
+
+
+def parse(content: bytes, path: str) -> Document:
+    """Read a memory, or the head of one, whatever its bytes are. Never raises.
+
+    ``path`` gives the name when the frontmatter does not.
+    """
+    fenced = split(content)
+    fields = _read(fenced)
+    values = fields.values
+    nested = values.get("metadata")
+    table: Mapping[str, Any] = nested if isinstance(nested, dict) else {}
+    name = " ".join(_text(values.get("name", "")).split())
+    return Document(
+        name=name or path.rpartition("/")[2].removesuffix(".md"),
+        description=" ".join(_text(values.get("description", "")).split()),
+        type=_type(table.get("type")) or _type(values.get("type")),
+        body=decode(content) if fenced is None or fields.damaged else _body(content, fenced),
+        damaged=fields.damaged,
+        metadata=_flat(values) | {key: _text(value) for key, value in table.items()},
+    )
+
+
+def validate(content: bytes, path: str) -> Document:
+    """Return the document when it may be written through memd.
+
+    Raises InvalidMemoryError, which names everything that is missing.
+    """
+    problems: list[str] = []
+    if len(content) > limits.MEMORY_BYTES:
+        problems.append(f"it has {len(content)} bytes, the limit is {limits.MEMORY_BYTES}")
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        problems.append(f"it is not UTF-8 at byte {error.start}")
+    fenced = split(content)
+    fields = _read(fenced)
+    if fenced is None:
+        problems.append("it has no frontmatter between two lines '---'")
+    elif fields.problem:
+        problems.append(f"its frontmatter is refused: {fields.problem}")
+    document = parse(content, path)
+    if fenced is not None:
+        problems += _missing(document, fields.values)
+    if problems:
+        raise InvalidMemoryError(path, tuple(problems))
+    return document
+
+
+def new(
+    name: str,
+    description: str,
+    type: MemoryType,  # noqa: A002 - the word of the format
+    body: str,
+    *,
+    session: str,
+    modified: str,
+) -> bytes:
+    """Return a new memory in the layout that Claude Code stamps.
+
+    ``session`` may be empty; ``modified`` is ISO 8601 in UTC. White space in name and description
+    is folded, so that each stands on one line.
+    """
+    lines = [
+        "---",
+        f"name: {scalar(name)}",
+        f"description: {scalar(description)}",
+        "metadata:",
+        "  node_type: memory",
+        f"  type: {type.value}",
+        *([f"  originSessionId: {scalar(session)}"] if session else []),
+        f"  modified: {scalar(modified)}",
+        "---",
+        "",
+        body,
+    ]
+    text = "\n".join(lines)
+    return (text if text.endswith("\n") else text + "\n").encode("utf-8", errors="replace")
+
+
+def with_fields(content: bytes, fields: Mapping[str, str]) -> bytes:
+    """Return the memory with these fields set and every other byte as it was.
+
+    Keys are ``name``, ``description`` or ``metadata.<key>`` (the flat key where a file has that
+    one). A file without frontmatter gets one. Raises FrontmatterNotEditableError when it is
+    damaged, or when the change cannot be made without touching what is not ours.
+    """
+    fenced = split(content)
+    if fenced is None:
+        start = len(BOM) if content.startswith(BOM) else 0
+        eol = b"\r\n" if b"\r\n" in content[:HEAD_BYTES] else b"\n"
+        content = content[:start] + FENCE + eol + FENCE + eol + eol + content[start:]
+        fenced = split(content)
+    before = parse(content, "")
+    if fenced is None or before.damaged:
+        why = "it does not parse"
+        raise FrontmatterNotEditableError(why)
+    changed = edit(content, fenced, fields)
+    if _facts(parse(changed, "")) != _expected(before, fields):
+        why = "the other fields would not stay as they are"
+        raise FrontmatterNotEditableError(why)
+    return changed
+
+
+def with_body(content: bytes, body: str) -> bytes:
+    """Return the memory with another text after its frontmatter, whose bytes stay.
+
+    A file without frontmatter becomes the text alone.
+    """
+    fenced = split(content)
+    text = (body if body.endswith("\n") else body + "\n").encode("utf-8", errors="replace")
+    if fenced is None or not fenced.closed:
+        return text
+    eol = b"\r\n" if content[: fenced.body].endswith(b"\r\n") else b"\n"
+    return content[: fenced.body] + eol + text
+
+
+def _read(fenced: Fenced | None) -> _Fields:
+    if fenced is None:
+        return _Fields({}, "", damaged=False)
+    problem = "" if fenced.closed else f"it is not closed within {limits.HEAD_LINES} lines"
+    if not problem and fenced.end - fenced.start <= limits.FRONTMATTER_BYTES:
+        simple = plain(fenced.lines)
+        if simple is not None:
+            return _Fields(simple, "", damaged=False)
+    raw = "\n".join(fenced.lines)
+    problem = problem or frontmatter_guard.problem(raw)
+    if not problem:
+        try:
+            loaded = _YAML.load(raw, Loader=frontmatter_guard.LOADER)
+            return _Fields(loaded or {}, "", damaged=False)
+        except frontmatter_guard.ERRORS:
+            problem = "it is not valid YAML"
+    values, understood = lenient(fenced.lines)
+    size = fenced.end - fenced.start
+    whole = fenced.closed and size <= limits.FRONTMATTER_BYTES
+    return _Fields(values, problem, damaged=not (understood and whole))
+
+
+def _body(content: bytes, fenced: Fenced) -> str:
+    text = content[fenced.body :].decode("utf-8", errors="replace")
+    return text.removeprefix("\r\n") if text.startswith("\r\n") else text.removeprefix("\n")
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, str]:
+    flat = {key: _text(value) for key, value in values.items()}
+    for key in ("name", "description"):
+        flat.pop(key, None)
+    if isinstance(values.get("metadata"), dict) or not flat.get("metadata"):
+        flat.pop("metadata", None)
+    return flat
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{_text(key)}: {_text(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(_text(item) for item in value)
+    # Without libyaml an escape may name half a character, which no reply can carry.
+    return str(value).encode("utf-8", errors="replace").decode()
+
+
+def _type(value: Any) -> MemoryType | None:
+    try:
+        return MemoryType(str(value).strip().lower())
+    except ValueError:
+        return None
+
+
+def _missing(document: Document, values: Mapping[str, Any]) -> list[str]:
+    problems: list[str] = []
+    name = _text(values.get("name", ""))
+    if not name:
+        problems.append("it has no name")
+    elif not _SLUG.fullmatch(name):
+        problems.append("its name is not a slug like two-words (small letters, digits, dashes)")
+    if not document.description:
+        problems.append("it has no description")
+    kinds = ", ".join(MemoryType)
+    if document.metadata.get("type") not in list(MemoryType):
+        problems.append(f"its type is not one of {kinds}")
+    return problems
+
+
+def _facts(document: Document) -> dict[str, Any]:
+    facts: dict[str, Any] = {f"metadata.{key}": text for key, text in document.metadata.items()}
+    facts |= {"name": document.name, "description": document.description}
+    return facts | {"body": document.body, "damaged": document.damaged}
+
+
+def _expected(before: Document, fields: Mapping[str, str]) -> dict[str, Any]:
+    wanted = {
+        key if key in ("name", "description") or "." in key else f"metadata.{key}": value
+        for key, value in fields.items()
+    }
+    return _facts(before) | {key: " ".join(value.split()) for key, value in wanted.items()}

@@ -1,0 +1,271 @@
+"""What looks like a credential.
+
+Rules of this file
+- The rules are data (``secret_rules.toml``); this file only applies them.
+- A text is looked at in three forms: as it is, NFKC-normalised, and with invisible characters
+  removed as well, so that a full-width letter or a zero-width joint hides nothing. Of each, what
+  comes out of joined lines and decoded runs is looked at for the shapes of tokens as well.
+- An answer names the rule and the line, never the value.
+- Matching is linear in the text (google-re2 has no backtracking), and a rule whose words do not
+  stand in the text is not tried at all.
+"""
+
+import hashlib
+import math
+import re
+import tomllib
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from memd.core import regex
+from memd.core.courtesy import give_way
+from memd.core.errors import MemdError
+from memd.documents.secret_forms import derived
+from memd.documents.secret_values import CHECKS
+from memd.text.invisible import removed
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that looks like a credential: the rule's id and its line, counted from 1."""
+
+    rule: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    id: str
+    words: tuple[str, ...]
+    pattern: str
+    entropy: float
+    mixed: bool
+    value: str
+    signs: bool
+    prose: bool
+    needs: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    rules: tuple[_Rule, ...]
+    placeholder: str
+    syntax: str
+    ordinary: str
+    names: str
+    identifiers: str
+    published: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """What a pattern matched before a value, and what stands before that in the line."""
+
+    before: str
+    own: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    rule: str
+    start: int
+    end: int
+
+
+_VARIETY = 5  # different characters that a credential has at least: `xxxx-xxxx` has two
+_MIXED = re.compile(r"\d.*[A-Za-z]|[A-Za-z].*\d|^\d{15,}$")
+_FINGERPRINT_DIGITS = 32
+_NEAR = 8  # lines: a rule that looks over several sees a changed one among the others
+_BEFORE = 24  # characters that may say what kind of key it is: "idempotency key"
+_NAME_END = re.compile(r"[\w.$-]*\Z")
+_ASSIGNED = "assigned"  # a check of values that may be identifiers, by their name as well
+_RUN = re.compile(r"(.)\1{7,}")
+_LONG = 64 * 1024  # characters of a text with which one rule takes a moment
+
+
+def find(text: str) -> tuple[Finding, ...]:
+    """Return what looks like a credential, by line and then the most telling rule first."""
+    found: dict[tuple[int, str], None] = {}
+    for form in _forms(text):
+        # Rules come in the table's order: vendors' shapes before the general ones.
+        looked_at = form if form is text else _changed(text, form)
+        for hit in _hits(looked_at):
+            found[looked_at.count("\n", 0, hit.start) + 1, hit.rule] = None
+    return tuple(Finding(rule, line) for line, rule in sorted(found, key=lambda item: item[0]))
+
+
+def scrub(text: str) -> str:
+    """Return a text with each credential replaced by ``[secret: rule]``, for logs and errors.
+
+    Where one is only visible in a normalised form, that form is what comes back.
+    """
+    for form in _forms(text):
+        text = _replace(form, tuple(_hits(form))) if any(_hits(form)) else text
+    return text
+
+
+def blank(text: str) -> str:
+    """Return a text as ``scrub`` does, with every line end where it was: line numbers stay."""
+    for form in _forms(text):
+        text = _replace(form, tuple(_hits(form)), lines=True) if any(_hits(form)) else text
+    return text
+
+
+def scrub_error(error: MemdError) -> None:
+    """Take credentials out of a failure's sentence and facts before anybody is told of it."""
+    error.sentence = scrub(error.sentence)
+    error.args = (error.sentence,)
+    facts = error.facts.items()
+    error.facts = {key: scrub(v) if isinstance(v, str) else v for key, v in facts}
+
+
+def _replace(text: str, hits: tuple[_Hit, ...], *, lines: bool = False) -> str:
+    parts: list[str] = []
+    position = 0
+    for hit in sorted(hits, key=lambda hit: (hit.start, -hit.end)):
+        if hit.start >= position:
+            parts += [text[position : hit.start], f"[secret: {hit.rule}]"]
+        if lines:
+            parts.append("\n" * text.count("\n", max(position, hit.start), hit.end))
+        position = max(position, hit.end)
+    return "".join((*parts, text[position:]))
+
+
+def _forms(text: str) -> Iterator[str]:
+    yield text
+    if text.isascii():
+        return
+    normal = unicodedata.normalize("NFKC", text)
+    if normal != text:
+        yield normal
+    visible = removed(normal)
+    if visible != normal:
+        yield visible
+
+
+def _changed(text: str, form: str) -> str:
+    """Return a form with the lines empty that lie far from any that it changes.
+
+    Normalising makes and removes no line ends, so lines keep their numbers.
+    """
+    lines = form.split("\n")
+    near: set[int] = set()
+    for number, (before, after) in enumerate(zip(text.split("\n"), lines, strict=True)):
+        if before != after:
+            near.update(range(number - _NEAR, number + _NEAR + 1))
+    return "\n".join(line if number in near else "" for number, line in enumerate(lines))
+
+
+def _hits(text: str) -> Iterator[_Hit]:
+    # A lone surrogate cannot be encoded for re2; it is no part of any credential.
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    plain = tuple(_matches(text, _table().rules))
+    yield from plain
+    made = derived(text)
+    shapes = tuple(rule for rule in _table().rules if not rule.prose) if made.text else ()
+    for hit in _matches(made.text, shapes):
+        start, end = made.source(hit.start, hit.end)
+        # A token that is whole in its line would take the first word of the next one with it.
+        if not any(known.start < end and start < known.end for known in plain):
+            yield _Hit(hit.rule, start, end)
+
+
+def _matches(text: str, rules: tuple[_Rule, ...]) -> Iterator[_Hit]:
+    lowered = text.lower()
+    long = len(text) > _LONG
+    for rule in rules:
+        if long:
+            give_way()
+        if not any(word in lowered for word in rule.words):
+            continue
+        if rule.needs and _regex(rule.needs).search(text) is None:
+            continue
+        for match in _regex(rule.pattern).finditer(text):
+            group = match.lastindex or 0
+            line = text.rfind("\n", 0, match.start()) + 1
+            before = text[max(line, match.start() - _BEFORE) : match.start()]
+            name = _Name(before, text[match.start() : match.start(group)])
+            if _credible(match.group(group), name, rule):
+                yield _Hit(rule.id, match.start(group), match.end(group))
+
+
+def _credible(value: str, name: _Name, rule: _Rule) -> bool:
+    table = _table()
+    run = _RUN.search(value)
+    if len(set(value.lower())) < _VARIETY or (run and 3 * len(run.group()) > len(value)):
+        return False
+    if _regex(table.placeholder).search(value):
+        return False
+    if not rule.signs and _regex(table.syntax).search(value):
+        return False
+    if rule.value == _ASSIGNED and _strange(value, name, table):
+        return False
+    return (
+        (not rule.mixed or _MIXED.search(value) is not None)
+        and CHECKS[rule.value](value)
+        and _entropy(value) >= rule.entropy
+        and _fingerprint(value) not in table.published
+    )
+
+
+def _fingerprint(value: str) -> str:
+    return hashlib.sha256(value.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
+
+
+def _entropy(value: str) -> float:
+    counts = Counter(value).values()
+    return -sum(count / len(value) * math.log2(count / len(value)) for count in counts)
+
+
+def _strange(value: str, name: _Name, table: _Table) -> bool:
+    """Say whether a value is an identifier by its form, its name or the word before "key"."""
+    word = _NAME_END.search(name.before)
+    own = f"{word.group() if word else ''}{name.own}"
+    return any(
+        (
+            _regex(table.ordinary).search(value),
+            _regex(table.names).search(own),
+            _regex(table.identifiers).search(name.before + name.own),
+        )
+    )
+
+
+@cache
+def _regex(pattern: str) -> Any:
+    """Return a compiled pattern; each is compiled when a text first has its words."""
+    return regex.own(pattern)
+
+
+@cache
+def _table() -> _Table:
+    source = resources.files("memd.documents").joinpath("secret_rules.toml").read_bytes()
+    tables = tomllib.loads(source.decode("utf-8"))
+    rules = tuple(
+        _Rule(
+            id=item["id"],
+            words=tuple(item["words"]),
+            pattern=item["pattern"],
+            entropy=item.get("entropy", 0.0),
+            mixed=item.get("mixed", False),
+            value=item.get("value", ""),
+            signs=item.get("signs", False),
+            prose=item.get("prose", False),
+            needs=item.get("needs", ""),
+        )
+        for item in tables["rule"]
+    )
+    values = tables["values"]
+    return _Table(
+        rules=rules,
+        placeholder=values["placeholder"],
+        syntax=values["syntax"],
+        ordinary=values["ordinary"],
+        names=values["names"],
+        identifiers=values["identifiers"],
+        published=frozenset(values["published"]),
+    )

@@ -1,0 +1,1 @@
+"""Files beneath a directory: opening safely, replacing whole, bringing to the disk."""

@@ -1,0 +1,396 @@
+"""The only file that opens anything below a memory directory.
+
+Rules of this file
+- A name is never resolved first and opened afterwards: that loses symlink races. The kernel walks
+  it beneath an open directory, following no link (``openat2``), or descriptors are walked with
+  ``O_NOFOLLOW`` at each step; ``beneath.py`` holds both ways.
+- What was opened is asked with ``fstat`` what it is: a regular file of ours, within a size.
+  ``O_NONBLOCK`` keeps a FIFO from hanging the daemon.
+- The memory directory itself may be reached through links; people keep it in a dotfiles checkout.
+- Hard links are read (backups make them); the writer replaces instead of writing through.
+- Every failure leaves as an error of this project; a name never raises a ``ValueError``.
+"""
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Self
+
+from memd.core import names
+from memd.core.errors import MemdError
+from memd.files import leases
+from memd.files.beneath import FOLDER, kernel_walks, open_beneath
+from memd.files.errors import (
+    DirectoryMissingError,
+    DirectoryUnusableError,
+    FileTooLargeError,
+    FileUnreadableError,
+    PathRefusedError,
+    cause_of,
+)
+
+__all__ = [
+    "Directory",
+    "DirectoryMissingError",
+    "DirectoryUnusableError",
+    "FileTooLargeError",
+    "FileUnreadableError",
+    "PathRefusedError",
+]
+
+WALK_DEPTH = 16  # folders below a memory directory; memd's own names have three at most
+_CHUNK = 64 * 1024
+_MORE = 4096  # asked for once a file was read, in case it has grown meanwhile
+_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_ABSENT = (errno.ENOENT, errno.ENOTDIR)
+_FOREIGN = "it belongs to another user"
+
+# Why something is refused, in words for the sentence of its error.
+_NOT_PLAIN = "it is not a relative path of plain parts"
+_NO_NAME = "it has a character that no name can have"
+_LINK = "it is a link"
+_NO_FILE = "it is no regular file"
+_LINKED = "a part of it is a link"
+_TOO_LONG = "it is too long"
+_NOT_ABSOLUTE = "a memory directory's path is absolute"
+_NO_PATH = "it has a character that no path can have"
+_NO_FOLDER = "a part of it is no folder"
+
+
+class Directory:
+    """An open memory directory; a context manager that closes it.
+
+    With ``create`` the missing part of the path is made, mode 0700. ``openat2`` chooses how names
+    are walked; by default the kernel's call where it works. Raises DirectoryMissingError,
+    DirectoryUnusableError and PathRefusedError (a path that is not absolute or has a NUL).
+    """
+
+    def __init__(self, path: str, *, create: bool = False, openat2: bool | None = None) -> None:
+        self.path = path
+        self._openat2 = kernel_walks() if openat2 is None else openat2
+        if not path.startswith("/"):
+            raise PathRefusedError(path, _NOT_ABSOLUTE)
+        try:
+            if create:
+                _make(path)
+            self.fd = os.open(path, FOLDER)
+        except FileNotFoundError as error:
+            raise DirectoryMissingError(path) from error
+        except ValueError as error:  # a NUL, or a character that no file name can have
+            raise PathRefusedError(path, _NO_PATH) from error
+        except OSError as error:
+            raise DirectoryUnusableError(path, cause_of(error)) from error
+        # Root's files and those of whoever owns the directory (a mounted volume) count as ours.
+        self._owners = frozenset((0, os.geteuid(), os.fstat(self.fd).st_uid))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the directory; the object is of no use afterwards."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def walk(
+        self, problems: list[str] | None = None, enter: Callable[[str], None] | None = None
+    ) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield path and status of each memory: regular files that ``in_catalogue`` allows.
+
+        No link is followed. What could not be looked into is added to ``problems``, a sentence
+        each, and does not stop the walk. ``enter`` is called with every folder, "" first, before
+        it is listed.
+        """
+        for path, entry, _ in self.entries(problems, enter):
+            try:
+                yield path, entry.stat(follow_symlinks=False)
+            except OSError:
+                continue  # deleted while we looked
+
+    def entries(
+        self, problems: list[str] | None = None, enter: Callable[[str], None] | None = None
+    ) -> Iterator[tuple[str, "os.DirEntry[str]", int]]:
+        """Yield path, entry and the open folder of each memory; otherwise as ``walk``."""
+        found: list[str] = [] if problems is None else problems
+        folders = [""]
+        while folders:
+            folder = folders.pop()
+            if folder.count("/") >= WALK_DEPTH:
+                found.append(f"{names.printable(folder)} lies too deep; it is not looked into")
+                continue
+            try:
+                fd = self._open(folder, FOLDER)
+            except MemdError as error:
+                found.append(error.sentence)
+                continue
+            if fd is not None:
+                if enter is not None:
+                    enter(folder)
+                try:
+                    for path, entry in self._list(fd, folder, folders, found):
+                        yield path, entry, fd
+                finally:
+                    os.close(fd)
+
+    def peek(self, folder: int, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:
+        """Return the head of a file in an open folder of this directory, and its status.
+
+        ``None`` for whatever is not as usual: ``read_head`` says what that is.
+        """
+        fd = -1
+        try:
+            fd = os.open(name, _FILE | os.O_NOFOLLOW, dir_fd=folder)
+            status = os.fstat(fd)
+            usual = stat.S_ISREG(status.st_mode) and status.st_uid in self._owners
+            return (os.read(fd, limit), status) if usual else None
+        except OSError:
+            return None
+        finally:
+            if fd >= 0:
+                os.close(fd)
+
+    def holds(self, name: str) -> bool:
+        """Say whether a regular file lies under a name, whoever it belongs to."""
+        try:
+            with self.parent(name) as (fd, last):
+                return stat.S_ISREG(os.stat(last, dir_fd=fd, follow_symlinks=False).st_mode)
+        except (MemdError, OSError):
+            return False
+
+    def stat(self, name: str) -> os.stat_result | None:
+        """Return the status of a file, ``None`` when there is none.
+
+        Raises PathRefusedError (also for what is no regular file) and FileUnreadableError.
+        """
+        try:
+            with self.parent(name) as (fd, last):
+                status = os.stat(last, dir_fd=fd, follow_symlinks=False)
+        except DirectoryMissingError:
+            return None
+        except OSError as error:
+            _refuse_unless_absent(name, error)
+            return None
+        _check(name, status, self._owners)
+        return status
+
+    def read(self, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:
+        """Return a file's bytes and its status from before reading, ``None`` when there is none.
+
+        Raises PathRefusedError, FileTooLargeError above ``limit`` bytes and FileUnreadableError.
+        """
+        return self._read(name, limit, whole=True)
+
+    def read_head(self, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:
+        """Return the first ``limit`` bytes of a file of any size; otherwise as ``read``."""
+        return self._read(name, limit, whole=False)
+
+    def open(self, name: str) -> int | None:
+        """Return a descriptor to read a file with, ``None`` when there is none; close it.
+
+        Raises PathRefusedError and FileUnreadableError.
+        """
+        _parts(name)
+        fd = self._open(name, _FILE)
+        if fd is not None:
+            try:
+                _check(name, os.fstat(fd), self._owners)
+            except MemdError:
+                os.close(fd)
+                raise
+        return fd
+
+    def open_for_writing(self, name: str) -> bool | None:
+        """Say whether a program has a file open for writing, ``None`` where nobody can know.
+
+        Nobody writes to a file that is not there, or that is none of ours.
+        """
+        try:
+            with self._opened(name) as fd:
+                if fd is None:
+                    return False
+                _check(name, os.fstat(fd), self._owners)
+                return leases.open_for_writing(fd)
+        except FileUnreadableError:
+            return None
+        except MemdError:
+            return False
+
+    def digest(self, name: str) -> tuple[str, os.stat_result] | None:
+        """Return the SHA-256 in hex of a file of any size; otherwise as ``read_head``."""
+        with self._opened(name) as fd:
+            if fd is None:
+                return None
+            status = os.fstat(fd)
+            _check(name, status, self._owners)
+            found, left = hashlib.sha256(), status.st_size
+            while left > 0 and (chunk := os.read(fd, min(left, _CHUNK))):
+                found.update(chunk)
+                left -= len(chunk)
+        return found.hexdigest(), status
+
+    @contextmanager
+    def parent(self, name: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
+        """Hold the folder of a name open: its descriptor and the last component.
+
+        With ``create`` missing folders are made, mode 0700. Raises PathRefusedError,
+        DirectoryMissingError when a folder is missing, and FileUnreadableError.
+        """
+        parts = _parts(name)
+        if len(parts) == 1:
+            yield self.fd, parts[0]
+            return
+        folder = "/".join(parts[:-1])
+        fd = self._make_folders(parts[:-1]) if create else self._open(folder, FOLDER)
+        if fd is None:
+            missing = f"{self.path}/{folder}"
+            raise DirectoryMissingError(missing)
+        try:
+            yield fd, parts[-1]
+        finally:
+            os.close(fd)
+
+    def _read(self, name: str, limit: int, *, whole: bool) -> tuple[bytes, os.stat_result] | None:
+        with self._opened(name) as fd:
+            if fd is None:
+                return None
+            status = os.fstat(fd)
+            _check(name, status, self._owners)
+            content = _bytes(fd, limit + 1 if whole else limit, status.st_size)
+        size = max(status.st_size, len(content))  # it may have grown meanwhile
+        if whole and size > limit:
+            raise FileTooLargeError(name, size, limit)
+        return content, status
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[int | None]:
+        """Hold a file open for reading; ``None`` when there is none."""
+        _parts(name)
+        fd = self._open(name, _FILE)
+        if fd is None:
+            yield None
+            return
+        try:
+            yield fd
+        except OSError as error:
+            raise FileUnreadableError(name, cause_of(error)) from error
+        finally:
+            os.close(fd)
+
+    def _open(self, name: str, flags: int) -> int | None:
+        """Open a checked name beneath the directory, "" being the directory itself."""
+        try:
+            if not name:
+                return os.open(".", flags, dir_fd=self.fd)
+            return open_beneath(self.fd, name, flags, kernel=self._openat2)
+        except OSError as error:
+            _refuse_unless_absent(name, error)
+            return None
+
+    def _make_folders(self, parts: list[str]) -> int:
+        here = os.dup(self.fd)
+        try:
+            for part in parts:
+                try:
+                    os.mkdir(part, 0o700, dir_fd=here)
+                    os.fsync(here)  # a file in a folder that a power cut takes away is lost
+                except FileExistsError:
+                    pass
+                below = os.open(part, FOLDER | os.O_NOFOLLOW, dir_fd=here)
+                os.close(here)
+                here = below
+        except OSError as error:
+            os.close(here)
+            name = "/".join(parts)
+            if error.errno in (errno.ENOTDIR, errno.ELOOP):
+                raise PathRefusedError(name, _NO_FOLDER) from error
+            raise FileUnreadableError(name, cause_of(error)) from error
+        return here
+
+    def _list(
+        self, fd: int, folder: str, folders: list[str], problems: list[str]
+    ) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
+        try:
+            with os.scandir(fd) as entries:
+                for entry in entries:
+                    name = entry.name
+                    path = f"{folder}/{name}" if folder else name
+                    if name.endswith(".md") and entry.is_file(follow_symlinks=False):
+                        if names.is_memory_in_folder(name):
+                            yield path, entry
+                        elif not names.is_text(path):
+                            problems.append(f"{names.printable(path)} has a name that is not UTF-8")
+                    elif entry.is_dir(follow_symlinks=False):
+                        if names.is_folder_of_memories(path):
+                            folders.append(path)
+                    elif name.endswith(".md") and not names.is_text(path):
+                        problems.append(f"{names.printable(path)} has a name that is not UTF-8")
+        except OSError as error:
+            problems.append(FileUnreadableError(folder or self.path, cause_of(error)).sentence)
+
+
+def _parts(name: str) -> list[str]:
+    """Return the components of a name that stays beneath. Raises PathRefusedError."""
+    parts = name.split("/")
+    if "" in parts or "." in parts or ".." in parts:
+        raise PathRefusedError(name, _NOT_PLAIN)
+    if "\0" in name or not names.is_text(name):
+        raise PathRefusedError(name, _NO_NAME)
+    return parts
+
+
+def _check(name: str, status: os.stat_result, owners: frozenset[int]) -> None:
+    if stat.S_ISLNK(status.st_mode):
+        raise PathRefusedError(name, _LINK)
+    if not stat.S_ISREG(status.st_mode):
+        raise PathRefusedError(name, _NO_FILE)
+    if status.st_uid not in owners:
+        raise PathRefusedError(name, _FOREIGN)
+
+
+def _refuse_unless_absent(name: str, error: OSError) -> None:
+    """Return when the error means that there is no such file, raise what else it means."""
+    if error.errno in _ABSENT:
+        return
+    if error.errno in (errno.ELOOP, errno.EXDEV, errno.EMLINK):  # EMLINK: a BSD's O_NOFOLLOW
+        raise PathRefusedError(name, _LINKED) from error
+    if error.errno == errno.ENAMETOOLONG:
+        raise PathRefusedError(name, _TOO_LONG) from error
+    if error.errno == errno.ENXIO:
+        raise PathRefusedError(name, _NO_FILE) from error
+    raise FileUnreadableError(name, cause_of(error)) from error
+
+
+def _make(path: str) -> None:
+    """Make a directory and what is missing above it, each mode 0700 and on disk."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        _make(os.path.dirname(path.rstrip("/")))
+        with suppress(FileExistsError):  # another thread has just made it
+            os.mkdir(path, 0o700)
+    fd = os.open(os.path.dirname(path.rstrip("/")) or "/", FOLDER)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _bytes(fd: int, limit: int, size: int) -> bytes:
+    """Return what can be read up to a limit, of a file that had so many bytes a moment ago."""
+    chunks: list[bytes] = []
+    # Python allocates what is asked for and then shrinks it. Asking for much more than there is
+    # would leave holes in the heap, which small objects soon keep from being given back.
+    wanted = size + 1
+    while limit > 0 and (chunk := os.read(fd, min(limit, wanted))):
+        chunks.append(chunk)
+        limit -= len(chunk)
+        wanted = _MORE
+    return b"".join(chunks)

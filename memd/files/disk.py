@@ -1,0 +1,212 @@
+"""The few system calls that change a memory directory, as one small port.
+
+What makes a change safe is that a new body takes its place in one step and that what was there
+before comes out whole, to be compared with what the writer had read: an *exchange*. Linux has
+``renameat2``, macOS ``renameatx_np``; both are reached through ctypes. Where the system or the
+file system has neither, the nearest safe equivalent is used: the reader still sees the old body
+or the new one and never none, and only a save in the microseconds between two calls can be missed.
+
+Every name here is one component below an open folder descriptor that ``paths.py`` gave out, and
+no call follows a link in it. Tests put a twin in the place of ``Disk`` whose n-th call fails.
+"""
+
+import ctypes
+import errno
+import fcntl
+import os
+import platform
+import stat
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from memd.core import limits
+from memd.core.names import is_temporary
+from memd.core.text import sha256
+
+NOREPLACE = "noreplace"
+EXCHANGE = "exchange"
+FILE_MODE = 0o600
+NOT_A_MEMORY = ""  # the hash of what is there but is no readable regular file of sane size
+
+# The system does not know the call, or this file system does not know the flag.
+_UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
+_LINUX_FLAGS = {NOREPLACE: 1, EXCHANGE: 2}  # linux/fs.h
+_MACOS_FLAGS = {NOREPLACE: 4, EXCHANGE: 2}  # sys/stdio.h: RENAME_EXCL, RENAME_SWAP
+_LINUX_NUMBERS = {"x86_64": 316, "aarch64": 276}  # for a C library without renameat2
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+_CHUNK = 256 * 1024
+
+Renamer = Callable[[int, str, str, str], None]  # folder, source, target, NOREPLACE or EXCHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What lies under a name: ``hash`` is NOT_A_MEMORY and ``content`` empty for a non-file."""
+
+    hash: str
+    content: bytes
+    mtime_ns: int
+    mode: int
+
+
+def find_renamer(system: str, machine: str, library: Any) -> Renamer | None:
+    """Return the system's rename with flags, or ``None`` where its C library has none."""
+    if system == "darwin":
+        return _renamer(getattr(library, "renameatx_np", None), _MACOS_FLAGS)
+    if not system.startswith("linux"):
+        return None
+    native = getattr(library, "renameat2", None)
+    number = _LINUX_NUMBERS.get(machine)
+    if native is None and number is not None:
+        call = library.syscall
+
+        def native(*arguments: Any) -> int:
+            return int(call(ctypes.c_long(number), *arguments))
+
+    return _renamer(native, _LINUX_FLAGS)
+
+
+def _renamer(native: Any, flags: dict[str, int]) -> Renamer | None:
+    if native is None:
+        return None
+
+    def rename(folder: int, source: str, target: str, how: str) -> None:
+        one, other = os.fsencode(source), os.fsencode(target)
+        if native(folder, one, folder, other, ctypes.c_uint(flags[how])) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), target)
+
+    return rename
+
+
+class Disk:
+    """The real system calls. All raise OSError."""
+
+    def __init__(self, renamer: Renamer | None = None, full_sync: int | None = _FULL_SYNC) -> None:
+        self._renamer = renamer
+        self._full_sync = full_sync
+
+    def create(self, folder: int, name: str) -> int:
+        """Make a file that was not there, mode 0600 at most, and return its descriptor."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(name, flags, FILE_MODE, dir_fd=folder)
+
+    def set_mode(self, file: int, mode: int) -> None:
+        """Give a file its permissions, whatever the umask is."""
+        os.fchmod(file, mode)
+
+    def write(self, file: int, data: memoryview) -> int:
+        """Write some of the bytes and return how many."""
+        return os.write(file, data)
+
+    def set_mtime(self, file: int, mtime_ns: int) -> None:
+        """Give a file its time."""
+        os.utime(file, ns=(mtime_ns, mtime_ns))
+
+    def fsync(self, file: int) -> None:
+        """Bring a file to the medium; macOS needs a call of its own for that."""
+        if self._full_sync is None:
+            os.fsync(file)
+        else:
+            fcntl.fcntl(file, self._full_sync)
+
+    def close(self, file: int) -> None:
+        """Close a file that was written."""
+        os.close(file)
+
+    def sync_folder(self, folder: int) -> None:
+        """Bring a folder's entries to the medium, each time on a descriptor of its own.
+
+        A descriptor on which this failed once would report success the next time (ATC 2020).
+        """
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        file = os.open(".", flags, dir_fd=folder)
+        try:
+            self.fsync(file)
+        finally:
+            os.close(file)
+
+    def exchange(self, folder: int, temp: str, live: str) -> None:
+        """Let two files change places; both must be there."""
+        if not self._native(folder, temp, live, EXCHANGE):
+            spare = f"{temp.removesuffix('.tmp')}-old.tmp"
+            _link(folder, live, spare)
+            try:
+                os.rename(temp, live, src_dir_fd=folder, dst_dir_fd=folder)
+            except OSError:
+                os.unlink(spare, dir_fd=folder)  # the live file is still under its own name
+                raise
+            os.rename(spare, temp, src_dir_fd=folder, dst_dir_fd=folder)
+
+    def move(self, folder: int, source: str, target: str) -> None:
+        """Rename a file unless the target is there already (FileExistsError)."""
+        if not self._native(folder, source, target, NOREPLACE):
+            os.link(source, target, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+            os.unlink(source, dir_fd=folder)
+
+    def unlink(self, folder: int, name: str) -> None:
+        """Remove a file; one that is not there is fine."""
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
+
+    def temporaries(self, folder: int) -> list[str]:
+        """Return the names in a folder that memd gives to files which are not in place."""
+        return sorted(name for name in os.listdir(folder) if is_temporary(name))
+
+    def look(self, folder: int, name: str) -> Look | None:
+        """Return what lies under a name, or ``None`` when there is nothing."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            file = os.open(name, flags, dir_fd=folder)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.EACCES, errno.ENXIO, errno.EISDIR):
+                return Look(NOT_A_MEMORY, b"", 0, 0)
+            raise
+        try:
+            return _read(file)
+        finally:
+            os.close(file)
+
+    def _native(self, folder: int, source: str, target: str, how: str) -> bool:
+        if self._renamer is None:
+            return False
+        try:
+            self._renamer(folder, source, target, how)
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
+            return False
+        return True
+
+
+def _link(folder: int, name: str, spare: str) -> None:
+    try:
+        os.link(name, spare, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError:
+        # A crash may have left exactly this link; anything else under the name is not ours.
+        one = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        other = os.stat(spare, dir_fd=folder, follow_symlinks=False)
+        if not os.path.samestat(one, other):
+            raise
+
+
+def _read(file: int) -> Look:
+    facts = os.fstat(file)
+    if not stat.S_ISREG(facts.st_mode) or facts.st_size > limits.READ_BYTES:
+        return Look(NOT_A_MEMORY, b"", 0, 0)
+    parts = []
+    while part := os.read(file, _CHUNK):
+        parts.append(part)
+    content = b"".join(parts)
+    return Look(sha256(content), content, facts.st_mtime_ns, stat.S_IMODE(facts.st_mode))
+
+
+def real_disk() -> Disk:
+    """Return the disk with the best rename that this system offers."""
+    library = ctypes.CDLL(None, use_errno=True)
+    return Disk(find_renamer(sys.platform, platform.machine(), library))

@@ -1,0 +1,1 @@
+"""Projects: which directory keeps a working directory's memories, and the settings in force."""

@@ -1,0 +1,271 @@
+"""Which directory keeps the memories of a client's working directory, and whether it does.
+
+Only files are read, never a ``git`` process. The directory comes from the client's
+variables, trusted settings, or the place that Claude Code uses. Nothing inside a repository
+chooses a path: what a checkout claims about itself is believed only where the other side agrees.
+"""
+
+import os
+import re
+import struct
+import unicodedata
+from collections.abc import Iterator, Mapping
+
+from memd.core import limits
+from memd.core.errors import MemdError
+from memd.core.names import check_component, printable
+from memd.core.settings import Settings
+from memd.core.values import Project
+from memd.files.directory import PathRefusedError
+from memd.projects.git import find_root as git_root
+
+_OVERRIDES = ("MEMD_MEMORY_PATH", "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE")
+_REMOTE_BASE = "CLAUDE_CODE_REMOTE_MEMORY_DIR"
+_SWITCHES = ("MEMD_DISABLE", "CLAUDE_CODE_DISABLE_AUTO_MEMORY")
+_FALSY = frozenset(("0", "false", "no", "off"))
+_SHORTEST = 3  # "/" and "/a" are no places for memories
+_WINDOWS = re.compile(r"[A-Za-z]:|\\\\")
+_NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_SCOPES = {"project": "agent-memory", "local": "agent-memory-local"}
+
+Environ = Mapping[str, str]
+
+# Why something is refused, in words for the sentence of its error.
+_LINKED = "a part of it below the project is a link"
+_HOME = (
+    "it is the home directory or above it, and all below would share its memory "
+    "(the setting allow_home allows it)"
+)
+_NOT_ABSOLUTE = "the path must be absolute"
+_NO_DIRECTORY = "it is no directory"
+
+
+class NoProjectError(MemdError):
+    """A working directory that can have no memory of its own."""
+
+    code = 1009
+    kind = "no_project"
+    hint = "call it in the directory of a project"
+    exit_status = 66
+
+    def __init__(self, cwd: str, why: str) -> None:
+        shown = printable(cwd)
+        super().__init__(f"{shown or 'the empty path'} is no project: {why}", cwd=shown, why=why)
+
+
+class UnknownScopeError(MemdError):
+    """An agent's memory was asked for in a scope that does not exist."""
+
+    code = -32602
+    kind = "unknown_scope"
+    exit_status = 64
+
+    def __init__(self, scope: str) -> None:
+        shown = printable(scope)
+        super().__init__(f"the scope {shown} is not one of user, project, local", scope=shown)
+
+
+def find_root(cwd: str) -> str:
+    """Return the project of a working directory: the canonical git root, or itself.
+
+    All worktrees of a repository share its main root. The answer is a real path. Raises
+    NoProjectError for a path that is relative, missing or no directory.
+    """
+    return git_root(_real(cwd))
+
+
+def slug(path: str) -> str:
+    """Return the name of a project's folder, equal to the letter to what Claude Code makes of it.
+
+    In NFC, each UTF-16 unit that is no ASCII letter or digit becomes a dash; beyond 200 units a
+    32-bit hash of the whole path takes the place of the rest.
+    """
+    encoded = unicodedata.normalize("NFC", path).encode("utf-16-le", errors="surrogatepass")
+    units = struct.unpack(f"<{len(encoded) // 2}H", encoded)
+    text = _NOT_ALPHANUMERIC.sub("-", "".join(map(chr, units)))
+    if len(text) <= limits.SLUG_CHARACTERS:
+        return text
+    hashed = 0
+    for unit in units:
+        hashed = (hashed * 31 + unit) & 0xFFFFFFFF
+    number = abs(hashed - (1 << 32) if hashed >> 31 else hashed)
+    return f"{text[: limits.SLUG_CHARACTERS]}-{_base36(number)}"
+
+
+def transcript_folders(project: Project) -> tuple[str, ...]:
+    """Return the folders with a project's transcripts: one for each working directory."""
+    names = dict.fromkeys(slug(path) for path in (project.cwd, project.root))
+    return tuple(f"{project.transcripts}/{name}" for name in names)
+
+
+def find_project(
+    cwd: str, settings: Settings, daemon_environ: Environ, client_environ: Environ, home: str
+) -> Project:
+    """Return where a working directory keeps its memories, and whether memory is on (1.1 to 1.3).
+
+    ``client_environ`` is what the client forwarded; ``daemon_environ`` answers where it is silent,
+    except for the full-path overrides, which only a client may give. Paths that were refused are
+    sentences in the project. Raises NoProjectError.
+    """
+    real = _real(cwd)
+    root = git_root(real)
+    if not settings.allow_home:
+        for path in (real, root):
+            if _at_or_above(path, home):
+                raise NoProjectError(cwd, _HOME)
+    environs = (client_environ, daemon_environ)
+    problems: list[str] = []
+    base, base_source = _first(_bases(settings, environs, home), home, problems)
+    chosen, source = _first(_directories(settings, client_environ), home, problems)
+    reason = _off(settings, environs)
+    return Project(
+        cwd=real,
+        root=root,
+        memory_dir=chosen or f"{base}/projects/{slug(root)}/memory",
+        source=source or base_source,
+        transcripts=f"{base}/projects",
+        enabled=not reason,
+        reason=reason,
+        problems=tuple(problems),
+    )
+
+
+def agent_directory(project: Project, agent: str, scope: str, environ: Environ) -> str:
+    """Return the memory directory of a sub-agent.
+
+    ``scope`` is user, project or local; ``environ`` is what the client forwarded. Raises
+    UnknownScopeError, NameRefusedError for the agent's name, and PathRefusedError where a
+    repository leads the directory elsewhere through a link.
+    """
+    name = check_component(agent.replace(":", "-"))
+    remote = environ.get(_REMOTE_BASE, "")
+    if scope == "user":
+        return f"{os.path.dirname(project.transcripts)}/agent-memory/{name}"
+    if scope not in _SCOPES:
+        raise UnknownScopeError(scope)
+    if scope == "local" and remote:
+        if why := _refusal(remote, ""):
+            raise PathRefusedError(remote, why)
+        return f"{os.path.normpath(remote)}/projects/{slug(project.root)}/{_SCOPES[scope]}/{name}"
+    path = f"{project.root.rstrip('/')}/.claude/{_SCOPES[scope]}/{name}"
+    if os.path.realpath(path) != path:
+        raise PathRefusedError(path, _LINKED)
+    return path
+
+
+def _real(cwd: str) -> str:
+    if not cwd.startswith("/"):
+        raise NoProjectError(cwd, _NOT_ABSOLUTE)
+    try:
+        real = os.path.realpath(cwd, strict=True)
+    except (OSError, ValueError) as error:  # ValueError: a NUL, or no possible file name
+        why = getattr(error, "strerror", None) or "the path has an impossible character"
+        raise NoProjectError(cwd, why) from error
+    if not os.path.isdir(real):
+        raise NoProjectError(cwd, _NO_DIRECTORY)
+    return real
+
+
+def _directories(settings: Settings, client: Environ) -> Iterator[tuple[str, str]]:
+    for name in _OVERRIDES:
+        yield name, client.get(name, "")
+    yield "auto_memory_directory", settings.auto_memory_directory
+
+
+def _bases(
+    settings: Settings, environs: tuple[Environ, Environ], home: str
+) -> Iterator[tuple[str, str]]:
+    yield _REMOTE_BASE, _get(_REMOTE_BASE, environs)
+    yield "MEMD_BASE_DIR", _get("MEMD_BASE_DIR", environs)
+    yield "base_dir", settings.base_dir
+    yield "CLAUDE_CONFIG_DIR", _get("CLAUDE_CONFIG_DIR", environs)
+    yield "default", f"{home}/.claude"
+
+
+def _first(sources: Iterator[tuple[str, str]], home: str, problems: list[str]) -> tuple[str, str]:
+    """Return the first path that may be used and its source; why others may not is a problem."""
+    for source, value in sources:
+        if source == "default":
+            return value, source
+        if not value:
+            continue
+        why = _refusal(value, home)
+        if not why:
+            return os.path.normpath(_expanded(value, home)), source
+        problems.append(f"{source}: the path {printable(value)} is refused: {why}")
+    return "", ""
+
+
+def _refusal(value: str, home: str) -> str:
+    """Say why a configured path must not be used, "" when it may.
+
+    Without a home, ``~/`` is a relative path like any other.
+    """
+    path = _expanded(value, home)
+    why = ""
+    if "\0" in value or not _encodes(value):
+        why = "it has a character that no path can have"
+    elif _WINDOWS.match(value):
+        why = "it is a path of another system"
+    elif not path.startswith("/"):
+        why = "it is relative"
+    elif value.startswith("//"):
+        why = "it begins with two slashes"
+    elif len(os.path.normpath(path)) < _SHORTEST:
+        why = "it is the root directory or a single letter below it"
+    elif home and _at_or_above(path, home):
+        why = "it is the home directory or above it"
+    return why
+
+
+def _expanded(value: str, home: str) -> str:
+    tilde = home and (value == "~" or value.startswith("~/"))
+    return home + value[1:] if tilde else value
+
+
+def _at_or_above(path: str, home: str) -> bool:
+    """Say whether a path is the home directory or above it, as written or as links resolve it."""
+    real = os.path.realpath(path)
+    return any(
+        f"{there}/".startswith(f"{here.rstrip('/')}/")
+        for here in (os.path.normpath(path), real)
+        for there in (os.path.normpath(home), os.path.realpath(home))
+    )
+
+
+def _off(settings: Settings, environs: tuple[Environ, Environ]) -> str:
+    """Return why memory is off, "" when it is on; the first that says something wins."""
+    for environ in environs:
+        for name in _SWITCHES:
+            if value := environ.get(name, "").strip():
+                return "" if value.lower() in _FALSY else f"{name} is set"
+    if _truthy(_get("CLAUDE_CODE_SIMPLE", environs)):
+        return "the client runs in bare mode (CLAUDE_CODE_SIMPLE)"
+    if _truthy(_get("CLAUDE_CODE_REMOTE", environs)) and not _get(_REMOTE_BASE, environs):
+        return f"the client runs remotely (CLAUDE_CODE_REMOTE) without {_REMOTE_BASE}"
+    return "" if settings.enabled else "memory is switched off in the settings"
+
+
+def _truthy(value: str) -> bool:
+    return bool(value.strip()) and value.strip().lower() not in _FALSY
+
+
+def _get(name: str, environs: tuple[Environ, Environ]) -> str:
+    return environs[0].get(name) or environs[1].get(name, "")
+
+
+def _encodes(path: str) -> bool:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits or "0"

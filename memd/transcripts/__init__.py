@@ -1,0 +1,1 @@
+"""Conversations as assistants record them: reading, sessions, forks."""

@@ -1,0 +1,210 @@
+"""The lines of Codex's rollout files. Pure.
+
+Rules of this file
+- The user's own words are events (``user_message``, since 0.147 a completed ``UserMessage``). The
+  user messages of the model's input hold instructions, environment and hook output as well and
+  are nobody's words.
+- The assistant's words and tool calls are taken from the model's side, where they stand once; the
+  events that repeat them are passed over.
+- Which files changed and which MCP server answered is told by events alone.
+- A sub-agent's file says so in its first line, and nothing of it counts.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from memd.transcripts import tools as known
+from memd.transcripts.pieces import (
+    ASSISTANT,
+    USER,
+    Call,
+    Piece,
+    joined,
+    members,
+    own_words,
+    string,
+)
+
+_KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+# The editors' extension puts what is open before the request, under headings of its own.
+_REQUEST = "## My request for Codex:"
+_NAME = "type"
+_ENDS = ("Exit code: ", "Process exited with code ")
+_APPLIED = "Success"
+_HEAD_LINES = 5  # an output's own head is not longer
+
+
+def is_line(line: Any) -> bool:
+    """Return whether a parsed line is one of a rollout file."""
+    return (
+        isinstance(line, dict)
+        and line.get(_NAME) in _KINDS
+        and isinstance(line.get("payload"), dict)
+    )
+
+
+class Rollout:
+    """Turns lines into pieces; it remembers the working directory and whose file it is.
+
+    ``strange`` counts lines of a known kind whose content has no shape that memd knows.
+    """
+
+    def __init__(self) -> None:
+        self._cwd = ""
+        self._begun = False
+        self._sub_agent = False
+        self._patches: set[str] = set()
+        self.strange = 0
+
+    def pieces(self, line: Mapping[str, Any]) -> Iterator[Piece]:
+        """Yield what a line says; the file's first line must have come before the others."""
+        kind, payload = line[_NAME], line["payload"]
+        if kind == "session_meta" and not self._begun:
+            # Later ones are of the session that this one was forked from.
+            self._begun = True
+            self._sub_agent = _is_sub_agent(payload)
+        if kind in ("session_meta", "turn_context"):
+            self._cwd = string(payload.get("cwd")) or self._cwd
+        if self._sub_agent:
+            return
+        if kind == "response_item":
+            yield from self._item(payload)
+        elif kind == "event_msg":
+            yield from self._event(payload)
+
+    def _item(self, item: Mapping[str, Any]) -> Iterator[Piece]:
+        found = string(item.get(_NAME))
+        if found == "message" and item.get("role") == ASSISTANT:
+            if not isinstance(item.get("content"), list):
+                self.strange += 1
+            key = string(item.get("id"))
+            yield Piece(ASSISTANT, joined(item.get("content")), ASSISTANT, id=key)
+        elif found in ("function_call", "custom_tool_call", "local_shell_call"):
+            yield self._call(item)
+        elif found in ("function_call_output", "custom_tool_call_output"):
+            text, good = _output(item.get("output"))
+            call = string(item.get("call_id"))
+            if good is None:  # a patch says that it was applied, and nothing else need say so
+                good = call not in self._patches or _APPLIED in text
+            yield Piece(USER, text, answers=call, failed="" if good else call)
+        elif found == "web_search_call":
+            said = known.short("web_search", members(item.get("action")))
+            yield Piece(ASSISTANT, origin=ASSISTANT, call=Call("", "web_search", said))
+            yield Piece(USER, origin=known.WEB, tool="web_search")
+
+    def _call(self, item: Mapping[str, Any]) -> Piece:
+        name = f"{string(item.get('namespace'))}{string(item.get('name')) or 'shell'}"
+        told = item.get("arguments") or item.get("input") or item.get("action")
+        given = _object(told)
+        cwd = string(given.get("workdir")) or self._cwd
+        patch = "\n".join(_strings(given)) or string(told)
+        changed = tuple(known.patched(patch, cwd))
+        paths = (*known.writes(name, given, cwd), *changed)
+        call = string(item.get("call_id"))
+        if changed:
+            self._patches.add(call)
+        short = known.short(name, given or {"path": changed[0] if changed else ""})
+        return Piece(ASSISTANT, origin=ASSISTANT, call=Call(call, name, short, paths))
+
+    def _event(self, event: Mapping[str, Any]) -> Iterator[Piece]:
+        found = string(event.get(_NAME))
+        if found == "user_message" and event.get("kind", "plain") in ("plain", None):
+            yield self._said(event.get("message"), string(event.get("id")))
+        elif found == "patch_apply_end":
+            yield self._changed(
+                event, string(event.get("call_id")), ok=event.get("success") is True
+            )
+        elif found == "mcp_tool_call_end":
+            yield from _served(members(event.get("invocation")))
+        elif found == "item_completed":
+            item = members(event.get("item"))
+            done = _ITEMS.get(string(item.get(_NAME)))
+            yield from done(self, item) if done else ()
+
+    def _said(self, words: Any, name: str) -> Piece:
+        if not isinstance(words, str):
+            self.strange += 1
+        text = own_words(words)
+        text = text.rpartition(_REQUEST)[2].strip() if text.startswith("# ") else text
+        return Piece(USER, text, USER, id=name)
+
+    def _user(self, item: Mapping[str, Any]) -> Iterator[Piece]:
+        content = item.get("content")
+        parts = content if isinstance(content, list) else []
+        texts = [string(members(part).get("text")) for part in parts]
+        yield self._said(
+            "\n".join(texts) if isinstance(content, list) else None, string(item.get("id"))
+        )
+
+    def _files(self, item: Mapping[str, Any]) -> Iterator[Piece]:
+        yield self._changed(item, string(item.get("id")), ok=item.get("status") == "completed")
+
+    def _changed(self, change: Mapping[str, Any], call: str, *, ok: bool) -> Piece:
+        paths = tuple(
+            known.absolute(string(path), self._cwd)
+            for path in members(change.get("changes"))
+            if "\0" not in path
+        )
+        if not ok:
+            return Piece(ASSISTANT, origin=ASSISTANT, failed=call)
+        return Piece(ASSISTANT, origin=ASSISTANT, call=Call("", "", "", paths))
+
+
+_ITEMS: Mapping[str, Callable[[Rollout, Mapping[str, Any]], Iterator[Piece]]] = {
+    "UserMessage": Rollout._user,  # noqa: SLF001 - the class's own table
+    "FileChange": Rollout._files,  # noqa: SLF001 - the class's own table
+    "McpToolCall": lambda _, item: _served(item),
+}
+
+
+def _served(call: Mapping[str, Any]) -> Iterator[Piece]:
+    """Yield that a server was asked; what it said stands in the call's output already."""
+    name = f"mcp__{string(call.get('server'))}__{string(call.get('tool'))}"
+    given = members(call.get("arguments"))
+    paths = tuple(known.writes(name, given, "")) if call.get("status") != "failed" else ()
+    if paths:
+        yield Piece(ASSISTANT, origin=ASSISTANT, call=Call("", "", "", paths))
+    yield Piece(USER, origin=known.origin(name), tool=name)
+
+
+def _is_sub_agent(meta: Mapping[str, Any]) -> bool:
+    source = meta.get("source")
+    return (
+        (isinstance(source, dict) and any("agent" in str(name).lower() for name in source))
+        or "subagent" in str(meta.get("thread_source", "")).lower().replace("_", "")
+        or bool(meta.get("parent_thread_id"))
+    )
+
+
+def _output(value: Any) -> tuple[str, bool | None]:
+    """Return a tool's output as text, and whether it went well, ``None`` where it does not say."""
+    if isinstance(value, str) and value.startswith("{"):
+        value = _object(value) or value
+    told: list[bool] = []
+    if isinstance(value, dict):
+        status = members(value.get("metadata")).get("exit_code")
+        told += [] if status is None else [status == 0]
+        told += [value["success"] is True] if "success" in value else []
+        value = value.get("output", value.get("content"))
+    text = joined(value)
+    for line in text.splitlines()[:_HEAD_LINES]:
+        told += [line.split()[-1] == "0" for start in _ENDS if line.startswith(start)]
+    return text, all(told) if told else None
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return {}
+    return members(value)
+
+
+def _strings(given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts of a call's input and of the lists in it."""
+    for value in given.values():
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, str):
+                yield item

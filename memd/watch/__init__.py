@@ -1,0 +1,1 @@
+"""What other programs do to the files of memory directories; the lock shared with them."""

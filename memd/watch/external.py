@@ -1,0 +1,337 @@
+"""What others did to a memory directory: noticed by its content and journalled as theirs.
+
+People, their editors, git, rsync and Claude Code write here without asking memd. A *look* compares
+the directory with the shadow (``state/shadow.py``) and records all that differs as one change of
+the actor ``external`` that is applied already, with what was there before; so it is seen in the
+history and undone like any other. Rules of this file:
+
+- Content is the truth. A status that has not changed saves reading a file, unless it is so young
+  that another save could have left the same one. Nothing else, no watcher either, is believed.
+- The first sight of a directory is no change.
+- A file is gone when the system says so, not when a listing left it out: a listing that runs
+  while files are renamed may miss some.
+- A file that is empty or went away may be half of a save. A *patient* look leaves it for the next
+  one and says so; before a commit there is no time for that. A file that is empty while a program
+  has it open for writing is left by every look.
+- A set that memd itself has not finished would look like another's work: there is no look then.
+
+The caller holds the directory's lock: no commit runs meanwhile.
+"""
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from memd.core import limits
+from memd.core.courtesy import give_way
+from memd.core.errors import MemdError
+from memd.core.names import INDEX, concerns, printable
+from memd.core.recent import Recent
+from memd.core.text import sha256
+from memd.core.values import Actor, Provenance
+from memd.files.directory import Directory, DirectoryMissingError, PathRefusedError
+from memd.state.journal import Intent, Journal, Record, Step
+from memd.state.packing import packed
+from memd.state.shadow import Moves, Shade, Shadow
+from memd.watch.dirty import Paths
+
+BY = Provenance(Actor.EXTERNAL, reason="edited outside memd")
+LATE = Provenance(Actor.EXTERNAL, reason="saved while memd was writing the same file")
+# Two saves within one tick of a file system's clock may look alike. A kernel's tick is 10 ms at
+# most; a file system that keeps whole seconds only may have one of 2 s.
+_FINE_SECONDS = 0.1
+_COARSE_SECONDS = 2.0
+_SECOND_NS = 1_000_000_000
+_CHUNK_FILES = 200  # of a first sight, per transaction
+_LOOK_BYTES = 32 * 1024 * 1024  # of packed bodies that one look holds in memory and keeps
+_NAMED_FILES = 10
+_QUIET_FILES = 64  # statuses that are remembered before they are worth a durable transaction
+_QUIET_PAGE = 1000  # and while a look at everything runs, which must not fill the memory
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """What a look found: the change that it journalled, and the paths that want one more look.
+
+    ``looked`` is false where it was not the time to look.
+    """
+
+    change: Record | None = None
+    unsettled: frozenset[str] = frozenset()
+    looked: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A file as it is now; ``content`` is ``None`` where only its hash is kept."""
+
+    shade: Shade
+    content: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How to look. ``at`` is seconds since 1970.
+
+    A ``patient`` look leaves what may be half of a save for the next one. With ``claim`` a
+    directory that is not there counts as seen: whatever will lie in it is news. ``paths`` are
+    those that may differ, ``None`` where that is not known. ``enter`` is as in
+    ``Directory.walk``; ``told`` is called with each path that had to be read.
+    """
+
+    at: float
+    patient: bool = False
+    claim: bool = False
+    paths: Paths = None
+    enter: Callable[[str], None] | None = None
+    told: Callable[[str], None] = lambda _path: None
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What differs in a directory, while a look runs."""
+
+    directory: str
+    steps: list[Step] = field(default_factory=list)
+    shades: dict[str, Shade | None] = field(default_factory=dict)
+    bodies: dict[str, bytes] = field(default_factory=dict)
+    unsettled: set[str] = field(default_factory=set)
+    size: int = 0  # of the bodies
+
+    def add(self, path: str, old: Shade | None, seen: _Seen | None) -> None:
+        """Note one file that is not what it was."""
+        new = seen.shade if seen else None
+        self.steps.append(_step(path, old, new))
+        self.shades[path] = new
+        if seen and new and seen.content is not None and self.size <= _LOOK_BYTES:
+            body = self.bodies[new.hash] = packed(seen.content)
+            self.size += len(body)
+
+
+class External:
+    """Looks at memory directories. Blocks; one look at a time per directory (its real path)."""
+
+    def __init__(self, journal: Journal, shadow: Shadow) -> None:
+        self._journal = journal
+        self._shadow = shadow
+        # What was seen of files whose hash in the shadow is right: a status, not worth a write.
+        self._quiet: Recent[str, dict[str, Shade]] = Recent()
+
+    def look(self, directory: str, how: Look) -> Noticed:
+        """Journal what others did to a directory (its real path) since the last look.
+
+        Raises DirectoryUnusableError, PathRefusedError and StateUnusableError.
+        """
+        if self._journal.pending(directory):
+            return Noticed(looked=False)
+        known = self._shadow.knows(directory)
+        if known and how.paths == frozenset():
+            return Noticed()
+        try:
+            opened: Directory | None = Directory(directory)
+        except DirectoryMissingError:
+            opened = None
+        with opened or nullcontext():
+            if known:
+                return self._compare(directory, opened, how)
+            if opened is not None:
+                self._fill(opened, how)
+            if opened is not None or how.claim:
+                self._shadow.seen(directory, how.at)
+        return Noticed()
+
+    def keep(self, directory: str, step: Step, body: bytes, at: float) -> Record:
+        """Journal a text that came too late to be in the directory, so that it is not lost.
+
+        ``step`` is the change of the file that the text was written into.
+        """
+        key = sha256(body)
+        intent = Intent(directory, at, LATE, "", "", (Step(step.path, step.before, key),), {})
+        return self._journal.noticed(intent, Moves(bodies={key: packed(body)}))
+
+    def last(self, directory: str, path: str) -> Shade | None:
+        """Return what memd last knew of a file, or ``None``."""
+        return self._shadow.some(directory, (path,)).get(path)
+
+    def directories(self) -> tuple[str, ...]:
+        """Return every directory that was ever looked at."""
+        return self._shadow.directories()
+
+    def learn(self, directory: str, paths: Iterable[str], at: float) -> None:
+        """Remember the status of files that a commit has just put there."""
+        quiet = self._quiet.setdefault(directory, {})
+        with suppress(MemdError), Directory(directory) as opened:
+            for path in paths:
+                seen = _look(opened, path, at)
+                if seen is not None:
+                    quiet[path] = seen.shade
+
+    def _fill(self, opened: Directory, how: Look) -> None:
+        found = _Findings(opened.path)
+        for path in _files(opened, how):
+            seen = _look(opened, path, how.at)
+            if seen is not None:
+                found.add(path, None, seen)
+            if len(found.steps) >= _CHUNK_FILES or found.size > _LOOK_BYTES:
+                self._shadow.move(opened.path, Moves(found.shades, found.bodies))
+                found = _Findings(opened.path)
+        self._shadow.move(opened.path, Moves(found.shades, found.bodies))
+
+    def _compare(self, directory: str, opened: Directory | None, how: Look) -> Noticed:
+        found = _Findings(directory)
+        if how.paths is None:
+            paths = self._changed(directory, opened, how)
+        else:
+            paths = {path for path in how.paths if concerns(path)}
+        left = iter(sorted(paths))
+        while part := list(islice(left, _CHUNK_FILES)):
+            rows = self._shadow.some(directory, part)
+            for path in part:
+                self._one(opened, path, rows.get(path), how, found)
+            self._remember(directory, _QUIET_PAGE)
+        return Noticed(self._take_over(found, how.at), frozenset(found.unsettled))
+
+    def _changed(self, directory: str, opened: Directory | None, how: Look) -> set[str]:
+        """Return the paths whose file, by its status, may not be the one that is known."""
+        known = self._shadow.fingerprints(directory)
+        for path, status in opened.walk([], how.enter) if opened else ():
+            give_way()
+            mark = fingerprint(status, how.at)
+            if mark and known.get(path) == mark:
+                del known[path]
+            else:
+                known[path] = ""
+        return {INDEX, *known}
+
+    def _one(
+        self, opened: Directory | None, path: str, row: Shade | None, how: Look, found: _Findings
+    ) -> None:
+        """Compare one file with what is known of it."""
+        give_way()
+        quiet = self._quiet.setdefault(found.directory, {})
+        known = row and _newer(row, quiet.get(path))
+        try:
+            status = opened.stat(path) if opened else None
+            if known is not None and status is not None and _vouches(known, status, how.at):
+                return
+            how.told(path)
+            seen = _read(opened, path, how.at) if opened and status else None
+        except MemdError as error:
+            if not isinstance(error, PathRefusedError) or (opened and opened.holds(path)):
+                return  # it is there and does not let itself be read: nothing is known of it
+            seen = None  # a link or a folder took its place
+        if seen is None:
+            if known is not None and how.patient:
+                found.unsettled.add(path)
+            elif known is not None:
+                found.add(path, known, None)
+        elif known is not None and known.hash == seen.shade.hash:
+            quiet[path] = seen.shade
+        elif seen.content == b"" and (how.patient or (opened and opened.open_for_writing(path))):
+            found.unsettled.add(path)
+        else:
+            found.add(path, known, seen)
+
+    def _take_over(self, found: _Findings, at: float) -> Record | None:
+        directory = found.directory
+        if not found.steps:
+            self._remember(directory, _QUIET_FILES)
+            return None
+        moves = Moves({**self._learned(directory), **found.shades}, found.bodies)
+        lost = [step.path for step in found.steps if not self._kept(step, found.bodies)]
+        intent = Intent(directory, at, _by(lost), "", "", tuple(found.steps), {})
+        record = self._journal.noticed(intent, moves)
+        self._quiet.pop(directory, None)
+        return record
+
+    def _kept(self, step: Step, bodies: Collection[str]) -> bool:
+        """Say whether both texts of a change can be brought back."""
+        keys = (key for key in (step.before, step.after) if key is not None)
+        return all(key in bodies or self._journal.keeps(key) for key in keys)
+
+    def _remember(self, directory: str, most: int) -> None:
+        """Write down what was learned of files, if it is worth a durable transaction."""
+        if len(self._quiet.get(directory, ())) >= most:
+            self._shadow.move(directory, Moves(self._learned(directory)))
+            self._quiet.pop(directory, None)
+
+    def _learned(self, directory: str) -> dict[str, Shade]:
+        """Return what was learned of files whose hash is still the one that is known."""
+        quiet = self._quiet.get(directory, {})
+        rows = self._shadow.some(directory, quiet)
+        return {p: s for p, s in quiet.items() if p in rows and rows[p].hash == s.hash}
+
+
+def fingerprint(status: os.stat_result, at: float) -> str:
+    """Return what changes whenever a file does, "" when it is too young to be sure of that."""
+    fine = status.st_ctime_ns % _SECOND_NS or status.st_mtime_ns % _SECOND_NS
+    if status.st_ctime >= at - (_FINE_SECONDS if fine else _COARSE_SECONDS):
+        return ""
+    return f"{status.st_ino}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_size}"
+
+
+def _by(lost: Sequence[str]) -> Provenance:
+    """Return who made a change of which some texts are too large to be kept."""
+    if not lost:
+        return BY
+    names = ", ".join(map(printable, lost[:_NAMED_FILES]))
+    more = f" and {len(lost) - _NAMED_FILES} more" if len(lost) > _NAMED_FILES else ""
+    return replace(BY, reason=f"{BY.reason}; too large to be kept for an undo: {names}{more}")
+
+
+def _files(opened: Directory, how: Look) -> Iterator[str]:
+    """Yield the path of every memory, and of the index."""
+    for path, _, _ in opened.entries([], how.enter):
+        yield path
+    yield INDEX
+
+
+def _look(opened: Directory, path: str, at: float) -> _Seen | None:
+    """Return a file as it is now, ``None`` where there is none that can be read."""
+    try:
+        return _read(opened, path, at)
+    except MemdError:
+        return None
+
+
+def _read(opened: Directory, path: str, at: float) -> _Seen | None:
+    """Return a file as it is now, or ``None``. Raises PathRefusedError, FileUnreadableError."""
+    status = opened.stat(path)
+    if status is None:
+        return None
+    content: bytes | None = None
+    if status.st_size <= limits.READ_BYTES:
+        answer = opened.read_head(path, limits.READ_BYTES + 1)
+        if answer is None:
+            return None
+        content, status = answer
+    if content is not None and len(content) <= limits.READ_BYTES:
+        return _Seen(_shade(sha256(content), status, at), content)
+    digest = opened.digest(path)
+    return digest and _Seen(_shade(digest[0], digest[1], at), None)
+
+
+def _shade(key: str, status: os.stat_result, at: float) -> Shade:
+    return Shade(key, fingerprint(status, at), status.st_mtime_ns, status.st_mode & 0o777)
+
+
+def _vouches(known: Shade, status: os.stat_result, at: float) -> bool:
+    """Say whether the bytes must still be those that are known."""
+    return known.fingerprint != "" and known.fingerprint == fingerprint(status, at)
+
+
+def _newer(row: Shade, quiet: Shade | None) -> Shade:
+    return quiet if quiet is not None and quiet.hash == row.hash else row
+
+
+def _step(path: str, old: Shade | None, new: Shade | None) -> Step:
+    modes = [shade.mode for shade in (old, new) if shade is not None and shade.mode is not None]
+    return Step(
+        path,
+        old.hash if old else None,
+        new.hash if new else None,
+        before_mtime_ns=old.mtime_ns if old else None,
+        mode=modes[0] if modes else None,
+    )

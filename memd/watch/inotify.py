@@ -1,0 +1,195 @@
+"""The kernel's queue of changes (inotify), read by whoever needs to know what is in it.
+
+``watch.py`` opens with what holds; here is how. One descriptor serves all directories. Reading it
+and telling of what was read happen under one lock: who comes second finds all of it told.
+"""
+
+import ctypes
+import os
+import select
+import struct
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from memd.core.names import is_folder_of_memories, is_temporary
+
+_MODIFY, _ATTRIB, _CLOSE_WRITE = 0x2, 0x4, 0x8  # linux/inotify.h
+_MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
+_DELETE_SELF, _MOVE_SELF = 0x400, 0x800
+_OVERFLOW, _IGNORED = 0x4000, 0x8000
+_ONLY_DIRECTORY, _NO_LINK, _IS_DIRECTORY = 0x1000000, 0x2000000, 0x40000000
+_FILES = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
+_WANTED = _FILES | _DELETE_SELF | _MOVE_SELF | _ONLY_DIRECTORY | _NO_LINK
+_EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name
+_BUFFER = 1 << 16
+_LARGEST = _EVENT.size + 256  # an event with the longest name; a read that has room for it had all
+
+
+class Inotify:
+    """Tells of changes below directories (real paths). Thread-safe.
+
+    ``calls`` has inotify's system calls; ``concerns`` says which relative paths of files matter.
+    """
+
+    exact = True
+
+    def __init__(
+        self,
+        calls: Any,
+        tell: Callable[[str, str | None], None],
+        wake: Callable[[], None],
+        concerns: Callable[[str], bool],
+    ) -> None:
+        self._calls = calls
+        self._tell = tell
+        self._wake = wake
+        self._concerns = concerns
+        self._lock = threading.Lock()
+        self._places: dict[int, dict[str, str]] = {}  # watch: folder by directory
+        self._watches: dict[str, dict[str, int]] = {}  # directory: watch by folder
+        self._told = False
+        self._queue = _checked(calls.inotify_init())
+        os.set_inheritable(self._queue, False)  # noqa: FBT003 - so is the call made
+        os.set_blocking(self._queue, False)
+        self._bell, self._ring = os.pipe()
+        os.set_blocking(self._ring, False)  # who cannot ring need not: it rings already
+        self._closed = False
+        self._thread = threading.Thread(target=self._follow, name="memd-watch", daemon=True)
+        self._thread.start()
+
+    def add(self, directory: str) -> None:
+        """Begin with a directory; raises OSError."""
+        with self._lock:
+            self._watches[directory] = {}
+            try:
+                self._open(directory, "")
+            except OSError:
+                del self._watches[directory]
+                raise
+
+    def enter(self, directory: str, folder: str) -> None:
+        """Begin with a folder below it; raises OSError."""
+        with self._lock:
+            if directory in self._watches:
+                self._open(directory, folder)
+
+    def holds(self, directory: str) -> bool:
+        """Say whether a directory that was added is still told of."""
+        return "" in self._watches.get(directory, {})
+
+    def drop(self, directory: str) -> None:
+        """End with a directory."""
+        with self._lock:
+            for watch in self._watches.pop(directory, {}).values():
+                self._end(directory, watch)
+
+    def catch_up(self) -> None:
+        """Tell of all that was done before this call."""
+        with self._lock:
+            self._read()
+            told = self._told
+        if told:
+            with suppress(OSError):  # closed, or the bell rings already
+                os.write(self._ring, b"!")
+
+    def close(self) -> None:
+        """End with everything and wait for the thread."""
+        self._closed = True
+        with suppress(BlockingIOError):
+            os.write(self._ring, b"!")
+        self._thread.join()
+        with self._lock:
+            queue, self._queue = self._queue, -1
+            for fd in (queue, self._bell, self._ring):
+                os.close(fd)
+
+    def _follow(self) -> None:
+        """Read whenever there is something, and wake those who want to know of it."""
+        poll = select.poll()
+        for fd in (self._queue, self._bell):
+            poll.register(fd, select.POLLIN)
+        while True:
+            for fd, _ in poll.poll():
+                if fd == self._bell:
+                    os.read(self._bell, 4096)
+            if self._closed:
+                return
+            with self._lock:
+                self._read()
+                told, self._told = self._told, False
+            if told:
+                self._wake()
+
+    def _open(self, directory: str, folder: str) -> None:
+        path = os.fsencode(f"{directory}/{folder}" if folder else directory)
+        watch = _checked(self._calls.inotify_add_watch(self._queue, path, _WANTED))
+        watches = self._watches[directory]
+        old = watches.get(folder)
+        if old is not None and old != watch:
+            self._end(directory, old)
+        places = self._places.setdefault(watch, {})
+        moved = places.get(directory)
+        if moved is not None and moved != folder:
+            watches.pop(moved, None)  # the same folder under another name
+        places[directory] = folder
+        watches[folder] = watch
+
+    def _end(self, directory: str, watch: int) -> None:
+        places = self._places.get(watch, {})
+        places.pop(directory, None)
+        if not places and self._places.pop(watch, None) is not None:
+            self._calls.inotify_rm_watch(self._queue, watch)
+
+    def _read(self) -> None:
+        """Tell of what is in the queue now; the lock is held."""
+        while self._queue >= 0:
+            try:
+                data = os.read(self._queue, _BUFFER)
+            except BlockingIOError:
+                return
+            at = 0
+            while at < len(data):
+                watch, mask, _, length = _EVENT.unpack_from(data, at)
+                at += _EVENT.size + length
+                self._event(watch, mask, data[at - length : at].rstrip(b"\0"))
+            if len(data) <= _BUFFER - _LARGEST:
+                return
+
+    def _event(self, watch: int, mask: int, name: bytes) -> None:
+        if mask & _OVERFLOW:
+            for directory in self._watches:
+                self._say(directory, None)
+        elif mask & _IGNORED:
+            for directory, folder in self._places.pop(watch, {}).items():
+                watches = self._watches.get(directory, {})
+                if watches.get(folder) == watch:
+                    del watches[folder]
+                self._say(directory, None)
+        else:
+            for directory, folder in self._places.get(watch, {}).items():
+                self._change(directory, folder, mask, name)
+
+    def _change(self, directory: str, folder: str, mask: int, name: bytes) -> None:
+        if not name:  # the folder itself
+            self._say(directory, None)
+            return
+        path = os.fsdecode(name) if not folder else f"{folder}/{os.fsdecode(name)}"
+        if mask & _IS_DIRECTORY:
+            if is_folder_of_memories(path):
+                self._say(directory, None)
+        elif self._concerns(path) or (mask & _CLOSE_WRITE and is_temporary(os.fsdecode(name))):
+            # A program has closed a file that memd had replaced: it may be a late save.
+            self._say(directory, path)
+
+    def _say(self, directory: str, path: str | None) -> None:
+        self._told = True
+        self._tell(directory, path)
+
+
+def _checked(answer: int) -> int:
+    if answer < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return answer

@@ -1,0 +1,359 @@
+"""The consolidation lock, shared with any program that follows the same protocol.
+
+Rules of this file
+- ``.consolidate-lock`` in the memory directory: the first line is the holder's PID, a second line
+  may be a time stamp in ms, and the **mtime is when memories were last consolidated**.
+- Somebody is at it when the PID is alive and the mtime is less than an hour away. Alive means: the
+  process exists, is no zombie, and began before the lock was written (else the PID was used
+  again). Whatever is not a PID is a dead holder.
+- memd against memd: ``flock`` on ``.consolidate-lock.guard``, held as long as the dream lasts; it
+  dies with the process. memd against others: the PID, read back after it was written.
+- The file is replaced whole (a new file, its mtime set, renamed over the old one), so nobody ever
+  reads an empty body of a living holder or an mtime that is not yet right.
+- What stood before is told to ``remember`` before anything is touched. Success keeps the mtime of
+  the taking; failure puts the earlier one back, or removes the file that was not there before.
+  Both clear the body: a daemon lives on after its dream and must not look as if it still dreamt.
+  When they return, the file and its folder are on the medium.
+- What lies at either name is never followed and never waited for: a link, a directory, a pipe or
+  a file we may not read is refused as unusable. Only files of the three names below are replaced
+  or removed; of a lock file with other names (hard links) only ours goes.
+- A PID says nothing of its host. Where the directory is shared by machines or containers, a
+  holder elsewhere looks dead here: among memd's the guard decides, as far as the file system
+  carries ``flock`` from host to host (NFS does), and another program is caught by the read-back
+  and by ``ours`` before the commit, in the worst case only after its own work.
+"""
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import Enum
+
+from memd.core import limits
+from memd.core.errors import MemdError
+from memd.watch.machine import alive
+
+LOCK = ".consolidate-lock"
+GUARD = ".consolidate-lock.guard"
+_NEW = ".consolidate-lock.new"
+_BODY_BYTES = 64  # a PID and a time stamp have 25
+_PID_DIGITS = 10
+_PID_MAX = 2**31 - 1  # pid_t
+_TOLERANCE_SECONDS = 2.0  # some file systems keep whole seconds
+_NS = 1_000_000_000
+_GUARD_TRIES = 3  # somebody deletes the guard file between our open and our flock
+
+Alive = Callable[[int, float], bool]  # (pid, when it wrote the lock): is it still that process
+
+# Why something is refused, in words for the sentence of its error.
+_MISSING = "there is no such directory"
+_NO_FILE = "it is no regular file"
+_NO_TIME = "the time that it had cannot be set"
+
+
+class LockUnusableError(MemdError):
+    """What lies in the place of the lock cannot serve as one."""
+
+    code = 1012
+    kind = "lock_unusable"
+    hint = "look at what lies there and move it away; then dreams work again"
+
+    def __init__(self, directory: str, cause: str, name: str = LOCK) -> None:
+        path = f"{directory}/{name}"
+        super().__init__(
+            f"the consolidation lock {path} cannot be used: {cause}", path=path, cause=cause
+        )
+
+
+class Restored(Enum):
+    """What became of a lock that a dream left: ``WAITS`` means that this cannot be said yet."""
+
+    PUT_BACK = "put back"
+    NOT_OURS = "not ours"
+    WAITS = "waits"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The lock file as it lies there."""
+
+    pid: int
+    mtime_ns: int
+
+    def of(self, pid: int, taken_ns: int) -> bool:
+        """Whether it names this process and the time at which that took it."""
+        near = abs(self.mtime_ns - taken_ns) <= int(_TOLERANCE_SECONDS * _NS)
+        return self.pid == pid and near
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A lock that is ours. End it with ``keep`` or ``give_back``, exactly once."""
+
+    directory: str
+    pid: int
+    taken_ns: int
+    prior_ns: int | None
+    _folder: int
+    _guard: int
+
+    def ours(self) -> bool:
+        """Whether the lock is still ours; another program may have taken it over.
+
+        Raises LockUnusableError where that cannot be seen.
+        """
+        found = _look(self._folder, self.directory)
+        if found is None or found.pid != self.pid:
+            return False
+        # Without the guard that we hold, another of our own process may have come in.
+        with _refusing(self.directory, GUARD):
+            return _same(self._folder, self._guard) or found.of(self.pid, self.taken_ns)
+
+    def keep(self) -> None:
+        """End a dream that succeeded: its start is now the time of the last consolidation.
+
+        Raises LockUnusableError; the lock is let go all the same.
+        """
+        with self._ending():
+            if self.ours():
+                _replace(self._folder, self.directory, b"", self.taken_ns)
+
+    def give_back(self) -> None:
+        """End a dream that did not: the file is again what it was, without a holder.
+
+        Raises LockUnusableError; the lock is let go all the same.
+        """
+        with self._ending():
+            if self.ours():
+                _put_back(self._folder, self.directory, self.prior_ns)
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            os.close(self._guard)
+            os.close(self._folder)
+
+
+def consolidated_at(directory: str) -> float | None:
+    """Return when memories were last consolidated, ``None`` for never. Costs one ``stat``."""
+    try:
+        return os.stat(f"{directory}/{LOCK}", follow_symlinks=False).st_mtime
+    except OSError:
+        return None
+
+
+def busy(directory: str, now: float, is_alive: Alive = alive) -> bool:
+    """Return whether somebody is at it, without taking anything. Raises LockUnusableError."""
+    folder = _open_folder(directory)
+    if folder < 0:
+        return False
+    try:
+        return _is_busy(_look(folder, directory), now, is_alive)
+    finally:
+        os.close(folder)
+
+
+def take(
+    directory: str,
+    now: float,
+    remember: Callable[[int, int, int | None], None],
+    is_alive: Alive = alive,
+) -> Held | None:
+    """Take the lock of a memory directory, or return ``None`` when somebody is at it.
+
+    ``remember(pid, taken_ns, prior_ns)`` is called before the file is touched; where it was called
+    and no lock is returned, ``restore`` puts right what may be left. Raises LockUnusableError, and
+    whatever ``remember`` raises.
+    """
+    pid, taken_ns = os.getpid(), int(now * _NS)
+    folder = _open_folder(directory)
+    if folder < 0:
+        raise LockUnusableError(directory, _MISSING)
+    guard = -1
+    try:
+        guard = _guard(folder, directory)
+        found = None if guard < 0 else _look(folder, directory)
+        if guard >= 0 and not _is_busy(found, now, is_alive):
+            prior_ns = None if found is None else found.mtime_ns
+            remember(pid, taken_ns, prior_ns)
+            _write(folder, directory, f"{pid}\n".encode(), taken_ns)
+            # The last look is the one before the rename: another program has no guard.
+            if _look(folder, directory) == found:
+                _put_in_place(folder, directory)
+                held = Held(directory, pid, taken_ns, prior_ns, folder, guard)
+                if held.ours():  # pragma: no branch - written between that look and this one
+                    folder = guard = -1  # they are the holder's now
+                    return held
+        return None
+    finally:
+        _close(guard, folder)
+
+
+def restore(directory: str, pid: int, taken_ns: int, prior_ns: int | None) -> Restored:
+    """Put back what a dream had taken that did not settle its lock; say what became of it.
+
+    A lock that another program took over meanwhile stays as it is. ``prior_ns`` equal to
+    ``taken_ns`` says that the dream's change is true: then the file has at least that time. While
+    the dream goes on, or its directory is not there, nothing is done. Raises LockUnusableError.
+    """
+    folder = _open_folder(directory)
+    if folder < 0:
+        return Restored.WAITS
+    guard = -1
+    try:
+        guard = _guard(folder, directory)
+        if guard < 0:
+            return Restored.WAITS
+        with suppress(OSError):
+            os.unlink(_NEW, dir_fd=folder)
+        found = _look(folder, directory)
+        ours = found is not None and found.of(pid, taken_ns)
+        behind = found is None or (found.pid == 0 and found.mtime_ns < taken_ns)
+        if not ours and not (behind and prior_ns == taken_ns):
+            return Restored.NOT_OURS
+        _put_back(folder, directory, prior_ns)
+        return Restored.PUT_BACK
+    finally:
+        _close(guard, folder)
+
+
+def read_holder(body: bytes) -> int:
+    """Return the PID that a lock's body names, 0 for anything else."""
+    line = body.split(b"\n", 1)[0].strip()
+    if len(body) > _BODY_BYTES or len(line) > _PID_DIGITS or not line.isdigit():
+        return 0
+    return int(line) if int(line) <= _PID_MAX else 0
+
+
+def _is_busy(found: _Found | None, now: float, is_alive: Alive) -> bool:
+    if found is None or found.pid == 0:
+        return False
+    mtime = found.mtime_ns / _NS
+    # A time far in the future is as stale as one far in the past: it must not block for ever.
+    return abs(now - mtime) < limits.LOCK_STALE_SECONDS and is_alive(found.pid, mtime)
+
+
+@contextmanager
+def _refusing(directory: str, name: str = LOCK) -> Iterator[None]:
+    """Turn what the system says of a file into LockUnusableError."""
+    try:
+        yield
+    except OSError as error:
+        cause = "it is a link" if error.errno == errno.ELOOP else os.strerror(error.errno or 0)
+        raise LockUnusableError(directory, cause, name) from error
+    except OverflowError as error:  # no file system has such a time; the row is damaged
+        raise LockUnusableError(directory, _NO_TIME, name) from error
+
+
+def _close(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _open_folder(directory: str) -> int:
+    """Return a descriptor of the memory directory, -1 when there is none."""
+    with _refusing(directory), suppress(FileNotFoundError):
+        return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    return -1
+
+
+def _open_regular(folder: int, name: str, flags: int, directory: str) -> int:
+    """Return a descriptor of a file of the lock, -1 when there is none."""
+    # O_NONBLOCK: opening a pipe must not wait for its other end.
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with _refusing(directory, name), suppress(FileNotFoundError):
+        opened = os.open(name, flags, 0o600, dir_fd=folder)
+        if stat.S_ISREG(os.fstat(opened).st_mode):
+            return opened
+        os.close(opened)
+        raise LockUnusableError(directory, _NO_FILE, name)
+    return -1
+
+
+def _guard(folder: int, directory: str) -> int:
+    """Return a descriptor that holds the guard's flock, -1 when another memd holds it."""
+    for _ in range(_GUARD_TRIES):
+        guard = _open_regular(folder, GUARD, os.O_RDWR | os.O_CREAT, directory)
+        held = False
+        try:
+            with _refusing(directory, GUARD):
+                if not _flocked(guard):
+                    return -1
+                held = _same(folder, guard)
+        finally:
+            if not held:
+                os.close(guard)
+        if held:
+            return guard
+    return -1
+
+
+def _flocked(guard: int) -> bool:
+    """Lock the guard unless somebody has; what cannot be locked at all is told, as OSError."""
+    with suppress(BlockingIOError):
+        fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+def _same(folder: int, guard: int) -> bool:
+    """Whether the guard that was locked is still the one that others find by name."""
+    with suppress(FileNotFoundError):
+        named = os.stat(GUARD, dir_fd=folder, follow_symlinks=False)
+        return os.path.samestat(named, os.fstat(guard))
+    return False
+
+
+def _look(folder: int, directory: str) -> _Found | None:
+    opened = _open_regular(folder, LOCK, os.O_RDONLY, directory)
+    if opened < 0:
+        return None
+    try:
+        with _refusing(directory):
+            body = os.read(opened, _BODY_BYTES + 1)
+            return _Found(read_holder(body), os.fstat(opened).st_mtime_ns)
+    finally:
+        os.close(opened)
+
+
+def _replace(folder: int, directory: str, body: bytes, mtime_ns: int) -> None:
+    """Put a new lock file in the place of the old one; the caller holds the guard."""
+    _write(folder, directory, body, mtime_ns)
+    _put_in_place(folder, directory)
+
+
+def _write(folder: int, directory: str, body: bytes, mtime_ns: int) -> None:
+    """Bring a new lock file to the medium, under the name that nobody reads."""
+    with _refusing(directory):
+        with suppress(FileNotFoundError):
+            os.unlink(_NEW, dir_fd=folder)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        opened = os.open(_NEW, flags, 0o600, dir_fd=folder)
+        try:
+            os.write(opened, body)
+            os.utime(opened, ns=(mtime_ns, mtime_ns))
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def _put_in_place(folder: int, directory: str) -> None:
+    with _refusing(directory):
+        os.rename(_NEW, LOCK, src_dir_fd=folder, dst_dir_fd=folder)
+        os.fsync(folder)
+
+
+def _put_back(folder: int, directory: str, prior_ns: int | None) -> None:
+    if prior_ns is not None:
+        _replace(folder, directory, b"", prior_ns)
+        return
+    with _refusing(directory):
+        with suppress(FileNotFoundError):
+            os.unlink(LOCK, dir_fd=folder)
+        os.fsync(folder)

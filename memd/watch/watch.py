@@ -1,0 +1,269 @@
+"""The door of watchdog: which paths of a directory are worth a look, told by the system.
+
+What happened to a path, a look finds out by content (``external.py``); this file only names it.
+Rules:
+
+- On Linux the kernel's queue is read here, through watchdog's bindings of inotify: by a thread of
+  our own, and by whoever calls ``catch_up``. The kernel queues an event before the call that made
+  the change returns; so after ``catch_up`` all that was done before it is named. watchdog's own
+  observer has one more queue in each directory's thread, holds events back for half a second, and
+  forgets what is in it when the kernel's overflows.
+- A path of ``None`` means: look at everything. So it is after an overflow, when a folder comes,
+  goes or moves, and when a watch ends.
+- ``add`` returns a number that stays the same as long as nothing can have been missed, and
+  ``None`` where others' changes are not told: on other systems (there watchdog's observer only
+  hints), on file systems that are shared with other machines, where no watch can be had.
+- A folder is watched before it is listed: who lists a directory calls ``enter`` first.
+
+watchdog is imported with the first watch: a daemon that nobody uses needs none.
+"""
+
+import os
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, Protocol
+
+from memd.core.names import concerns
+from memd.core.recent import Recent
+from memd.watch.inotify import Inotify
+from memd.watch.mounts import tells
+
+DIRECTORIES = 64  # each costs kernel memory; the one that was not used for longest goes first
+Tell = Callable[[str, str | None], None]
+_NUMBERS = count()  # of all watches of this process
+
+
+class Source(Protocol):
+    """What tells of changes, by the real path of a directory that was added."""
+
+    exact: bool
+
+    def add(self, directory: str) -> None:
+        """Begin with a directory; raises OSError and ImportError."""
+        ...
+
+    def enter(self, directory: str, folder: str) -> None:
+        """Begin with a folder below it; raises OSError."""
+        ...
+
+    def holds(self, directory: str) -> bool:
+        """Say whether a directory that was added is still told of."""
+        ...
+
+    def drop(self, directory: str) -> None:
+        """End with a directory."""
+        ...
+
+    def catch_up(self) -> None:
+        """Tell of all that was done before this call."""
+        ...
+
+    def close(self) -> None:
+        """End with everything; nothing is told after that."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """A directory that is watched, which one it was then, and the number of this watch."""
+
+    identity: tuple[int, int]
+    number: int
+    exact: bool
+
+
+class Watch:
+    """Watches directories by their real paths. All methods may be called in any thread and block.
+
+    ``tell`` is called with a directory and a path below it, in any thread; ``wake`` in a thread of
+    the watch after some of that.
+    """
+
+    def __init__(
+        self,
+        tell: Tell,
+        wake: Callable[[], None],
+        *,
+        directories: int = DIRECTORIES,
+        source: Callable[[Tell, Callable[[], None]], Source] | None = None,
+    ) -> None:
+        self._tell = tell
+        self._wake = wake
+        self._limit = directories
+        self._make = source or (inotify if sys.platform.startswith("linux") else observer)
+        self._source: Source | None = None
+        self._problems: Recent[str, str] = Recent()
+        self._watched: OrderedDict[str, _Watched] = OrderedDict()
+        self._adding = threading.Lock()
+        self._closed = False
+
+    def add(self, directory: str) -> int | None:
+        """Watch a directory, if that can be; one that is not there is not.
+
+        Return a number that is another one as soon as something may have been missed, ``None``
+        where that is always so.
+        """
+        with self._adding:
+            try:
+                watched = self._add(directory)
+            except FileNotFoundError:
+                self._drop(directory)
+            except (OSError, ImportError) as error:
+                self._drop(directory)
+                self._problems[directory] = f"{directory} is not watched: {error}"
+            else:
+                return watched.number if watched and watched.exact else None
+            return None
+
+    def enter(self, directory: str, folder: str) -> None:
+        """Watch a folder below a watched directory; it will be listed after this."""
+        if folder:
+            with self._adding:
+                watched = self._watched.get(directory)
+                if watched is None or self._source is None:
+                    return
+                try:
+                    self._source.enter(directory, folder)
+                except FileNotFoundError:
+                    return  # its parent's events tell
+                except OSError as error:
+                    self._problems[directory] = f"{directory}/{folder} is not watched: {error}"
+                    self._watched[directory] = replace(watched, exact=False)
+
+    def catch_up(self) -> None:
+        """Tell of all that was done before this call, where that can be known."""
+        source = self._source
+        if source is not None:
+            source.catch_up()
+
+    def problems(self) -> tuple[str, ...]:
+        """Return a sentence for each directory that cannot be watched."""
+        return tuple(self._problems.values())
+
+    def close(self) -> None:
+        """End every watch and wait for the threads; nothing is told after that."""
+        with self._adding:
+            self._closed = True
+            self._watched.clear()
+            if self._source is not None:
+                self._source.close()
+                self._source = None
+
+    def _add(self, directory: str) -> _Watched | None:
+        status = os.stat(directory)
+        identity = (status.st_dev, status.st_ino)
+        watched = self._watched.get(directory)
+        if watched is not None and self._source is not None:
+            if watched.identity == identity and self._source.holds(directory):
+                self._watched.move_to_end(directory)
+                return watched
+            self._drop(directory)
+        if self._closed:
+            return None
+        if self._source is None:
+            self._source = self._make(self._tell, self._wake)
+        self._source.add(directory)
+        exact = self._source.exact and tells(directory)
+        watched = self._watched[directory] = _Watched(identity, next(_NUMBERS), exact)
+        self._problems.pop(directory, None)
+        while len(self._watched) > self._limit:
+            self._drop(next(iter(self._watched)))
+        return watched
+
+    def _drop(self, directory: str) -> None:
+        if self._watched.pop(directory, None) is not None and self._source is not None:
+            self._source.drop(directory)
+
+
+def inotify(tell: Tell, wake: Callable[[], None]) -> Source:
+    """Return what Linux tells. Raises OSError and ImportError."""
+    from watchdog.observers import inotify_c  # noqa: PLC0415 - costs a start 30 ms; few need it then
+
+    return Inotify(inotify_c, tell, wake, concerns)
+
+
+def observer(tell: Tell, wake: Callable[[], None]) -> Source:
+    """Return what watchdog's observer of this system tells. Raises OSError and ImportError."""
+    return Observing(tell, wake)
+
+
+class Observing:
+    """Hints of watchdog's observer: late, and maybe not all of them."""
+
+    exact = False
+
+    def __init__(self, tell: Tell, wake: Callable[[], None]) -> None:
+        from watchdog.observers import Observer  # noqa: PLC0415 - see above
+
+        self._tell = tell
+        self._wake = wake
+        self._watches: dict[str, Any] = {}
+        self._observer = Observer()
+        self._observer.start()
+
+    def add(self, directory: str) -> None:
+        """Begin with a directory; raises OSError."""
+        handler: Any = _Handler(directory, self._tell, self._wake)
+        self._watches[directory] = self._observer.schedule(
+            handler, directory, recursive=True, event_filter=_events()
+        )
+
+    def enter(self, directory: str, folder: str) -> None:
+        """Do nothing: the observer sees to folders itself."""
+
+    def holds(self, directory: str) -> bool:
+        """Say whether a directory was added."""
+        return directory in self._watches
+
+    def drop(self, directory: str) -> None:
+        """End with a directory."""
+        with suppress(KeyError, OSError):  # one whose directory went away is gone already
+            self._observer.unschedule(self._watches.pop(directory))
+
+    def catch_up(self) -> None:
+        """Do nothing: the observer tells when it does."""
+
+    def close(self) -> None:
+        """End with everything and wait for the threads."""
+        self._observer.stop()
+        self._observer.join()
+
+
+class _Handler:
+    """What watchdog calls with each event below one directory."""
+
+    def __init__(self, directory: str, tell: Tell, wake: Callable[[], None]) -> None:
+        self._directory = directory
+        self._tell = tell
+        self._wake = wake
+
+    def dispatch(self, event: Any) -> None:
+        """Tell of what an event names when it can concern a memory."""
+        names = [os.fsdecode(name) for name in (event.src_path, event.dest_path or "") if name]
+        paths = [os.path.relpath(name, self._directory) for name in names]
+        wanted = [None] if event.is_directory else [path for path in paths if concerns(path)]
+        for path in wanted:
+            self._tell(self._directory, path)
+        if wanted:
+            self._wake()
+
+
+def _events() -> list[type[Any]]:
+    """Return the kinds of event that change something; reading is none."""
+    from watchdog import events  # noqa: PLC0415 - see above
+
+    return [
+        events.FileCreatedEvent,
+        events.FileModifiedEvent,
+        events.FileMovedEvent,
+        events.FileDeletedEvent,
+        events.FileClosedEvent,
+        events.DirCreatedEvent,
+        events.DirMovedEvent,
+        events.DirDeletedEvent,
+    ]

@@ -1,0 +1,360 @@
+"""Memories as documents: lenient reading, strict writing, surgical changes."""
+
+import base64
+import json
+
+import frontmatter
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.core import limits
+from memd.core.values import MemoryType
+from memd.documents import frontmatter_guard
+from memd.documents.document import (
+    HEAD_BYTES,
+    Document,
+    FrontmatterNotEditableError,
+    InvalidMemoryError,
+    new,
+    parse,
+    validate,
+    with_body,
+    with_fields,
+)
+from tests.corpora import PLACE
+
+CASES = PLACE / "yaml" / "yaml_cases.json"
+STAMP = "2026-11-20T23:18:09.458Z"
+CLAUDE = b"""---
+name: uses-pnpm
+description: User prefers pnpm over npm
+metadata:
+  node_type: memory
+  type: feedback
+  originSessionId: aa3faf1b-637c-4c1f-9119-ab2a9fc5580b
+  modified: 2026-11-20T23:18:09.458Z
+---
+
+Use pnpm.
+**Why:** monorepo.
+**How to apply:** always.
+"""
+
+
+def test_a_new_memory_has_the_layout_of_claude_code() -> None:
+    """The bytes are those that Claude Code leaves, key for key."""
+    content = new(
+        "uses-pnpm",
+        "User prefers pnpm over npm",
+        MemoryType.FEEDBACK,
+        "Use pnpm.\n**Why:** monorepo.\n**How to apply:** always.",
+        session="aa3faf1b-637c-4c1f-9119-ab2a9fc5580b",
+        modified=STAMP,
+    )
+    assert content == CLAUDE
+    assert validate(content, "uses-pnpm.md").type is MemoryType.FEEDBACK
+    assert b"originSessionId" not in new("a", "b", MemoryType.USER, "", session="", modified=STAMP)
+
+
+@given(
+    st.text(min_size=1, max_size=30).filter(lambda text: bool(text.split())),
+    st.text(max_size=60),
+    st.sampled_from(MemoryType),
+    st.text(max_size=80),
+    st.text(max_size=10),
+)
+def test_what_is_written_is_read(
+    name: str, description: str, kind: MemoryType, body: str, session: str
+) -> None:
+    """Any name, description and body survive, white space folded, by us and by the library."""
+    content = new(name, description, kind, body, session=session, modified=STAMP)
+    document = parse(content, "other.md")
+    assert document.name == " ".join(name.split())
+    assert document.description == " ".join(description.split())
+    assert document.type is kind
+    assert document.body == (body if body.endswith("\n") or not body else body + "\n")
+    assert not document.damaged
+    assert list(document.metadata)[:2] == ["node_type", "type"]
+    assert document.metadata["modified"] == STAMP
+    library = frontmatter.loads(content.decode())
+    assert library["description"] == document.description
+    assert library["name"] == document.name
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"---\nname: a\ntype: user\n---\nx", MemoryType.USER),
+        (b"---\nname: a\nmetadata:\n  type: project\n---\nx", MemoryType.PROJECT),
+        (b"---\ntype: user\nmetadata:\n  type: project\n---\nx", MemoryType.PROJECT),
+        (b"---\ntype: user\nmetadata:\n  type: odd\n---\nx", MemoryType.USER),
+        (b"---\nmetadata: {type: reference}\n---\nx", MemoryType.REFERENCE),
+        (b"---\ntype: Feedback\n---\nx", MemoryType.FEEDBACK),
+        (b"---\ntype: idea\n---\nx", None),
+        (b"---\ntype: [user, project]\nmetadata: text\n---\nx", None),
+        (b"---\nname: a\n---\nx", None),
+    ],
+)
+def test_flat_and_nested_types_are_read(content: bytes, kind: MemoryType | None) -> None:
+    """Both forms count, the nested one first; an unknown type is no type."""
+    document = parse(content, "a.md")
+    assert document.type is kind
+    assert not document.damaged
+    assert document.body == "x"
+
+
+def test_values_are_the_strings_that_stand_there() -> None:
+    """No dates, booleans or numbers; lists and tables become words; unknown keys are kept."""
+    document = parse(
+        b"---\nname: no\ndescription: 2026-01-01\nversion: 1.10\nn: 0123\n"
+        b"tags: [a, b]\nt: {x: 1, y: [2]}\nempty:\nmetadata:\n  name: inner\n  at: 1:20\n---\n",
+        "a.md",
+    )
+    assert (document.name, document.description) == ("no", "2026-01-01")
+    assert document.metadata == {
+        "version": "1.10",
+        "n": "0123",
+        "tags": "a, b",
+        "t": "x: 1, y: 2",
+        "empty": "",
+        "name": "inner",
+        "at": "1:20",
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "description"),
+    [
+        (b"---\nname: a\ndescription: a: b\n---\n", "a: b"),
+        (b"---\nname: a\ndescription: *important* thing\n---\n", "*important* thing"),
+        (b"---\nname: a\ndescription: @home #1\n---\n", "@home #1"),
+        (b"---\nname: a\ndescription: [draft\n---\n", "[draft"),
+        (b"---\nname: a\ndescription: >\n  two\n  lines\n---\n", "two lines"),
+        (b"\xef\xbb\xbf---\r\nname: a\r\ndescription: crlf\r\n---\r\n\r\n", "crlf"),
+        (b"---\nname: a\ndescription: caf\xe9\n---\n", "caf\ufffd"),
+    ],
+)
+def test_text_as_people_write_it_is_read(content: bytes, description: str) -> None:
+    """Unquoted text, CRLF, a BOM and foreign bytes still make a whole memory."""
+    document = parse(content, "x.md")
+    assert (document.name, document.description) == ("a", description)
+    assert not document.damaged
+    assert document.body == ""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"---\nname: a\n",
+        b"---\nname: a\n" + b"x: y\n" * 40 + b"---\n",
+        b"---\n- a\n- b\n---\nx",
+        b"---\njust text\n---\nx",
+        b"---\nname: a\nodd line\n---\nx",
+        b"---\nname: a\n<<: *b\n---\nx",
+        b"---\nname: a\nx: " + b"y" * limits.FRONTMATTER_BYTES + b"\n---\nx",
+        b"---\nname: a\n? [x]\n: y\n---\nx",
+        b"---",
+        b"---\n\x00\x07\x80\n---\n",
+    ],
+)
+def test_broken_frontmatter_makes_a_damaged_memory(content: bytes) -> None:
+    """It is readable whole as raw Markdown, keeps what could be read, and says it is damaged."""
+    document = parse(content, "sub/file-name.md")
+    assert document.damaged
+    assert document.body == content.decode("utf-8", errors="replace")
+    assert document.name == ("a" if b"name: a" in content else "file-name")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"# Title\n\ntext", b"\xff\xfe-\x00-\x00", b"\n---\na: b\n---\n", b"---x"]
+)
+def test_a_file_without_frontmatter_is_a_memory(content: bytes) -> None:
+    """Its name comes from the file's, and all of it is the body."""
+    document = parse(content, "sub/file-name.md")
+    assert (document.name, document.description, document.type) == ("file-name", "", None)
+    assert document.body == content.decode("utf-8", errors="replace")
+    assert not document.damaged
+
+
+BOMBS = [
+    *(f"a: {'[' * n}" for n in (10**3, 10**4, 3 * 10**4, 10**5)),
+    *(f"a: {'[' * n}{']' * n}" for n in (10**3, 3 * 10**4)),
+    *(f"a: {'{b: ' * n}" for n in (10**3, 3 * 10**4)),
+    "- " * 10_000 + "a",
+    "a: &a [x]\n" + "\n".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] * 9)}]" for n in range(9)),
+    "a: &a {x: y}\n" + "\n".join(f"k{n}: &b{n} {{<<: [*a, *a]}}" for n in range(24)),
+    "a: &a [*a]",
+    *(f"a: !!{tag} x" for tag in ("python/object/apply:os.system [id]", "binary", "set", "omap")),
+    *(f"a: {v}" for v in ("2024-13-45", "0000-01-01", "2024-01-01T00:00:00+99:99", "9" * 5000)),
+    *(f"a: {v}" for v in ("0x" + "f" * 6000, ":".join(["59"] * 2000), "!!timestamp x")),
+    "=: x",
+    "{}: x",
+    "? {a: b}\n: c",
+    "a: b\na: c",
+    "k" * 200_000 + ": v",
+    "a: &" + "k" * 100_000 + " v",
+    "a: \0",
+    "a: \x07",
+    "a: \x85\x9f",
+    "a:\tb",
+    "a: \u2028b",
+    "a: |\n  ---\n  x",
+    "a: b\n...\nc: d",
+    "a: b\n--- \nc: d\n--- \ne: f",
+    "\n".join(f"k{n}: v" for n in range(100_000)),
+    *(f"name: {v}" for v in ("no", "123", "2024-01-01", "{}", '""')),
+    "metadata:" + " " * 16_000 + "x",
+    "a: " + " " * 8_000 + "x" + " " * 8_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(BOMBS)))
+def test_no_bomb_goes_off(number: int) -> None:
+    """A planted file is read as some memory, with no error, whole and as a head."""
+    for content in (
+        f"---\n{BOMBS[number]}\n---\nbody\n".encode(),
+        f"---\n{BOMBS[number]}\nbody".encode(),
+        f"---  \r\n{BOMBS[number]}\r\n---\t\r\nbody\r\n".encode(),
+    ):
+        whole = parse(content, "a.md")
+        assert whole.name
+        head = parse(content[: HEAD_BYTES + 1], "a.md")
+        assert header(head) == header(whole)
+
+
+def header(document: Document) -> tuple[object, ...]:
+    """Return everything but the body."""
+    return (document.name, document.description, document.type, document.damaged, document.metadata)
+
+
+@given(st.binary(max_size=80))
+def test_reading_never_fails(noise: bytes) -> None:
+    """Any bytes, alone or between fences, are a memory."""
+    for content in (noise, b"---\n" + noise + b"\n---\n" + noise):
+        assert parse(content, "a.md").name
+
+
+@pytest.mark.skipif(not CASES.exists(), reason=f"the corpus {CASES} is missing")
+def test_the_yaml_conformance_cases_are_memories() -> None:
+    """Each case of the YAML test suite as frontmatter is read without an error."""
+    for case in json.loads(CASES.read_bytes()):
+        raw = base64.b64decode(case["yaml_b64"])
+        document = parse(b"---\n" + raw + b"\n---\nbody", "a.md")
+        assert document.name
+        if not document.damaged and not raw.startswith(b"---"):
+            assert document.body.endswith("body")
+
+
+@pytest.mark.parametrize(
+    ("content", "problems"),
+    [
+        (CLAUDE.replace(b"uses-pnpm", b"Uses pnpm"), ["slug"]),
+        (CLAUDE.replace(b"name: uses-pnpm\n", b""), ["no name"]),
+        (CLAUDE.replace(b"description: User prefers pnpm over npm\n", b""), ["no description"]),
+        (CLAUDE.replace(b"type: feedback", b"type: idea"), ["user, feedback, project, reference"]),
+        (CLAUDE.replace(b"  type: feedback\n", b""), ["type is not one of"]),
+        (CLAUDE.replace(b"User prefers", b"a: b"), ["not valid YAML in line 3"]),
+        (CLAUDE.replace(b"Use pnpm", b"\xff"), ["not UTF-8 at byte"]),
+        (CLAUDE + b"x" * limits.MEMORY_BYTES, ["the limit is 65536"]),
+        (CLAUDE.replace(b"---\n\nUse", b"\n\nUse"), ["not closed"]),
+        (b"# Title", ["no frontmatter"]),
+        (b"---\n---\n", ["no name", "no description", "type is not one of"]),
+        (b"---\n? [x]\n: y\n---\n", ["not valid YAML"]),
+    ],
+)
+def test_writing_is_strict(content: bytes, problems: list[str]) -> None:
+    """What breaks the format is refused, and everything that is wrong is named at once."""
+    with pytest.raises(InvalidMemoryError) as caught:
+        validate(content, "a.md")
+    for words in problems:
+        assert words in caught.value.sentence
+    assert caught.value.code == 1011
+
+
+def test_a_change_touches_its_line_only() -> None:
+    """Every other byte stays: line ends, BOM, order, comments, foreign bytes."""
+    content = b"\xef\xbb\xbf" + CLAUDE.replace(b"Use pnpm", b"caf\xe9").replace(b"\n", b"\r\n")
+    fields = {"description": "new: text", "metadata.modified": "2027-01-01T00:00:00.000Z"}
+    assert with_fields(content, fields) == content.replace(
+        b"User prefers pnpm over npm", b'"new: text"'
+    ).replace(STAMP.encode(), b"2027-01-01T00:00:00.000Z")
+
+
+@pytest.mark.parametrize(
+    ("content", "after"),
+    [
+        (b"text", b"---\ndescription: d\n---\n\ntext"),
+        (b"\xef\xbb\xbfa\r\n", b"\xef\xbb\xbf---\r\ndescription: d\r\n---\r\n\r\na\r\n"),
+        (b"---\n---\n", b"---\ndescription: d\n---\n"),
+        (b"---\nmetadata:\n---\n", b"---\ndescription: d\nmetadata:\n---\n"),
+        (b"---\nname: a\nx: a: b\n---\n", b"---\nname: a\ndescription: d\nx: a: b\n---\n"),
+    ],
+)
+def test_a_missing_field_is_added(content: bytes, after: bytes) -> None:
+    """A field that was not there gets a line, and a file without frontmatter gets one."""
+    assert with_fields(content, {"description": "d"}) == after
+
+
+@pytest.mark.parametrize(
+    ("content", "fields"),
+    [
+        (b"---\nname: a\n", {"name": "b"}),
+        (b"---\nmetadata: {type: user}\n---\n", {"metadata.type": "project"}),
+        (b"---\nmetadata:\n  type: user\n---\n", {"type": "project"}),
+        (b"---\n" + b"x: y\n" * 28 + b"---\n", {"name": "a"}),
+        (b"---\n{a: b}\n---\n", {"name": "a"}),
+    ],
+)
+def test_what_cannot_be_changed_in_place_is_left(content: bytes, fields: dict[str, str]) -> None:
+    """A damaged memory, and a change that would move another field, are refused."""
+    with pytest.raises(FrontmatterNotEditableError):
+        with_fields(content, fields)
+
+
+@given(
+    st.text(max_size=30),
+    st.sampled_from(["name", "description", "metadata.type", "metadata.modified", "metadata.x"]),
+    st.sampled_from(
+        [
+            CLAUDE,
+            CLAUDE.replace(b"\n", b"\r\n"),
+            b"---\ntype: user\nname: x\n# c\ndescription: |\n  a\n\n  b\n---\nbody",
+            b"no frontmatter",
+            b"---\nmetadata:\n    # c\n    x: 'y'\nname: z\n---\n",
+        ]
+    ),
+)
+def test_a_changed_field_is_read_back(value: str, field: str, content: bytes) -> None:
+    """The new value is read, the others are as before, the body's bytes are the same."""
+    changed = with_fields(content, {field: value})
+    key = field.removeprefix("metadata.")
+    before, after = parse(content, ""), parse(changed, "")
+    facts = dict(after.metadata) | {"name": after.name, "description": after.description}
+    assert facts[key] == " ".join(value.split())
+    old = dict(before.metadata) | {"name": before.name, "description": before.description}
+    assert {k: v for k, v in facts.items() if k != key} == {
+        k: v for k, v in old.items() if k != key
+    }
+    assert after.body == before.body
+    assert with_fields(changed, {field: value}) == changed
+
+
+def test_what_only_the_loader_finds_is_a_problem_too() -> None:
+    """A key that cannot be one passes the guard and is refused when it is loaded."""
+    assert frontmatter_guard.problem("? [x]\n: y") == ""
+    assert parse(b"---\n? [x]\n: y\n---\n", "a.md").damaged
+
+
+@pytest.mark.parametrize("eol", ["\n", "\r\n"])
+def test_another_body_leaves_the_head_as_it_was(eol: str) -> None:
+    """Replacing the text keeps every byte of the frontmatter and its line ends."""
+    head = eol.join(["---", "name: a   # why", "metadata:", "  type: user", "---", ""])
+    changed = with_body((head + eol + "old").encode(), "new")
+    assert changed == (head + eol + "new\n").encode()
+
+
+def test_another_body_of_a_file_without_head_is_the_text() -> None:
+    """Where there is no closed frontmatter the text is the whole file."""
+    assert with_body(b"plain", "new\n") == b"new\n"
+    assert with_body(b"---\nname: a\n", "new") == b"new\n"

@@ -1,0 +1,76 @@
+"""Which lines of an index are pointers; large ones are read by what differs."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.core import limits
+from memd.documents.entries import Line, Words, read, words
+
+_MANY = b"".join(
+    b"- [m%d](m%d.md) \xe2\x80\x94 %s\n" % (n, n, b"about it " * 11) for n in range(700)
+)
+_PIECES = st.sampled_from(
+    [
+        "- [a](a.md)",
+        "- [b](sub/b.md) - hook",
+        "- [m1](m1.md)",
+        "- [odd](a%20b.md)",
+        "# head",
+        "```",
+        "",
+        "text\r",
+    ]
+)
+
+
+def test_small_and_large_indexes_are_read_alike() -> None:
+    """Each entry stands with its line and what it means."""
+    found = read(_MANY)
+    assert len(_MANY) > limits.MEMORY_BYTES
+    assert found.lines[699] == Line(699, ("m699.md",))
+    assert (found.plain, found.marked, len(found.named)) == (True, False, 700)
+    assert read(_MANY) is found
+    assert read(b"".join(_MANY.splitlines(keepends=True)[:9])).lines == found.lines[:9]
+
+
+@settings(max_examples=30)
+@given(st.lists(_PIECES, max_size=5), st.lists(_PIECES, max_size=5), st.integers(0, 700))
+def test_what_was_read_before_changes_no_answer(one: list[str], other: list[str], at: int) -> None:
+    """A version reads the same, whatever version of it was read just before."""
+    lines = _MANY.splitlines(keepends=True)
+    for pieces, end in ((one, at), (other, min(at + 2, 700))):
+        middle = "".join(f"{piece}\n" for piece in pieces).encode()
+        content = b"".join((*lines[:at], middle, *lines[end:]))
+        found = read(content)
+        numbered = [
+            Line(number, read(raw).lines[0].paths)
+            for number, raw in enumerate(content.splitlines(keepends=True))
+            if read(raw).lines
+        ]
+        fences = [n for n, raw in enumerate(content.splitlines()) if raw == b"```"]
+        shown = [line for line in numbered if not _within(line.number, fences)]
+        assert list(found.lines) == shown
+        assert found.named == {path for line in shown for path in line.paths}
+        firsts = [line.paths[0] for line in shown]
+        single = all(len(line.paths) == 1 for line in shown)
+        assert found.plain == (single and len(set(firsts)) == len(firsts))
+        assert found.first() == set(firsts)
+
+
+def _within(number: int, fences: list[int]) -> bool:
+    closed = zip(fences[::2], fences[1::2], strict=False)
+    return any(opened <= number <= end for opened, end in closed)
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        (b"- [A\\]b](a.md) - why\n", Words("- ", "A]b", "(a.md)", "why")),
+        (b"* [A](a.md) text", Words("* ", "A", "(a.md)", "text")),
+        (b"no entry", Words("", "", "", "")),
+    ],
+)
+def test_a_line_has_parts(line: bytes, parts: Words) -> None:
+    """Bullet and target come as they stand, title and hook as they read."""
+    assert words(line) == parts

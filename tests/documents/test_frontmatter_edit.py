@@ -1,0 +1,81 @@
+"""Surgical changes of frontmatter."""
+
+import pytest
+
+from memd.documents.frontmatter_edit import FrontmatterNotEditableError, edit
+from memd.documents.frontmatter_lines import split
+
+STAMPED = """---
+name: a
+description: old
+metadata:
+  node_type: memory
+  type: user
+  tags: x
+  originSessionId: s
+  modified: m
+---
+
+body
+"""
+
+
+def changed(content: str, fields: dict[str, str]) -> str:
+    """Return a text with its frontmatter edited."""
+    raw = content.encode()
+    fenced = split(raw)
+    assert fenced is not None
+    return edit(raw, fenced, fields).decode()
+
+
+@pytest.mark.parametrize(
+    ("field", "old", "new"),
+    [
+        ("description", "description: old\n", "description: new\n"),
+        ("name", "name: a\n", "name: new\n"),
+        ("metadata.modified", "  modified: m\n", "  modified: new\n"),
+        ("metadata.type", "  type: user\n", "  type: new\n"),
+        ("metadata.other", "  originSessionId", "  other: new\n  originSessionId"),
+        ("extra", "metadata:\n", "extra: new\nmetadata:\n"),
+    ],
+)
+def test_one_line_changes(field: str, old: str, new: str) -> None:
+    """The line of the field changes or appears in its place; all others stay."""
+    assert changed(STAMPED, {field: "new"}) == STAMPED.replace(old, new)
+    windows = STAMPED.replace("\n", "\r\n")
+    assert changed(windows, {field: "new"}) == STAMPED.replace(old, new).replace("\n", "\r\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "field", "after"),
+    [
+        ("type: user\n", "metadata.type", "type: new\n"),
+        ("x: 1\n", "metadata.modified", "x: 1\nmetadata:\n  modified: new\n"),
+        ("x: 1\n", "name", "name: new\nx: 1\n"),
+        ("x: 1\n", "description", "description: new\nx: 1\n"),
+        ("name: a\nx: 1\n", "description", "name: a\ndescription: new\nx: 1\n"),
+        ("x: 1\n", "y", "x: 1\ny: new\n"),
+        ("metadata:\n", "metadata.type", "metadata:\n  type: new\n"),
+        ("metadata: # mine\n   # c\n   z: 1\n", "metadata.z", None),
+        ("metadata:\n    z: 1\n", "metadata.type", "metadata:\n    type: new\n    z: 1\n"),
+        ('"description": >\n  two\n\n  lines\n\n# c\nx: 1\n', "description", None),
+        ("tags:\n- a\n-\n- b\nx: 1\n", "tags", "tags: new\nx: 1\n"),
+        ("a: 1\na: 2\n", "a", "a: 1\na: new\n"),
+        ("ab: 1\n", "a", "ab: 1\na: new\n"),
+    ],
+)
+def test_other_layouts(before: str, field: str, after: str | None) -> None:
+    """Flat and nested forms, long values, comments and repeated keys are met line by line."""
+    wanted = {
+        "metadata.z": "metadata: # mine\n   # c\n   z: new\n",
+        "description": "description: new\n\n# c\nx: 1\n",
+    }
+    expected = wanted[field] if after is None else after
+    assert changed(f"---\n{before}---\nbody", {field: "new"}) == f"---\n{expected}---\nbody"
+
+
+@pytest.mark.parametrize("line", ["metadata: {type: user}", "metadata: text"])
+def test_metadata_in_another_form_is_left_alone(line: str) -> None:
+    """Where metadata is no block of lines, the change is refused."""
+    with pytest.raises(FrontmatterNotEditableError, match="block of lines"):
+        changed(f"---\n{line}\n---\n", {"metadata.type": "user"})

@@ -1,0 +1,301 @@
+"""The index: loading it for a prompt, and keeping it true."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.core import limits
+from memd.core.names import in_catalogue
+from memd.core.text import one_line
+from memd.core.values import Pointer
+from memd.documents.index import Entry, entries, load, pointer_line, reconcile, with_pointer
+
+PATHS = st.text(
+    alphabet="ab/ ()[]<>%20#?:~.é\\\n\u2028-", min_size=1, max_size=12
+).map(lambda text: f"{text}.md").filter(in_catalogue)  # fmt: skip
+TEXTS = st.text(max_size=40)
+LINES = st.one_of(
+    st.sampled_from(
+        [
+            b"# Memories",
+            b"",
+            b"- [A](a.md) \xe2\x80\x94 hook",
+            b"* [A again](./a.md): x",
+            b"- [B](b.md)",
+            b"1. [C](<c d.md>) - x",
+            b"- [C](c%20d.md#part)",
+            b"- [Gone](gone.md) \xe2\x80\x94 x",
+            b"- [Web](https://example.org/x.md)",
+            b"- [Team](team/x.md)",
+            b"- [A](a.md), [B](b.md)",
+            b"```",
+            b"text \xff\xfe",
+        ]
+    ),
+    st.binary(max_size=12),
+)
+BOM = b"\xef\xbb\xbf"
+INDEXES = st.one_of(
+    st.none(),
+    st.builds(
+        lambda bom, lines, eol, end: bom + eol.join(lines) + end,
+        st.sampled_from([b"", b"\xef\xbb\xbf"]),
+        st.lists(LINES, max_size=8),
+        st.sampled_from([b"\n", b"\r\n"]),
+        st.sampled_from([b"", b"\n", b"\r\n", b"\n\n"]),
+    ),
+)
+FILES = st.lists(st.one_of(st.sampled_from(["a.md", "b.md", "c d.md"]), PATHS), max_size=5)
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "lines", "size"),
+    [
+        (None, "", 0, 0),
+        (b" \r\n\n", "", 0, 0),
+        (b"\xef\xbb\xbf- [A](a.md)\r\n\r\n", "- [A](a.md)", 1, 11),
+        (b"a\nb\xff\n", "a\nb\ufffd", 2, 6),
+    ],
+)
+def test_a_small_index_is_loaded_whole(
+    content: bytes | None, text: str, lines: int, size: int
+) -> None:
+    """The trimmed text comes with its real size and no warning."""
+    loaded = load(content)
+    assert (loaded.text, loaded.lines, loaded.bytes, loaded.cut) == (text, lines, size, "")
+
+
+def test_both_limits_are_inclusive() -> None:
+    """200 lines, and 25,000 bytes, are loaded whole."""
+    assert load(b"\n".join([b"x"] * 200)).cut == ""
+    assert load(b"x" * 25_000).cut == ""
+
+
+def test_the_index_is_cut_at_200_lines() -> None:
+    """The first 200 lines are loaded; the warning names the limit, the size and what to do."""
+    content = b"".join(b"- [%d](%d.md)\n" % (n, n) for n in range(300))
+    loaded = load(content)
+    part, _, warning = loaded.text.rpartition("\n\n")
+    assert part.encode() == b"\n".join(content.split(b"\n")[:200])
+    assert (loaded.lines, loaded.bytes, loaded.cut) == (300, len(content) - 1, "lines")
+    assert "300 lines (limit 200)" in warning
+    assert "bytes" not in warning
+    assert "topic files" in warning
+    assert "\n" not in warning
+
+
+def test_the_index_is_cut_at_25000_bytes() -> None:
+    """The cut falls at the last line end that keeps within the bytes, not the characters."""
+    line = "é" * 99
+    loaded = load("\n".join([line] * 150).encode())
+    part, _, warning = loaded.text.rpartition("\n\n")
+    assert part == "\n".join([line] * (25_000 // 199))
+    assert (loaded.lines, loaded.cut) == (150, "bytes")
+    assert f"{150 * 199 - 1} bytes (limit 25000)" in warning
+    assert load(b"x" * 24_999 + b"\ny").text.startswith("x" * 24_999 + "\n\n>")
+    assert load(b"x" * 25_000 + b"\ny").text.startswith("x" * 25_000 + "\n\n>")
+
+
+def test_lines_are_cut_before_bytes() -> None:
+    """Where both limits are passed, the bytes decide among the first 200 lines; both are named."""
+    loaded = load(b"\n".join([b"x" * 199] * 300))
+    assert loaded.cut == "bytes"
+    assert loaded.text.startswith("\n".join(["x" * 199] * 125) + "\n\n>")
+    assert "300 lines" in loaded.text
+    assert "59999 bytes" in loaded.text
+
+
+def test_a_single_line_of_40_kb_is_cut_at_a_character() -> None:
+    """No half character is loaded."""
+    loaded = load(("a" + "é" * 20_000).encode())
+    part, _, _ = loaded.text.rpartition("\n\n")
+    assert part == "a" + "é" * 12_499
+    assert (loaded.lines, loaded.bytes, loaded.cut) == (1, 40_001, "bytes")
+
+
+@given(st.lists(st.integers(0, 400), max_size=260), st.sampled_from(["x", "é", "字"]))
+def test_the_loaded_part_keeps_both_limits(lengths: list[int], character: str) -> None:
+    """Whatever the index is, the part before the warning is a start of it within the limits."""
+    text = "\n".join(character * length for length in lengths)
+    loaded = load(text.encode())
+    part = loaded.text.rpartition("\n\n> WARNING")[0] if loaded.cut else loaded.text
+    assert text.strip().startswith(part)
+    assert part.count("\n") < limits.INDEX_LINES
+    assert len(part.encode()) <= limits.INDEX_BYTES
+    assert bool(loaded.cut) == (
+        loaded.lines > limits.INDEX_LINES or loaded.bytes > limits.INDEX_BYTES
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "title", "hook"),
+    [
+        ("- [Title](file.md) — one-line hook", "file.md", "Title", "one-line hook"),
+        ("* [T](f.md) - h", "f.md", "T", "h"),
+        ("+ [T](f.md) – h — i", "f.md", "T", "h — i"),
+        ("  - [T](f.md): h", "f.md", "T", "h"),
+        ("1. [T](f.md) -- h", "f.md", "T", "h"),
+        ("- [T](f.md)", "f.md", "T", ""),
+        ("- [T](f.md) h without a dash", "f.md", "T", "h without a dash"),
+        ("- [T](<my file.md>) — h", "my file.md", "T", "h"),
+        ("- [T](my file.md) — h", "my file.md", "T", "h"),
+        ("- [T](my%20file.md) — h", "my file.md", "T", "h"),
+        ("- [T](./sub/f.md#part) — h", "sub/f.md", "T", "h"),
+        ("- [T](f.md?x=1)", "f.md", "T", ""),
+        ('- [T](f.md "tip") — h', "f.md", "T", "h"),
+        ("- [T](f(1).md) — h", "f(1).md", "T", "h"),
+        (r"- [a \[b\] [c] \\](f\_x.md) — h", "f_x.md", r"a [b] [c] \ ".strip(), "h"),
+        ("- [T](f.md) — see [B](b.md)", "f.md", "T", "see [B](b.md)"),
+        ("- [目录](目录/笔记.md) — 说明", "目录/笔记.md", "目录", "说明"),
+    ],
+)
+def test_pointers_are_read_as_people_write_them(
+    line: str, path: str, title: str, hook: str
+) -> None:
+    """Bullets, separators, encodings and anchors of all kinds make the same entry."""
+    assert entries(f"# M\n\n{line}\r\n".encode()) == (Entry(path, title, hook, 2),)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[T](f.md) — no bullet",
+        "See - [T](f.md)",
+        "- see [T](f.md)",
+        "- [A](a.md), [B](b.md)",
+        "- [A](a.md) and [B](b.md)",
+        "- [T](https://example.org/f.md)",
+        "- [T](mailto:f.md)",
+        "- [T](/etc/f.md)",
+        "- [T](~/f.md)",
+        "- [T](../f.md)",
+        "- [T](f.txt)",
+        "- [T](MEMORY.md)",
+        "- [T](team/MEMORY.md)",
+        "- [T](logs/2026/10/2026-10-01.md)",
+        "- [T](.hidden.md)",
+        "- [T]()",
+        "- [T]",
+        "- [T](f.md",
+        "| [T](f.md) | x |",
+    ],
+)
+def test_other_lines_are_a_persons(line: str) -> None:
+    """What is more, or something else, than a pointer to a memory is kept by every tidying."""
+    content = f"{line}\n".encode()
+    assert entries(content) == ()
+    assert reconcile(content, [], {}) == content
+
+
+def test_an_example_in_a_code_block_is_no_pointer() -> None:
+    """Closed code blocks show and do not point; one that never closes hides nothing."""
+    shown = b"~~~\n- [Title](file.md)\n```\n~~~\n"
+    assert reconcile(shown, [], {}) == shown
+    assert reconcile(b"```\n- [Gone](gone.md)\n", [], {}) == b"```\n"
+
+
+def test_dangling_and_double_pointers_go_and_missing_ones_come() -> None:
+    """Every pointer resolves, every file has exactly one, everything else stays as it was."""
+    content = (
+        b"\xef\xbb\xbf- [A](a.md) \xe2\x80\x94 mine\r\n# Head \xff\r\n\r\n"
+        b"- [Gone](gone.md)\r\n- [A](./a.md) again\r\ntext [gone](gone.md)\r\n- [B](b.md)"
+    )
+    files = ["z.md", "a.md", "b.md", "my_file.md"]
+    assert reconcile(content, files, {"z.md": Pointer("Z", "zz")}) == (
+        b"\xef\xbb\xbf- [A](a.md) \xe2\x80\x94 mine\r\n# Head \xff\r\n\r\n"
+        b"text [gone](gone.md)\r\n- [B](b.md)\r\n"
+        b"- [Z](z.md) \xe2\x80\x94 zz\r\n- [My file](my_file.md)\r\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "files", "after"),
+    [
+        (None, [], None),
+        (b"", [], b""),
+        (None, ["a.md"], b"- [A](a.md)\n"),
+        (b"\xef\xbb\xbf", ["a.md"], b"\xef\xbb\xbf- [A](a.md)\n"),
+        (b"- [A](a.md)", [], b""),
+        (b"- [A](a.md)", ["a.md"], b"- [A](a.md)"),
+        (None, ["team/x.md"], None),
+        (b"- [T](team/x.md)\n", [], b"- [T](team/x.md)\n"),
+        (b"- [T](team/x.md)\n", ["team/x.md"], b"- [T](team/x.md)\n"),
+        (None, {"b.md", "a.md", "c.md"}, b"- [A](a.md)\n- [B](b.md)\n- [C](c.md)\n"),
+        (None, ["a.md", "a.md"], b"- [A](a.md)\n"),
+        (b"- [x](a%20b.md)\n", ["a%20b.md"], b"- [x](a%20b.md)\n"),
+        (b"- [x](a#1.md)\n", ["a#1.md"], b"- [x](a#1.md)\n"),
+        (None, ["_.md"], b"- [_.md](_.md)\n"),
+    ],
+)
+def test_small_cases(content: bytes | None, files: list[str], after: bytes | None) -> None:
+    """No index is made for nothing, none is dropped, and sets have an order."""
+    assert reconcile(content, files, {}) == after
+
+
+def _others(content: bytes | None) -> list[bytes]:
+    """Return the lines without a link; a BOM is none of them."""
+    lines = (content or b"").removeprefix(b"\xef\xbb\xbf").splitlines()
+    return [line for line in lines if b"](" not in line]
+
+
+@given(INDEXES, FILES, TEXTS, TEXTS)
+def test_a_reconciled_index_is_true_and_stays(
+    content: bytes | None, files: list[str], title: str, hook: str
+) -> None:
+    """After one pass each file has one entry and nothing dangles; a second changes nothing."""
+    wanted = {path: Pointer(title, hook) for path in files[::2]}
+    once = reconcile(content, files, wanted)
+    assert reconcile(once, files, wanted) == once
+    assert reconcile(once, frozenset(files), {}) == once
+    listed = [entry.path for entry in entries(once or b"") if not entry.path.startswith("team/")]
+    ours = {path for path in files if not path.startswith("team/")}
+    assert len(listed) == len(ours)
+    assert _others(once) == _others(content)
+
+
+@given(PATHS, TEXTS, TEXTS)
+def test_a_written_line_is_read_back(path: str, title: str, hook: str) -> None:
+    """Any path survives its line, which stays on one line and short."""
+    line = pointer_line(path, Pointer(title, hook))
+    (entry,) = entries(line.encode())
+    assert entry.path == path
+    assert len(line.splitlines()) == 1
+    assert len(line) <= limits.INDEX_LINE_CHARACTERS or " — " not in line
+    if title.isprintable() and title.strip():
+        assert entry.title == one_line(title, 80)
+
+
+def test_a_long_hook_is_shortened() -> None:
+    """A line keeps to 150 characters; a path that leaves no room has no hook."""
+    line = pointer_line("a.md", Pointer("T", "word " * 100))
+    assert len(line) <= 150
+    assert line.endswith("…")
+    assert pointer_line("x" * 200 + ".md", Pointer("", "h")) == f"- [Untitled]({'x' * 200}.md)"
+
+
+def test_one_entry_is_rewritten() -> None:
+    """Title and hook change; bullet, link, other lines, BOM and line ends stay."""
+    content = b"\xef\xbb\xbf* [Old](./a.md) - old\r\n# Head\n- [B](<b c.md>)"
+    new = Pointer("New [x]", "h")
+    assert with_pointer(content, "a.md", new) == content.replace(
+        b"[Old](./a.md) - old", "[New \\[x\\]](./a.md) — h".encode()
+    )
+    assert with_pointer(content, "b c.md", new) == content.replace(
+        b"[B](<b c.md>)", "[New \\[x\\]](<b c.md>) — h".encode()
+    )
+    assert with_pointer(content, "no.md", new) == content
+
+
+def test_the_entry_that_means_the_path_is_preferred() -> None:
+    """A link whose decoded name is the path comes before one that has it to the letter."""
+    content = b"- [1](a%20b.md)\n- [2](a%2520b.md)\n"
+    assert with_pointer(content, "a%20b.md", Pointer("N", "")) == content.replace(b"[2]", b"[N]")
+
+
+@pytest.mark.parametrize("part", ["- [", "- [x](", "- [x](a.md) ", "- [x](" + " ", "(", "[", "\\"])
+def test_a_line_of_40_kb_costs_no_time(part: str) -> None:
+    """Hostile lines are read in linear time and end in some answer."""
+    for filler in (" ", "[", "(", "\\", '"', "a", "- "):
+        content = (part + filler * 40_000).encode()
+        assert len(entries(content)) <= 1
+        assert reconcile(content, [], {}) in (content, b"")

@@ -1,0 +1,333 @@
+"""Opening, listing and reading below a memory directory, and refusing the rest."""
+
+import gzip
+import hashlib
+import os
+import socket
+import stat
+import threading
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from memd.core.errors import MemdError
+from memd.core.names import NameRefusedError, check_name
+from memd.files import directory as paths
+from memd.files.directory import (
+    Directory,
+    DirectoryMissingError,
+    DirectoryUnusableError,
+    FileTooLargeError,
+    FileUnreadableError,
+    PathRefusedError,
+)
+from tests.corpora import PLACE
+from tests.files.hostile import both_ways, hostile
+
+PAYLOADS = PLACE / "paths" / "all_traversals.txt.gz"
+
+
+@pytest.fixture
+def memories(tmp_path: Path) -> Path:
+    """Make a memory directory with ordinary, foreign and hostile contents."""
+    return hostile(tmp_path)
+
+
+def test_directories_that_are_made_at_once_are_made(tmp_path: Path) -> None:
+    """Whoever makes a directory's parents first, each who asked for it gets it."""
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(100):
+            start = threading.Barrier(4)
+
+            def make(name: int, top: Path = tmp_path / str(number), go: Barrier = start) -> None:
+                go.wait()
+                Directory(str(top / "a" / "b" / str(name % 2)), create=True).close()
+
+            list(pool.map(make, range(4)))
+
+
+@both_ways
+@pytest.mark.parametrize("name", ["a.md", "Über mich.md", "sub/deep/c.md", "MEMORY.md"])
+def test_a_file_is_read_whole_with_its_status(memories: Path, name: str, *, kernel: bool) -> None:
+    """Bytes and status come from one open descriptor."""
+    with Directory(str(memories), openat2=kernel) as directory:
+        answer = directory.read(name, 1000)
+        assert answer is not None
+        assert answer[0] == name.encode()
+        assert answer[1].st_ino == (memories / name).stat().st_ino
+        status = directory.stat(name)
+        assert status is not None
+        assert status.st_ino == answer[1].st_ino
+        head = directory.read_head(name, 2)
+        assert head is not None
+        assert head[0] == name.encode()[:2]
+
+
+@both_ways
+@pytest.mark.parametrize("name", ["no.md", "no/no.md", "a.md/no.md", "sub/no.md"])
+def test_a_missing_file_is_none(memories: Path, name: str, *, kernel: bool) -> None:
+    """What is not there is an answer and no error."""
+    with Directory(str(memories), openat2=kernel) as directory:
+        assert directory.read(name, 10) is None
+        assert directory.read_head(name, 10) is None
+        assert directory.stat(name) is None
+
+
+@both_ways
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", ".", "..", "/a.md", "a//b.md", "../secret.md", "sub/../../secret.md", "a.md/"),
+        *("./a.md", "a\0.md", "\ud800.md", "\udcff.md", "link.md", "out.md", "sub/loop/a.md"),
+        *("folder.md", "fifo.md", "x" * 300 + ".md"),
+    ],
+)
+def test_what_leads_out_or_is_no_file_is_refused(
+    memories: Path, name: str, *, kernel: bool
+) -> None:
+    """Traversal, links and what is no regular file end in one kind of error, without hanging."""
+    with Directory(str(memories), openat2=kernel) as directory:
+        with pytest.raises(PathRefusedError) as caught:
+            directory.stat(name)
+        assert caught.value.sentence.isprintable()
+        with pytest.raises(PathRefusedError):
+            directory.read(name, 10)
+
+
+@both_ways
+def test_the_parent_of_a_name_is_held_open(memories: Path, *, kernel: bool) -> None:
+    """A writer gets the folder's descriptor and the last component, and may ask for folders."""
+    with Directory(str(memories), openat2=kernel) as directory:
+        with directory.parent("a.md") as (fd, last):
+            assert (fd, last) == (directory.fd, "a.md")
+        with directory.parent("sub/deep/new.md") as (fd, last):
+            os.close(os.open(last, os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=fd))
+        assert (memories / "sub/deep/new.md").exists()
+        with pytest.raises(DirectoryMissingError), directory.parent("x/y/new.md"):
+            pass
+        with directory.parent("x/y/new.md", create=True) as (fd, last):
+            assert last == "new.md"
+            assert os.fstat(fd).st_ino == (memories / "x/y").stat().st_ino
+        assert stat.S_IMODE((memories / "x").stat().st_mode) == 0o700
+        for name in ("sub/loop/new.md", "a.md/new.md"):
+            with pytest.raises(PathRefusedError), directory.parent(name, create=True):
+                pass
+        with pytest.raises(FileUnreadableError):  # noqa: SIM117 - one thing per line
+            with directory.parent("x" * 300 + "/new.md", create=True):
+                pass
+
+
+def test_a_directory_is_made_with_its_parents(tmp_path: Path) -> None:
+    """What memd makes is private; what was there keeps its mode."""
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old").chmod(0o755)  # a umask has its say in what mkdir makes
+    path = tmp_path / "old" / "projects" / "-a" / "memory"
+    for _ in range(2):
+        Directory(f"{path}/", create=True).close()
+    assert [stat.S_IMODE(p.stat().st_mode) for p in (path, path.parent, path.parent.parent)] == [
+        0o700
+    ] * 3
+    assert stat.S_IMODE((tmp_path / "old").stat().st_mode) == 0o755
+
+
+def test_directories_that_are_made_at_once(tmp_path: Path) -> None:
+    """Threads that make directories below the same missing parents do not disturb one another."""
+    for number in range(50):
+        ready = threading.Barrier(4)
+
+        def make(name: str, ready: threading.Barrier = ready, number: int = number) -> bool:
+            ready.wait()
+            with Directory(str(tmp_path / f"p{number}" / "q" / name), create=True):
+                return True
+
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(make, ("a", "b", "c", "d"))) == [True] * 4
+
+
+def test_a_directory_may_be_reached_through_links(memories: Path, tmp_path: Path) -> None:
+    """People keep their memories in a dotfiles checkout."""
+    (tmp_path / "home").symlink_to(memories.parent)
+    with Directory(f"{tmp_path}/home/memory") as directory:
+        assert directory.read("a.md", 10) is not None
+
+
+def test_a_directory_that_cannot_be_opened(tmp_path: Path) -> None:
+    """Missing, a file, dangling, relative or impossible: each has its own error."""
+    (tmp_path / "file").touch()
+    (tmp_path / "dangling").symlink_to("nowhere")
+    with pytest.raises(DirectoryMissingError):
+        Directory(f"{tmp_path}/no")
+    with pytest.raises(DirectoryMissingError):
+        Directory(f"{tmp_path}/dangling", create=True)
+    with pytest.raises(DirectoryMissingError):
+        Directory(f"{tmp_path}/dangling/below/it", create=True)
+    for path in ("file", "file/x", "file/x/y"):
+        with pytest.raises(DirectoryUnusableError):
+            Directory(f"{tmp_path}/{path}", create=True)
+    for path in ("relative", "", f"{tmp_path}/\0", f"{tmp_path}/\ud800"):
+        with pytest.raises(PathRefusedError):
+            Directory(path, create=True)
+
+
+def test_closing_twice_is_nothing(tmp_path: Path) -> None:
+    """A closed directory stays closed and never closes somebody else's descriptor."""
+    directory = Directory(str(tmp_path))
+    directory.close()
+    directory.close()
+    assert directory.fd == -1
+    with pytest.raises(FileUnreadableError):
+        directory.read("a.md", 1)
+
+
+def test_size_is_capped(memories: Path) -> None:
+    """A file above the limit is refused before it is loaded; its head can still be had."""
+    (memories / "big.md").write_bytes(b"x" * 1001)
+    with Directory(str(memories)) as directory:
+        with pytest.raises(FileTooLargeError) as caught:
+            directory.read("big.md", 1000)
+        assert caught.value.facts["size"] == 1001
+        answer = directory.read("big.md", 1001)
+        assert answer is not None
+        assert len(answer[0]) == 1001
+        head = directory.read_head("big.md", 10)
+        assert head is not None
+        assert head[0] == b"x" * 10
+
+
+def test_a_file_that_grows_while_it_is_read_is_capped() -> None:
+    """The bytes themselves are counted, whatever the status said before."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"x" * 100)
+        assert paths._bytes(ours.fileno(), 30, 5) == b"x" * 30
+        theirs.close()
+        assert paths._bytes(ours.fileno(), 1000, 5) == b"x" * 70
+
+
+def test_reading_takes_no_more_memory_than_the_file(memories: Path) -> None:
+    """What is allocated for a small file is about its size, whatever its limit."""
+    (memories / "small.md").write_bytes(b"x" * 1000)
+    with paths.Directory(str(memories)) as directory:
+        directory.read("small.md", 4 << 20)
+        tracemalloc.start()
+        try:
+            directory.read("small.md", 4 << 20)
+            most = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert most < 32 * 1024
+
+
+def test_a_hard_link_is_read(memories: Path) -> None:
+    """Backups make hard links; reading them is harmless."""
+    os.link(memories / "a.md", memories / "again.md")
+    with Directory(str(memories)) as directory:
+        assert directory.read("again.md", 10) is not None
+
+
+def test_a_strangers_file_is_refused(memories: Path) -> None:
+    """Only files of this user, of root and of the directory's owner count as memories."""
+    status = (memories / "a.md").stat()
+    foreign = os.stat_result(
+        (status.st_mode, 0, 0, 1, 4242, 0, 0, status.st_atime, status.st_mtime, status.st_ctime)
+    )
+    paths._check("a.md", foreign, frozenset((4242,)))
+    with pytest.raises(PathRefusedError, match="another user"):
+        paths._check("a.md", foreign, frozenset((0, 1000)))
+
+
+def test_a_socket_in_a_files_place_is_refused(tmp_path: Path, memories: Path) -> None:
+    """A Unix socket is no memory, whatever the system answers when it is opened."""
+    here = os.open(".", os.O_RDONLY)
+    with socket.socket(socket.AF_UNIX) as listener:
+        try:
+            os.chdir(tmp_path)  # sun_path is short
+            listener.bind("memory/s.md")
+        finally:
+            os.fchdir(here)
+            os.close(here)
+        with Directory(str(memories)) as directory, pytest.raises(PathRefusedError):
+            directory.read("s.md", 10)
+
+
+def test_a_file_that_the_system_cannot_read(tmp_path: Path) -> None:
+    """A failing disk is an error of this project with the system's words."""
+    if not os.path.exists("/proc/self/mem"):
+        pytest.skip("this system has no /proc whose files fail to be read")
+    with Directory("/proc/self") as directory, pytest.raises(FileUnreadableError, match="error"):
+        directory.read("mem", 10)
+    with Directory(str(tmp_path)) as directory, pytest.raises(PathRefusedError, match="long"):
+        directory.read("x" * 300, 10)
+
+
+@pytest.mark.skipif(not PAYLOADS.exists(), reason=f"the corpus {PAYLOADS} is missing")
+@both_ways
+def test_no_traversal_payload_escapes(memories: Path, *, kernel: bool) -> None:
+    """Of all collected payloads none reads a byte from outside or raises a foreign error."""
+    text = gzip.decompress(PAYLOADS.read_bytes()).decode("utf-8", "surrogateescape")
+    read: list[str] = []
+    with Directory(str(memories), openat2=kernel) as directory:
+        for line in text.splitlines():
+            payload = line.replace("{FILE}", "secret.md")
+            for ask in (check_name, lambda name: directory.read(name, 100)):
+                try:
+                    answer = ask(payload)
+                except (NameRefusedError, PathRefusedError):
+                    continue
+                except MemdError as error:  # pragma: no cover - the message of a failure
+                    pytest.fail(f"{payload!r}: {error.sentence}")
+                if isinstance(answer, tuple):
+                    read.append(payload)
+    assert read == []
+
+
+@both_ways
+def test_no_race_between_a_folder_and_a_link_is_won(tmp_path: Path, *, kernel: bool) -> None:
+    """A folder that is swapped for a link all the time never lets a reader out."""
+    root, outside = tmp_path / "memory", tmp_path / "outside"
+    for folder, content in ((root / "sub", b"ours"), (outside, b"secret")):
+        folder.mkdir(parents=True)
+        (folder / "a.md").write_bytes(content)
+    (root / "evil").symlink_to(outside)
+    done = threading.Event()
+
+    def swap() -> None:
+        names = [str(root / name) for name in ("sub", "spare", "evil")]
+        while not done.is_set():
+            for source, target in ((0, 1), (2, 0), (0, 2), (1, 0)):
+                os.rename(names[source], names[target])
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    seen: set[bytes | str] = set()
+    try:
+        with Directory(str(root), openat2=kernel) as directory:
+            for _ in range(3000):
+                try:
+                    answer = directory.read("sub/a.md", 100)
+                except PathRefusedError:
+                    seen.add("refused")
+                else:
+                    seen.add(answer[0] if answer else "absent")
+    finally:
+        done.set()
+        swapper.join()
+    assert b"secret" not in seen
+
+
+@both_ways
+def test_a_digest_is_of_the_whole_file_whatever_its_size(memories: Path, *, kernel: bool) -> None:
+    """A file that is too large to load still has a hash; what is no file of ours has none."""
+    body = b"x" * (5 << 20)
+    (memories / "large.md").write_bytes(body)
+    with Directory(str(memories), openat2=kernel) as directory:
+        answer = directory.digest("large.md")
+        assert answer is not None
+        assert (answer[0], answer[1].st_size) == (hashlib.sha256(body).hexdigest(), 5 << 20)
+        assert directory.digest("none.md") is None
+        for name in ("link.md", "fifo.md", "../secret.md"):
+            with pytest.raises(PathRefusedError):
+                directory.digest(name)

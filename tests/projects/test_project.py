@@ -1,0 +1,257 @@
+"""Which directory keeps a project's memories, and whether memory is on."""
+
+from pathlib import Path
+
+import pytest
+
+from memd.core import places
+from memd.core.names import NameRefusedError
+from memd.core.settings import Settings
+from memd.core.values import Project
+from memd.files.directory import PathRefusedError
+from memd.projects.project import (
+    NoProjectError,
+    UnknownScopeError,
+    agent_directory,
+    find_project,
+    find_root,
+    slug,
+    transcript_folders,
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Make a home with one git project in it."""
+    (tmp_path / "home" / "work" / "proj" / ".git").mkdir(parents=True)
+    (tmp_path / "home" / "work" / "proj" / "sub").mkdir()
+    return tmp_path / "home"
+
+
+def project(home: Path, settings: Settings | None = None, **client: str) -> Project:
+    """Return the project of the one repository for a client with these variables."""
+    cwd = str(home / "work" / "proj" / "sub")
+    return find_project(cwd, settings or Settings(), {}, client, str(home))
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/a/b.c_d", "-a-b-c-d"),
+        ("/home/a/ünï-目录", "-home-a--n----"),
+        ("/home/a/u\u0308", "-home-a--"),
+        ("/tmp/🚀", "-tmp---"),
+        ("/A1z", "-A1z"),
+        ("/" + "x" * 199, "-" + "x" * 199),
+        ("/a\udcff", "-a-"),
+    ],
+)
+def test_the_slug_is_the_one_of_claude_code(path: str, name: str) -> None:
+    """Each UTF-16 unit that is no ASCII letter or digit is one dash."""
+    assert slug(path) == name
+
+
+@pytest.mark.parametrize("path", ["/" + "x" * 200, "/" + "ab/" * 90, "/" + "目🚀" * 100])
+def test_a_long_slug_ends_in_a_hash(path: str) -> None:
+    """Beyond 200 units the hash of the whole path tells two of them apart."""
+    name = slug(path)
+    head, _, tail = name.rpartition("-")
+    assert len(head) == 200
+    assert slug(path[:150] + "y" + path[151:]).rpartition("-")[2] != tail
+    value = 0  # the hash as Java has it, written the other way round
+    units = path.encode("utf-16-le")
+    for at in range(0, len(units), 2):
+        value = value * 31 + int.from_bytes(units[at : at + 2], "little")
+    signed = (value + 2**31) % 2**32 - 2**31
+    assert int(tail, 36) == abs(signed)
+
+
+def test_a_hash_of_zero_has_a_digit() -> None:
+    """A path of NULs, which no system has, shows that the number is never empty."""
+    assert slug("\0" * 201) == "-" * 200 + "-0"
+
+
+def test_the_default_is_the_directory_of_claude_code(home: Path) -> None:
+    """A subdirectory uses its repository's memory below ~/.claude."""
+    found = project(home)
+    root = str(home / "work" / "proj")
+    assert found == Project(
+        cwd=f"{root}/sub",
+        root=root,
+        memory_dir=f"{home}/.claude/projects/{slug(root)}/memory",
+        source="default",
+        transcripts=f"{home}/.claude/projects",
+        enabled=True,
+    )
+
+
+def test_the_first_defined_source_wins(home: Path) -> None:
+    """Overrides, trusted settings and the bases are asked in the order of the specification."""
+    sources = [
+        ("MEMD_MEMORY_PATH", "/x/path", "/x/path"),
+        ("CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", "/x/alias/", "/x/alias"),
+        ("auto_memory_directory", "~/mine", f"{home}/mine"),
+        ("CLAUDE_CODE_REMOTE_MEMORY_DIR", "/x/remote", None),
+        ("MEMD_BASE_DIR", "/x/base", None),
+        ("base_dir", "~/set", None),
+        ("CLAUDE_CONFIG_DIR", "/x/config", None),
+    ]
+    name = slug(str(home / "work" / "proj"))
+    while sources:
+        given = {source: value for source, value, _ in sources}
+        settings = Settings(
+            base_dir=given.pop("base_dir", ""),
+            auto_memory_directory=given.pop("auto_memory_directory", ""),
+        )
+        found = project(home, settings, **given)
+        source, value, directory = sources.pop(0)
+        base = value.replace("~", str(home))
+        assert found.source == source
+        assert found.memory_dir == (directory or f"{base}/projects/{name}/memory")
+        assert found.problems == ()
+        if directory is None:
+            assert found.transcripts == f"{base}/projects"
+    assert project(home).source == "default"
+
+
+def test_the_daemons_own_environment_answers_where_the_client_is_silent(home: Path) -> None:
+    """A base may come from the daemon's environment; a full path only from the client's."""
+    daemon = {"MEMD_BASE_DIR": "/x/daemon", "MEMD_MEMORY_PATH": "/x/never"}
+    cwd = str(home / "work" / "proj")
+    name = slug(cwd)
+    found = find_project(cwd, Settings(), daemon, {}, str(home))
+    assert found.memory_dir == f"/x/daemon/projects/{name}/memory"
+    found = find_project(cwd, Settings(), daemon, {"MEMD_BASE_DIR": "/x/client"}, str(home))
+    assert found.memory_dir == f"/x/client/projects/{name}/memory"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("relative", "./a", "/", "/a", "/a/", "//host/share", "C:\\a", "c:/a", "C:", "\\\\h\\s"),
+        *("a\0b", "/a\0b", "/a\ud800b", "~", "~/", "~/.", "~/..", "~/a/..", "~other/a"),
+        *("{home}", "{home}/", "{home}/x/..", "{home}/..", "{link}", "/a/b/../.."),
+    ],
+)
+def test_a_dangerous_path_falls_to_the_next_source(home: Path, tmp_path: Path, value: str) -> None:
+    """A configured path that is relative, foreign, too short or a home is refused in words."""
+    (tmp_path / "link").symlink_to(home)
+    value = value.replace("{home}", str(home)).replace("{link}", f"{tmp_path}/link")
+    found = project(home, Settings(auto_memory_directory=value, base_dir=value))
+    assert found.source == "default"
+    assert [problem.split(":")[0] for problem in found.problems] == [
+        "base_dir",
+        "auto_memory_directory",
+    ]
+    assert all(problem.isprintable() for problem in found.problems)
+    found = project(home, Settings(auto_memory_directory="/x/next"), MEMD_MEMORY_PATH=value)
+    assert (found.source, len(found.problems)) == ("auto_memory_directory", 1)
+
+
+def test_a_home_is_no_project(home: Path) -> None:
+    """The home, what lies above it, and a repository that is the home get a clear answer."""
+    for cwd in (home, home.parent, Path("/")):
+        with pytest.raises(NoProjectError, match="home directory") as caught:
+            find_project(str(cwd), Settings(), {}, {}, str(home))
+        assert caught.value.code == 1009
+    (home / ".git").mkdir()
+    (home / "notes").mkdir()
+    with pytest.raises(NoProjectError, match="allow_home"):
+        find_project(str(home / "notes"), Settings(), {}, {}, str(home))
+    found = find_project(str(home), Settings(allow_home=True), {}, {}, str(home))
+    assert found.root == str(home)
+
+
+def test_a_home_behind_a_link_is_no_project_either(home: Path, tmp_path: Path) -> None:
+    """The home is recognised by its real path."""
+    (tmp_path / "alias").symlink_to(home)
+    with pytest.raises(NoProjectError):
+        find_project(str(home), Settings(), {}, {}, str(tmp_path / "alias"))
+    with pytest.raises(NoProjectError):
+        find_project(str(tmp_path / "alias"), Settings(), {}, {}, str(home))
+
+
+@pytest.mark.parametrize("cwd", ["", "relative", "{tmp}/no", "{tmp}/file", "/\0", "/\ud800"])
+def test_a_directory_that_is_none_gets_a_clear_answer(tmp_path: Path, cwd: str) -> None:
+    """Relative, missing, impossible: the sentence says which, and stays printable."""
+    (tmp_path / "file").touch()
+    with pytest.raises(NoProjectError) as caught:
+        find_root(cwd.replace("{tmp}", str(tmp_path)))
+    assert caught.value.sentence.isprintable()
+
+
+def test_a_working_directory_behind_a_link_is_its_real_one(home: Path, tmp_path: Path) -> None:
+    """Whatever way leads to it, a project has one root."""
+    (tmp_path / "way").symlink_to(home / "work")
+    assert find_root(f"{tmp_path}/way/proj/sub") == str(home / "work" / "proj")
+
+
+@pytest.mark.parametrize(
+    ("client", "daemon", "reason"),
+    [
+        ({}, {}, ""),
+        ({"MEMD_DISABLE": "1"}, {}, "MEMD_DISABLE"),
+        ({"MEMD_DISABLE": "yes"}, {}, "MEMD_DISABLE"),
+        ({"MEMD_DISABLE": ""}, {}, ""),
+        ({"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "true"}, {}, "CLAUDE_CODE_DISABLE_AUTO_MEMORY"),
+        ({"MEMD_DISABLE": "0", "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1"}, {}, ""),
+        ({"MEMD_DISABLE": "Off", "CLAUDE_CODE_SIMPLE": "1"}, {}, ""),
+        ({"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "no"}, {"MEMD_DISABLE": "1"}, ""),
+        ({}, {"MEMD_DISABLE": "1"}, "MEMD_DISABLE"),
+        ({"CLAUDE_CODE_SIMPLE": "1"}, {}, "bare mode"),
+        ({"CLAUDE_CODE_SIMPLE": "false"}, {}, ""),
+        ({"CLAUDE_CODE_REMOTE": "1"}, {}, "remotely"),
+        ({"CLAUDE_CODE_REMOTE": "1", "CLAUDE_CODE_REMOTE_MEMORY_DIR": "/x/y"}, {}, ""),
+    ],
+)
+def test_the_first_switch_that_is_set_decides(
+    home: Path, client: dict[str, str], daemon: dict[str, str], reason: str
+) -> None:
+    """Variables come before bare mode, remote mode and settings; falsy ones force memory on."""
+    assert set(client) | set(daemon) <= set(places.FORWARDED)
+    cwd = str(home / "work" / "proj")
+    found = find_project(cwd, Settings(), daemon, client, str(home))
+    assert found.enabled is not bool(reason)
+    assert reason in found.reason
+
+
+def test_settings_switch_memory_off(home: Path) -> None:
+    """The setting counts where no variable speaks, and gives its reason."""
+    assert project(home, Settings(enabled=False)).reason == "memory is switched off in the settings"
+    assert project(home, Settings(enabled=False), MEMD_DISABLE="0").enabled
+
+
+def test_an_agents_directory(home: Path) -> None:
+    """Each scope has its place; the name's colon becomes a dash."""
+    found = project(home, MEMD_BASE_DIR="/x/base")
+    root = found.root
+    assert agent_directory(found, "a:b", "user", {}) == "/x/base/agent-memory/a-b"
+    assert agent_directory(found, "a", "project", {}) == f"{root}/.claude/agent-memory/a"
+    assert agent_directory(found, "a", "local", {}) == f"{root}/.claude/agent-memory-local/a"
+    remote = {"CLAUDE_CODE_REMOTE_MEMORY_DIR": "/x/remote/"}
+    assert agent_directory(found, "a", "local", remote) == (
+        f"/x/remote/projects/{slug(root)}/agent-memory-local/a"
+    )
+
+
+def test_an_agents_directory_cannot_be_led_elsewhere(home: Path, tmp_path: Path) -> None:
+    """Names, scopes, remote paths and links in a repository are checked."""
+    found = project(home)
+    for agent in ("", "../a", "a/b", ".a", "con", "ä", "a\0"):
+        with pytest.raises(NameRefusedError):
+            agent_directory(found, agent, "user", {})
+    with pytest.raises(UnknownScopeError):
+        agent_directory(found, "a", "global", {})
+    for value in ("relative", "~/x", "/"):
+        with pytest.raises(PathRefusedError):
+            agent_directory(found, "a", "local", {"CLAUDE_CODE_REMOTE_MEMORY_DIR": value})
+    (Path(found.root) / ".claude").symlink_to(tmp_path)
+    with pytest.raises(PathRefusedError, match="link"):
+        agent_directory(found, "a", "project", {})
+
+
+def test_each_working_directory_has_a_folder() -> None:
+    """The folders are those of the working directory and of the root, each named once."""
+    below = Project("/r/sub", "/r", "/m", "test", "/t", enabled=True)
+    assert transcript_folders(below) == ("/t/-r-sub", "/t/-r")
+    assert transcript_folders(Project("/r", "/r", "/m", "test", "/t", enabled=True)) == ("/t/-r",)

@@ -1,0 +1,241 @@
+"""Codex's rollout files."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.core.tags import CLOSE, OPEN
+from memd.core.values import Message
+from memd.transcripts.lines import Assembly
+
+META = {"id": "s", "cwd": "/p", "cli_version": "0.169.0", "source": "cli"}
+
+
+def line(kind: str, /, **payload: Any) -> dict[str, Any]:
+    """Return a line of a rollout file."""
+    return {"timestamp": "1970-01-01T00:01:00Z", "type": kind, "payload": payload}
+
+
+def item(kind: str, /, **more: Any) -> dict[str, Any]:
+    """Return a line of the model's side."""
+    return line("response_item", type=kind, **more)
+
+
+def event(kind: str, /, **more: Any) -> dict[str, Any]:
+    """Return an event."""
+    return line("event_msg", type=kind, **more)
+
+
+def done(kind: str, /, **more: Any) -> dict[str, Any]:
+    """Return the event of a completed item."""
+    return event("item_completed", item={"type": kind, "id": "i1", **more})
+
+
+def message(role: str, text: str) -> dict[str, Any]:
+    """Return a message of the model's side."""
+    kind = "output_text" if role == "assistant" else "input_text"
+    return item("message", role=role, content=[{"type": kind, "text": text}])
+
+
+def read(*lines: dict[str, Any], meta: dict[str, Any] = META) -> tuple[Message, ...]:
+    """Assemble a rollout file."""
+    assembly = Assembly()
+    for value in (line("session_meta", **meta), *lines):
+        assembly.add_line(json.loads(json.dumps(value)))
+    return assembly.messages()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        event("user_message", message="fix it", images=[]),
+        event("user_message", message="fix it", kind="plain"),
+        done("UserMessage", content=[{"type": "text", "text": "fix it"}, {"type": "image"}]),
+        event("user_message", message="# Context\nx\n## My request for Codex:\nfix it\n"),
+        event("user_message", message=f"{OPEN}remember{CLOSE}fix it"),
+    ],
+)
+def test_the_users_words_are_the_events(said: dict[str, Any]) -> None:
+    """Both forms of the event are the user's words; the model's input and repeats are not."""
+    found = read(
+        message("developer", "hook context"),
+        message("user", "<environment_context>x</environment_context>"),
+        message("user", "fix it"),
+        said,
+        event("agent_message", message="done"),
+        done("AgentMessage", content=[{"type": "Text", "text": "done"}]),
+        message("assistant", "done"),
+        event("token_count", info={}),
+        line("compacted", message="", replacement_history=[message("user", "old")]),
+    )
+    assert [(m.role, m.origin, m.text, m.at) for m in found] == [
+        ("user", "user", "fix it", 60.0),
+        ("assistant", "assistant", "done", 60.0),
+    ]
+
+
+def test_text_that_codex_says_for_the_user_is_nobodys() -> None:
+    """An event of another kind than a plain one is passed over."""
+    assert read(event("user_message", message="x", kind="environment_context")) == ()
+
+
+def test_calls_and_their_outputs() -> None:
+    """A call is told in short, its output is the tool's, and each has its id."""
+    arguments = json.dumps({"cmd": "ls", "workdir": "/w"})
+    listed = [{"type": "input_text", "text": "c"}]
+    found = read(
+        item("function_call", name="exec_command", arguments=arguments, call_id="c1"),
+        item("function_call_output", call_id="c1", output="Wall time: 1\nOutput:\na"),
+        item("local_shell_call", call_id="c2", action={"command": ["ls"]}),
+        item("function_call_output", call_id="c2", output=json.dumps({"output": "b"})),
+        item("custom_tool_call", name="exec", input="text", call_id="c3"),
+        item("custom_tool_call_output", call_id="c3", output=listed),
+    )
+    assert [message.calls for message in found[::2]] == [
+        ("exec_command ls",),
+        ('shell ["ls"]',),
+        ("exec",),
+    ]
+    assert [(m.origin, m.tool, m.text.splitlines()[-1]) for m in found[1::2]] == [
+        ("tool", "exec_command", "a"),
+        ("tool", "shell", "b"),
+        ("tool", "exec", "c"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("output", "failed"),
+    [
+        ("Exit code: 1\nOutput:\nno", True),
+        ("Chunk ID: a\nWall time: 0\nProcess exited with code 2\nOutput:\n", True),
+        ('{"output":"no","metadata":{"exit_code":1}}', True),
+        ({"content": "no", "success": False}, True),
+        ("Exit code: 0\nOutput:\nyes", False),
+        ('{"output":"yes","metadata":{"exit_code":0}}', False),
+        ({"content": "", "success": True}, False),
+        ('{"output":"Success. Updated the following files:"}', False),
+        ("unsupported custom tool call: apply_patch", True),
+        ("{no json", True),
+        (None, True),
+    ],
+)
+def test_a_patch_writes_unless_it_fails(output: Any, failed: bool) -> None:  # noqa: FBT001 - a table's column
+    """The files of a patch are writes, below the turn's directory, when its output is good."""
+    patch = "*** Begin Patch\n*** Add File: a.md\n+x\n*** End Patch\n"
+    heredoc = json.dumps({"command": ["bash", 7, f"apply_patch <<'E'\n{patch}E"], "limit": 3})
+    for call in (
+        item("custom_tool_call", name="apply_patch", input=patch, call_id="c1"),
+        item("function_call", name="shell", arguments=heredoc, call_id="c1"),
+    ):
+        found = read(
+            line("turn_context", cwd="/q"),
+            call,
+            item("custom_tool_call_output", call_id="c1", output=output),
+        )
+        assert found[0].writes == (() if failed else ("/q/a.md",))
+
+
+def test_changed_files_are_told_by_events() -> None:
+    """A patch's end names what it changed; a failed one takes the call's writes back."""
+    patch = "*** Begin Patch\n*** Add File: a.md\n*** End Patch\n"
+    change = {"/m/b.md": {"type": "add"}, "c.md": {"type": "update"}, "\0": {}}
+    found = read(
+        item("custom_tool_call", name="apply_patch", input=patch, call_id="c1"),
+        event("patch_apply_end", call_id="c1", success=False, changes=change),
+        event("patch_apply_end", call_id="c2", success=True, changes=change),
+        done("FileChange", changes={"/m/d.md": {}}, status="completed"),
+        done("FileChange", changes={"/m/e.md": {}}, status="failed"),
+    )
+    assert [message.writes for message in found] == [(), ("/m/b.md", "/p/c.md"), ("/m/d.md",)]
+    assert found[0].calls == ("apply_patch /p/a.md",)
+
+
+def test_words_from_outside_are_marked() -> None:
+    """A web search and a server's answer are told, memd's own tools as what they write."""
+    write = {"tool": "memory_write", "arguments": {"path": "a.md"}, "server": "memd"}
+    found = read(
+        item("web_search_call", status="completed", action={"type": "search", "query": "q"}),
+        done("McpToolCall", server="hub", tool="get", status="completed"),
+        event("mcp_tool_call_end", invocation={"server": "hub", "tool": "put"}),
+        done("McpToolCall", status="completed", **write),
+        done("McpToolCall", status="failed", **write),
+        item("function_call", name="get", namespace="mcp__hub__", call_id="c", arguments="{}"),
+        item("function_call_output", call_id="c", output="words"),
+    )
+    assert [(m.origin, m.tool, m.calls, m.writes) for m in found] == [
+        ("assistant", "", ("web_search q",), ()),
+        ("web", "web_search", (), ()),
+        ("mcp", "mcp__hub__get", (), ()),
+        ("mcp", "mcp__hub__put", (), ()),
+        ("assistant", "", (), ("/memories/a.md",)),
+        ("assistant", "", ("mcp__hub__get",), ()),
+        ("mcp", "mcp__hub__get", (), ()),
+    ]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"source": {"subagent": {"thread_spawn": {}}}},
+        {"thread_source": "sub_agent"},
+        {"parent_thread_id": "x"},
+    ],
+)
+def test_a_sub_agents_file_says_nothing(more: dict[str, Any]) -> None:
+    """Nothing of a sub-agent's file counts; a session that was forked from one does."""
+    said = event("user_message", message="fix it")
+    assert read(said, meta={**META, **more}) == ()
+    assert len(read(line("session_meta", **META, **({} if "source" in more else more)), said)) == 1
+
+
+def test_unknown_content_is_counted() -> None:
+    """A message without its words in the usual place is strange."""
+    assembly = Assembly()
+    for value in (
+        event("user_message", words="x"),
+        done("UserMessage", content="x"),
+        item("message", role="assistant", content="x"),
+        message("assistant", "known"),
+        {"type": "response_item", "payload": "x"},
+    ):
+        assembly.add_line(value)
+    assert (assembly.strange, assembly.recognised) == (3, 4)
+
+
+_JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=6,
+)
+_KINDS = st.sampled_from(
+    [
+        "message",
+        "function_call",
+        "function_call_output",
+        "custom_tool_call",
+        "web_search_call",
+        "user_message",
+        "patch_apply_end",
+        "mcp_tool_call_end",
+        "item_completed",
+        "UserMessage",
+        "FileChange",
+        "McpToolCall",
+    ]
+)
+_MEMBERS = st.sampled_from(
+    ["content", "role", "arguments", "input", "output", "item", "changes", "invocation", "success"]
+)
+_PAYLOADS = st.dictionaries(_MEMBERS, _JSON | st.just("assistant") | st.just(True), max_size=4)  # noqa: FBT003 - JSON
+
+
+@given(
+    st.sampled_from(["response_item", "event_msg", "session_meta"]), _KINDS, _PAYLOADS, _PAYLOADS
+)
+def test_no_shape_crashes(kind: str, inner: str, payload: Any, nested: Any) -> None:
+    """Any payload is read or passed over."""
+    read(line(kind, **{**payload, "type": inner}))
+    read(line("event_msg", type="item_completed", item={**nested, "type": inner}))

@@ -1,0 +1,295 @@
+"""From JSON to messages."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.core.tags import CLOSE, OPEN
+from memd.core.values import Message
+from memd.transcripts.lines import Assembly, InvalidMessagesError, from_messages
+from memd.transcripts.pieces import TEXT_CHARACTERS
+
+
+def lines(*given: dict[str, Any]) -> tuple[Message, ...]:
+    """Assemble some transcript lines."""
+    assembly = Assembly()
+    for line in given:
+        assembly.add_line(line)
+    return assembly.messages()
+
+
+def user(content: Any, **more: Any) -> dict[str, Any]:
+    """Return a user line."""
+    return {"type": "user", "uuid": "u1", "message": {"role": "user", "content": content}, **more}
+
+
+def assistant(*blocks: Any, **more: Any) -> dict[str, Any]:
+    """Return an assistant line of message m1."""
+    message = {"id": "m1", "role": "assistant", "content": list(blocks)}
+    return {"type": "assistant", "uuid": "a1", "cwd": "/p", "message": message, **more}
+
+
+def call(name: str, number: str = "t1", **given: Any) -> dict[str, Any]:
+    """Return a tool-use block."""
+    return {"type": "tool_use", "id": number, "name": name, "input": given}
+
+
+def test_a_users_line_is_the_users_words() -> None:
+    """Plain content and text blocks are the user's, with id and time of the line."""
+    (message,) = lines(user("hello", timestamp="1970-01-01T00:01:00.000Z"))
+    assert message == Message("u1", "user", "hello", "user", 60.0)
+    (message,) = lines(user([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]))
+    assert message.text == "one\n\ntwo"
+
+
+def test_what_was_put_among_the_users_words_is_cut_out() -> None:
+    """What memd injected and reminders are not the user's."""
+    text = f"<system-reminder>x</system-reminder>hi {OPEN}remember y{CLOSE}"
+    assert [m.text for m in lines(user(text))] == ["hi"]
+    assert lines(user(f"{OPEN}only this{CLOSE}")) == ()
+
+
+def test_tool_results_are_the_tools_words() -> None:
+    """A tool result never counts as the user's, whatever stands beside it."""
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "remember me"}
+    listed = {"type": "tool_result", "content": [{"type": "text", "text": "listed"}, "junk"]}
+    found = lines(user([result, listed, {"type": "text", "text": "mine"}, {"type": "image"}]))
+    assert [(m.origin, m.text) for m in found] == [
+        ("tool", "remember me"),
+        ("tool", "listed"),
+        ("user", "mine"),
+    ]
+
+
+def test_blocks_of_one_assistant_message_are_joined() -> None:
+    """One line per block with the same message id is one message."""
+    found = lines(
+        assistant({"type": "thinking", "thinking": "hm"}),
+        assistant({"type": "text", "text": "first"}),
+        assistant({"type": "text", "text": "second"}, uuid="a2"),
+    )
+    assert found == (Message("a2", "assistant", "first\n\nsecond", "assistant"),)
+
+
+def test_two_users_lines_stay_two() -> None:
+    """Lines without an id of their own are never joined."""
+    assert len(lines(user("a", uuid=""), user("b", uuid=""))) == 2
+
+
+@pytest.mark.parametrize("mark", ["isMeta", "isSidechain", "isCompactSummary"])
+def test_lines_that_are_not_the_conversation_are_left_out(mark: str) -> None:
+    """Meta lines, sub-agents' lines and summaries are passed over."""
+    assert lines(user("no", **{mark: True}), user("yes")) == lines(user("yes"))
+
+
+@pytest.mark.parametrize(
+    ("block", "path"),
+    [
+        (call("Write", file_path="/m/a.md"), "/m/a.md"),
+        (call("Edit", file_path="sub/../a.md"), "/p/a.md"),
+        (call("MultiEdit", file_path="/m/a.md"), "/m/a.md"),
+        (call("NotebookEdit", notebook_path="/m/a.ipynb"), "/m/a.ipynb"),
+        (call("memory", command="create", path="/memories/a.md"), "/memories/a.md"),
+        (call("memory", command="rename", new_path="/memories/b.md"), "/memories/b.md"),
+        (call("mcp__memd__memory_write", path="a.md"), "/memories/a.md"),
+    ],
+)
+def test_what_the_assistant_wrote_is_noted(block: dict[str, Any], path: str) -> None:
+    """A writing tool call names its path, absolute."""
+    (message,) = lines(assistant(block))
+    assert message.writes == (path,)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        call("Read", file_path="/m/a.md"),
+        call("Write"),
+        call("Write", file_path="a\0b"),
+        call("memory", command="view", path="/memories"),
+        {"type": "tool_use", "name": ["Write"], "input": []},
+    ],
+)
+def test_other_calls_write_nothing(block: dict[str, Any]) -> None:
+    """Reading tools and broken calls are no writes."""
+    assert [message.writes for message in lines(assistant(block))] in ([()], [])
+
+
+def test_a_call_that_failed_wrote_nothing() -> None:
+    """An error in the tool's result takes the write back."""
+    failed = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": "no"}
+    found = lines(
+        assistant(call("Write", file_path="/m/a.md"), call("Write", "t2", file_path="/m/b.md")),
+        user([failed]),
+    )
+    assert found[0].writes == ("/m/b.md",)
+
+
+def test_only_known_lines_are_counted() -> None:
+    """User, assistant and compact boundaries are known; other kinds are noise."""
+    assembly = Assembly()
+    given: tuple[Any, ...] = (
+        user("a", isMeta=True),
+        {"type": "system", "subtype": "compact_boundary"},
+        {"type": "system", "subtype": "stop_hook_summary"},
+        {"type": "api-request", "message": {"role": "user", "content": "copy"}},
+        {"type": "user", "message": "x"},
+        [],
+        None,
+    )
+    for line in given:
+        assembly.add_line(line)
+    assert (assembly.recognised, assembly.messages()) == (2, ())
+
+
+def test_messages_api_lists_are_read() -> None:
+    """Text and block contents become messages with an id each."""
+    found = from_messages(
+        [
+            {"role": "user", "content": "hi", "id": "x"},
+            {"role": "assistant", "content": [{"type": "text", "text": "a"}, call("Write")]},
+            {"role": "system", "content": "no"},
+            {"role": "user", "content": [{"type": "tool_result", "content": "t"}]},
+            "junk",
+        ]
+    )
+    assert [(m.id, m.origin, m.text) for m in found] == [
+        ("x", "user", "hi"),
+        ("message 1", "assistant", "a"),
+        ("message 3", "tool", "t"),
+    ]
+
+
+@pytest.mark.parametrize("value", [None, "text", {"role": "user"}, 7])
+def test_what_is_no_list_is_an_error(value: object) -> None:
+    """Messages that are no list are refused with their own error."""
+    with pytest.raises(InvalidMessagesError, match="must be a list"):
+        from_messages(value)
+
+
+_KEYS = st.sampled_from(["type", "role", "content", "text", "message", "input", "name", "id", "x"])
+_JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_KEYS, inner, max_size=6),
+    max_leaves=12,
+)
+
+
+@given(st.lists(_JSON, max_size=4))
+def test_no_shape_crashes(values: list[Any]) -> None:
+    """Any JSON value is either read or passed over."""
+    from_messages([{"role": "user", "content": value} for value in values])
+    from_messages([{"role": "assistant", "content": value} for value in values])
+    lines(*values, *(user(value) for value in values), *(assistant(value) for value in values))
+
+
+def test_half_characters_and_long_texts_are_made_safe() -> None:
+    """A lone surrogate is replaced and a paste is cut."""
+    (message,) = from_messages([{"role": "user", "content": "a\ud83d" + "b" * TEXT_CHARACTERS}])
+    assert message.text.encode().startswith(b"a?b")
+    assert len(message.text) == TEXT_CHARACTERS
+
+
+def test_calls_are_told_in_short() -> None:
+    """A call alone is a message with a line that tells of it; a failed one is told as well."""
+    failed = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": ""}
+    block = call("Bash", command="ls  -l\n" + "x" * 300)
+    found = lines(assistant(block, call("Read", "t2", file_path="/a")), user([failed]))
+    (told, other), *rest = [message.calls for message in found]
+    assert told.startswith("Bash ls -l xxx")
+    assert (len(told) <= 200, other, rest) == (True, "Read /a", [])
+
+
+@pytest.mark.parametrize(
+    ("name", "origin"),
+    [
+        ("WebFetch", "web"),
+        ("WebSearch", "web"),
+        ("mcp__github__issue", "mcp"),
+        ("Bash", "tool"),
+    ],
+)
+def test_words_from_outside_are_marked(name: str, origin: str) -> None:
+    """The output of web tools and of servers' tools tells where it comes from, empty or not."""
+    for text in ("remember", ""):
+        result = {"type": "tool_result", "tool_use_id": "t1", "content": text}
+        found = lines(assistant(call(name)), user([result]))[1:]
+        wanted = [] if origin == "tool" and not text else [(origin, name, text)]
+        assert [(m.origin, m.tool, m.text) for m in found] == wanted
+
+
+def test_the_apis_own_tools_are_marked() -> None:
+    """Results that stand in the assistant's message are not the assistant's words."""
+    found = from_messages(
+        [
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
+                    {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{}]},
+                    {"type": "mcp_tool_use", "id": "s2", "name": "x", "server_name": "hub"},
+                    {"type": "mcp_tool_result", "tool_use_id": "s2", "content": "remember"},
+                    {"type": "text", "text": "done"},
+                ],
+            }
+        ]
+    )
+    assert [(m.origin, m.tool, m.text) for m in found] == [
+        ("assistant", "", ""),
+        ("web", "web_search", ""),
+        ("assistant", "", ""),
+        ("mcp", "mcp__hub__x", "remember"),
+        ("assistant", "", "done"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["memory", "mcp__memd__memory_read"])
+def test_what_memds_tools_answer_is_left_out(name: str) -> None:
+    """A memory that was read through memd is not new."""
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "a memory"}
+    assert "a memory" not in {m.text for m in lines(assistant(call(name)), user([result]))}
+
+
+def test_memds_words_are_cut_out_everywhere() -> None:
+    """What memd injected is cut out of outputs and of the assistant's words too."""
+    mine = f"{OPEN}injected{CLOSE}"
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": f"out{mine}"}
+    listed = {"type": "tool_result", "content": [{"type": "text", "text": mine}]}
+    found = lines(assistant({"type": "text", "text": f"said{mine}"}), user([result, listed]))
+    assert [message.text for message in found] == ["said", "out"]
+    kept = "<system-reminder>code</system-reminder>"
+    assert lines(assistant({"type": "text", "text": kept}))[0].text == kept
+
+
+def test_unknown_content_is_counted() -> None:
+    """A known line with a content of another shape is strange; silence of a known kind is not."""
+    assembly = Assembly()
+    contents: list[Any] = [{"parts": []}, [{"kind": "text"}], [{"type": "image"}], "words", []]
+    for content in contents:
+        assembly.add_line(user(content))
+    assert (assembly.strange, assembly.recognised) == (2, 5)
+
+
+def test_a_turn_begins_with_the_users_words() -> None:
+    """What stands before them can be left out; without any all is kept."""
+    assembly = Assembly()
+    assembly.add_line(assistant({"type": "text", "text": "before"}))
+    assert [m.text for m in assembly.messages(from_a_turn=True)] == ["before"]
+    assembly.add_line(user([{"type": "tool_result", "content": "t"}]))
+    assembly.add_line(user("hello"))
+    assert assembly.spoken
+    assert [m.text for m in assembly.messages(from_a_turn=True)] == ["hello"]
+    assert len(assembly.messages()) == 3
+
+
+def test_a_call_can_be_recalled() -> None:
+    """An output whose call came earlier is named once the call is shown."""
+    assembly = Assembly()
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "x"}
+    assembly.add_line(user([result]))
+    assert assembly.unnamed == {"t1"}
+    assembly.recall(assistant(call("WebFetch"), {"type": "text", "text": "no"}))
+    assert assembly.unnamed == set()
+    assert [(m.origin, m.text) for m in assembly.messages()] == [("web", "x")]

@@ -1,0 +1,400 @@
+"""Reading transcripts by offset."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.core.values import Message
+from memd.transcripts.reading import LINE_BYTES, TAIL_BYTES, TranscriptRefusedError, check, read
+
+_NUMBERS = itertools.count()
+
+
+def line(text: str) -> bytes:
+    """Return a user's line with an id of its own."""
+    value = {
+        "type": "user",
+        "uuid": f"u{next(_NUMBERS)}",
+        "message": {"role": "user", "content": text},
+    }
+    return json.dumps(value).encode() + b"\n"
+
+
+def texts(path: Path, offset: int = 0, marker: str = "") -> list[str]:
+    """Return what a reading finds."""
+    return [message.text for message in read(str(path), offset, marker).messages]
+
+
+def test_reading_goes_on_where_it_ended(tmp_path: Path) -> None:
+    """A second reading finds exactly what was added."""
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(line("one"))
+    first = read(str(path))
+    assert first.offset == path.stat().st_size
+    with path.open("ab") as file:
+        file.write(line("two"))
+    second = read(str(path), first.offset, first.marker)
+    assert [m.text for m in second.messages] == ["two"]
+    assert not second.restarted
+    assert read(str(path), second.offset, second.marker).messages == ()
+
+
+def test_a_torn_last_line_waits(tmp_path: Path) -> None:
+    """What has no line end yet is left for the next reading."""
+    path = tmp_path / "s.jsonl"
+    one, two = line("one"), line("two")
+    path.write_bytes(one + two[:-1])
+    part = read(str(path))
+    assert ([m.text for m in part.messages], part.offset) == (["one"], len(one))
+    path.write_bytes(one + two)
+    assert texts(path, part.offset, part.marker) == ["two"]
+
+
+@pytest.mark.parametrize("now", [b"", b"x\n", line("other") + line("other") + line("other")])
+def test_another_file_is_read_from_its_start(tmp_path: Path, now: bytes) -> None:
+    """A cut, emptied or replaced file starts over."""
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(line("one") + line("two"))
+    part = read(str(path))
+    path.write_bytes(now)
+    again = read(str(path), part.offset, part.marker)
+    assert again.restarted
+    assert len(again.messages) == now.count(b"other")
+
+
+def test_noise_passes_without_harm(tmp_path: Path) -> None:
+    """Junk, foreign bytes, unknown kinds and deep nesting change nothing."""
+    path = tmp_path / "s.jsonl"
+    foreign = line("caf\x00").replace(b"\\u0000", b"\xe9")
+    noise = b'{"type":"user"\n\xff\xfe\n\n"user"\n' + b"[" * 100_000 + b'"user"\n'
+    path.write_bytes(noise + line("one") + b'{"type":"last-prompt"}\n' + foreign)
+    assert texts(path) == ["one", "caf\ufffd"]
+
+
+def test_a_huge_line_is_passed_over(tmp_path: Path) -> None:
+    """A line above the limit costs no memory and no other line."""
+    path = tmp_path / "s.jsonl"
+    with path.open("wb") as file:
+        file.write(line("one"))
+        for _ in range(5 * LINE_BYTES // (1 << 20)):
+            file.write(b'"user"  ' * (1 << 17))
+        file.write(b"\n" + line("two"))
+    tracemalloc.start()
+    part = read(str(path))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [m.text for m in part.messages] == ["one", "two"]
+    assert peak < 3 * LINE_BYTES
+    with path.open("ab") as file:
+        file.write(b"x" * (LINE_BYTES + 5))
+    assert read(str(path), part.offset, part.marker).offset == part.offset
+
+
+def test_a_long_file_is_read_in_parts(tmp_path: Path) -> None:
+    """A part ends at a line; the next one goes on, and nothing is lost or doubled."""
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(b"".join(line(str(number)) for number in range(100)))
+    found: list[str] = []
+    offset, marker, parts, complete = 0, "", 0, False
+    while not complete:
+        part = read(str(path), offset, marker, most=1000)
+        found += [m.text for m in part.messages]
+        offset, marker, complete, parts = part.offset, part.marker, part.complete, parts + 1
+    assert found == [str(number) for number in range(100)]
+    assert parts > 5
+
+
+def test_a_format_that_yields_nothing_is_reported(tmp_path: Path) -> None:
+    """A file in which no line is known says so; an empty one is fine."""
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(b'{"kind":"turn","text":"user"}\n' * 3)
+    assert "none of 3 lines" in read(str(path)).problem
+    path.write_bytes(b"")
+    assert read(str(path)).problem == ""
+
+
+def test_only_proper_files_are_read(tmp_path: Path) -> None:
+    """Relative names, other endings, folders, FIFOs and missing files are refused at once."""
+    os.mkfifo(tmp_path / "fifo.jsonl")
+    (tmp_path / "dir.jsonl").mkdir()
+    bad = ["s.jsonl", "/etc/passwd", "/a\0.jsonl", "/\ud800.jsonl"]
+    bad += [str(tmp_path / name) for name in ("fifo.jsonl", "dir.jsonl", "missing.jsonl")]
+    for path in bad:
+        for reader in (read, check):
+            with pytest.raises(TranscriptRefusedError):
+                reader(path)
+
+
+@given(st.lists(st.text(max_size=20), max_size=8), st.integers(0, 400))
+def test_two_readings_make_one(words: list[str], cut: int) -> None:
+    """Wherever the writer stood at the first reading, both together find each line once."""
+    content = b"".join(line("t" + word) for word in words)
+    path = Path(os.environ.get("TMPDIR", "/tmp")) / f"memd-test-{os.getpid()}.jsonl"
+    try:
+        path.write_bytes(content[:cut])
+        first = read(str(path))
+        path.write_bytes(content)
+        second = read(str(path), first.offset, first.marker)
+        whole = read(str(path))
+    finally:
+        path.unlink()
+    assert [m.text for m in first.messages + second.messages] == [m.text for m in whole.messages]
+
+
+def flat(messages: Iterable[Message]) -> list[tuple[str, str, str]]:
+    """Return whose words came in which order; blocks of one message may be apart."""
+    found = []
+    for message in messages:
+        for words in (*message.text.split("\n\n"), *message.calls):
+            found += [(message.origin, message.tool, words)] if words else []
+    return found
+
+
+def assistant(*blocks: dict[str, Any], number: str = "") -> bytes:
+    """Return an assistant's line, a message of its own where none is named."""
+    number = number or f"a{next(_NUMBERS)}"
+    value = {"type": "assistant", "uuid": number, "message": {"id": number, "content": blocks}}
+    return json.dumps(value).encode() + b"\n"
+
+
+def result(call: str, text: str) -> bytes:
+    """Return the line of a tool's output."""
+    block = {"type": "tool_result", "tool_use_id": call, "content": text}
+    value = {"type": "user", "uuid": "r", "message": {"content": [block]}}
+    return json.dumps(value).encode() + b"\n"
+
+
+def rollout(kind: str, **payload: Any) -> bytes:
+    """Return a line of Codex's rollout file."""
+    return json.dumps({"timestamp": "", "type": kind, "payload": payload}).encode() + b"\n"
+
+
+def said(text: str) -> bytes:
+    """Return a user's words in a rollout file."""
+    return rollout("event_msg", type="user_message", message=text)
+
+
+def test_the_end_of_a_long_file_is_enough(tmp_path: Path) -> None:
+    """A first reading may begin at a turn near the end; the cursor stands behind everything."""
+    path = tmp_path / "s.jsonl"
+    before = line("one") + assistant({"type": "text", "text": "x" * 500})
+    rest = assistant({"type": "text", "text": "late"}) + line("two") + line("three")
+    path.write_bytes(before + rest)
+    part = read(str(path), tail=len(rest) + 20)
+    assert [m.text for m in part.messages] == ["two", "three"]
+    assert part.passed_over == len(before) + len(rest) - len(line("two") + line("three"))
+    assert (part.offset, part.complete) == (path.stat().st_size, True)
+    with path.open("ab") as file:
+        file.write(line("four") + line("five"))
+    after = read(str(path), part.offset, part.marker, tail=10)
+    assert ([m.text for m in after.messages], after.passed_over) == (["four", "five"], 0)
+
+
+def test_a_tail_may_begin_with_a_line(tmp_path: Path) -> None:
+    """A line that begins exactly at the tail counts, and a short file is read whole."""
+    path = tmp_path / "s.jsonl"
+    one, two = line("one"), line("two")
+    path.write_bytes(one + two)
+    part = read(str(path), tail=len(two))
+    assert ([m.text for m in part.messages], part.passed_over) == (["two"], len(one))
+    part = read(str(path), tail=len(one + two))
+    assert ([m.text for m in part.messages], part.passed_over) == (["one", "two"], 0)
+
+
+def test_a_tail_without_a_turn_is_kept(tmp_path: Path) -> None:
+    """Where nobody spoke in the tail, what was said there is not lost."""
+    path = tmp_path / "s.jsonl"
+    late = assistant({"type": "text", "text": "late"})
+    path.write_bytes(line("one") + late + late)
+    part = read(str(path), tail=len(late) + 3)
+    assert [m.text for m in part.messages] == ["late"]
+    assert part.offset == path.stat().st_size
+
+
+def test_a_tail_without_a_line_reads_nothing(tmp_path: Path) -> None:
+    """A last line that is longer than the tail and still grows leaves the cursor at the start."""
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(line("one") + b"x" * 100)
+    assert read(str(path), tail=50).offset == 0
+    path.write_bytes(b"rubbish\n" * 20)
+    assert "none of" in read(str(path), tail=50).problem
+
+
+def test_a_replaced_file_may_be_read_from_its_end(tmp_path: Path) -> None:
+    """A cursor that does not fit is a first reading again."""
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(line("one"))
+    part = read(str(path))
+    last = line("three")
+    path.write_bytes(line("two") * 3 + last)
+    again = read(str(path), part.offset, part.marker, tail=len(last))
+    assert (again.restarted, [m.text for m in again.messages]) == (True, ["three"])
+
+
+def test_rollouts_are_read_by_what_is_in_them(tmp_path: Path) -> None:
+    """Codex's file needs no other name, and goes on where a reading ended."""
+    path = tmp_path / "rollout-1.jsonl"
+    path.write_bytes(rollout("session_meta", id="s", cwd="/p") + said("one"))
+    first = read(str(path))
+    with path.open("ab") as file:
+        file.write(rollout("turn_context", cwd="/q") + said("two"))
+    second = read(str(path), first.offset, first.marker)
+    assert [[m.text for m in part.messages] for part in (first, second)] == [["one"], ["two"]]
+    assert first.problem == second.problem == ""
+
+
+def test_a_sub_agents_rollout_is_known_from_further_on(tmp_path: Path) -> None:
+    """The first line says whose a file is, wherever a reading begins."""
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(rollout("session_meta", source={"subagent": "review"}) + said("one"))
+    part = read(str(path))
+    with path.open("ab") as file:
+        file.write(said("two"))
+    assert part.messages == ()
+    assert read(str(path), part.offset, part.marker).messages == ()
+    assert read(str(path), tail=len(said("two"))).messages == ()
+
+
+def test_an_output_finds_its_call_in_an_earlier_part(tmp_path: Path) -> None:
+    """An output that comes with a later reading still tells that it is from outside."""
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(assistant({"type": "tool_use", "id": "t1", "name": "WebFetch", "input": {}}))
+    part = read(str(path))
+    with path.open("ab") as file:
+        file.write(result("t1", "web") + result("t0", "unknown"))
+    found = read(str(path), part.offset, part.marker).messages
+    assert [(m.origin, m.text) for m in found] == [("web", "web"), ("tool", "unknown")]
+
+
+def test_a_known_format_that_yields_nothing_is_reported(tmp_path: Path) -> None:
+    """Messages of a known kind with words in an unknown place are told, and noise is not."""
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(rollout("event_msg", type="user_message", words="x"))
+    assert "none of 1 messages" in read(str(path)).problem
+    path.write_bytes(rollout("session_meta", cwd="/p"))
+    assert read(str(path)).problem == ""
+
+
+_TURNS = st.lists(
+    st.one_of(
+        st.builds(line, st.text(max_size=5)),
+        st.builds(lambda t: assistant({"type": "text", "text": t}), st.text(max_size=5)),
+        st.builds(
+            lambda n, name: (
+                assistant({"type": "tool_use", "id": n, "name": name, "input": {"path": "a"}})
+                + result(n, "out")
+            ),
+            st.uuids().map(str),
+            st.sampled_from(["WebFetch", "Read", "mcp__hub__get"]),
+        ),
+        st.builds(
+            lambda a, b, n: (
+                assistant({"type": "text", "text": a}, number=n)
+                + assistant({"type": "text", "text": b}, number=n)
+            ),
+            st.text(max_size=5),
+            st.text(max_size=5),
+            st.uuids().map(str),
+        ),
+        st.builds(said, st.text(max_size=5)),
+        st.sampled_from([b"{}\n", b"junk\n", b"\n", b'{"type":"user"}\n']),
+    ),
+    max_size=10,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_TURNS, st.lists(st.integers(0, 2000), max_size=5))
+def test_any_pieces_make_the_same_messages(turns: list[bytes], cuts: list[int]) -> None:
+    """However a file grows between readings, they find together what one reading finds."""
+    content = b"".join(turns)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "s.jsonl"
+        found: list[Message] = []
+        offset, marker = 0, ""
+        for cut in (*sorted(cuts), len(content)):
+            path.write_bytes(content[:cut])
+            part = read(str(path), offset, marker)
+            found += part.messages
+            offset, marker = part.offset, part.marker
+            assert not part.restarted
+        assert flat(found) == flat(read(str(path)).messages)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_TURNS, st.integers(1, 3000))
+def test_a_tail_is_the_end_of_the_whole(turns: list[bytes], tail: int) -> None:
+    """What a tail finds are the last messages, and it begins where the user speaks."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "s.jsonl"
+        path.write_bytes(b"".join(turns))
+        whole, part = read(str(path)), read(str(path), tail=tail)
+        size = len(part.messages)
+        assert [m.text for m in part.messages] == [m.text for m in whole.messages[-size:]][:size]
+        spoken = [m.origin == "user" for m in part.messages]
+        assert part.passed_over == 0 or not any(spoken) or spoken[0]
+        assert part.offset in (0, whole.offset)
+
+
+@pytest.mark.soak
+def test_a_huge_transcript_costs_little(tmp_path: Path) -> None:
+    """Of 500 MB only the end is read, in little memory, and the next turn costs its own bytes."""
+    path = tmp_path / "s.jsonl"
+    noise = json.dumps({"type": "api-request", "body": '"user"' + "x" * 60_000}).encode() + b"\n"
+    answer = assistant({"type": "text", "text": "y" * 2_000})
+    block = (line("please go on with it") + answer * 5 + noise + result("t", "z" * 3_000)) * 12
+    with path.open("wb") as file:
+        while file.tell() < 500_000_000:
+            file.write(block)
+    run = subprocess.run(
+        [sys.executable, "-c", _MEASURE, str(path), str(TAIL_BYTES)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+    )
+    found = json.loads(run.stdout)
+    print(json.dumps(found))  # noqa: T201 - the figures of the proof
+    assert found["grown_mib"] < 50
+    assert found["bytes_read"] < TAIL_BYTES * 1.2
+    assert found["next_bytes_read"] < 2_000_000
+    assert found["next_messages"] == 1
+
+
+_MEASURE = """
+import json, os, sys, time
+from memd.transcripts.reading import read
+def status(name, place):
+    for line in open(place):
+        if line.startswith(name):
+            return int(line.split()[1])
+def bytes_read():
+    return status("rchar:", "/proc/self/io")
+path, tail = sys.argv[1], int(sys.argv[2])
+idle, before, start = status("VmHWM:", "/proc/self/status"), bytes_read(), time.perf_counter()
+part = read(path, tail=tail)
+first, after = time.perf_counter() - start, bytes_read()
+grown = status("VmHWM:", "/proc/self/status") - idle
+with open(path, "ab") as file:
+    file.write(b'{"type":"user","uuid":"n","message":{"content":"next"}}\\n')
+middle, start = bytes_read(), time.perf_counter()
+following = read(path, part.offset, part.marker, tail=tail)
+print(json.dumps({
+    "file_mb": round(os.path.getsize(path) / 1e6), "grown_mib": round(grown / 1024, 1),
+    "bytes_read": after - before, "seconds": round(first, 3), "messages": len(part.messages),
+    "passed_over": part.passed_over, "next_bytes_read": bytes_read() - middle,
+    "next_ms": round((time.perf_counter() - start) * 1000, 2),
+    "next_messages": len(following.messages),
+}))
+"""

@@ -1,0 +1,382 @@
+"""What others did is noticed, journalled with what was there before, and can be undone."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memd.core.names import INDEX
+from memd.core.text import sha256
+from memd.core.values import Actor
+from memd.state.journal import Intent, Record, Step
+from memd.state.shadow import Shade, Shadow
+from memd.watch.external import External, Look, fingerprint
+from tests.store.bench import BY, Bench, open_bench, topic
+
+A, B = topic("a", "first"), topic("b", "second")
+NEVER = 0.0  # a look at this time takes every status for one that another save could have left
+LATER = 2e10  # and one at this time for one that it could not
+
+
+class Looking:
+    """A bench whose directory is looked at."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.path = bench.path
+        self.external = External(bench.journal, Shadow(bench.database))
+
+    def look(self, at: float = NEVER, **options: Any) -> Any:
+        """Look once."""
+        return self.external.look(self.bench.directory, Look(at, **options))
+
+    def change(self) -> Record | None:
+        """Look, and return the change that it made."""
+        found: Record | None = self.look().change
+        return found
+
+    def actions(self) -> dict[str, str]:
+        """Look, and return what happened to each file."""
+        change = self.change()
+        return {step.path: step.action for step in change.steps} if change else {}
+
+    def history(self) -> int:
+        """Return how many changes there are."""
+        return len(self.bench.journal.history(self.bench.directory))
+
+
+@pytest.fixture
+def looking(tmp_path: Path) -> Iterator[Looking]:
+    """Open a bench with two memories and an index, all of them known."""
+    with open_bench(tmp_path) as bench:
+        bench.save("a.md", A)
+        bench.save("b.md", B)
+        bench.save(INDEX, b"- [a](a.md)\n- [b](b.md)\n")
+        opened = Looking(bench)
+        opened.look()
+        yield opened
+
+
+def test_the_first_sight_is_no_change(looking: Looking) -> None:
+    """What lay there before memd came is known, and nobody is said to have done it."""
+    assert looking.history() == 0
+    assert looking.change() is None
+    assert looking.bench.journal.blob(sha256(A)) == A
+
+
+def test_only_what_was_named_is_looked_at(looking: Looking) -> None:
+    """With paths, other files are not asked for; what is no memory's name is none."""
+    for name in ("a.md", "b.md", "c.md"):
+        looking.bench.save(name, topic("new", name))
+    paths = frozenset({"a.md", "c.md", "none.md", ".hidden.md", "logs/x.md"})
+    change = looking.look(paths=paths).change
+    assert {step.path for step in change.steps} == {"a.md", "c.md"}
+    assert looking.look(paths=frozenset()).change is None
+    assert looking.actions() == {"b.md": "updated"}
+
+
+def test_what_cannot_be_read_at_first_sight_is_not_known(tmp_path: Path) -> None:
+    """A link in the index's place is passed over when a directory is seen first."""
+    with open_bench(tmp_path) as bench:
+        (bench.path / INDEX).symlink_to("x")
+        bench.save("a.md", A)
+        opened = Looking(bench)
+        opened.look()
+        assert Shadow(bench.database).of(bench.directory) == {"a.md": _shade(bench.path / "a.md")}
+
+
+def _shade(file: Path) -> Shade:
+    status = file.stat()
+    return Shade(sha256(file.read_bytes()), "", status.st_mtime_ns, status.st_mode & 0o777)
+
+
+def test_a_directory_that_is_claimed_has_only_news(tmp_path: Path) -> None:
+    """Where nothing was when memd first wrote, every later file of another is a change."""
+    with open_bench(tmp_path) as bench:
+        bench.path.rmdir()
+        opened = Looking(bench)
+        opened.look()
+        opened.look(claim=True)
+        bench.path.mkdir()
+        bench.save("a.md", A)
+        assert opened.actions() == {"a.md": "created"}
+
+
+def test_all_that_one_look_finds_is_one_change(looking: Looking) -> None:
+    """Created, updated and deleted files come with what was there before, as others' work."""
+    (looking.path / "a.md").chmod(0o640)
+    looking.look()
+    old = (looking.path / "a.md").stat()
+    looking.bench.save("a.md", B)
+    looking.bench.save("sub/c.md", A)
+    (looking.path / "b.md").unlink()
+    change = looking.change()
+    assert change is not None
+    steps = {step.path: step for step in change.steps}
+    assert (change.by.actor, change.by.client, change.by.reason) == (
+        Actor.EXTERNAL,
+        "",
+        "edited outside memd",
+    )
+    assert {path: step.action for path, step in steps.items()} == {
+        "a.md": "updated",
+        "b.md": "deleted",
+        "sub/c.md": "created",
+    }
+    assert (steps["a.md"].before, steps["a.md"].after) == (sha256(A), sha256(B))
+    assert (steps["a.md"].before_mtime_ns, steps["a.md"].mode) == (old.st_mtime_ns, 0o640)
+    assert looking.change() is None
+    assert looking.history() == 1
+
+
+def test_a_commit_is_no_surprise(looking: Looking) -> None:
+    """What memd wrote itself is not noticed, also by another process that begins to look."""
+    looking.bench.write("a.md", B)
+    looking.bench.write("b.md", None)
+    looking.bench.write("c.md", A)
+    assert looking.change() is None
+    assert Looking(looking.bench).change() is None
+
+
+def test_an_old_status_saves_reading(looking: Looking) -> None:
+    """A file whose status is not young is read once; a save that keeps size and mtime is seen."""
+    looking.look(LATER)
+    file = looking.path / "a.md"
+    status = file.stat()
+    assert fingerprint(status, status.st_ctime) == ""
+    assert fingerprint(status, LATER) != ""
+    file.write_bytes(A.replace(b"first", b"FIRST"))
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert looking.actions() == {"a.md": "updated"}
+
+
+def test_many_statuses_are_written_down_at_last(looking: Looking) -> None:
+    """What was learned of many files outlives the process, so that they are not read again."""
+    for number in range(80):
+        looking.bench.save(f"n{number}.md", topic(f"n{number}"))
+    looking.look(NEVER)
+    looking.look(LATER)
+    shades = Shadow(looking.bench.database).of(looking.bench.directory) or {}
+    assert all(shade.fingerprint for shade in shades.values())
+    assert looking.history() == 1
+
+
+def test_what_was_just_committed_has_a_status(looking: Looking) -> None:
+    """After learning, an edit of another tells the time of the file that memd wrote."""
+    looking.bench.write("a.md", B)
+    written = (looking.path / "a.md").stat().st_mtime_ns
+    looking.external.learn(looking.bench.directory, ("a.md", INDEX, "none.md"), NEVER)
+    looking.bench.save("a.md", A)
+    change = looking.change()
+    assert change is not None
+    assert change.steps[0].before_mtime_ns == written
+
+
+def test_half_of_a_save_waits_for_the_next_look(looking: Looking) -> None:
+    """An emptied or absent file is no change to a patient look; one that stays so is."""
+    (looking.path / "a.md").write_bytes(b"")
+    (looking.path / "b.md").unlink()
+    (looking.path / "new.md").write_bytes(b"")
+    looking.bench.save("c.md", A)
+    noticed = looking.look(patient=True)
+    assert noticed.unsettled == {"a.md", "b.md", "new.md"}
+    assert [step.path for step in noticed.change.steps] == ["c.md"]
+    (looking.path / "a.md").write_bytes(B)
+    assert looking.actions() == {"a.md": "updated", "b.md": "deleted", "new.md": "created"}
+
+
+def test_a_set_that_is_not_finished_is_not_taken_for_anothers(looking: Looking) -> None:
+    """There is no look between what memd has put in place and the mark that it did."""
+    step = Step("a.md", sha256(A), sha256(B))
+    bodies = {sha256(A): A, sha256(B): B}
+    looking.bench.journal.record(
+        Intent(looking.bench.directory, 1.0, BY, "", "00000000", (step,), bodies)
+    )
+    looking.bench.save("a.md", B)
+    assert looking.change() is None
+    looking.bench.write("c.md", A)
+    assert looking.change() is None
+
+
+def test_a_directory_that_went_away_is_a_change(looking: Looking) -> None:
+    """A whole directory that somebody removed can be brought back."""
+    for file in looking.path.iterdir():
+        file.unlink()
+    looking.path.rmdir()
+    change = looking.change()
+    assert change is not None
+    assert len(change.steps) == 3
+    looking.bench.undo(change.id)
+    assert looking.bench.topics() == {"a.md": A, "b.md": B}
+
+
+def test_what_cannot_be_asked_about_is_not_gone(looking: Looking) -> None:
+    """A link in a file's place means that the memory is gone; an unreadable one is not."""
+    (looking.path / "a.md").unlink()
+    (looking.path / "a.md").symlink_to("b.md")
+    (looking.path / "b.md").unlink()
+    (looking.path / "b.md").mkdir()
+    (looking.path / INDEX).unlink()
+    (looking.path / INDEX).symlink_to("b.md")
+    assert looking.actions() == {"a.md": "deleted", "b.md": "deleted", INDEX: "deleted"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_that_memd_may_not_read_is_not_noticed(looking: Looking) -> None:
+    """Another user's file, new or in a memory's place, is neither a change nor a deletion."""
+    for name in ("a.md", "new.md"):
+        looking.bench.save(name, B)
+        os.chown(looking.path / name, 12345, -1)
+    assert looking.change() is None
+
+
+def _rename_save(path: Path) -> None:
+    (path / "4913").write_bytes(b"")
+    (path / "4913").unlink()
+    (path / ".a.md.swp").write_bytes(b"swap")
+    (path / "a.md").rename(path / "a.md~")
+    (path / "#a.md#").write_bytes(B)
+    (path / "#a.md#").rename(path / "a.md")
+
+
+def _truncate_save(path: Path) -> None:
+    with (path / "a.md").open("r+b") as file:
+        file.truncate()
+        file.write(B)
+
+
+def _rsync(path: Path) -> None:
+    (path / ".a.md.Xy12").write_bytes(B)
+    os.utime(path / ".a.md.Xy12", (1e9, 1e9))
+    (path / ".a.md.Xy12").rename(path / "a.md")
+
+
+def _two_links(path: Path) -> None:
+    (path / INDEX).write_bytes(b"- [a](a.md)\n- [again](a.md)\n- [none](none.md)\n")
+
+
+def _write(name: str, body: bytes) -> Callable[[Path], Any]:
+    return lambda path: (path / name).write_bytes(body)
+
+
+CASES: dict[str, tuple[Callable[[Path], Any], dict[str, str]]] = {
+    "rename save": (_rename_save, {"a.md": "updated"}),
+    "truncate save": (_truncate_save, {"a.md": "updated"}),
+    "rsync with an old time": (_rsync, {"a.md": "updated"}),
+    "deleted": (lambda path: (path / "a.md").unlink(), {"a.md": "deleted"}),
+    "emptied": (_write("a.md", b""), {"a.md": "updated"}),
+    "CRLF": (_write("a.md", A.replace(b"\n", b"\r\n")), {"a.md": "updated"}),
+    "byte order mark": (_write("a.md", b"\xef\xbb\xbf" + A), {"a.md": "updated"}),
+    "UTF-16": (_write("a.md", A.decode().encode("utf-16")), {"a.md": "updated"}),
+    "no final newline": (_write("a.md", A.rstrip()), {"a.md": "updated"}),
+    "not writable": (lambda path: (path / "a.md").chmod(0o444), {}),
+    "touched": (lambda path: os.utime(path / "a.md", (1, 1)), {}),
+    "case-only rename": (
+        lambda path: (path / "a.md").rename(path / "A.md"),
+        {"A.md": "created", "a.md": "deleted"},
+    ),
+    "an index of two links": (_two_links, {INDEX: "updated"}),
+    "the index deleted": (lambda path: (path / INDEX).unlink(), {INDEX: "deleted"}),
+    "a daily log": (lambda path: (path / "logs").mkdir(), {}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_way_to_save_is_noticed_and_undone(looking: Looking, case: str) -> None:
+    """However a program of others writes, the change is in the history and its undo restores."""
+    act, expected = CASES[case]
+    before, times = looking.bench.tree(), looking.bench.times()
+    act(looking.path)
+    change = looking.change()
+    found = {step.path: step.action for step in change.steps} if change is not None else {}
+    assert found == expected
+    if change is None:
+        return
+    committed = looking.bench.undo(change.id)
+    assert committed.conflicts == ()
+    for path in expected:
+        assert (looking.path / path).exists() == (path in before)
+        if path in before:
+            assert (looking.path / path).read_bytes() == before[path]
+        if path in times:
+            assert (looking.path / path).stat().st_mtime_ns == times[path]
+    assert looking.change() is None
+
+
+def test_a_conflicted_copy_of_a_sync_is_a_memory_of_its_own(looking: Looking) -> None:
+    """A name that memd would not give is noticed like any other, and comes back by an undo."""
+    name = "a (Ann's conflicted copy 2026-11-20).md"
+    looking.bench.save(name, B)
+    assert looking.actions() == {name: "created"}
+    (looking.path / name).unlink()
+    change = looking.change()
+    assert change is not None
+    assert looking.bench.undo(change.id).conflicts == ()
+    assert looking.bench.topics() == {"a.md": A, "b.md": B, name: B}
+
+
+def test_a_file_too_large_to_keep_is_known_by_its_hash(looking: Looking) -> None:
+    """50 MB in a memory's place: the change is there, the old text is kept, the new one is not."""
+    body = b"x" * (50 << 20)
+    (looking.path / "a.md").write_bytes(body)
+    (looking.path / "b.md").unlink()
+    change = looking.change()
+    assert change is not None
+    assert (change.steps[0].before, change.steps[0].after) == (sha256(A), sha256(body))
+    assert looking.bench.journal.blob(sha256(A)) == A
+    assert looking.bench.journal.blob(sha256(body)) is None
+    assert looking.bench.undo(change.id).conflicts == ("a.md",)
+    assert (looking.path / "b.md").read_bytes() == B
+    assert looking.change() is None
+
+
+def test_more_files_than_a_client_may_write_are_undone(looking: Looking) -> None:
+    """What others did to many files is one change, and its undo is one as well."""
+    for number in range(600):
+        looking.bench.save(f"n{number}.md", A)
+    change = looking.change()
+    assert change is not None
+    assert looking.bench.undo(change.id).conflicts == ()
+    assert looking.bench.topics() == {"a.md": A, "b.md": B}
+
+
+def test_a_checkout_of_many_files_is_one_change(looking: Looking) -> None:
+    """200 files that change at once are one change, and one undo brings them all back."""
+    for number in range(200):
+        looking.bench.save(f"n{number}.md", topic(f"n{number}", "main"))
+    looking.look()
+    before = looking.bench.topics()
+    for number in range(0, 200, 2):
+        looking.bench.save(f"n{number}.md", topic(f"n{number}", "branch"))
+    for number in range(1, 200, 2):
+        (looking.path / f"n{number}.md").unlink()
+    change = looking.change()
+    assert change is not None
+    assert len(change.steps) == 200
+    assert looking.bench.undo(change.id).conflicts == ()
+    assert looking.bench.topics() == before
+
+
+def test_the_shadow_outlives_the_process(tmp_path: Path) -> None:
+    """What was done while memd was not running is noticed when it looks again."""
+    with open_bench(tmp_path) as bench:
+        bench.save("a.md", A)
+        Looking(bench).look()
+    bench.save("a.md", B)
+    with open_bench(tmp_path) as again:
+        assert Looking(again).actions() == {"a.md": "updated"}
+
+
+def test_a_status_is_trusted_sooner_where_the_clock_is_fine(tmp_path: Path) -> None:
+    """Where times have fractions of a second a tenth is enough, with whole seconds it takes two."""
+    file = tmp_path / "a.md"
+    file.write_text("x")
+    os.utime(file, ns=(1_000_000_000, 1_000_000_001))
+    status = file.stat()
+    assert fingerprint(status, status.st_ctime + 0.05) == ""
+    assert fingerprint(status, status.st_ctime + 0.2) != ""
+    whole = os.stat_result((*status[:10], *(1.0, 1.0, 1.0), *(10**9, 10**9, 10**9)))
+    assert fingerprint(whole, 2.5) == ""
+    assert fingerprint(whole, 3.5) != ""

@@ -1,0 +1,94 @@
+"""Large files that others overwrite or delete: kept up to a bound, beyond it named."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.core import limits
+from memd.core.names import INDEX
+from memd.watch import external
+from tests.store.bench import open_bench
+from tests.watch.test_external import Looking
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def looking(tmp_path: Path) -> Iterator[Looking]:
+    """Open a bench that looks at an empty directory."""
+    with open_bench(tmp_path) as bench:
+        opened = Looking(bench)
+        opened.look()
+        yield opened
+
+
+def text(size: int) -> bytes:
+    """Return so many bytes that are no two times the same, and hard to pack."""
+    return os.urandom(size // 2).hex().encode().ljust(size, b"\n")
+
+
+@pytest.mark.parametrize("size", [limits.MEMORY_BYTES + 1, MIB, limits.READ_BYTES])
+@pytest.mark.parametrize("seen_first", [True, False])
+def test_a_large_file_comes_back(tmp_path: Path, size: int, *, seen_first: bool) -> None:
+    """What another program deletes or overwrites comes back to the byte, known since when ever."""
+    one, two = text(size), text(size)
+    with open_bench(tmp_path) as bench:
+        looking = Looking(bench)
+        if not seen_first:
+            looking.look()
+        bench.save("big.md", one)
+        looking.look()
+        bench.save("big.md", two)
+        overwritten = looking.change()
+        (bench.path / "big.md").unlink()
+        deleted = looking.change()
+        for change, wanted in ((deleted, two), (overwritten, one)):
+            assert change is not None
+            assert "too large" not in change.by.reason
+            assert bench.undo(change.id).conflicts == ()
+            assert bench.topics() == {"big.md": wanted}
+
+
+def test_what_is_too_large_is_named(looking: Looking) -> None:
+    """A change whose texts are beyond the bound says so, and its undo leaves the file alone."""
+    bench = looking.bench
+    bench.save("big.md", text(limits.READ_BYTES + 1))
+    bench.save("small.md", b"kept\n")
+    came = looking.change()
+    (bench.path / "big.md").unlink()
+    (bench.path / "small.md").unlink()
+    went = looking.change()
+    for change in (came, went):
+        assert change is not None
+        assert change.by.reason.endswith("too large to be kept for an undo: big.md")
+    assert went is not None
+    assert bench.undo(went.id).conflicts == ("big.md",)
+    assert bench.topics() == {"small.md": b"kept\n"}
+
+
+def test_a_look_holds_a_bounded_part_in_memory(looking: Looking) -> None:
+    """Of very much at once what is beyond the bound is named; a first sight keeps all of it."""
+    bench = looking.bench
+    files = external._LOOK_BYTES // (2 * MIB) + 4
+    for number in range(files):
+        bench.save(f"{number}.md", text(4 * MIB))
+    change = looking.change()
+    assert change is not None
+    lost = [step for step in change.steps if not bench.journal.keeps(step.after or "")]
+    assert 0 < len(lost) < files
+    assert all(step.path in change.by.reason for step in lost[: external._NAMED_FILES])
+
+
+def test_a_first_sight_keeps_all(tmp_path: Path) -> None:
+    """However much there is, it goes to the journal part by part."""
+    with open_bench(tmp_path) as bench:
+        files = external._LOOK_BYTES // (2 * MIB) + 4
+        for number in range(files):
+            bench.save(f"{number}.md", text(4 * MIB))
+        looking = Looking(bench)
+        looking.look()
+        rows = bench.database.read("SELECT hash FROM shadows WHERE path <> ?", (INDEX,))
+        assert len(rows) == files
+        assert all(bench.journal.keeps(row["hash"]) for row in rows)

@@ -1,0 +1,306 @@
+"""The consolidation lock."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from memd.watch import locks
+from memd.watch.locks import GUARD, LOCK, Held, LockUnusableError, Restored
+from tests.watch.lock_race import race
+
+NOW = 1_760_000_000.0
+NS = 1_000_000_000
+HOUR = 3600.0
+
+
+def _remember(pid: int, taken_ns: int, prior_ns: int | None) -> None:
+    assert pid == os.getpid()
+    assert taken_ns == int(NOW * NS)
+    assert prior_ns is None or isinstance(prior_ns, int)
+
+
+def _nobody(_pid: int, _since: float) -> bool:
+    return False
+
+
+def _everybody(_pid: int, _since: float) -> bool:
+    return True
+
+
+def _write(folder: Path, body: bytes, mtime: float) -> Path:
+    path = folder / LOCK
+    path.write_bytes(body)
+    os.utime(path, (mtime, mtime))
+    return path
+
+
+def _take(folder: Path, is_alive: locks.Alive = _nobody) -> Held | None:
+    return locks.take(str(folder), NOW, _remember, is_alive)
+
+
+def _held(folder: Path, is_alive: locks.Alive = _nobody) -> Held:
+    held = _take(folder, is_alive)
+    assert held is not None
+    return held
+
+
+def test_success_is_recorded_by_the_time(tmp_path: Path) -> None:
+    """A dream names its process while it lasts, and a success leaves the time of its start."""
+    assert locks.consolidated_at(str(tmp_path)) is None
+    held = _held(tmp_path)
+    assert (tmp_path / LOCK).read_bytes() == b"%d\n" % os.getpid()
+    assert locks.consolidated_at(str(tmp_path)) == NOW
+    assert held.ours()
+    held.keep()
+    assert locks.consolidated_at(str(tmp_path)) == NOW
+    assert (tmp_path / LOCK).read_bytes() == b""
+    assert not locks.busy(str(tmp_path), NOW, _everybody)
+    _held(tmp_path, _everybody).keep()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [LOCK, GUARD]
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+
+
+def test_failure_puts_the_time_back(tmp_path: Path) -> None:
+    """After a dream that failed the time is what it was and no holder is named."""
+    path = _write(tmp_path, b"", NOW - 90 * HOUR)
+    before = path.stat().st_mtime_ns
+    _held(tmp_path).give_back()
+    assert path.stat().st_mtime_ns == before
+    assert path.read_bytes() == b""
+
+
+def test_failure_removes_what_was_not_there(tmp_path: Path) -> None:
+    """After a first dream that failed there is no lock file, as before."""
+    _held(tmp_path).give_back()
+    assert [path.name for path in tmp_path.iterdir()] == [GUARD]
+
+
+def test_what_stood_before_is_told_before_anything_changes(tmp_path: Path) -> None:
+    """The earlier time is remembered first; where that fails, nothing was touched or is held."""
+    path = _write(tmp_path, b"", NOW - 90 * HOUR)
+    before = path.stat()
+
+    def fail(_pid: int, _taken_ns: int, prior_ns: int | None) -> None:
+        assert prior_ns == before.st_mtime_ns
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        locks.take(str(tmp_path), NOW, fail, _nobody)
+    assert path.stat().st_ino == before.st_ino
+    _held(tmp_path).give_back()
+
+
+def test_who_comes_in_meanwhile_is_seen(tmp_path: Path) -> None:
+    """A program that takes the lock while memd writes down what stood before keeps it."""
+    path = _write(tmp_path, b"", NOW - 90 * HOUR)
+
+    def other(_pid: int, _taken_ns: int, _prior_ns: int | None) -> None:
+        path.write_bytes(b"4242\n")
+
+    assert locks.take(str(tmp_path), NOW, other, _nobody) is None
+    assert path.read_bytes() == b"4242\n"
+
+
+def test_two_of_ours_never_meet(tmp_path: Path) -> None:
+    """While one dream holds the lock another of memd gets nothing, whatever the PID says."""
+    held = _held(tmp_path)
+    assert _take(tmp_path) is None
+    assert locks.restore(str(tmp_path), os.getpid(), int(NOW * NS), None) is Restored.WAITS
+    held.keep()
+    assert _take(tmp_path) is not None
+
+
+def test_a_guard_deleted_while_held_lets_nobody_in(tmp_path: Path) -> None:
+    """Who deletes the guard file still meets the living holder's PID."""
+    held = _held(tmp_path)
+    (tmp_path / GUARD).unlink()
+    assert _take(tmp_path, _everybody) is None
+    held.give_back()
+    assert _take(tmp_path, _everybody) is not None
+
+
+@pytest.mark.parametrize(
+    ("body", "age", "busy"),
+    [
+        (b"4242\n", 0.0, True),
+        (b"4242", 59 * 60.0, True),
+        (b"4242\r\n", 10.0, True),
+        (b"4242\n1760000000000\n", 10.0, True),
+        (b"4242\n", 61 * 60.0, False),
+        (b"4242\n", -10.0, True),
+        (b"4242\n", -61 * 60.0, False),
+        (b"4242\n", -1e9, False),
+        (b"4242\n", NOW, False),
+        (b"", 0.0, False),
+        (b"0\n", 0.0, False),
+        (b"-1\n", 0.0, False),
+        (b"2147483648\n", 0.0, False),
+        (b"99999999999999999999\n", 0.0, False),
+        (b"abc\n", 0.0, False),
+        ("４２\n".encode(), 0.0, False),
+        (b"42\x00\n", 0.0, False),
+        (b"4242\n" + b"x" * 1_000_000, 0.0, False),
+    ],
+)
+def test_who_counts_as_a_holder(tmp_path: Path, body: bytes, age: float, busy: bool) -> None:  # noqa: FBT001 - a column of the table
+    """A living PID less than an hour away holds the lock; garbage and stale times do not."""
+    _write(tmp_path, body, NOW - age)
+    assert locks.busy(str(tmp_path), NOW, _everybody) is busy
+    assert not locks.busy(str(tmp_path), NOW, _nobody)
+    held = _take(tmp_path, _everybody)
+    assert (held is None) is busy
+    if held is not None:
+        held.keep()
+
+
+def test_a_missing_directory_is_told(tmp_path: Path) -> None:
+    """Where there is no memory directory nobody is at it, and nothing can be taken."""
+    missing = str(tmp_path / "none")
+    assert not locks.busy(missing, NOW)
+    assert locks.restore(missing, 1, 1, 1) is Restored.WAITS
+    with pytest.raises(LockUnusableError):
+        locks.take(missing, NOW, _remember)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LockUnusableError):
+        locks.busy(str(tmp_path / "file"), NOW)
+
+
+def _link(path: Path) -> None:
+    (path.parent / "victim").write_text("4242\n")
+    path.symlink_to("victim")
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("name", [LOCK, GUARD])
+@pytest.mark.parametrize("make", [_link, Path.mkdir, _pipe])
+def test_what_is_no_plain_file_is_refused(
+    tmp_path: Path, name: str, make: Callable[[Path], None]
+) -> None:
+    """A link, a directory or a pipe in the lock's place is refused at once and never followed."""
+    make(tmp_path / name)
+    with pytest.raises(LockUnusableError) as caught:
+        _take(tmp_path)
+    assert caught.value.facts["path"] == f"{tmp_path}/{name}"
+    victim = tmp_path / "victim"
+    assert not victim.exists() or victim.read_text() == "4242\n"
+
+
+def test_a_name_that_is_taken_is_no_way_out(tmp_path: Path) -> None:
+    """What lies at the temporary name is replaced, and refused where it cannot be."""
+    (tmp_path / "victim").write_text("kept")
+    (tmp_path / f"{LOCK}.new").symlink_to("victim")
+    _held(tmp_path).give_back()
+    assert (tmp_path / "victim").read_text() == "kept"
+    (tmp_path / f"{LOCK}.new").mkdir()
+    with pytest.raises(LockUnusableError):
+        _take(tmp_path)
+
+
+def test_another_program_that_took_over_keeps_the_lock(tmp_path: Path) -> None:
+    """A lock that no longer names us is not ours to end, however the dream went."""
+    for end in (Held.keep, Held.give_back):
+        held = _held(tmp_path)
+        path = _write(tmp_path, b"4242\n", NOW + 5)
+        assert not held.ours()
+        end(held)
+        assert path.read_bytes() == b"4242\n"
+        assert path.stat().st_mtime == NOW + 5
+    held = _held(tmp_path)
+    (tmp_path / LOCK).unlink()
+    assert not held.ours()
+    (tmp_path / LOCK).mkdir()
+    with pytest.raises(LockUnusableError):
+        held.ours()
+    with pytest.raises(LockUnusableError):
+        held.keep()
+
+
+def test_the_start_puts_back_what_a_crash_left(tmp_path: Path) -> None:
+    """A lock that a killed dream holds gets its earlier time back, and no holder."""
+    path = _write(tmp_path, b"4242\n", NOW)
+    (tmp_path / f"{LOCK}.new").write_text("")
+    before = int((NOW - 50 * HOUR) * NS)
+    assert locks.restore(str(tmp_path), 4242, int(NOW * NS), before) is Restored.PUT_BACK
+    assert path.stat().st_mtime == NOW - 50 * HOUR
+    assert path.read_bytes() == b""
+    assert not (tmp_path / f"{LOCK}.new").exists()
+    _write(tmp_path, b"4242\n", NOW)
+    assert locks.restore(str(tmp_path), 4242, int(NOW * NS), None) is Restored.PUT_BACK
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "mtime"), [(b"77\n", NOW), (b"", NOW), (b"4242\n", NOW + 60), (b"4242\n", NOW - 60)]
+)
+def test_the_start_leaves_what_is_not_ours(tmp_path: Path, body: bytes, mtime: float) -> None:
+    """A lock that names another holder or another time stays as it is."""
+    path = _write(tmp_path, body, mtime)
+    assert locks.restore(str(tmp_path), 4242, int(NOW * NS), 1) is Restored.NOT_OURS
+    assert (path.read_bytes(), path.stat().st_mtime) == (body, mtime)
+
+
+@contextmanager
+def _meanwhile(act: Callable[[], None]) -> Iterator[None]:
+    """Do something over and over in another thread."""
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.is_set():
+            act()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_a_program_that_writes_in_the_same_instant_is_noticed(tmp_path: Path) -> None:
+    """What another program wrote after the first look stays, and memd does not hold the lock."""
+    path = tmp_path / LOCK
+
+    def overwrite(*_: object) -> None:
+        path.write_text("4242\n")
+
+    assert locks.take(str(tmp_path), NOW, overwrite, _nobody) is None
+    assert path.read_text() == "4242\n"
+
+
+def test_a_guard_that_keeps_vanishing_is_not_held(tmp_path: Path) -> None:
+    """A guard that somebody else could open anew under the same name protects nothing."""
+    with _meanwhile(partial((tmp_path / GUARD).unlink, missing_ok=True)):
+        for _ in range(200):
+            held = _take(tmp_path)
+            if held is not None:
+                held.give_back()
+    (tmp_path / GUARD).unlink(missing_ok=True)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    opened = os.open(GUARD, os.O_CREAT | os.O_RDWR, dir_fd=folder)
+    try:
+        assert locks._same(folder, opened)
+        (tmp_path / GUARD).unlink()
+        assert not locks._same(folder, opened)
+        (tmp_path / GUARD).touch()
+        assert not locks._same(folder, opened)
+    finally:
+        os.close(opened)
+        os.close(folder)
+
+
+@pytest.mark.parametrize("foreign", [0, 1, 4])
+def test_a_race_has_one_winner(tmp_path: Path, foreign: int) -> None:
+    """Of daemons and foreign programs that start at once, never two daemons hold the lock."""
+    _write(tmp_path, b"", NOW)
+    rounds = race(tmp_path, 10, foreign)
+    assert max(found.daemons for found in rounds) <= 1
+    assert foreign or [found.daemons for found in rounds] == [1] * 10

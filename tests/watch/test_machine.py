@@ -1,0 +1,55 @@
+"""What the machine says of its processes and of how busy it is."""
+
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from memd.watch import machine
+
+
+def test_alive_is_a_process_older_than_its_lock() -> None:
+    """A process lives when it runs and began before it could have written the lock."""
+    started = psutil.Process().create_time()
+    assert machine.alive(os.getpid(), started)
+    assert not machine.alive(os.getpid(), started - 60)
+    child = subprocess.Popen([sys.executable, "-I", "-S", "-c", ""])
+    try:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert not machine.alive(child.pid, started + 1e6)  # a zombie holds nothing
+    finally:
+        child.wait()
+    assert not machine.alive(child.pid, started + 1e6)
+
+
+def test_the_machine_says_how_busy_it_is() -> None:
+    """What this system tells is told in plain units, and asking costs next to nothing."""
+    found = machine.pressure()
+    memory = psutil.virtual_memory()
+    assert found.free_memory is not None
+    assert 0 < found.free_memory <= memory.total
+    assert found.load is None or found.load >= 0
+    assert found.on_battery in {None, True, False}
+
+
+def test_a_battery_counts_when_it_is_in_use() -> None:
+    """Only a machine that says that it is not plugged in runs on battery."""
+    assert machine.on_battery(None) is None
+    assert machine.on_battery(SimpleNamespace(power_plugged=None)) is None
+    assert machine.on_battery(SimpleNamespace(power_plugged=True)) is False
+    assert machine.on_battery(SimpleNamespace(power_plugged=False)) is True
+
+
+@pytest.mark.parametrize(
+    "failure", [AttributeError(), OSError(), NotImplementedError(), ValueError(), psutil.Error()]
+)
+def test_what_the_system_does_not_tell_is_unknown(failure: Exception) -> None:
+    """A sensor that is missing or broken is a value, never an error."""
+
+    def ask() -> float:
+        raise failure
+
+    assert machine.told(ask) is None
