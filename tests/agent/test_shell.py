@@ -256,7 +256,8 @@ def test_what_looks_at_too_much_ends_in_words(home: Home, command: str) -> None:
 
 def test_the_end_of_a_large_file_is_read_from_its_end(home: Home) -> None:
     """The last lines of a large file are whole, though its beginning is not read."""
-    lines = "".join(f"{n:09}\n" for n in range(WHOLE_BYTES // 5))
+    words = "the quick brown fox jumps " * 40
+    lines = "".join(f"{n} {words}\n" for n in range(WHOLE_BYTES // 500))
     (home.project / "big.txt").write_text(lines, encoding="utf-8")
     with home.view() as view:
         text = shell.run(f"tail -n 2 {home.project}/big.txt", view).text

@@ -6,6 +6,7 @@ with the seed of the run, repeats it.
 
 from collections.abc import Callable
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -13,13 +14,16 @@ from tests.soak.figures import FIGURE
 from tests.soak.store_machine import StoreMachine
 
 
-def test_the_store_is_as_its_model(record_property: Callable[[str, object], None]) -> None:
+@pytest.mark.parametrize("rounds", [30, pytest.param(400, marks=pytest.mark.soak)])
+def test_the_store_is_as_its_model(
+    rounds: int, record_property: Callable[[str, object], None]
+) -> None:
     """After writes, stale edits, dreams, undo, others, kills and full disks no file differs."""
     StoreMachine.steps = 0
     run_state_machine_as_test(
         StoreMachine,
         settings=settings(
-            max_examples=400,
+            max_examples=rounds,
             stateful_step_count=50,
             deadline=None,
             database=None,
@@ -28,5 +32,5 @@ def test_the_store_is_as_its_model(record_property: Callable[[str, object], None
             suppress_health_check=list(HealthCheck),
         ),
     )
-    assert StoreMachine.steps >= 15_000
+    assert StoreMachine.steps >= rounds * 35
     record_property(FIGURE, f"G17 model: {StoreMachine.steps} steps, 0 divergences")
