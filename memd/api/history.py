@@ -1,25 +1,41 @@
-"""memory.history, diff, undo, why and restore: what the journal tells and takes back."""
+"""memory.history, diff, undo, why, restore and purge: what the journal tells and takes back."""
+
+from dataclasses import asdict
 
 from msgspec import field
 
 from memd.api.memory import WRITE_ERRORS, project_of, writable
-from memd.api.method import InvalidParamsError, Limit, Params, Result, method, request_key
-from memd.api.moments import Time, moment, seconds
+from memd.api.method import (
+    InvalidParamsError,
+    Limit,
+    Params,
+    Result,
+    Time,
+    method,
+    moment,
+    request_key,
+    seconds,
+    shaped,
+)
 from memd.api.services import Services
 from memd.core.instants import NotATimeError
 from memd.core.names import NameRefusedError
+from memd.core.regex import PatternRefusedError
 from memd.core.text import iso_time
-from memd.core.values import Actor, Change, FileChange, Provenance
+from memd.core.values import Actor, Change, Provenance
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.state.history import Filter
+from memd.store import purge
 from memd.store.changes import Committed
 from memd.store.history import (
+    FileDiff,
     Range,
     RangeReversedError,
     VersionNotFoundError,
     Writer,
 )
+from memd.store.purge import Purged, PurgeRefusedError
 from memd.store.reading import MemoryNotFoundError
 from memd.store.undo import ChangeNotFoundError, PurgedError
 
@@ -100,6 +116,21 @@ class RestoreParams(WhyParams):
     request_id: str | None = None
 
 
+class PurgeParams(Params):
+    """Parameters of ``memory.purge``: exactly one of ``change``, ``path`` and ``pattern``.
+
+    A change and a path are of the project, a pattern is looked for in all that memd keeps: as it
+    is, in any case, or with ``regex`` as a regular expression.
+    """
+
+    cwd: str
+    change: str | None = None
+    path: str | None = None
+    pattern: str | None = None
+    regex: bool | None = None
+    dry_run: bool | None = None
+
+
 class FileTouched(Result):
     """A file of a change and what happened to it."""
 
@@ -134,17 +165,10 @@ class History(Result):
     changes: list[ChangeFacts]
 
 
-class FileDiff(Result):
-    """A unified diff of one file."""
-
-    path: str
-    diff: str
-
-
 class Diff(Result):
     """The diffs of one change, or of two versions of one file."""
 
-    files: list[FileDiff]
+    files: tuple[FileDiff, ...]
 
 
 class Undone(Result):
@@ -152,24 +176,8 @@ class Undone(Result):
 
     change: str | None
     files: list[FileTouched]
-    merged: list[str]
-    conflicts: list[str]
-
-
-class WrittenBy(Result):
-    """Who made one version of a memory, from which message of which transcript, and why."""
-
-    change: str
-    at: str
-    action: str
-    actor: str
-    client: str
-    session: str
-    model: str
-    origin: str
-    reason: str
-    message: str
-    transcript: str
+    merged: tuple[str, ...]
+    conflicts: tuple[str, ...]
 
 
 class LastSurfaced(Result):
@@ -184,9 +192,9 @@ class Why(Result):
 
     path: str
     exists: bool
-    first: WrittenBy | None
-    last: WrittenBy | None
-    changes: list[str]
+    first: Writer | None
+    last: Writer | None
+    changes: tuple[str, ...]
     surfaced: LastSurfaced | None
 
 
@@ -225,13 +233,13 @@ async def memory_diff(services: Services, call: Call, params: DiffParams) -> Dif
         found = await services.store.consult(
             lambda past: past.diff(directory, change, path), directory
         )
-        return Diff(files=[FileDiff(path=name, diff=diff) for name, diff in found])
+        return Diff(files=found)
     if change is not None or not path:
         raise InvalidParamsError(*_ONE_KIND_OF_DIFF)
     diff = await services.store.consult(
         lambda past: past.compare(directory, path, old, new), directory
     )
-    return Diff(files=[FileDiff(path=path, diff=diff)])
+    return Diff(files=(FileDiff(path, diff),))
 
 
 @method("memory.undo", "write", *WRITE_ERRORS, ChangeNotFoundError, RangeReversedError, PurgedError)
@@ -282,11 +290,38 @@ async def memory_why(services: Services, call: Call, params: WhyParams) -> Why:
     return Why(
         path=path,
         exists=exists,
-        first=_writer(writers.first),
-        last=_writer(writers.last),
-        changes=list(writers.changes),
+        first=writers.first,
+        last=writers.last,
+        changes=writers.changes,
         surfaced=LastSurfaced(at=iso_time(seen.at), session=seen.session) if seen else None,
     )
+
+
+@method(
+    "memory.purge",
+    "write",
+    NoProjectError,
+    ChangeNotFoundError,
+    PurgeRefusedError,
+    PatternRefusedError,
+)
+async def memory_purge(services: Services, call: Call, params: PurgeParams) -> Purged:
+    """Remove the texts of a change, a file or a pattern from all that memd keeps."""
+    project = await project_of(services, call, params.cwd)
+    what = purge.wanted(
+        project.memory_dir,
+        params.change or "",
+        params.path or "",
+        params.pattern or "",
+        is_regex=bool(params.regex),
+    )
+    dry_run = bool(params.dry_run)
+    if not dry_run:
+        await services.recall.forget()
+    done = await services.store.purge(what, dry_run=dry_run)
+    if not dry_run:
+        await services.recall.forget()  # a prompt may have indexed in between
+    return done
 
 
 def _which(params: UndoParams) -> tuple[str | Range | float, str]:
@@ -312,48 +347,20 @@ def _undone(committed: Committed) -> Undone:
     outcome = committed.outcome
     return Undone(
         change=outcome.change,
-        files=_touched(outcome.files),
-        merged=list(outcome.merged),
-        conflicts=list(committed.conflicts),
+        files=shaped(outcome.files, list[FileTouched]),
+        merged=outcome.merged,
+        conflicts=committed.conflicts,
     )
-
-
-def _touched(files: tuple[FileChange, ...]) -> list[FileTouched]:
-    return [FileTouched(path=file.path, action=file.action) for file in files]
 
 
 def _change(change: Change) -> ChangeFacts:
     return ChangeFacts(
         id=change.id,
         at=iso_time(change.at),
-        actor=change.by.actor,
-        client=change.by.client,
-        session=change.by.session,
-        model=change.by.model,
-        reason=change.by.reason,
-        origin=change.by.origin,
         directory=change.directory,
-        files=[FileRecorded(path=f.path, action=f.action, purged=f.purged) for f in change.files],
+        files=shaped(change.files, list[FileRecorded]),
+        **asdict(change.by),
     )
 
 
-def _writer(writer: Writer | None) -> WrittenBy | None:
-    if writer is None:
-        return None
-    change, by = writer.change, writer.change.by
-    return WrittenBy(
-        change=change.id,
-        at=iso_time(change.at),
-        action=change.files[0].action,
-        actor=by.actor,
-        client=by.client,
-        session=by.session,
-        model=by.model,
-        origin=by.origin,
-        reason=by.reason,
-        message=writer.message,
-        transcript=writer.transcript,
-    )
-
-
-METHODS = (memory_history, memory_diff, memory_undo, memory_why, memory_restore)
+METHODS = (memory_history, memory_diff, memory_undo, memory_why, memory_restore, memory_purge)

@@ -1,9 +1,8 @@
 """memory.read, write, delete and search: direct use of memories."""
 
-from typing import Literal
+from typing import Any, Literal
 
-from memd.api.method import Limit, Params, Result, SessionId, method, request_key
-from memd.api.moments import Time, moment
+from memd.api.method import Limit, Params, Result, SessionId, Time, method, moment, request_key
 from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.core.names import NameRefusedError
@@ -104,6 +103,23 @@ class SearchMemories(Params):
     cwd: str
     query: str
     limit: Limit | None = None
+
+
+class UseTool(Params):
+    """Parameters of ``memory.tool``: ``command`` is the tool's input as the model sent it."""
+
+    cwd: str
+    command: dict[str, Any]
+    request_id: str | None = None
+    session_id: str | None = None
+
+
+class ToolUsed(Result):
+    """The tool's result for the model; with ``is_error`` nothing was changed."""
+
+    text: str
+    is_error: bool
+    change: str | None
 
 
 class MemoryFacts(Result):
@@ -231,6 +247,27 @@ async def memory_search(services: Services, call: Call, params: SearchMemories) 
     return Hits(hits=hits)
 
 
+@method("memory.tool", "write", NoProjectError, MemoryOffError, StorageFailedError)
+async def memory_tool(services: Services, call: Call, params: UseTool) -> ToolUsed:
+    """One command of the Messages API's memory tool; `/memories` is the directory."""
+    find = project_of if params.command.get("command") == "view" else writable
+    project = await find(services, call, params.cwd)
+    by = Provenance(
+        actor=Actor.CLIENT,
+        client=call.connection.caller.client,
+        session=params.session_id or "",
+        reason="memory.tool",
+        origin="assistant",
+    )
+    answer = await services.memories.tool(
+        project,
+        params.command,
+        by,
+        request_id=request_key("memory.tool", params, params.request_id),
+    )
+    return ToolUsed(text=answer.text, is_error=answer.is_error, change=answer.change)
+
+
 async def project_of(services: Services, call: Call, cwd: str) -> Project:
     """Return the project of a working directory as this caller sees it."""
     return await services.store.project(cwd, call.connection.caller.environment)
@@ -265,4 +302,4 @@ def facts_of(header: Header, now: float) -> MemoryFacts:
     )
 
 
-METHODS = (memory_read, memory_write, memory_delete, memory_search)
+METHODS = (memory_read, memory_write, memory_delete, memory_search, memory_tool)

@@ -4,6 +4,7 @@ A handler is JSON in, domain call out: it takes the services, the call and typed
 returns a typed result. Parameters are checked here once, so no handler meets a wrong type.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar, cast
@@ -13,19 +14,23 @@ import msgspec
 from memd.api.services import Services
 from memd.core import places
 from memd.core.errors import MemdError
+from memd.core.instants import NotATimeError, written
 from memd.core.text import sha256
 from memd.documents import secrets
 from memd.rpc.connection import Call
+from memd.store.history import At
 
 P = TypeVar("P", bound="Params")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 # How many results a caller may ask for; more is an error that names the bound.
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 # A client's own name for a session.
 SessionId = Annotated[str, msgspec.Meta(max_length=1000)]
-
+Time = str | float  # ISO 8601 or seconds since 1970
+_CHANGE = re.compile(r"c[0-9]+")
 
 # Members by which a caller names itself, its sessions and its requests. They are stored with what
 # the caller does, and only ever compared.
@@ -62,6 +67,28 @@ class Params(Named, forbid_unknown_fields=True, kw_only=True):
 
 class Result(msgspec.Struct, kw_only=True):
     """A result; later versions may add members."""
+
+
+def seconds(name: str, value: Time | None) -> float | None:
+    """Return the seconds since 1970 of a parameter. Raises NotATimeError."""
+    if value is None:
+        return None
+    found = written(value if isinstance(value, str) else f"{value:.3f}")
+    if found is None:
+        raise NotATimeError(name, str(value))
+    return found
+
+
+def moment(name: str, value: Time | None) -> At | None:
+    """Return a parameter that is a change's id or a time. Raises NotATimeError."""
+    if isinstance(value, str) and _CHANGE.fullmatch(value):
+        return value
+    return seconds(name, value)
+
+
+def shaped(value: object, shape: type[T]) -> T:
+    """Return what a room found, with the members of a shape of the wire and no others."""
+    return msgspec.convert(value, type=shape, from_attributes=True)
 
 
 def request_key(method: str, params: Params, request_id: str | None) -> str:

@@ -1,7 +1,6 @@
-"""hello, subscriptions, status, self-checks and the end of the daemon."""
+"""hello, subscriptions, status, pause, resume and the end of the daemon."""
 
 import os
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -9,13 +8,11 @@ from anyio import to_thread
 
 from memd import __version__
 from memd.api import spending
-from memd.api.checks import Check, model_check
 from memd.api.method import Method, Params, Result, forwarded, method
 from memd.api.services import Services
 from memd.core import events
 from memd.core.errors import MemdError
-from memd.core.text import iso_time
-from memd.jobs.service import Jobs
+from memd.jobs.standstill import Standing
 from memd.rpc.connection import Call
 from memd.state.pauses import Breaker
 
@@ -106,17 +103,10 @@ class Status(Result):
     notes: list[str]
 
 
-class DoctorParams(Params):
-    """Parameters of ``doctor``; with ``cwd`` the project is looked at too."""
+class Pause(Params):
+    """Parameters of ``pause``: with ``now`` running jobs are put back into the queue."""
 
-    cwd: str | None = None
-
-
-class Diagnosis(Result):
-    """All self-checks; ``ok`` when none failed."""
-
-    ok: bool
-    checks: list[Check]
+    now: bool | None = None
 
 
 class Stopping(Result):
@@ -190,29 +180,19 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
     )
 
 
-@method("doctor", "read")
-async def doctor(services: Services, call: Call, params: DoctorParams) -> Diagnosis:
-    """Self-checks, each with a remedy."""
-    checks = [
-        Check(
-            name="python",
-            state="ok",
-            detail=f"{sys.version.split()[0]} at {sys.executable}",
-            remedy="",
-        ),
-        await state_check(services.jobs, services.places.database),
-        await to_thread.run_sync(_socket_check, services.places.socket),
-    ]
-    settings, problems = await services.store.settings(None)
-    checks.append(_problems("settings", services.places.config, problems))
-    checks.append(await model_check(services.models, settings))
-    checks.append(_problems("recovery", "nothing was left half done", tuple(services.notes)))
-    noticed = "what others do to memories is noticed at once"
-    checks.append(_problems("watching", noticed, services.store.watching()))
-    checks.append(await _clock_check(services))
-    if params.cwd is not None:
-        checks += await _project_checks(services, call, params.cwd)
-    return Diagnosis(ok=all(check.state != "failed" for check in checks), checks=checks)
+@method("pause", "operate")
+async def pause(services: Services, _call: Call, params: Pause) -> Standing:
+    """Start no background work until resume, also after a restart; prompts go on.
+
+    Prompts go on, and jobs are accepted and kept.
+    """
+    return await services.jobs.pause(now=bool(params.now))
+
+
+@method("resume", "operate")
+async def resume(services: Services, _call: Call, _params: Nothing) -> Standing:
+    """Let background work go on."""
+    return await services.jobs.resume()
 
 
 @method("shutdown", "operate")
@@ -238,83 +218,6 @@ async def _subscription(
     return topics, project.memory_dir
 
 
-async def state_check(jobs: Jobs, path: str) -> Check:
-    """Return whether the state file answers."""
-    try:
-        await jobs.list("", 1)
-    except MemdError as error:
-        return Check(name="state", state="failed", detail=error.sentence, remedy=error.hint)
-    return Check(name="state", state="ok", detail=path, remedy="")
-
-
-async def _clock_check(services: Services) -> Check:
-    clock = services.clock
-    try:
-        found = await to_thread.run_sync(services.ages.look, clock.now(), clock.monotonic())
-    except MemdError as error:
-        return Check(name="clock", state="failed", detail=error.sentence, remedy=error.hint)
-    waits = "" if found.proved else "; nothing goes by its age before it has run for a day"
-    return Check(
-        name="clock",
-        state="warning" if found.problem else "ok",
-        detail=f"{found.problem or iso_time(found.at)}{waits}",
-        remedy="see whether the time is right; nothing was removed" if found.problem else "",
-    )
-
-
-def _socket_check(path: str) -> Check:
-    try:
-        mode = os.stat(path).st_mode & 0o777
-        folder = os.stat(os.path.dirname(path)).st_mode & 0o777
-    except OSError as error:
-        return Check(
-            name="socket",
-            state="failed",
-            detail=f"{path}: {error.strerror}",
-            remedy="restart memd; something removed its socket",
-        )
-    safe = mode & 0o177 == 0 and folder & 0o077 == 0
-    return Check(
-        name="socket",
-        state="ok" if safe else "failed",
-        detail=f"{path} has mode {mode:04o} in a directory of mode {folder:04o}",
-        remedy="" if safe else "chmod 700 the directory and restart memd",
-    )
-
-
-def _problems(name: str, fine: str, problems: tuple[str, ...]) -> Check:
-    return Check(
-        name=name,
-        state="warning" if problems else "ok",
-        detail="; ".join(problems) or fine,
-        remedy="mend what the sentence names; no restart is needed" if problems else "",
-    )
-
-
-async def _project_checks(services: Services, call: Call, cwd: str) -> list[Check]:
-    try:
-        project = await services.store.project(cwd, call.connection.caller.environment)
-        snapshot = await services.store.snapshot(project.memory_dir)
-    except MemdError as error:
-        return [Check(name="project", state="failed", detail=error.sentence, remedy=error.hint)]
-    damaged = [header.path for header in snapshot.headers if header.damaged]
-    detail = f"{len(snapshot.headers)} memories in {project.memory_dir} ({project.source})"
-    return [
-        Check(
-            name="project",
-            state="ok" if project.enabled else "warning",
-            detail=detail if project.enabled else f"memory is off: {project.reason}",
-            remedy="" if project.enabled else "switch it on in memd.toml or the environment",
-        ),
-        _problems("paths", project.memory_dir, project.problems),
-        _problems(
-            "files",
-            "every memory can be read",
-            snapshot.problems + tuple(f"{path} has broken frontmatter" for path in damaged),
-        ),
-    ]
-
-
 def _rss() -> int:
     try:
         with open("/proc/self/statm") as file:
@@ -334,4 +237,4 @@ def discovery(document: dict[str, Any]) -> Method[Nothing, dict[str, Any]]:
     return discover
 
 
-METHODS = (hello, subscribe, unsubscribe, status, doctor, shutdown)
+METHODS = (hello, subscribe, unsubscribe, status, shutdown, pause, resume)

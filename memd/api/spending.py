@@ -1,6 +1,7 @@
 """Whom memd asks as a model, what that used and cost, and which caps are reached."""
 
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from anyio import to_thread
@@ -10,7 +11,9 @@ from memd.api.services import Services
 from memd.core.settings import Settings
 from memd.rpc.connection import Call
 from memd.state.caps import KINDS, Sum
+from memd.state.spend import SpendRow
 
+U = TypeVar("U", bound=Sum)
 _DAYS = 7
 
 
@@ -28,21 +31,10 @@ class ModelState(Result):
     names: dict[str, str]
 
 
-class Used(Result):
-    """What was used: requests, tokens of each sort, and US dollars."""
-
-    requests: int
-    input: int
-    output: int
-    cache_read: int
-    cache_created: int
-    dollars: float
-
-
 class SpendToday(Result):
     """Today's spending and its bound; ``caps`` has the cap of each kind that stands still."""
 
-    used: Used
+    used: Sum
     dollars_per_day: float
     caps: dict[str, str]
 
@@ -54,19 +46,13 @@ class SpendParams(Params):
     by: Literal["day", "kind", "project", "model"] | None = None
 
 
-class SpendRow(Used):
-    """What was used on one day, for one kind of work, in one project, or by one model."""
-
-    label: str
-
-
 class Spending(Result):
     """What models used; ``rows`` are by ``by``, days the newest first, the rest the dearest."""
 
     days: int
     by: str
-    rows: list[SpendRow]
-    total: Used
+    rows: tuple[SpendRow, ...]
+    total: Sum
     today: SpendToday
 
 
@@ -75,13 +61,12 @@ async def spend(services: Services, _call: Call, params: SpendParams) -> Spendin
     """What models used and cost, by day, kind, project or model."""
     settings, _ = await services.store.settings(None)
     days, by, now = params.days or _DAYS, params.by or "day", services.clock.now()
-    sums = await to_thread.run_sync(services.spent.summary, days, by, now)
-    total = sum((used for _, used in sums), Sum())
+    rows = await to_thread.run_sync(services.spent.summary, days, by, now)
     return Spending(
         days=days,
         by=by,
-        rows=[SpendRow(label=label, **_members(used)) for label, used in sums],
-        total=Used(**_members(total)),
+        rows=tuple(_rounded(row) for row in rows),
+        total=_rounded(sum(rows, Sum())),
         today=await today(services, settings),
     )
 
@@ -91,7 +76,7 @@ async def today(services: Services, settings: Settings) -> SpendToday:
     now = services.clock.now()
     used = await to_thread.run_sync(services.spent.today, now)
     return SpendToday(
-        used=Used(**_members(used)),
+        used=_rounded(used),
         dollars_per_day=settings.spend.dollars_per_day,
         caps=await to_thread.run_sync(services.spent.caps, settings.spend, now),
     )
@@ -110,15 +95,8 @@ def model_state(services: Services, settings: Settings) -> ModelState:
     )
 
 
-def _members(used: Sum) -> dict[str, Any]:
-    return {
-        "requests": used.requests,
-        "input": used.input,
-        "output": used.output,
-        "cache_read": used.cache_read,
-        "cache_created": used.cache_created,
-        "dollars": round(used.money, 6),
-    }
+def _rounded(used: U) -> U:
+    return replace(used, dollars=round(used.dollars, 6))
 
 
 METHODS = (spend,)

@@ -4,18 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from memd.api import (
+    doctor,
     dreaming,
     history,
     hooks,
     listing,
     memory,
     operation,
-    pausing,
     prompting,
-    purging,
     reviewing,
     spending,
-    tool,
     work,
 )
 from memd.api.discover import openrpc
@@ -31,17 +29,15 @@ def methods() -> tuple[Method[Any, Any], ...]:
     """Return the table, a fresh one for each daemon."""
     rows: tuple[Method[Any, Any], ...] = (
         *operation.METHODS,
+        *doctor.METHODS,
         *spending.METHODS,
         *prompting.METHODS,
         *work.METHODS,
         *dreaming.METHODS,
         *reviewing.METHODS,
-        *pausing.METHODS,
         *listing.METHODS,
         *memory.METHODS,
         *history.METHODS,
-        *purging.METHODS,
-        *tool.METHODS,
         hooks.method(),
     )
     discover = operation.discovery(openrpc(rows))

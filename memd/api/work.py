@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 from anyio import to_thread
 
-from memd.api.method import Limit, Params, Result, SessionId, method
+from memd.api.method import Limit, Params, Result, SessionId, method, shaped
 from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.extract.service import InvalidMessagesError
@@ -204,22 +204,7 @@ async def job_list(services: Services, call: Call, params: JobList) -> JobsFound
 
 def job_facts(job: Job) -> JobFacts:
     """Return what the wire says of a job."""
-    return JobFacts(
-        job=job.id,
-        kind=job.kind,
-        state=job.state,
-        phase=job.phase,
-        directory=job.directory,
-        session=job.session,
-        attempts=job.attempts,
-        created=job.created,
-        started=job.started,
-        ended=job.ended,
-        result=job.result,
-        error=job.error,
-        parked=job.parked,
-        holder=job.holder or None,
-    )
+    return shaped(job, JobFacts)
 
 
 def _is_remote(call: Call) -> bool:

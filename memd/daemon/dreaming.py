@@ -38,7 +38,7 @@ _MINUTE = 60.0
 
 
 class Dreaming:
-    """Begins dreams; see ``api/due.py``. ``pressure`` tells how busy the machine is; it blocks."""
+    """Begins dreams (``services.due``). ``pressure`` tells how busy the machine is; it blocks."""
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ class Sum:
     output: int = 0
     cache_read: int = 0
     cache_created: int = 0
-    money: float = 0.0
+    dollars: float = 0.0
 
     @property
     def tokens(self) -> int:
@@ -36,7 +36,7 @@ class Sum:
             self.output + other.output,
             self.cache_read + other.cache_read,
             self.cache_created + other.cache_created,
-            self.money + other.money,
+            self.dollars + other.dollars,
         )
 
 
@@ -60,12 +60,12 @@ def _caps(kind: str, after: Sum, total: Sum, settings: SpendSettings) -> Iterato
         "extract": settings.extract_requests_per_day,
         "dream": settings.dream_requests_per_day,
     }[kind]
-    yield "spend.dollars_per_day", total.money > settings.dollars_per_day
+    yield "spend.dollars_per_day", total.dollars > settings.dollars_per_day
     yield "spend.tokens_per_day", total.tokens > settings.tokens_per_day
     yield (
         f"spend.{kind}_share",
         (
-            after.money > share * settings.dollars_per_day
+            after.dollars > share * settings.dollars_per_day
             or after.tokens > share * settings.tokens_per_day
         ),
     )

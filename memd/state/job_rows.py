@@ -75,7 +75,7 @@ class Job:
 
     ``directory`` is the memory directory it concerns, ``lane`` what it must not overlap in.
     ``error`` holds ``kind`` and ``message`` of the last failure. ``request`` is empty once ended,
-    unless the job is parked. ``holder`` is the PID of the daemon that is at it, 0 for none.
+    unless the job is parked. ``holder`` is the PID of the daemon that runs it.
     """
 
     id: str
@@ -92,7 +92,12 @@ class Job:
     created: float
     started: float | None
     ended: float | None
-    holder: int = 0
+    holder: int | None = None
+
+    @property
+    def job(self) -> str:
+        """Its id, as clients call it."""
+        return self.id
 
     @property
     def parked(self) -> bool:
@@ -166,5 +171,5 @@ def read_job(row: Row) -> Job:
         created=row["created"],
         started=row["started"],
         ended=row["ended"],
-        holder=row["holder"] or 0,
+        holder=row["holder"] or None,
     )

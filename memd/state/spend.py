@@ -15,7 +15,7 @@ Rules of this file
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from memd.core.clock_check import day_to_book
 from memd.core.settings import SpendSettings
@@ -79,6 +79,13 @@ class Booking:
     booked: Sum
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpendRow(Sum):
+    """What was used on one day, for one kind of work, in one project, or by one model."""
+
+    label: str
+
+
 class SpendTable:
     """The books. All methods block and raise StateUnusableError; times are seconds since 1970."""
 
@@ -120,7 +127,7 @@ class SpendTable:
         kinds = self._used(self._day(now))
         return kinds.get(kind, Sum()) if kind else sum(kinds.values(), Sum())
 
-    def summary(self, days: int, by: By, now: float) -> tuple[tuple[str, Sum], ...]:
+    def summary(self, days: int, by: By, now: float) -> tuple[SpendRow, ...]:
         """Return the sums of the last ``days``, today's too, by one column.
 
         Days come the newest first, everything else the dearest first.
@@ -131,7 +138,7 @@ class SpendTable:
             f" GROUP BY {by} ORDER BY {order}, label",
             (_days_ago(now, days - 1),),
         )
-        return tuple((row["label"], _sum(row)) for row in rows)
+        return tuple(SpendRow(**_members(row), label=row["label"]) for row in rows)
 
     def caps(self, settings: SpendSettings, now: float) -> dict[str, str]:
         """Return, for each kind that stands still today, the cap that has no room for more."""
@@ -158,7 +165,7 @@ class SpendTable:
             f"SELECT kind, {_SUMS} FROM spend WHERE day = ? GROUP BY kind",  # noqa: S608 - our own words
             (day,),
         )
-        used = {row["kind"]: _sum(row) for row in rows}
+        used = {row["kind"]: Sum(**_members(row)) for row in rows}
         told = self._told()
         if told.day != day:
             return used
@@ -200,12 +207,6 @@ def _most(one: Sum, other: Sum) -> Sum:
     return Sum(*map(max, astuple(one), astuple(other)))
 
 
-def _sum(row: Row) -> Sum:
-    return Sum(
-        requests=row["requests"] or 0,
-        input=row["input"] or 0,
-        output=row["output"] or 0,
-        cache_read=row["cache_read"] or 0,
-        cache_created=row["cache_created"] or 0,
-        money=round(row["money"] or 0.0, 9),
-    )
+def _members(row: Row) -> dict[str, Any]:
+    counts = ("requests", "input", "output", "cache_read", "cache_created")
+    return {name: row[name] or 0 for name in counts} | {"dollars": round(row["money"] or 0.0, 9)}

@@ -5,11 +5,11 @@ Pure but for the journal and the live file, which come in as functions; called i
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from memd.core.errors import MemdError
 from memd.core.names import check_name
-from memd.core.text import sha256
+from memd.core.text import iso_time, sha256
 from memd.core.values import Actor, Change, CursorMove, FileEdit, MemoryFile, Plan, Pointer, Tree
 from memd.documents import index
 from memd.state.history import Filter, History, Span, compose
@@ -58,11 +58,30 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """A change of one file, with the last message that it was learnt from, where there is one."""
+    """Who made one version of a file; ``at`` is ISO 8601 in UTC.
 
-    change: Change
+    ``message`` is the last one of the ``transcript`` that it was learnt from, where there is one.
+    """
+
+    change: str
+    at: str
+    action: str
+    actor: str
+    client: str
+    session: str
+    model: str
+    reason: str
+    origin: str
     message: str
     transcript: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """A unified diff of one file."""
+
+    path: str
+    diff: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +110,8 @@ class Past:
         number = self._record(real, before).number if before else 0
         return self._history.changes(replace(only, directory=real, before=number), limit)
 
-    def diff(
-        self, directory: str, change: str | None, path: str = ""
-    ) -> tuple[tuple[str, str], ...]:
-        """Return each file of a change with its unified diff, or one of them.
+    def diff(self, directory: str, change: str | None, path: str = "") -> tuple[FileDiff, ...]:
+        """Return the unified diff of each file of a change, or of one of them.
 
         The newest change where none is named; nothing where there is none. Raises
         ChangeNotFoundError, and VersionNotFoundError where the change has no such file.
@@ -108,7 +125,7 @@ class Past:
         steps = [step for step in record.steps if path in {"", step.path}]
         if path and not steps:
             raise VersionNotFoundError(path)
-        return tuple((s.path, self._diff(s.path, s.before, s.after)) for s in steps)
+        return tuple(FileDiff(s.path, self._diff(s.path, s.before, s.after)) for s in steps)
 
     def compare(self, directory: str, path: str, old: At | None, new: At | None) -> str:
         """Return the unified diff of two versions of a file.
@@ -340,9 +357,14 @@ def _writer(record: Record, path: str) -> Writer:
     step = _step(record, path)
     change = replace(record, steps=(step,)).change()
     moves = [effect for effect in record.effects if isinstance(effect, CursorMove)]
-    if not moves:
-        return Writer(change, "", "")
-    return Writer(change, moves[0].message or moves[0].marker, moves[0].source)
+    return Writer(
+        change.id,
+        iso_time(change.at),
+        change.files[0].action,
+        message=moves[0].message or moves[0].marker if moves else "",
+        transcript=moves[0].source if moves else "",
+        **asdict(change.by),
+    )
 
 
 def _pointers(key: str | None, blobs: Blobs) -> dict[str, Pointer]:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from memd.api.method import IDENTIFIERS
+from memd.api.method import IDENTIFIERS, moment, seconds
 from memd.api.table import methods
+from memd.core.instants import NotATimeError
 from tests.api.caller import Caller
 from tests.traces import traces
 
@@ -107,6 +108,30 @@ def test_every_name_of_a_parameter_is_known() -> None:
         if kind in {str, str | None}
     }
     assert fields <= plain | IDENTIFIERS
+
+
+def test_times_are_texts_or_numbers() -> None:
+    """ISO 8601 without a zone is UTC; a number is seconds; nothing is nothing."""
+    assert seconds("since", "1970-01-01 00:01") == seconds("since", 60.0) == 60.0
+    assert seconds("since", 1_772_539_200.25) == 1_772_539_200.25
+    assert seconds("since", None) is None
+
+
+@pytest.mark.parametrize("value", ["", "today", "c12", -1.0, 1e300, float("nan")])
+def test_what_is_no_time_is_named(value: str | float) -> None:
+    """An error says which parameter it was."""
+    with pytest.raises(NotATimeError) as caught:
+        seconds("since", value)
+    assert caught.value.facts == {"name": "since"}
+
+
+def test_a_version_is_a_change_or_a_time() -> None:
+    """What looks like the id of a change is one."""
+    assert moment("at", "c12") == "c12"
+    assert moment("at", "60") == 60.0
+    assert moment("at", None) is None
+    with pytest.raises(NotATimeError):
+        moment("at", "c")
 
 
 def _required(params: type) -> set[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from memd.api.operation import state_check
+from memd.api.doctor import state_check
 from memd.client.aio import AsyncClient
 from memd.daemon.app import SCHEMAS
 from memd.jobs.service import Jobs

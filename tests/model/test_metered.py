@@ -65,7 +65,7 @@ async def test_a_request_is_booked_before_it_is_sent(database: Database) -> None
 
     await metered(database, think).ask(ask())
     assert seen[0].output == 100
-    assert seen[0].money > 0.001
+    assert seen[0].dollars > 0.001
 
 
 async def test_what_cost_nothing_is_booked_as_nought(database: Database) -> None:

@@ -15,10 +15,10 @@ SETTINGS = SpendSettings(
 @pytest.mark.parametrize(
     ("of_kind", "of_all", "more", "cap"),
     [
-        (Sum(), Sum(), Sum(1, money=0.5), ""),
-        (Sum(), Sum(money=0.9), Sum(1, money=0.2), "spend.dollars_per_day"),
+        (Sum(), Sum(), Sum(1, dollars=0.5), ""),
+        (Sum(), Sum(dollars=0.9), Sum(1, dollars=0.2), "spend.dollars_per_day"),
         (Sum(), Sum(input=900), Sum(1, output=101), "spend.tokens_per_day"),
-        (Sum(money=0.4), Sum(money=0.4), Sum(1, money=0.2), "spend.recall_share"),
+        (Sum(dollars=0.4), Sum(dollars=0.4), Sum(1, dollars=0.2), "spend.recall_share"),
         (Sum(cache_read=400), Sum(cache_read=400), Sum(1, input=101), "spend.recall_share"),
         (Sum(10), Sum(10), Sum(1), "spend.recall_requests_per_day"),
     ],
@@ -36,7 +36,7 @@ def test_a_kind_is_stopped_alone(kind: str) -> None:
         "extract": SpendSettings(extract_share=0.0),
         "dream": SpendSettings(dream_share=0.0),
     }[kind]
-    stopped = [k for k in KINDS if reached(k, Sum(), Sum(), Sum(1, 1, money=0.001), settings)]
+    stopped = [k for k in KINDS if reached(k, Sum(), Sum(), Sum(1, 1, dollars=0.001), settings)]
     assert stopped == [kind]
 
 
@@ -56,7 +56,7 @@ def test_what_is_let_through_stays_under_every_cap(of_kind: Sum, others: Sum, mo
     """After a request that was let through, no sum is above its cap."""
     total = of_kind + others
     if reached("recall", of_kind, total, more, SETTINGS) == "":
-        assert (total + more).money <= SETTINGS.dollars_per_day
+        assert (total + more).dollars <= SETTINGS.dollars_per_day
         assert (total + more).tokens <= SETTINGS.tokens_per_day
-        assert (of_kind + more).money <= SETTINGS.dollars_per_day * SETTINGS.recall_share
+        assert (of_kind + more).dollars <= SETTINGS.dollars_per_day * SETTINGS.recall_share
         assert (of_kind + more).requests <= SETTINGS.recall_requests_per_day

@@ -148,10 +148,10 @@ def test_a_running_job_names_its_process(database: Database) -> None:
     """Whoever looks at a job sees which process is at it, and none before and after."""
     table = JobTable(database, 7)
     job = table.add(_new(), 1.0)
-    assert table.get(job).holder == 0
+    assert table.get(job).holder is None
     assert table.start(job, 2.0).holder == 7
     table.requeue(job, None)
-    assert (table.get(job).state, table.get(job).holder) == (JobState.QUEUED, 0)
+    assert (table.get(job).state, table.get(job).holder) == (JobState.QUEUED, None)
 
 
 def test_a_job_that_ends_its_process_again_and_again_is_parked(database: Database) -> None:

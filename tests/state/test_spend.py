@@ -54,32 +54,32 @@ def test_a_summary_by_each_column(database: Database) -> None:
     table.add(DREAM, USED + USED + USED, NOON - DAY)
     table.add(DREAM, USED, NOON - 9 * DAY)
     by_day = table.summary(2, "day", NOON)
-    assert [label for label, _ in by_day] == ["2026-03-05", "2026-03-04"]
-    assert by_day[1][1].requests == 4
-    assert [label for label, _ in table.summary(2, "kind", NOON)] == ["dream", "recall"]
-    assert [label for label, _ in table.summary(1, "model", NOON)] == ["claude-sonnet-5-5"]
-    assert dict(table.summary(30, "project", NOON))["/other"].requests == 4
+    assert [row.label for row in by_day] == ["2026-03-05", "2026-03-04"]
+    assert by_day[1].requests == 4
+    assert [row.label for row in table.summary(2, "kind", NOON)] == ["dream", "recall"]
+    assert [row.label for row in table.summary(1, "model", NOON)] == ["claude-sonnet-5-5"]
+    assert {row.label: row.requests for row in table.summary(30, "project", NOON)}["/other"] == 4
 
 
 def test_a_booking_is_corrected_on_its_own_day(database: Database) -> None:
     """What was booked at the most becomes what was used, even when midnight has passed."""
     table = SpendTable(database)
-    booking = table.reserve(RECALL, Sum(1, 100, money=0.3), SpendSettings(), NOON)
+    booking = table.reserve(RECALL, Sum(1, 100, dollars=0.3), SpendSettings(), NOON)
     assert isinstance(booking, Booking)
-    assert table.today(NOON, "recall") == Sum(1, 100, money=0.3)
-    table.settle(booking, Sum(1, 7, 3, money=0.01))
-    assert table.today(NOON, "recall") == Sum(1, 7, 3, money=0.01)
+    assert table.today(NOON, "recall") == Sum(1, 100, dollars=0.3)
+    table.settle(booking, Sum(1, 7, 3, dollars=0.01))
+    assert table.today(NOON, "recall") == Sum(1, 7, 3, dollars=0.01)
 
 
 def test_a_cap_stops_its_kind_until_the_next_day(database: Database) -> None:
     """The cap is named, nothing is booked, the other kinds go on and the next day all do."""
     table = SpendTable(database)
     caps = SpendSettings(recall_share=0.5)
-    table.add(RECALL, Sum(1, money=0.5), NOON)
-    assert table.reserve(RECALL, Sum(1, money=0.1), caps, NOON) == "spend.recall_share"
-    assert table.today(NOON).money == 0.5
-    assert isinstance(table.reserve(DREAM, Sum(1, money=0.1), caps, NOON), Booking)
-    assert isinstance(table.reserve(RECALL, Sum(1, money=0.1), caps, NOON + DAY), Booking)
+    table.add(RECALL, Sum(1, dollars=0.5), NOON)
+    assert table.reserve(RECALL, Sum(1, dollars=0.1), caps, NOON) == "spend.recall_share"
+    assert table.today(NOON).dollars == 0.5
+    assert isinstance(table.reserve(DREAM, Sum(1, dollars=0.1), caps, NOON), Booking)
+    assert isinstance(table.reserve(RECALL, Sum(1, dollars=0.1), caps, NOON + DAY), Booking)
 
 
 def test_status_names_the_kinds_that_stand_still(database: Database) -> None:
@@ -90,7 +90,7 @@ def test_status_names_the_kinds_that_stand_still(database: Database) -> None:
     table.add(DREAM, USED, NOON)
     table.add(RECALL, USED, NOON)
     assert table.caps(caps, NOON) == {"dream": "spend.dream_requests_per_day"}
-    table.add(RECALL, Sum(1, money=1.0), NOON)
+    table.add(RECALL, Sum(1, dollars=1.0), NOON)
     assert set(table.caps(caps, NOON).values()) == {"spend.dollars_per_day"}
 
 
@@ -146,10 +146,10 @@ def test_another_state_file_goes_on_with_the_day(tmp_path: Path) -> None:
     for name, room in (("a", True), ("b", True), ("c", False), ("a", False)):
         database = open_database(str(tmp_path / name), SCHEMAS)
         table = SpendTable(database, tally)
-        booking = table.reserve(RECALL, Sum(1, 100, money=0.1), caps, NOON)
+        booking = table.reserve(RECALL, Sum(1, 100, dollars=0.1), caps, NOON)
         assert isinstance(booking, Booking) == room
         if isinstance(booking, Booking):
-            table.settle(booking, Sum(1, 7, money=0.01))
+            table.settle(booking, Sum(1, 7, dollars=0.01))
         else:
             assert table.today(NOON, "recall").input == 14
         database.close()
@@ -189,11 +189,11 @@ def test_the_books_are_never_below_what_was_spent(
         table = SpendTable(database)
         spent = 0.0
         for most, part, told in moves:
-            booking = table.reserve(RECALL, Sum(1, money=most), SpendSettings(), NOON)
+            booking = table.reserve(RECALL, Sum(1, dollars=most), SpendSettings(), NOON)
             if isinstance(booking, Booking):
                 spent += most * part
                 if told:
-                    table.settle(booking, Sum(1, money=most * part))
-        found = table.today(NOON).money
+                    table.settle(booking, Sum(1, dollars=most * part))
+        found = table.today(NOON).dollars
         database.close()
         assert spent - 1e-6 <= found <= 1.0

@@ -87,7 +87,7 @@ def test_two_versions_are_compared(bench: Bench) -> None:
 
 def test_a_diff_can_be_of_one_file(bench: Bench) -> None:
     """One file of a change can be asked for; one that is not in it is an error."""
-    assert [path for path, _ in past(bench).diff(bench.directory, "c1", INDEX)] == [INDEX]
+    assert [file.path for file in past(bench).diff(bench.directory, "c1", INDEX)] == [INDEX]
     with pytest.raises(VersionNotFoundError):
         past(bench).diff(bench.directory, "c1", "b.md")
 
@@ -103,10 +103,10 @@ def test_a_text_that_is_gone_or_binary_is_said_so(bench: Bench) -> None:
     """A body that the journal lost and one that is no text are told in words."""
     bench.save("bin.md", b"\xff\x00")
     bench.write("bin.md", topic("bin"))
-    assert past(bench).diff(bench.directory, "c5", "bin.md")[0][1] == "bin.md: binary\n"
+    assert past(bench).diff(bench.directory, "c5", "bin.md")[0].diff == "bin.md: binary\n"
     with bench.database.transaction() as cursor:
         cursor.execute("DELETE FROM blobs")
-    lost = past(bench).diff(bench.directory, "c2", "b.md")[0][1]
+    lost = past(bench).diff(bench.directory, "c2", "b.md")[0].diff
     assert lost == "b.md: the journal does not hold this text any more\n"
     with pytest.raises(VersionNotFoundError):
         bench.commit(past(bench).restore(bench.directory, "a.md"))
@@ -122,9 +122,10 @@ def test_the_writers_of_a_file_are_told(bench: Bench) -> None:
     assert writers.first is not None
     assert writers.last is not None
     assert (writers.first.message, writers.first.transcript) == ("m7", "t.jsonl")
-    assert writers.first.change.by == by
-    assert [file.path for file in writers.first.change.files] == ["l.md"]
-    assert (writers.last.change.by.actor, writers.last.message) == (Actor.CLIENT, "")
+    made = writers.first
+    assert (made.actor, made.session, made.model) == (by.actor, by.session, by.model)
+    assert (made.change, made.action) == ("c5", "created")
+    assert (writers.last.actor, writers.last.message) == (Actor.CLIENT, "")
     assert writers.changes == ("c6", "c5")
     assert past(bench).writers(bench.directory, "none.md").first is None
 
@@ -176,7 +177,7 @@ def test_a_refused_text_is_kept_and_comes_back(bench: Bench) -> None:
     assert bench.tree() == live
     old, change = past(bench), caught.value.facts["change"]
     assert isinstance(change, str)
-    assert "+mine\n" in old.diff(bench.directory, change)[0][1]
+    assert "+mine\n" in old.diff(bench.directory, change)[0].diff
     with pytest.raises(VersionNotFoundError):
         old.restore(bench.directory, "a.md", change)
     with pytest.raises(ChangeNotFoundError):

@@ -164,9 +164,9 @@ async def test_history_diff_and_undo(home: Home) -> None:
     assert changes[0].at - changes[1].at == 60
     assert changes[0].by == BY
     assert await home.store.history(home.directory, before=str(second)) == changes[1:]
-    assert await diff(home, home.directory, str(second)) == (
-        ("a.md", "--- a/a.md\n+++ b/a.md\n@@ -5,4 +5,4 @@\n   type: user\n ---\n \n-one\n+two\n"),
-    )
+    assert await diff(home, home.directory, str(second)) == {
+        "a.md": "--- a/a.md\n+++ b/a.md\n@@ -5,4 +5,4 @@\n   type: user\n ---\n \n-one\n+two\n",
+    }
     undoer = Provenance(Actor.UNDO, client="test")
     outcome, conflicts = await undo(home.store, home.directory, str(second), undoer)
     assert (outcome.files[0].path, conflicts) == ("a.md", ())
@@ -178,9 +178,10 @@ async def test_history_diff_and_undo(home: Home) -> None:
     assert (outcome.change, conflicts) == (None, ("a.md",))
 
 
-async def diff(home: Home, directory: str, change: str) -> tuple[tuple[str, str], ...]:
+async def diff(home: Home, directory: str, change: str) -> dict[str, str]:
     """Return each file of a change with its unified diff."""
-    return await home.store.consult(lambda past: past.diff(directory, change))
+    found = await home.store.consult(lambda past: past.diff(directory, change))
+    return {file.path: file.diff for file in found}
 
 
 async def test_a_diff_of_any_bytes(home: Home) -> None:
@@ -188,16 +189,16 @@ async def test_a_diff_of_any_bytes(home: Home) -> None:
     made = await home.write("a.md", b"no end of line")
     binary = await home.write("a.md", b"\xff\xfe")
     gone = await home.write("a.md", None)
-    diffs = dict(await diff(home, home.directory, str(made)))
+    diffs = await diff(home, home.directory, str(made))
     assert diffs["a.md"].endswith("+no end of line\n\\ No newline at end of file\n")
-    assert dict(await diff(home, home.directory, str(binary)))["a.md"] == "a.md: binary\n"
+    assert (await diff(home, home.directory, str(binary)))["a.md"] == "a.md: binary\n"
 
     def forget() -> None:
         with home.database.transaction() as cursor:
             cursor.execute("DELETE FROM blobs")
 
     await to_thread.run_sync(forget)
-    words = dict(await diff(home, home.directory, str(gone)))["a.md"]
+    words = (await diff(home, home.directory, str(gone)))["a.md"]
     assert words == "a.md: the journal does not hold this text any more\n"
 
 

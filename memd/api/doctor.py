@@ -1,0 +1,144 @@
+"""doctor: self-checks, each with what helps when it is not ok."""
+
+import os
+import sys
+
+import msgspec
+from anyio import to_thread
+
+from memd.api.memory import project_of
+from memd.api.method import Params, Result, method
+from memd.api.services import Services
+from memd.core.errors import MemdError
+from memd.core.settings import Settings
+from memd.core.text import iso_time
+from memd.jobs.service import Jobs
+from memd.model.endpoint import NOT_NAMED, OFF
+from memd.rpc.connection import Call
+
+
+class Check(msgspec.Struct):
+    """One self-check: ``state`` is ok, warning or failed; ``remedy`` says what helps."""
+
+    name: str
+    state: str
+    detail: str
+    remedy: str = ""
+
+
+class DoctorParams(Params):
+    """Parameters of ``doctor``; with ``cwd`` the project is looked at too."""
+
+    cwd: str | None = None
+
+
+class Diagnosis(Result):
+    """All self-checks; ``ok`` when none failed."""
+
+    ok: bool
+    checks: list[Check]
+
+
+@method("doctor", "read")
+async def doctor(services: Services, call: Call, params: DoctorParams) -> Diagnosis:
+    """Self-checks, each with a remedy."""
+    settings, problems = await services.store.settings(None)
+    noticed = "what others do to memories is noticed at once"
+    checks = [
+        Check("python", "ok", f"{sys.version.split()[0]} at {sys.executable}"),
+        await state_check(services.jobs, services.places.database),
+        await to_thread.run_sync(_socket_check, services.places.socket),
+        _problems("settings", services.places.config, problems),
+        await _model_check(services, settings),
+        _problems("recovery", "nothing was left half done", tuple(services.notes)),
+        _problems("watching", noticed, services.store.watching()),
+        await _clock_check(services),
+    ]
+    if params.cwd is not None:
+        checks += await _project_checks(services, call, params.cwd)
+    return Diagnosis(ok=all(check.state != "failed" for check in checks), checks=checks)
+
+
+async def state_check(jobs: Jobs, path: str) -> Check:
+    """Return whether the state file answers."""
+    try:
+        await jobs.list("", 1)
+    except MemdError as error:
+        return Check("state", "failed", error.sentence, error.hint)
+    return Check("state", "ok", path)
+
+
+async def _clock_check(services: Services) -> Check:
+    clock = services.clock
+    try:
+        found = await to_thread.run_sync(services.ages.look, clock.now(), clock.monotonic())
+    except MemdError as error:
+        return Check("clock", "failed", error.sentence, error.hint)
+    waits = "" if found.proved else "; nothing goes by its age before it has run for a day"
+    if found.problem:
+        remedy = "see whether the time is right; nothing was removed"
+        return Check("clock", "warning", f"{found.problem}{waits}", remedy)
+    return Check("clock", "ok", f"{iso_time(found.at)}{waits}")
+
+
+def _socket_check(path: str) -> Check:
+    try:
+        mode = os.stat(path).st_mode & 0o777
+        folder = os.stat(os.path.dirname(path)).st_mode & 0o777
+    except OSError as error:
+        remedy = "restart memd; something removed its socket"
+        return Check("socket", "failed", f"{path}: {error.strerror}", remedy)
+    detail = f"{path} has mode {mode:04o} in a directory of mode {folder:04o}"
+    if mode & 0o177 or folder & 0o077:
+        return Check("socket", "failed", detail, "chmod 700 the directory and restart memd")
+    return Check("socket", "ok", detail)
+
+
+def _problems(name: str, fine: str, problems: tuple[str, ...]) -> Check:
+    if not problems:
+        return Check(name, "ok", fine)
+    remedy = "mend what the sentence names; no restart is needed"
+    return Check(name, "warning", "; ".join(problems), remedy)
+
+
+async def _project_checks(services: Services, call: Call, cwd: str) -> list[Check]:
+    try:
+        project = await project_of(services, call, cwd)
+        snapshot = await services.store.snapshot(project.memory_dir)
+    except MemdError as error:
+        return [Check("project", "failed", error.sentence, error.hint)]
+    detail = f"{len(snapshot.headers)} memories in {project.memory_dir} ({project.source})"
+    switch = "switch it on in memd.toml or the environment"
+    damaged = (f"{h.path} has broken frontmatter" for h in snapshot.headers if h.damaged)
+    return [
+        Check("project", "ok", detail)
+        if project.enabled
+        else Check("project", "warning", f"memory is off: {project.reason}", switch),
+        _problems("paths", project.memory_dir, project.problems),
+        _problems("files", "every memory can be read", (*snapshot.problems, *damaged)),
+    ]
+
+
+async def _model_check(services: Services, settings: Settings) -> Check:
+    """Return whether the model that is named can be asked; no request is paid for."""
+    models = services.models
+    error = await models.reach(settings)
+    problem = models.problem(settings)
+    if models.for_(settings) is None:
+        # Nobody has to have a model: only one that was named and is refused is worth a remedy.
+        detail, bad = f"none: {problem}", problem not in (NOT_NAMED, OFF)
+        remedy = "mend what the sentence names, or set model.enabled = false"
+    else:
+        # Beside what is wrong now, what the last request for a message had, if anything.
+        words = error.sentence if error else problem or "it answers"
+        detail = f"{models.host(settings)}, by {models.source(settings)}: {words}"
+        bad = bool(problem or error)
+        remedy = error.hint if error else "look at the model's name in [model] of memd.toml"
+    if models.ignored:
+        detail, remedy = f"{detail}; {models.ignored}", "do that, or remove the file"
+    if bad or models.ignored:
+        return Check("model", "warning", detail, remedy)
+    return Check("model", "ok", detail)
+
+
+METHODS = (doctor,)
