@@ -11,6 +11,7 @@ Rules of this file
 """
 
 import fnmatch
+import re
 from dataclasses import dataclass
 
 from memd.agent.refusals import NotReachableError
@@ -30,65 +31,16 @@ _HIDDEN = "hidden files and folders are not read"
 _CREDENTIALS = "files of this name usually hold credentials"
 
 # Names, in small letters, of files and folders in which people and programs keep credentials.
-_PRIVATE = (
-    "*.asc",
-    "*.gpg",
-    "*.jks",
-    "*.kdb",
-    "*.kdbx",
-    "*.key",
-    "*.keychain*",
-    "*.keystore",
-    "*.ovpn",
-    "*.p12",
-    "*.p8",
-    "*.pem",
-    "*.pfx",
-    "*.pkcs12",
-    "*.ppk",
-    "*.tfstate*",
-    "*.tfvars",
-    "*_rsa",
-    "*.env",
-    "env.local",
-    "*.env.*",
-    "_netrc",
-    "application_default_credentials.json",
-    "authorized_keys",
-    "client_secret*",
-    "cookies.sqlite*",
-    "credential",
-    "credentials",
-    "credentials.*",
-    "htpasswd*",
-    "id_dsa*",
-    "id_ecdsa*",
-    "id_ed25519*",
-    "id_rsa*",
-    "known_hosts",
-    "kubeconfig*",
-    "login.keychain*",
-    "netrc",
-    "passwd",
-    "password",
-    "passwords",
-    "passwords.*",
-    "pgpass*",
-    "secret",
-    "secret.*",
-    "secrets",
-    "secrets.*",
-    "service-account*.json",
-    "service_account*.json",
-    "shadow",
-    "token",
-    "tokens",
-    "token.*",
-    "tokens.*",
-    "vault-password*",
-    "vault_pass*",
-    "wallet.dat",
-)
+_NAMES = """
+    *.asc *.gpg *.jks *.kdb *.kdbx *.key *.keychain* *.keystore *.ovpn *.p12 *.p8 *.pem *.pfx
+    *.pkcs12 *.ppk *.tfstate* *.tfvars *_rsa *.env env.local *.env.* _netrc
+    application_default_credentials.json authorized_keys client_secret* cookies.sqlite*
+    credential credentials credentials.* htpasswd* id_dsa* id_ecdsa* id_ed25519* id_rsa*
+    known_hosts kubeconfig* login.keychain* netrc passwd password passwords passwords.*
+    pgpass* secret secret.* secrets secrets.* service-account*.json service_account*.json
+    shadow token tokens token.* tokens.* vault-password* vault_pass* wallet.dat
+"""
+_PRIVATE = re.compile("|".join(map(fnmatch.translate, _NAMES.split())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +105,7 @@ def why_private(place: Place) -> str:
     parts = place.name.split("/") if place.name else []
     if any(part.startswith(".") for part in parts):
         return _HIDDEN
-    if place.root.kind == PROJECT and any(_credentials(part.lower()) for part in parts):
+    if place.root.kind == PROJECT and any(_PRIVATE.match(part.lower()) for part in parts):
         return _CREDENTIALS
     return ""
 
@@ -168,7 +120,3 @@ def _problem(path: str) -> str:
     if "\\" in path or not names.is_text(path) or not path.isprintable():
         return _STRANGE
     return ""
-
-
-def _credentials(name: str) -> bool:
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in _PRIVATE)

@@ -4,13 +4,14 @@ Credentials are taken out before anything is cut, since half of one is found by 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from memd.agent.step import AskModel, Planned, Result, Run
 from memd.core.courtesy import give_way
 from memd.core.text import cut_bytes
 from memd.documents import secrets
-from memd.model.port import Reply, ToolCall, Usage
+from memd.model.port import Reply, ToolCall
 
 TEXT_BYTES = 2_000
 RECORD_BYTES = 200_000  # above this, texts are cut to a line
@@ -44,7 +45,7 @@ class Record:
                 "stop": reply.stop,
                 "reply": [self._plain(block, 0) for block in reply.content[:_ITEMS]],
                 "results": [self._result(item.call, result) for item, result in results],
-                "usage": usage(reply.usage),
+                "usage": asdict(reply.usage),
                 "denied": sum(result.fault == "denied" for _, result in results),
                 "seconds": round(seconds, 3),
             }
@@ -76,13 +77,3 @@ class Record:
         cut = cut_bytes(clean, limit)
         self._left -= len(cut)
         return cut if cut == clean else f"{cut}…"
-
-
-def usage(spent: Usage) -> dict[str, int]:
-    """Return usage as plain data."""
-    return {
-        "input": spent.input,
-        "output": spent.output,
-        "cache_read": spent.cache_read,
-        "cache_created": spent.cache_created,
-    }
