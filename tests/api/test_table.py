@@ -1,5 +1,7 @@
 """The table of methods."""
 
+from pathlib import Path
+
 from memd.api.table import methods
 
 SPECIFIED = {
@@ -25,3 +27,10 @@ def test_names_are_unique_and_complete() -> None:
 def test_permissions_are_known() -> None:
     """A method reads, writes or operates."""
     assert {row.permission for row in methods()} == {"read", "write", "operate"}
+
+
+def test_every_method_is_tested_at_a_door() -> None:
+    """Some other test than this one calls each method by its name."""
+    here = Path(__file__)
+    texts = [file.read_text() for file in here.parents[1].rglob("test_*.py") if file != here]
+    assert [name for name in sorted(SPECIFIED) if not any(f'"{name}"' in t for t in texts)] == []

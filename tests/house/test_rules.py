@@ -196,6 +196,38 @@ def test_every_room_has_its_tests() -> None:
     ] == []
 
 
+def test_every_room_is_on_the_map() -> None:
+    """Each room has its place in the map of docs/architecture.md."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    chapter = text.split("## Map")[1].split("\n## ")[0]
+    rooms = {s.path.split("/")[1] for s in PROGRAM if s.path.count("/") > 1}
+    assert [room for room in sorted(rooms) if f"`{room}`" not in chapter] == []
+
+
+def test_every_option_is_read() -> None:
+    """What a user may set is read somewhere in the program."""
+    declared = "memd/core/settings.py"
+    options = {
+        node.target.id
+        for s in PROGRAM
+        if s.path == declared
+        for node in s.nodes
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(node.target, ast.Name)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func) == "option"
+    }
+    read = {
+        node.attr
+        for s in PROGRAM
+        if s.path != declared
+        for node in s.nodes
+        if isinstance(node, ast.Attribute)
+    }
+    assert len(options) > 30
+    assert sorted(options - read) == []
+
+
 def test_every_test_says_what_must_hold() -> None:
     """Each test has a docstring of one sentence."""
     silent = []
