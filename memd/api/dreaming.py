@@ -4,10 +4,13 @@ from typing import Any
 
 import msgspec
 
+from memd.api.memory import project_of
 from memd.api.method import Params, Result, method
 from memd.api.services import Services
 from memd.api.work import ended, visit_of
+from memd.dream.gates import Gate
 from memd.dream.morning import markdown
+from memd.dream.verdict import Contradiction, Left, Removal, Size
 from memd.model.port import LOCAL
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
@@ -21,35 +24,11 @@ class Dream(Params):
     wait: bool | None = None
 
 
-class Reasoned(Result):
-    """A memory that went, stays as it is or needs a person, and why."""
-
-    path: str
-    reason: str
-
-
 class Merged(Result):
     """A memory that took others in."""
 
     into: str
     sources: list[str] = msgspec.field(name="from")
-
-
-class Denied(Result):
-    """A sentence that went from a memory because one that stays denies it."""
-
-    path: str
-    gone: str
-    stays: str
-
-
-class Sizes(Result):
-    """What a memory directory holds."""
-
-    memories: int
-    memory_bytes: int
-    index_lines: int
-    index_bytes: int
 
 
 class Dreamed(Result):
@@ -69,13 +48,13 @@ class Dreamed(Result):
     created: list[str] | None = None
     changed: list[str] | None = None
     merged: list[Merged] | None = None
-    removed: list[Reasoned] | None = None
-    left: list[Reasoned] | None = None
-    listed: list[Reasoned] | None = None
-    contradictions: list[Denied] | None = None
+    removed: list[Removal] | None = None
+    left: list[Left] | None = None
+    listed: list[Left] | None = None
+    contradictions: list[Contradiction] | None = None
     orphans: list[str] | None = None
-    before: Sizes | None = None
-    after: Sizes | None = None
+    before: Size | None = None
+    after: Size | None = None
     change: str | None = None
     proposal: str | None = None
     problems: list[str] | None = None
@@ -86,8 +65,8 @@ class Dreamed(Result):
     said: str | None = None
 
 
-class LastOf(Params):
-    """Parameters of ``dream.last``."""
+class DreamsOf(Params):
+    """Parameters of ``dream.last`` and ``dream.status``."""
 
     cwd: str
 
@@ -105,20 +84,6 @@ class LastDream(Result):
     report: dict[str, Any] | None = None
     error: str | None = None
     markdown: str = ""
-
-
-class StatusOf(Params):
-    """Parameters of ``dream.status``."""
-
-    cwd: str
-
-
-class DreamGate(Result):
-    """One gate: what a skipped dream calls it once it is closed, and why it stands as it does."""
-
-    name: str
-    open: bool
-    says: str
 
 
 class DreamStatus(Result):
@@ -139,7 +104,7 @@ class DreamStatus(Result):
     min_sessions: int
     gate: str
     waits: str
-    gates: list[DreamGate]
+    gates: tuple[Gate, ...]
     running: str | None
     proposals: int
 
@@ -150,7 +115,7 @@ async def dream(services: Services, call: Call, params: Dream) -> Dreamed:
 
     With ``force`` only the lock can say no.
     """
-    project = await services.store.project(params.cwd, call.connection.caller.environment)
+    project = await project_of(services, call, params.cwd)
     settings, _ = await services.store.settings(project)
     gate = await services.dreams.gate(project, settings, force=bool(params.force), session="")
     if gate:
@@ -162,9 +127,9 @@ async def dream(services: Services, call: Call, params: Dream) -> Dreamed:
 
 
 @method("dream.last", "read", NoProjectError)
-async def dream_last(services: Services, call: Call, params: LastOf) -> LastDream:
+async def dream_last(services: Services, call: Call, params: DreamsOf) -> LastDream:
     """What the newest dream did, as data and as a page for people."""
-    project = await services.store.project(params.cwd, call.connection.caller.environment)
+    project = await project_of(services, call, params.cwd)
     job = await services.jobs.newest(project.memory_dir, "dream")
     if job is None:
         return LastDream()
@@ -177,7 +142,7 @@ async def dream_last(services: Services, call: Call, params: LastOf) -> LastDrea
 
 
 @method("dream.status", "read", NoProjectError)
-async def dream_status(services: Services, call: Call, params: StatusOf) -> DreamStatus:
+async def dream_status(services: Services, call: Call, params: DreamsOf) -> DreamStatus:
     """When the next dream of a project may begin, and what keeps it.
 
     Costs what the gates cost, and takes nothing.
@@ -196,7 +161,7 @@ async def dream_status(services: Services, call: Call, params: StatusOf) -> Drea
         min_sessions=settings.dream.min_sessions,
         gate=found.gate,
         waits=await services.due.waits(project, settings),
-        gates=[DreamGate(name=gate.name, open=gate.open, says=gate.says) for gate in found.gates],
+        gates=found.gates,
         running=await services.due.under_way(project),
         proposals=(await services.dreams.open_proposals()).get(project.memory_dir, 0),
     )

@@ -8,12 +8,13 @@ from typing import Literal
 import msgspec
 
 from memd.api.memory import MemoryFacts, facts_of, project_of
-from memd.api.method import Limit, Params, Result, method
+from memd.api.method import Limit, Params, Result, method, shaped
 from memd.api.services import Services
 from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.names import TEAM
 from memd.core.values import Header
+from memd.documents.index import load
 from memd.projects.project import NoProjectError
 from memd.prompt.service import IndexFacts
 from memd.rpc.connection import Call
@@ -72,10 +73,10 @@ async def memory_list(services: Services, call: Call, params: ListMemories) -> L
         headers = headers[bisect_right(headers, start, key=order) :]
     page = _page(headers, params.limit, services.clock.now())
     return Listed(
-        memory_dir=found.memory_dir,
+        memory_dir=project.memory_dir,
         memories=page,
         next=_cursor(headers[len(page) - 1]) if len(page) < len(headers) else None,
-        index=IndexFacts(lines=found.index.lines, bytes=found.index.bytes, cut=found.index.cut),
+        index=shaped(load(found.index), IndexFacts),
         problems=_first(found.problems),
     )
 

@@ -2,14 +2,26 @@
 
 from typing import Any, Literal
 
-from memd.api.method import Limit, Params, Result, SessionId, Time, method, moment, request_key
+from msgspec.structs import asdict
+
+from memd.api.method import (
+    Limit,
+    Params,
+    Result,
+    SessionId,
+    Time,
+    method,
+    moment,
+    request_key,
+    shaped,
+)
 from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.core.names import NameRefusedError
 from memd.core.text import age, decode, iso_time
 from memd.core.values import Actor, Header, Project, Provenance
 from memd.documents.document import InvalidMemoryError
-from memd.memories.service import Written
+from memd.memories.service import ToolAnswer, Written
 from memd.memories.writing import (
     IncompleteMemoryError,
     NothingThereError,
@@ -114,14 +126,6 @@ class UseTool(Params):
     session_id: str | None = None
 
 
-class ToolUsed(Result):
-    """The tool's result for the model; with ``is_error`` nothing was changed."""
-
-    text: str
-    is_error: bool
-    change: str | None
-
-
 class MemoryFacts(Result):
     """A memory without its content; ``mtime`` is ISO 8601 in UTC."""
 
@@ -184,19 +188,8 @@ async def memory_read(services: Services, call: Call, params: ReadMemory) -> Mem
     else:
         directory, path = project.memory_dir, params.path
         file = await services.store.consult(lambda past: past.version(directory, path, at))
-    facts = facts_of(file.header, services.clock.now())
-    return MemoryRead(
-        path=facts.path,
-        name=facts.name,
-        description=facts.description,
-        type=facts.type,
-        mtime=facts.mtime,
-        age=facts.age,
-        damaged=facts.damaged,
-        size=facts.size,
-        content=decode(file.content),
-        hash=file.hash,
-    )
+    facts = asdict(facts_of(file.header, services.clock.now()))
+    return MemoryRead(**facts, content=decode(file.content), hash=file.hash)
 
 
 @method("memory.write", "write", *WRITE_ERRORS, ScopeRefusedError, TwoContentsError)
@@ -209,17 +202,7 @@ async def memory_write(services: Services, call: Call, params: WriteMemory) -> W
     project = await writable(services, call, params.cwd)
     return await services.memories.write(
         project,
-        Writing(
-            path=params.path,
-            content=params.content,
-            name=params.name,
-            description=params.description,
-            type=params.type,
-            body=params.body,
-            title=params.title,
-            hook=params.hook,
-            base_hash=params.base_hash,
-        ),
+        shaped(params, Writing),
         _by(call, "memory.write", params.session_id or ""),
         request_id=request_key("memory.write", params, params.request_id),
     )
@@ -248,7 +231,7 @@ async def memory_search(services: Services, call: Call, params: SearchMemories) 
 
 
 @method("memory.tool", "write", NoProjectError, MemoryOffError, StorageFailedError)
-async def memory_tool(services: Services, call: Call, params: UseTool) -> ToolUsed:
+async def memory_tool(services: Services, call: Call, params: UseTool) -> ToolAnswer:
     """One command of the Messages API's memory tool; `/memories` is the directory."""
     find = project_of if params.command.get("command") == "view" else writable
     project = await find(services, call, params.cwd)
@@ -259,13 +242,12 @@ async def memory_tool(services: Services, call: Call, params: UseTool) -> ToolUs
         reason="memory.tool",
         origin="assistant",
     )
-    answer = await services.memories.tool(
+    return await services.memories.tool(
         project,
         params.command,
         by,
         request_id=request_key("memory.tool", params, params.request_id),
     )
-    return ToolUsed(text=answer.text, is_error=answer.is_error, change=answer.change)
 
 
 async def project_of(services: Services, call: Call, cwd: str) -> Project:

@@ -8,6 +8,7 @@ from anyio import to_thread
 
 from memd import __version__
 from memd.api import spending
+from memd.api.memory import project_of
 from memd.api.method import Method, Params, Result, forwarded, method
 from memd.api.services import Services
 from memd.core import events
@@ -214,7 +215,7 @@ async def _subscription(
             raise UnknownTopicError(topic)
     if params.cwd is None:
         return topics, None
-    project = await services.store.project(params.cwd, call.connection.caller.environment)
+    project = await project_of(services, call, params.cwd)
     return topics, project.memory_dir
 
 

@@ -6,13 +6,14 @@ from typing import Any, TypeVar
 import msgspec
 from anyio import to_thread
 
+from memd.api.memory import project_of
 from memd.api.method import Limit, Params, Result, SessionId, method, shaped
 from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.extract.service import InvalidMessagesError
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
-from memd.state.jobs import Job, JobNotFoundError, JobNotParkedError
+from memd.state.jobs import JobNotFoundError, JobNotParkedError
 from memd.state.visits import Visit
 from memd.transcripts import reading
 from memd.transcripts.reading import TranscriptRefusedError
@@ -136,7 +137,7 @@ async def extract(services: Services, call: Call, params: Extract) -> Extracted:
     """Look for what is worth remembering in a conversation; answers at once."""
     if (params.transcript_path is None) == (params.messages is None):
         raise NothingToReadError
-    project = await services.store.project(params.cwd, call.connection.caller.environment)
+    project = await project_of(services, call, params.cwd)
     settings, _ = await services.store.settings(project)
     reason = services.extract.gate(settings, project)
     if not reason and not settings.extract.allow_remote and _is_remote(call):
@@ -163,7 +164,7 @@ async def extract(services: Services, call: Call, params: Extract) -> Extracted:
 @method("job.get", "read", JobNotFoundError)
 async def job_get(services: Services, _call: Call, params: JobGet) -> JobFacts:
     """One job."""
-    facts = job_facts(await services.jobs.get(params.job))
+    facts = shaped(await services.jobs.get(params.job), JobFacts)
     facts.progress = services.jobs.progress.of(params.job)
     if params.record:
         facts.record = await to_thread.run_sync(services.runs.of, params.job)
@@ -172,11 +173,8 @@ async def job_get(services: Services, _call: Call, params: JobGet) -> JobFacts:
 
 @method("job.wait", "read", JobNotFoundError)
 async def job_wait(services: Services, _call: Call, params: JobParams) -> JobFacts:
-    """One job, once it has ended.
-
-    When the job has ended.
-    """
-    return job_facts(await services.jobs.wait(params.job))
+    """One job, once it has ended."""
+    return shaped(await services.jobs.wait(params.job), JobFacts)
 
 
 @method("job.cancel", "write", JobNotFoundError)
@@ -188,7 +186,7 @@ async def job_cancel(services: Services, _call: Call, params: JobParams) -> Canc
 @method("job.retry", "write", JobNotFoundError, JobNotParkedError)
 async def job_retry(services: Services, _call: Call, params: JobParams) -> JobFacts:
     """Put a parked job back into the queue, as if it had never failed."""
-    return job_facts(await services.jobs.retry(params.job))
+    return shaped(await services.jobs.retry(params.job), JobFacts)
 
 
 @method("job.list", "read")
@@ -196,15 +194,9 @@ async def job_list(services: Services, call: Call, params: JobList) -> JobsFound
     """The newest jobs, of one project or of all; or those that are parked."""
     directory = ""
     if params.cwd is not None:
-        project = await services.store.project(params.cwd, call.connection.caller.environment)
-        directory = project.memory_dir
+        directory = (await project_of(services, call, params.cwd)).memory_dir
     jobs = await services.jobs.list(directory, params.limit or 50, parked=bool(params.parked))
-    return JobsFound(jobs=[job_facts(job) for job in jobs])
-
-
-def job_facts(job: Job) -> JobFacts:
-    """Return what the wire says of a job."""
-    return shaped(job, JobFacts)
+    return JobsFound(jobs=shaped(jobs, list[JobFacts]))
 
 
 def _is_remote(call: Call) -> bool:

@@ -8,8 +8,7 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, NameRefusedError
 from memd.core.text import iso_time
-from memd.core.values import Header, MemoryFile, Outcome, Project, Provenance
-from memd.documents.index import LoadedIndex, load
+from memd.core.values import MemoryFile, Outcome, Project, Provenance, Snapshot
 from memd.files.directory import FileTooLargeError, PathRefusedError
 from memd.memories import tool
 from memd.memories.tool import Command, Editing, Stamp, ToolRefusedError
@@ -39,16 +38,6 @@ _FOR_THE_MODEL = (
     DirectoryBusyError,
     MemoryNotFoundError,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """The memories of a project, newest first, and what a prompt would load of the index."""
-
-    memory_dir: str
-    headers: tuple[Header, ...]
-    index: LoadedIndex
-    problems: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +71,9 @@ class Memories:
         self._store = store
         self._clock = clock
 
-    async def list(self, project: Project) -> Listing:
+    async def list(self, project: Project) -> Snapshot:
         """Return what the project remembers."""
-        snapshot = await self._store.snapshot(project.memory_dir)
-        return Listing(
-            memory_dir=project.memory_dir,
-            headers=snapshot.headers,
-            index=load(snapshot.index),
-            problems=snapshot.problems,
-        )
+        return await self._store.snapshot(project.memory_dir)
 
     async def read(self, project: Project, path: str) -> MemoryFile:
         """Return one memory whole. Raises MemoryNotFoundError and what the name rule refuses."""

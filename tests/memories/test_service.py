@@ -57,7 +57,9 @@ async def test_what_is_written_can_be_listed_read_and_deleted(
     written = await memories.write(project, Writing("a.md", **PARTS), BY)
     assert written.status == "created"
     listing = await memories.list(project)
-    assert ([header.path for header in listing.headers], listing.index.lines) == (["a.md"], 1)
+    assert [header.path for header in listing.headers] == ["a.md"]
+    assert listing.index is not None
+    assert listing.index.count(b"(a.md)") == 1
     file = await memories.read(project, "a.md")
     assert (file.hash, file.body) == (written.hash, "text\n")
     again = await memories.write(project, Writing("a.md", **PARTS), BY)
