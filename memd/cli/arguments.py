@@ -32,11 +32,16 @@ EXIT_STATUS = (
     (78, "the configuration keeps it from working"),
     (130, "interrupted"),
 )
+_FILES = ("FILE", "DIR", "PATH")  # what options call a value that names one
 _EPILOG = "Options of every command: see memctl --help."
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser; ``run`` of what it parses is the Command."""
+def parser(files: object = None) -> argparse.ArgumentParser:
+    """Return the parser; ``run`` of what it parses is the Command.
+
+    ``files`` is shtab's mark for arguments that name a file; a parser that has it is for completion
+    alone, which offers the options of every command behind each.
+    """
     top: argparse.ArgumentParser = _new(
         argparse.ArgumentParser,
         prog="memctl",
@@ -49,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"memctl {__version__}", help="print the version"
     )
     for option in GLOBAL_OPTIONS:
-        _add_option(top, option)
+        _add_option(top, option, files)
     commands = top.add_subparsers(metavar="COMMAND", title="commands")
     groups: dict[str, Any] = {}
     for command in COMMANDS:
@@ -67,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
             aliases=command.aliases,
         )
         child.set_defaults(run=command)
-        _fill(child, command)
+        _fill(child, command, files)
         if not rest and (names := verbs(first)):  # it may stand alone or be followed by a verb
             groups[first] = child.add_subparsers(metavar="|".join(names), title="verbs")
     return top
@@ -112,14 +117,15 @@ def _group(commands: Any, name: str) -> Any:
     return group.add_subparsers(metavar=names, title="verbs", required=True)
 
 
-def _fill(child: argparse.ArgumentParser, command: Command) -> None:
+def _fill(child: argparse.ArgumentParser, command: Command, files: object) -> None:
     for operand in command.operands:
         _add_operand(child, operand)
     for option in command.options:
-        _add_option(child, option)
+        _add_option(child, option, files)
     for option in GLOBAL_OPTIONS:
+        hidden = option if files else option._replace(help=argparse.SUPPRESS)
         # Without a default, so that the same option before the command keeps its value.
-        _add_option(child, option._replace(help=argparse.SUPPRESS), argparse.SUPPRESS)
+        _add_option(child, hidden, files, argparse.SUPPRESS)
 
 
 def _add_operand(child: argparse.ArgumentParser, operand: Operand) -> None:
@@ -133,7 +139,9 @@ def _add_operand(child: argparse.ArgumentParser, operand: Operand) -> None:
     child.add_argument(operand.name.lower(), **arguments)
 
 
-def _add_option(child: argparse.ArgumentParser, option: Option, default: Any = None) -> None:
+def _add_option(
+    child: argparse.ArgumentParser, option: Option, files: object, default: Any = None
+) -> None:
     arguments: dict[str, Any] = {"help": option.help, "dest": option.attribute}
     if option.switch:
         arguments |= {"action": "store_true", "default": default or False}
@@ -143,7 +151,9 @@ def _add_option(child: argparse.ArgumentParser, option: Option, default: Any = N
         if option.choices:
             arguments["choices"] = option.choices
         arguments["metavar"] = option.metavar or "|".join(option.choices)
-    child.add_argument(option.flag, **arguments)
+    added = child.add_argument(option.flag, **arguments)
+    if option.metavar in _FILES:
+        added.complete = files  # type: ignore[attr-defined] # where shtab looks
 
 
 def _epilog(command: Command) -> str:

