@@ -1,7 +1,6 @@
 """The listening socket."""
 
 import os
-import socket
 import stat
 import subprocess
 import sys
@@ -29,17 +28,6 @@ def folder() -> Iterator[Path]:
         yield Path(path)
 
 
-def test_the_socket_accepts(folder: Path) -> None:
-    """A client that connects is accepted; the listener does not block."""
-    with make_listener(str(folder / "s/memd.sock")) as listener:
-        with pytest.raises(BlockingIOError):
-            listener.accept()
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(str(folder / "s/memd.sock"))
-            listener.accept()[0].close()
-        assert not os.get_inheritable(listener.fileno())
-
-
 @pytest.mark.parametrize("umask", [0o000, 0o002, 0o022, 0o077])
 def test_modes_hold_under_any_umask(folder: Path, umask: int) -> None:
     """The directory is 0700, the socket 0600, and the umask is what it was before."""
@@ -53,15 +41,6 @@ def test_modes_hold_under_any_umask(folder: Path, umask: int) -> None:
     command = [sys.executable, "-c", code, str(folder / "a/b/memd.sock"), str(umask)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["0o700", "0o600", str(umask)]
-
-
-def test_a_stale_socket_is_replaced(folder: Path) -> None:
-    """What a killed daemon left is no obstacle to who holds the lock."""
-    path = str(folder / "memd.sock")
-    make_listener(path).close()
-    assert stat.S_ISSOCK(os.stat(path).st_mode)
-    with make_listener(path), socket.socket(socket.AF_UNIX) as client:
-        client.connect(path)
 
 
 @pytest.mark.parametrize("kind", ["file", "directory", "link", "fifo"])

@@ -21,9 +21,6 @@ from memd.rpc.hub import Hub
 from memd.rpc.listener import make_listener
 from memd.rpc.server import serve
 from memd.testing.server import RecordingLog, exchange, serving
-from tests.corpora import PLACE
-
-SUITE = PLACE / "JSONTestSuite" / "test_parsing"
 
 
 async def echo(_call: Call, params: dict[str, Any]) -> Any:
@@ -114,21 +111,6 @@ async def test_hostile_bytes_disturb_nobody_else(name: str) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.skipif(not SUITE.is_dir(), reason=f"JSONTestSuite is not at {SUITE}")
-async def test_the_suites_invalid_texts_as_frames_disturb_nobody() -> None:
-    """Each n_ file, as a line and behind a header, gets errors or a close; others are served."""
-    async with serving(TABLE) as server:
-        for file in sorted(SUITE.glob("n_*.json")):
-            body = file.read_bytes()
-            assert is_well_said(await exchange(server.path, body + b"\n"))
-            headed = await exchange(server.path, b"Content-Length: %d\r\n\r\n" % len(body) + body)
-            assert headed.startswith(b"Content-Length: ")
-            assert b'"error"' in headed
-            assert await exchange(server.path, GOOD) == ANSWER
-        assert server.log.errors == []
-
-
-@pytest.mark.anyio
 async def test_a_thousand_envelopes_are_each_answered() -> None:
     """Every mutation of the envelope is answered or rightly not, on one connection after all."""
     jsonrpc = ["", '"jsonrpc":"2.0",', '"jsonrpc":"1.0",', '"jsonrpc":2.0,', '"jsonrpc":null,']
@@ -149,15 +131,6 @@ async def test_a_thousand_envelopes_are_each_answered() -> None:
             assert len(answer.splitlines()) <= len(part)
         assert await exchange(server.path, GOOD) == ANSWER
         assert server.log.errors == []
-
-
-@pytest.mark.anyio
-async def test_one_byte_at_a_time_is_a_request_too() -> None:
-    """However a frame is cut, it is the same frame."""
-    async with serving(TABLE) as server, await anyio.connect_unix(server.path) as stream:
-        for byte in GOOD:
-            await stream.send(bytes([byte]))
-        assert await stream.receive() == ANSWER
 
 
 @pytest.mark.anyio

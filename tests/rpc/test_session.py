@@ -103,18 +103,6 @@ def call(method: str, request_id: Any = 1, **params: Any) -> dict[str, Any]:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("headers", [False, True])
-async def test_an_answer_has_the_framing_of_its_question(*, headers: bool) -> None:
-    """Both framings are spoken on one socket; a half-closed peer gets its answer."""
-    body = json.dumps(call("echo", a=1)).encode()
-    question = b"Content-Length: %d\r\n\r\n%b" % (len(body), body) if headers else body
-    answer = b'{"jsonrpc":"2.0","id":1,"result":{"a":1}}'
-    expected = b"Content-Length: 41\r\n\r\n" + answer if headers else answer + b"\n"
-    async with serving(Handlers().table()) as server:
-        assert await exchange(server.path, question) == expected
-
-
-@pytest.mark.anyio
 async def test_what_cannot_be_framed_is_told_in_its_framing() -> None:
     """A bad header is answered behind a header."""
     async with serving(Handlers().table()) as server:

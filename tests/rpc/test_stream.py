@@ -10,25 +10,6 @@ from memd.rpc.stream import Stream
 pytestmark = pytest.mark.anyio
 
 
-async def test_bytes_arrive_in_order_and_end() -> None:
-    """What one side sends the other gets, a slow reader included, and then the end."""
-    left, right = (Stream(end) for end in socket.socketpair())
-    data = bytes(range(256)) * 20_000
-
-    async def send() -> None:
-        await left.send(data)
-        left.send_eof()
-
-    received = bytearray()
-    async with anyio.create_task_group() as group:
-        group.start_soon(send)
-        while chunk := await right.receive(65536):
-            received += chunk
-    assert received == data
-    left.close()
-    right.close()
-
-
 async def test_a_cancelled_receive_loses_nothing() -> None:
     """A reader that was cancelled while it waited finds what came afterwards."""
     left, right = (Stream(end) for end in socket.socketpair())

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from memd.testing.daemon import client, daemon_process, throw_away_home
-from memd.testing.demo import Demo, main
+from memd.testing.demo import Demo
 
 
 def test_the_demo_succeeds() -> None:
@@ -32,8 +32,3 @@ def test_a_check_that_fails_is_counted(capsys: pytest.CaptureFixture[str]) -> No
     assert "NO  pigs fly" in out
     assert "8 more lines" in out
     assert demo.checks == [("pigs fly", False)]
-
-
-def test_main_is_what_runs() -> None:
-    """The command runs main, which returns an exit status."""
-    assert main.__annotations__["return"] is int

@@ -35,14 +35,6 @@ def cache(clock: FakeClock) -> PromptCache:
     return PromptCache(clock.now, lambda _: 100)
 
 
-def test_a_prefix_is_created_and_then_read(cache: PromptCache) -> None:
-    """The second request reads what the first created; what stands behind stays fresh."""
-    first = cache.visit(ask(block("a", **MARK), block("b")))
-    one = tokens(block("a"))
-    assert first == Reading(one, 0, one, 0)
-    assert cache.visit(ask(block("a", **MARK), block("other"))) == Reading(one, one, 0, 0)
-
-
 def test_one_byte_before_the_mark_spoils_it(cache: PromptCache) -> None:
     """Tools, system, model, format and order all stand before the messages."""
     base = ask(block("a", **MARK), tools=[{"name": "T", "x": 1}], system="s")
@@ -142,11 +134,6 @@ def test_the_requests_own_mark_is_at_its_end(cache: PromptCache) -> None:
     assert cache.visit(ask(block("a"), **MARK)).created_5m > 0
     assert cache.visit(ask(block("a"), block("b"), **MARK)).read > 0
     assert [part.ttl for part in row(ask(block("a", **HOUR), **MARK))] == ["1h"]
-
-
-def test_media_counts_flat() -> None:
-    """An image costs the same whatever it holds."""
-    assert tokens({"type": "image", "source": {"data": "x" * 99_999}}) == 1600
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=12))

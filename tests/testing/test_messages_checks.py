@@ -92,26 +92,6 @@ def test_wrong_requests_get_the_apis_answer(body: Any, words: str) -> None:
     assert words in failure.message
 
 
-def test_a_server_may_know_less() -> None:
-    """A member that a server does not know is refused at any depth, but not in a tool's input."""
-    body = ask(user(text(**MARK)), stream=True)
-    assert refused(body, without=("tools",)) is None
-    for name in ("cache_control", "stream"):
-        failure = refused(body, without=(name,))
-        assert failure is not None
-        assert f"{name}: Extra inputs" in failure.message
-    called = ask(user(text()), assistant(CALL), user(RESULT))
-    assert refused(called, without=("cache_control",)) is None
-
-
-def test_the_window_is_the_prompts() -> None:
-    """A prompt above the window is refused with its size."""
-    failure = refused(ask(system="x" * 400), window=100)
-    assert failure is not None
-    assert failure.message == "prompt is too long: 114 tokens > 100 maximum"
-    assert refused(ask(), window=100) is None
-
-
 _JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.integers() | st.text(max_size=3),
     lambda inner: (

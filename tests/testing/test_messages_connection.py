@@ -92,21 +92,6 @@ def test_a_cut_body_has_the_bytes_that_were_asked_for(at: float, size: int | Non
     assert (caught.value.expected or 0) > 0
 
 
-def test_a_cut_stream_ends_without_its_last_chunk() -> None:
-    """The end of a cut stream is no proper end."""
-    with messages_server(Cut(text("x" * 90))) as server, pytest.raises(IncompleteRead):
-        ask(server, STREAM)
-
-
-def test_any_body_and_type_can_be_said() -> None:
-    """A raw step comes as it is."""
-    step = Raw(b'{"content": [', 203, "text/plain", {"X-More": "1"})
-    with messages_server(step) as server:
-        status, headers, body = ask(server)
-    assert (status, headers["Content-Type"], body) == (203, "text/plain", b'{"content": [')
-    assert headers["X-More"] == "1"
-
-
 def test_a_server_that_ends_leaves_nobody_waiting() -> None:
     """A hanging request ends with the server and is told as closed."""
     with messages_server(Hang(text("never"), at=5)) as server:
@@ -132,12 +117,3 @@ def test_a_client_that_leaves_during_the_answer_is_gone() -> None:
             client.sendall(head + BODY)
             client.recv(12)
         assert server.messages[0].wait() == "gone"
-
-
-def test_a_pause_has_its_time() -> None:
-    """A hang with seconds goes on by itself, and every ended request is told."""
-    heard: list[str] = []
-    step = Hang(text("late"), seconds=0.001)
-    with messages_server(step, heard=lambda request: heard.append(request.ending)) as server:
-        assert ask(server)[0] == 200
-    assert heard == ["answered"]

@@ -28,26 +28,6 @@ def test_nothing_is_left() -> None:
         socket.create_connection((where.hostname, where.port))
 
 
-def test_many_at_once() -> None:
-    """Twenty clients at once get an answer each, and every step is used once."""
-    with messages_server([text(str(number)) for number in range(20)]) as server:
-        body = b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}'
-        found: list[bytes] = []
-
-        def ask() -> None:
-            connection = HTTPConnection(urlsplit(server.url).netloc, timeout=10)
-            connection.request("POST", "/v1/messages", body)
-            found.append(connection.getresponse().read())
-            connection.close()
-
-        threads = [threading.Thread(target=ask) for _ in range(20)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len({answer.split(b'"content":')[1].split(b"]")[0] for answer in found}) == 20
-
-
 def test_a_taken_port_is_an_error() -> None:
     """A second server on one port fails at once and leaves nothing."""
     with messages_server(text("fine")) as server:

@@ -46,14 +46,6 @@ def test_each_form_of_a_step_is_known(said: Any, step: Step) -> None:
     assert parse({"steps": [said]}).script == [step]
 
 
-def test_calls_and_refusals_are_known() -> None:
-    """Tools have a name and perhaps an input; a refusal may say nothing."""
-    called = {"tools": [{"name": "T"}], "say": "s"}
-    script = parse({"steps": [called, {"refusal": {}}]}).script
-    assert isinstance(script, list)
-    assert [step.stop for step in script if isinstance(step, Reply)] == ["tool_use", "refusal"]
-
-
 def test_otherwise_is_for_ever() -> None:
     """After the list comes the other step, as often as it is asked for."""
     script = parse({"steps": [{"text": "a"}], "otherwise": "echo"}).script

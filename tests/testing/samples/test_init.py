@@ -34,11 +34,6 @@ def test_the_credential_is_made_at_run_time(tmp_path: Path) -> None:
             assert samples.secret() not in file.read_text()
 
 
-def test_a_transcript_lies_where_the_client_keeps_it() -> None:
-    """The place is Claude Code's own."""
-    assert samples.place("/h", "/p/x.y", "s") == "/h/.claude/projects/-p-x-y/s.jsonl"
-
-
 def test_an_unknown_sample_is_an_error(tmp_path: Path) -> None:
     """A wrong name is told apart from an empty conversation."""
     with pytest.raises(FileNotFoundError):
