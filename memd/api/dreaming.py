@@ -163,7 +163,7 @@ async def dream_status(services: Services, call: Call, params: DreamsOf) -> Drea
         waits=await services.due.waits(project, settings),
         gates=found.gates,
         running=await services.due.under_way(project),
-        proposals=(await services.dreams.open_proposals()).get(project.memory_dir, 0),
+        proposals=await services.dreams.open_in(project.memory_dir),
     )
 
 

@@ -8,6 +8,7 @@ from memd.api.memory import MemoryOffError, project_of, writable
 from memd.api.method import Params, Result, method
 from memd.api.services import Services
 from memd.core.text import iso_time
+from memd.model.port import LOCAL
 from memd.projects.project import NoProjectError
 from memd.review.choice import NotTakenInError, PathNotProposedError, ProposalDecidedError
 from memd.review.service import (
@@ -123,11 +124,11 @@ def _facts(view: View) -> ProposalFacts:
         id=found.id,
         at=iso_time(found.at),
         job=found.job,
-        engine=found.words("engine"),
+        engine=found.engine or LOCAL,
         state=found.state,
         reason=found.reason,
         problems=list(view.problems),
-        said=found.words("said"),
+        said=found.said,
         files=view.files,
     )
 

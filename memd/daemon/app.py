@@ -49,6 +49,8 @@ from memd.rpc.server import serve
 from memd.state import ages, cursors, dreams, jobs, journal, ledger, runs, spend, visits
 from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.meaning import Meaning
+from memd.state.migration import migrate
+from memd.state.proposals import Proposals
 from memd.state.tally import Tally
 from memd.store.service import Store
 from memd.watch import machine
@@ -98,7 +100,7 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
     Raises StateTooNewError.
     """
     # A full disk must not keep anybody from reading memories.
-    opened = partial(open_database, ports.places.database, SCHEMAS, later=True)
+    opened = partial(open_database, ports.places.database, SCHEMAS, later=True, migrate=migrate)
     database = await anyio.to_thread.run_sync(opened, ports.clock.monotonic)
     stop = stop or anyio.Event()
     hub = Hub()
@@ -177,9 +179,8 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     models = Models(ports.environ, clock, spent, ports.origin)
     kept = runs.Runs(database)
     extract = Extract(store, cursors.Cursors(database), clock, models, kept, note=ports.log.note)
-    dreaming = Dreams(
-        store, dreams.DreamTable(database), clock, models=models, runs=kept, note=ports.log.note
-    )
+    locks, proposals, log = dreams.DreamTable(database), Proposals(database), ports.log
+    dreaming = Dreams(store, locks, proposals, clock, models=models, runs=kept, note=log.note)
     notes += await _recovered(dreaming.recover)
     for note in notes:
         ports.log.warning("recovered", detail=note)
@@ -202,7 +203,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         extract=extract,
         dreams=dreaming,
         due=due,
-        reviews=Reviews(store, dreams.DreamTable(database), clock),
+        reviews=Reviews(store, proposals, clock),
         memories=Memories(store, clock),
         jobs=work,
         models=models,

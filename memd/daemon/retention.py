@@ -9,7 +9,6 @@ from memd.daemon.log import Log
 from memd.state import ledger, spend
 from memd.state.ages import Ages
 from memd.state.database import Database, StateUnusableError
-from memd.state.dreams import DreamTable
 from memd.state.retention import Pruned, Retention
 from memd.store.service import Store
 
@@ -53,7 +52,6 @@ async def prune(
     total = Pruned(more=True)
     while total.more:
         total += await to_thread.run_sync(retention.batch)
-    await to_thread.run_sync(DreamTable(database).prune, old)
     resumed = await to_thread.run_sync(ages.bound, check, ledger.RESUMED_DAYS)
     sighted = await to_thread.run_sync(ages.bound, check, ledger.SIGHTED_DAYS)
     await to_thread.run_sync(ledger.Ledger(database).prune, resumed, sighted)

@@ -10,8 +10,7 @@ Rules of this file
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field
 
 from memd.core.errors import MemdError
 from memd.core.names import INDEX
@@ -23,6 +22,7 @@ from memd.dream.judge import judge
 from memd.dream.report import Report
 from memd.dream.verdict import Size, Verdict, Wanted
 from memd.model.port import LOCAL, Usage
+from memd.state.proposals import Proposal
 from memd.state.proposed import ProposedEdit
 from memd.store.history import Past
 
@@ -98,27 +98,32 @@ class Findings:
             said=done.said,
         )
 
-    def kept(self) -> dict[str, Any]:
+    def proposal(self, directory: str, job: str, at: float) -> Proposal:
         """Return the proposal that is kept where the judge does not let the pass through."""
         into = {merge.source: merge.into for merge in self.wanted.merges}
-        return {
-            "engine": self.done.engine,
-            "said": self.done.said,
-            "problems": list(self.verdict.problems),
-            "edits": [
-                self._edit(edit, into.get(edit.path, ""))
-                for edit in self.wanted.edits
-                if edit.path not in self.verdict.secrets
-            ],
-        }
+        edits = tuple(
+            self._edit(edit, into.get(edit.path, ""))
+            for edit in self.wanted.edits
+            if edit.path not in self.verdict.secrets
+        )
+        return Proposal(
+            "",
+            directory,
+            at,
+            job=job,
+            said=self.done.said,
+            problems=self.verdict.problems,
+            edits=edits,
+        )
 
-    def _edit(self, edit: FileEdit, into: str) -> dict[str, Any]:
+    def _edit(self, edit: FileEdit, into: str) -> ProposedEdit:
         before, base = self.texts.get(edit.path), edit.base
         if base is None:  # the fixed pass means the file as it is
             base = "" if before is None else sha256(before)
         reason = self.wanted.reasons.get(edit.path, "")
-        proposed = ProposedEdit(edit.path, edit.content, base, before, reason, into)
-        return replace(proposed, mtime_ns=edit.mtime_ns).facts()
+        return ProposedEdit(
+            edit.path, edit.content, base, before, reason, into, mtime_ns=edit.mtime_ns
+        )
 
 
 def find(

@@ -10,8 +10,8 @@ Rules of this file
 - A model works in a workspace. It hears once what the judge has against its work. One that does not
   finish has done nothing; one that cannot be asked today is replaced by the fixed pass.
 - Settling the lock is shielded from cancellation, and bounded.
-- What the judge does not let through is kept as a proposal; nothing of it is done, and the dream
-  counts as done: tomorrow's proposal would be the same.
+- What the judge does not let through is kept as a proposal (``state/proposals.py``); nothing of
+  it is done, and the dream counts as done: tomorrow's proposal would be the same.
 """
 
 import json
@@ -49,6 +49,7 @@ from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import Model, ModelSource
 from memd.state.database import StateUnusableError
 from memd.state.dreams import DreamTable
+from memd.state.proposals import Proposals
 from memd.state.runs import Runs
 from memd.store.drafts import StoreDraft
 from memd.store.history import Past
@@ -80,6 +81,7 @@ class Dreams:
         self,
         store: Store,
         table: DreamTable,
+        proposals: Proposals,
         clock: Clock,
         *,
         models: ModelSource | None = None,
@@ -90,6 +92,7 @@ class Dreams:
     ) -> None:
         self._store = store
         self._table = table
+        self._proposals = proposals
         self._clock = clock
         self._models = models
         self._runs = runs
@@ -123,8 +126,12 @@ class Dreams:
             return await to_thread.run_sync(self._keeper.outlook, project, settings)
 
     async def open_proposals(self) -> Mapping[str, int]:
-        """Return by directory how many proposals wait for a person. Raises StateUnusableError."""
-        return await to_thread.run_sync(self._table.waiting)
+        """Return by real directory how many proposals are open. Raises StateUnusableError."""
+        return await to_thread.run_sync(self._proposals.waiting)
+
+    async def open_in(self, directory: str) -> int:
+        """Return how many proposals of a directory are open. Raises StateUnusableError."""
+        return await to_thread.run_sync(self._proposals.waiting_in, directory)
 
     async def run(
         self,
@@ -206,10 +213,12 @@ class Dreams:
         if not findings.verdict.problems:
             dream.report = replace(report, change=change)
             return
-        keep = partial(self._table.propose, dream.directory, dream.job, self._clock.now())
-        with anyio.CancelScope(shield=True):  # one row; then the dream has its end
-            kept = await to_thread.run_sync(keep, findings.kept())
-        dream.report = replace(report, proposal=kept)
+        proposal = findings.proposal(dream.directory, dream.job, self._clock.now())
+        with anyio.CancelScope(shield=True):  # one set; then the dream has its end
+            name = await to_thread.run_sync(
+                self._proposals.propose, proposal, dream.by(findings.done)
+            )
+        dream.report = replace(report, proposal=name)
 
     async def _surveyed(self, dream: Underway, done: Done) -> Findings:
         """Have a pass judged on the directory as it is; no writer waits meanwhile."""
@@ -313,7 +322,7 @@ class Dreams:
         if self._models is None or not (seen.headers or days):
             return None
         name = self._models.name(dream.settings, briefing.KIND)
-        refused = self._table.rejected(dream.directory, _REFUSALS)
+        refused = self._proposals.refusals(dream.directory, _REFUSALS)
         return dream.task(seen, name, self._clock.now(), days, refused)
 
     def _work(self, dream: Underway, past: Past) -> Work:
@@ -322,7 +331,7 @@ class Dreams:
             fixed,
             resolve=dates.resolve,
             repeats=partial(past.repeats, dream.directory),
-            refused=self._table.refused_edits(dream.directory),
+            refused=self._proposals.refused_edits(dream.directory),
         )
 
     async def _keep(self, job: str, record: Record) -> None:

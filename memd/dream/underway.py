@@ -19,7 +19,7 @@ from memd.dream.report import Report
 from memd.dream.telling import Telling
 from memd.model.port import Model
 from memd.projects.project import transcript_folders
-from memd.state.dreams import Refusal
+from memd.state.proposals import Refusal
 from memd.store.history import Past
 from memd.watch.locks import Held
 

@@ -9,7 +9,7 @@ Rules of this file
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import anyio
 from anyio import to_thread
@@ -21,8 +21,7 @@ from memd.core.values import Actor, Draft, ProposalDecided, Provenance, Tree
 from memd.documents.secrets import scrub
 from memd.review.choice import Left, ProposalDecidedError, Settled, chosen, settle
 from memd.review.view import View, paths, views
-from memd.state.dreams import DreamTable
-from memd.state.proposals import Proposal
+from memd.state.proposals import Proposal, Proposals
 from memd.state.proposed import ACCEPTED, OPEN, REJECTED, ProposedEdit, state_of
 from memd.store.service import Store
 
@@ -84,9 +83,9 @@ class Rejected:
 class Reviews:
     """The proposals of dreams. A directory is named as the dream named it."""
 
-    def __init__(self, store: Store, table: DreamTable, clock: Clock) -> None:
+    def __init__(self, store: Store, proposals: Proposals, clock: Clock) -> None:
         self._store = store
-        self._table = table
+        self._proposals = proposals
         self._clock = clock
         self._deciding = anyio.Lock()
 
@@ -101,7 +100,7 @@ class Reviews:
             found: tuple[Proposal, ...] = (await self._proposal(directory, proposal),)
         else:
             found = await to_thread.run_sync(
-                lambda: self._table.proposals(directory, only="" if decided else OPEN)
+                lambda: self._proposals.of_directory(directory, decided=decided)
             )
         files = await self._store.read_many(directory, paths(found))
         live = {file.header.path: file.content for file in files}
@@ -153,13 +152,13 @@ class Reviews:
             refused = tuple(edit.path for edit in _wanted(found, edits, names))
             words = one_line(scrub(reason), _REASON_CHARACTERS)
             decided = ProposalDecided(found.id, REJECTED, json.dumps(refused), words)
-            await to_thread.run_sync(self._table.decide, decided, self._clock.now())
+            await to_thread.run_sync(self._proposals.decide, decided, self._clock.now())
         state = _state(edits, refused, REJECTED) if edits else REJECTED
         return Rejected(found.id, state, refused)
 
     async def _proposal(self, directory: str, proposal: str) -> Proposal:
-        found = await to_thread.run_sync(self._table.proposal, proposal)
-        if found is None or found.directory != directory:
+        found = await to_thread.run_sync(self._proposals.find, directory, proposal)
+        if found is None:
             raise ProposalNotFoundError(proposal)
         return found
 
@@ -175,4 +174,4 @@ def _wanted(
 
 def _state(edits: Sequence[ProposedEdit], decided: Collection[str], state: str) -> str:
     """Return the state of a proposal once some of its edits are decided."""
-    return state_of(replace(e, state=state) if e.path in decided else e for e in edits)
+    return state_of(state if edit.path in decided else edit.state for edit in edits)

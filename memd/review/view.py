@@ -10,7 +10,7 @@ from memd.state.proposed import OPEN, ProposedEdit
 
 _FILES = 2000  # in one answer
 _ALL_CHARACTERS = 500_000  # of diffs in one answer, which a connection must have room for
-_UNREADABLE = "the proposal is damaged and cannot be read; it can only be rejected"
+_UNREADABLE = "it is damaged, or a text of it was purged; it can only be rejected"
 _NO_ROOM = "… no room in this answer: look at this proposal alone\n"
 
 

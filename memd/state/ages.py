@@ -26,7 +26,6 @@ CREATE TABLE IF NOT EXISTS clock_checks (
 CREATE TABLE IF NOT EXISTS clock_marks (
     at REAL PRIMARY KEY,
     change INTEGER NOT NULL,
-    proposal INTEGER NOT NULL,
     surfaced INTEGER NOT NULL
 ) STRICT;
 """
@@ -39,7 +38,6 @@ class Bound:
 
     before: float = 0.0
     change: int = 0
-    proposal: int = 0
     surfaced: int = 0
 
 
@@ -75,8 +73,7 @@ class Ages:
         """Return what is older than so many days; nothing while the clock is not proved."""
         before = check.at - days * DAY_SECONDS
         rows = self._database.read(
-            "SELECT change, proposal, surfaced FROM clock_marks WHERE at <= ?"
-            " ORDER BY at DESC LIMIT 1",
+            "SELECT change, surfaced FROM clock_marks WHERE at <= ? ORDER BY at DESC LIMIT 1",
             (before,),
         )
         return Bound(before, *rows[0]) if rows and check.proved else NOTHING
@@ -92,7 +89,6 @@ def _mark(cursor: Cursor, now: float) -> None:
     cursor.execute(
         "INSERT INTO clock_marks SELECT ?,"
         " (SELECT coalesce(max(id), 0) FROM changes),"
-        " (SELECT coalesce(max(number), 0) FROM proposals),"
         " (SELECT coalesce(max(id), 0) FROM surfaced)"
         " WHERE NOT EXISTS (SELECT 1 FROM clock_marks WHERE at BETWEEN ? AND ?)",
         (now, now - _BETWEEN_MARKS, now),

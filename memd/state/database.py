@@ -7,15 +7,14 @@ Rules of this file
   for that; one that raises changed nothing. (Where the medium failed at its very end it may yet
   come true at the next opening, as after a crash; SQLite writes its log anew before it waits for
   the medium again.)
-- Nothing in here is needed to read a memory. A file that SQLite calls damaged is put aside under
-  another name and a new one begun: that costs history, never a memory.
+- A file that SQLite calls damaged is put aside under another name and a new one begun: that costs
+  history, never a memory.
 - The file may be lost or damaged while memd runs: each use first sees that the file and its log
   are still the ones that were opened, and what SQLite cannot make sense of is closed. The next
   use opens what is there now, or begins anew, and says so in ``notes``; no restart is needed.
 - Two commits in a row that the medium refused close the file for writing until a small
   transaction gets through, tried at most once a second (``core/health.py``).
-- Tables belong to the modules of this room; each declares its own ``SCHEMA`` and they are all
-  created when the file is opened.
+- Each module of this room declares its tables, and opening the file creates them.
 """
 
 import errno
@@ -31,8 +30,9 @@ from memd.core.health import Health, Verdict
 
 Row = sqlite3.Row
 Cursor = sqlite3.Cursor
+Migrate = Callable[[Cursor], None]
 
-VERSION = 1
+VERSION = 2
 _LOG = "-wal"
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _STUCK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)  # a new connection may do better
@@ -88,8 +88,9 @@ class StateFile:
     ``repaired`` says where a damaged file was put last, ``notes`` what happened, in words.
     """
 
-    def __init__(self, path: str, schemas: Sequence[str]) -> None:
+    def __init__(self, path: str, schemas: Sequence[str], migrate: Migrate | None = None) -> None:
         self.path = path
+        self._migrate = migrate
         self.lock = threading.RLock()
         self.health = Health()
         self.repaired: str | None = None
@@ -148,7 +149,7 @@ class StateFile:
         # What SQLite called damaged twice is put aside, whatever the check of the pages says.
         if self._damages < 2:  # noqa: PLR2004 - once may have been this connection alone
             try:
-                return _open(self.path, self._schemas, thorough=self._damages > 0)
+                return self._opened(thorough=self._damages > 0)
             except sqlite3.OperationalError:
                 raise
             except sqlite3.DatabaseError:
@@ -159,7 +160,30 @@ class StateFile:
             f"the state file was damaged; it is kept as {self.repaired} and a new one was begun: "
             "history before now is there, no memory is lost"
         )
-        return _open(self.path, self._schemas)
+        return self._opened()
+
+    def _opened(self, *, thorough: bool = False) -> sqlite3.Connection:
+        # SQLite creates with the umask; the mode must be right from the first instant.
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        connection = sqlite3.connect(
+            self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute(_SYNCED)
+            version = _check(self.path, connection, thorough=thorough)
+            connection.execute("BEGIN IMMEDIATE")
+            if self._migrate is not None and 0 < version < VERSION:
+                self._migrate(connection.cursor())
+            connection.execute(f"PRAGMA user_version={VERSION}")
+            connection.execute("COMMIT")
+            for schema in self._schemas:
+                connection.executescript(schema)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _see_to_loss(self, now: "_Identity") -> None:
         if now == self._identity:
@@ -184,11 +208,6 @@ class Database:
         self.file = file
         self.path = file.path
         self._monotonic = monotonic
-
-    @property
-    def repaired(self) -> str | None:
-        """Where a damaged file was put, or ``None``."""
-        return self.file.repaired
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -240,9 +259,8 @@ class Database:
     def compact(self) -> None:
         """Write the file anew without what was deleted from it, and empty its log.
 
-        Nobody else uses the file meanwhile, some seconds for each 100 MiB. Raises
-        StateUnusableError; then bytes of what was deleted may be left, and another call removes
-        them.
+        It blocks all others, some seconds for each 100 MiB. Raises StateUnusableError; another
+        call then removes what is left.
         """
         with self.file.lock:
             self.read("VACUUM")
@@ -306,14 +324,16 @@ def open_database(
     monotonic: Callable[[], float] = time.monotonic,
     *,
     later: bool = False,
+    migrate: Migrate | None = None,
 ) -> Database:
     """Open or create the state file (mode 0600) with all tables of ``schemas``.
 
-    Each schema is ``CREATE … IF NOT EXISTS`` statements. A damaged file is renamed to
-    ``<path>.damaged-<n>`` first. Raises StateUnusableError and StateTooNewError; with ``later`` a
-    file that cannot be used now is opened at its next use, and a note says so.
+    Each is ``CREATE … IF NOT EXISTS``; ``migrate`` brings older tables to this version. A damaged
+    file is renamed to ``<path>.damaged-<n>`` first. Raises StateUnusableError and
+    StateTooNewError; with ``later`` a file that cannot be used now is opened at its next use, and
+    a note says so.
     """
-    file = StateFile(path, schemas)
+    file = StateFile(path, schemas, migrate)
     try:
         file.connection()
     except StateUnusableError as error:
@@ -323,27 +343,8 @@ def open_database(
     return Database(file, monotonic)
 
 
-def _open(path: str, schemas: Sequence[str], *, thorough: bool = False) -> sqlite3.Connection:
-    # SQLite creates with the umask; the mode must be right from the first instant.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    connection = sqlite3.connect(
-        path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-    )
-    try:
-        connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute(_SYNCED)
-        _check(path, connection, thorough=thorough)
-        for schema in schemas:
-            connection.executescript(schema)
-        connection.execute(f"PRAGMA user_version={VERSION}")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _check(path: str, connection: sqlite3.Connection, *, thorough: bool) -> None:
+def _check(path: str, connection: sqlite3.Connection, *, thorough: bool) -> int:
+    """Return the version of a sound file. Raises StateTooNewError and sqlite3.Error."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > VERSION:
         raise StateTooNewError(path, version)
@@ -351,6 +352,7 @@ def _check(path: str, connection: sqlite3.Connection, *, thorough: bool) -> None
     answer = connection.execute(f"PRAGMA {pragma}(1)").fetchone()[0]
     if answer != "ok":
         raise sqlite3.DatabaseError(answer)
+    return version
 
 
 def _put_aside(path: str) -> str:

@@ -1,11 +1,10 @@
-"""What dreams must not forget: the locks they hold and the proposals they left.
+"""What dreams must not forget: the locks that they hold, and what they took away lately.
 
 Rules of this file
 - A lock's prior time is written here before the lock file is touched, and the row goes only after
   the file is settled. A row met at start belongs to a dream that a crash ended.
 - The transaction that makes a dream's change true also makes the dream's own time the one to be
   put back (``keep``). So the lock's time and the memories move together, whatever ends the process.
-- Proposals have rules and a file of their own (``state/proposals.py``).
 - Rows are input: one that cannot be read is as if it were not there, and keeps nothing from
   starting.
 """
@@ -16,14 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd.core.values import LockKept
-from memd.state import proposals
-from memd.state.database import Cursor, Row
-from memd.state.proposals import Proposal, ProposalTable, Refusal
-
-__all__ = ["SCHEMA", "DreamTable", "LockRow", "Proposal", "Refusal", "keep"]
+from memd.state.database import Cursor, Database, Row
 
 # Times in ns are text: a file system may hold one that does not fit SQLite's 64 bits.
-_LOCKS = """
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS dream_locks (
     directory TEXT PRIMARY KEY,
     pid INTEGER NOT NULL,
@@ -31,7 +26,6 @@ CREATE TABLE IF NOT EXISTS dream_locks (
     prior_ns TEXT
 ) STRICT;
 """
-SCHEMA = f"{_LOCKS}{proposals.SCHEMA}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +60,11 @@ def keep(cursor: Cursor, effect: LockKept) -> None:
     )
 
 
-class DreamTable(ProposalTable):
+class DreamTable:
     """The durable rows of dreams. All methods block and raise StateUnusableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def remember(self, row: LockRow) -> None:
         """Write down what a lock file was before it is taken."""

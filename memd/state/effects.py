@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import MISSING, asdict, fields, replace
 
 from memd.core.values import CursorMove, Effect, JobEnd, LockKept, ProposalDecided
-from memd.state import cursors, dreams, jobs, proposals
+from memd.state import cursors, dreams, jobs, proposed
 from memd.state.database import Cursor
 
 _Kind = type[CursorMove] | type[JobEnd] | type[LockKept] | type[ProposalDecided]
@@ -30,7 +30,7 @@ def make_true(
         elif isinstance(effect, LockKept):
             dreams.keep(cursor, effect)
         elif isinstance(effect, ProposalDecided):
-            proposals.settle(cursor, effect, at)
+            proposed.settle(cursor, effect, at)
         else:
             jobs.end(cursor, _with_change(effect, change), at)
 

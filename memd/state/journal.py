@@ -8,6 +8,8 @@ Rules of this file
   is in place).
 - A set that contradicts what others had written is kept as a *conflict*: it was never recorded,
   nothing of it will ever be in place, and its texts can be looked at and brought back.
+- What a dream wanted and a person is to decide is a *proposal* (``state/proposals.py``): none of
+  the questions here sees it.
 - Bodies are kept once, under their SHA-256, compressed. What comes out is hashed again: a journal
   is a file that anything may have damaged, so a body that does not match is no body. One that was
   purged (``state/purge.py``) is empty, and its hash stays.
@@ -23,7 +25,7 @@ from dataclasses import replace
 from memd.core import limits
 from memd.core.text import sha256
 from memd.core.values import Change, Outcome
-from memd.state import effects, roots, shadow
+from memd.state import effects, proposed, roots, shadow
 from memd.state.database import Cursor, Database, Row
 from memd.state.packing import packed
 from memd.state.records import (
@@ -61,7 +63,7 @@ __all__ = [
     "file_changes",
 ]
 
-_TABLES = """
+_TABLES = f"""
 CREATE TABLE IF NOT EXISTS changes (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     directory TEXT NOT NULL,
@@ -75,10 +77,13 @@ CREATE TABLE IF NOT EXISTS changes (
     origin TEXT NOT NULL,
     request TEXT NOT NULL,
     effects TEXT NOT NULL,
-    conflicts TEXT NOT NULL
+    conflicts TEXT NOT NULL,
+    decided REAL,
+    proposal TEXT
 );
 CREATE INDEX IF NOT EXISTS changes_of_directory ON changes (directory, id);
 CREATE INDEX IF NOT EXISTS changes_recorded ON changes (state) WHERE state = 'recorded';
+CREATE INDEX IF NOT EXISTS changes_proposed ON changes (directory, id) WHERE {proposed.IS_PROPOSAL};
 CREATE INDEX IF NOT EXISTS changes_by_age ON changes (at);
 CREATE TABLE IF NOT EXISTS change_files (
     change INTEGER NOT NULL REFERENCES changes (id),
@@ -128,18 +133,18 @@ class Journal:
     def record(self, intent: Intent) -> Record:
         """Write down a whole set; when this returns, it survives anything."""
         with self._database.transaction() as cursor:
-            return _insert(cursor, intent, RECORDED)
+            return insert(cursor, intent, RECORDED)
 
     def refused(self, intent: Intent) -> Record:
         """Keep a set that contradicts what others had written; it is never applied."""
         with self._database.transaction() as cursor:
-            return _insert(cursor, intent, CONFLICT)
+            return insert(cursor, intent, CONFLICT)
 
     def noticed(self, intent: Intent, moves: shadow.Moves) -> Record:
         """Write down what others have done already, and move the shadow with it."""
         with self._database.transaction() as cursor:
             shadow.move(cursor, intent.directory, moves)
-            return _insert(cursor, intent, APPLIED)
+            return insert(cursor, intent, APPLIED)
 
     def applied(self, record: Record, at: float, left: Collection[str] = ()) -> Record:
         """Mark a set applied and make its effects true; ``left`` names files left alone."""
@@ -241,8 +246,8 @@ class Journal:
     def known(self, directory: str, paths: Collection[str]) -> frozenset[str]:
         """Return those of some paths of which a directory has, or had before a purge, a change."""
         query = (
-            "SELECT 1 FROM change_files f JOIN changes c ON c.id = f.change"
-            " WHERE f.path = ?1 AND c.directory = ?2"
+            "SELECT 1 FROM change_files f JOIN changes c ON c.id = f.change"  # noqa: S608 - fixed words
+            f" WHERE f.path = ?1 AND c.directory = ?2 AND NOT ({proposed.IS_PROPOSAL})"
             " UNION ALL SELECT 1 FROM purged_paths WHERE hash = ?3 AND directory = ?2 LIMIT 1"
         )
         keys = {path: (path, directory, sha256(path.encode(errors="replace"))) for path in paths}
@@ -267,9 +272,10 @@ class Journal:
         return records[0] if records else None
 
     def _records(self, rows: Iterable[Row]) -> tuple[Record, ...]:
-        return tuple(read_record(row, self._steps(row["id"])) for row in rows)
+        return tuple(read_record(row, self.steps(row["id"])) for row in rows)
 
-    def _steps(self, number: int) -> tuple[Step, ...]:
+    def steps(self, number: int) -> tuple[Step, ...]:
+        """Return the files of a set."""
         rows = self._database.read(
             "SELECT path, before, after, before_mtime_ns, mode, after_mtime_ns, temp,"
             " conflict, EXISTS (SELECT 1 FROM blobs WHERE hash IN (before, after)"
@@ -279,7 +285,8 @@ class Journal:
         return tuple(read_step(row) for row in rows)
 
 
-def _insert(cursor: Cursor, intent: Intent, state: str) -> Record:
+def insert(cursor: Cursor, intent: Intent, state: str) -> Record:
+    """Write down a set in a state, inside a transaction; without a token nothing can apply it."""
     by = intent.by
     cursor.execute(
         "INSERT INTO changes (directory, state, at, actor, client, session, model, reason,"
@@ -292,7 +299,7 @@ def _insert(cursor: Cursor, intent: Intent, state: str) -> Record:
     )
     number = cursor.lastrowid or 0
     steps = tuple(
-        replace(step, temp=f".memd-{number}-{position}-{intent.token}.tmp")
+        replace(step, temp=intent.token and f".memd-{number}-{position}-{intent.token}.tmp")
         for position, step in enumerate(intent.steps)
     )
     cursor.executemany(

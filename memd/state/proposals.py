@@ -1,114 +1,77 @@
-"""Proposals of dreams in the state file: what the judge kept back, and what a person decided.
+"""Proposals: change sets of dreams that the judge kept back and that a person decides.
 
 Rules of this file
-- A proposal is open until each of its edits is decided. What is accepted becomes so in the
-  transaction that makes the accepted change true (``state/effects.py``), never before or after.
-- One directory has at most twenty open ones; the oldest go. What is proposed again while it is
-  open is the same proposal.
-- What was refused is remembered apart, by path and by the text that it was refused of.
-- Rows are input: a proposal that cannot be read is one without edits, to be rejected.
+- A proposal is a change set in the state "proposed" as long as one of its files is open, and
+  "accepted", "partly" or "rejected" afterwards. It is never applied: what is accepted is a change
+  set of its own, and it becomes accepted in the transaction that marks that one applied
+  (``state/effects.py``).
+- Its steps have no temporary names, without which recovery leaves a step alone: not even a row
+  whose state was damaged is rolled forward.
+- A directory has at most twenty open ones; the oldest go. What is proposed again while it is open
+  is the same proposal.
+- What was refused is remembered as long as the proposal is: by path and by the hash of the text
+  of which it was refused.
 """
 
-import json
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from itertools import groupby
-from typing import Any
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from memd.core.text import one_line, sha256
-from memd.core.values import ProposalDecided
-from memd.state.ages import Bound
+from memd.core.values import ProposalDecided, Provenance
 from memd.state.database import Cursor, Database, Row
+from memd.state.journal import Intent, Journal, Step, insert
 from memd.state.proposed import (
-    ACCEPTED,
+    IS_PROPOSAL,
+    NAME,
     OPEN,
+    PARTLY,
+    PROPOSED,
     REJECTED,
+    FileNote,
+    Note,
     ProposedEdit,
-    is_plain,
-    read_edits,
-    state_of,
+    read_note,
+    settle,
+    to_text,
 )
 from memd.state.records import text_of, time_of
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS proposals (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    directory TEXT NOT NULL,
-    job TEXT NOT NULL,
-    at REAL NOT NULL,
-    content TEXT NOT NULL
-) STRICT;
-CREATE INDEX IF NOT EXISTS proposals_of_directory ON proposals (directory, number);
-CREATE TABLE IF NOT EXISTS proposal_states (
-    number INTEGER PRIMARY KEY,
-    state TEXT NOT NULL,
-    decided REAL,
-    reason TEXT NOT NULL,
-    digest TEXT NOT NULL
-) STRICT;
-CREATE TABLE IF NOT EXISTS refusals (
-    directory TEXT NOT NULL,
-    path TEXT NOT NULL,
-    base TEXT NOT NULL,
-    number INTEGER NOT NULL,
-    wanted TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    at REAL NOT NULL,
-    PRIMARY KEY (directory, path, base)
-) STRICT, WITHOUT ROWID;
-"""
-
 _MOST_OPEN = 20  # of one directory
-_CONTENT_CHARACTERS = 4 * 1024 * 1024
+_BYTES = 4 * 1024 * 1024  # of the texts of one proposal
 _SAID_CHARACTERS = 20_000
 _PROBLEMS = 200
 _PROBLEM_CHARACTERS = 1000
+_FILES = 2000  # four times what one change may have
+_PATH_CHARACTERS = 1000
+_REASON_CHARACTERS = 500
+_REQUEST_CHARACTERS = 1000
 _LISTED = 100
-_REFUSALS = 2000
-_WANTED_CHARACTERS = 1000
-_ID = re.compile(r"p([0-9]{1,18})")
-# A proposal of a memd that knew no states has none: it is open.
-_ROWS = (
-    "SELECT p.number, p.directory, p.job, p.at, p.content, s.decided, s.reason,"
-    " CASE WHEN s.state IN ('accepted', 'partly', 'rejected') THEN s.state ELSE 'open' END"
-    " AS standing FROM proposals p LEFT JOIN proposal_states s ON s.number = p.number"
-)
+_SELECT = f"SELECT *, {NAME} AS name FROM changes WHERE {IS_PROPOSAL}"  # noqa: S608 - fixed words
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """What a dream wanted and the judge did not let through; times are seconds since 1970.
 
-    ``state`` is open, accepted, partly or rejected; ``decided`` is when something of it was
-    decided last, with the ``reason`` of a refusal. ``content`` is JSON; {} where it is none.
+    ``engine`` is a model's name, "" for the fixed pass. ``problems`` say why it was kept back,
+    ``said`` are the model's last words. ``state`` is open, accepted, partly or rejected;
+    ``decided`` is when something of it was decided last, with the ``reason`` of a refusal.
+    ``edits`` is ``None`` where the row is damaged or a text was purged, and empty where the texts
+    were too large to be kept.
     """
 
     id: str
     directory: str
-    job: str
     at: float
+    job: str = ""
+    engine: str = ""
+    said: str = ""
+    problems: tuple[str, ...] = ()
     state: str = OPEN
     decided: float | None = None
     reason: str = ""
-    content: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def edits(self) -> tuple[ProposedEdit, ...] | None:
-        """The edits, ``None`` where the row is damaged."""
-        return read_edits(self.content)
-
-    def words(self, name: str) -> str:
-        """Return a text of the content, bounded; "" where there is none."""
-        found = self.content.get(name)
-        return _sent(found, _SAID_CHARACTERS) if isinstance(found, str) else ""
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """Why the judge kept it back, bounded."""
-        found = self.content.get("problems")
-        words = found[:_PROBLEMS] if isinstance(found, list) else []
-        return tuple(_sent(w, _PROBLEM_CHARACTERS) for w in words if isinstance(w, str))
+    edits: tuple[ProposedEdit, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,230 +84,234 @@ class Refusal:
     at: float
 
 
-class ProposalTable:
-    """The durable rows of proposals. All methods block and raise StateUnusableError."""
+class Proposals:
+    """The proposals in the journal. All methods block and raise StateUnusableError.
+
+    A directory may be named by any path that leads to it.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._journal = Journal(database)
 
-    def propose(self, directory: str, job: str, at: float, content: dict[str, Any]) -> str:
+    def propose(self, proposal: Proposal, by: Provenance) -> str:
         """Keep a proposal and return its id, or the id of the open one that wants the same.
 
-        Texts of more than 4 MiB are not kept: what is left says so.
+        The proposal's ``id``, ``engine`` and ``state`` do not matter; ``by`` names the model.
         """
-        digest, text = _digest(content), json.dumps(content)
-        if len(text) > _CONTENT_CHARACTERS:
-            text = json.dumps(_without_texts(content))
+        intent, note = _intent(proposal, by)
         with self._database.transaction() as cursor:
-            cursor.execute(
-                "SELECT p.number FROM proposals p JOIN proposal_states s ON s.number = p.number"
-                " WHERE p.directory = ? AND s.state = 'open' AND s.digest = ?"
-                " ORDER BY p.number DESC LIMIT 1",
-                (directory, digest),
-            )
-            known = cursor.fetchone()
-            if known is not None:
-                return f"p{known['number']}"
-            cursor.execute(
-                "INSERT INTO proposals (directory, job, at, content) VALUES (?, ?, ?, ?)",
-                (directory, job, at, text),
-            )
-            number = cursor.lastrowid or 0
-            cursor.execute(
-                "INSERT INTO proposal_states (number, state, reason, digest) VALUES (?, ?, '', ?)",
-                (number, OPEN, digest),
-            )
-            _keep_few(cursor, directory)
+            for row in self._rows(f"directory = ? AND state = '{PROPOSED}'", intent.directory):
+                if self._same(row, intent, note):
+                    return text_of(row["name"])
+            number = insert_proposal(cursor, intent, note)
+            _keep_few(cursor, intent.directory)
         return f"p{number}"
 
-    def proposals(self, directory: str, *, only: str = OPEN) -> tuple[Proposal, ...]:
-        """Return the proposals for a memory directory, newest first; of any state with ``""``."""
-        rows = self._database.read(
-            f"{_ROWS} WHERE p.directory = ? AND (? = '' OR standing = ?)"
-            " ORDER BY p.number DESC LIMIT ?",
-            (directory, only, only, _LISTED),
-        )
-        return tuple(_read(row) for row in rows)
+    def of_directory(self, directory: str, *, decided: bool = False) -> tuple[Proposal, ...]:
+        """Return the open proposals for a memory directory, newest first; all with ``decided``."""
+        condition = "directory = ?" if decided else f"directory = ? AND state = '{PROPOSED}'"
+        rows = self._rows(f"{condition} ORDER BY id DESC LIMIT {_LISTED}", _real(directory))
+        return tuple(self._read(row) for row in rows)
 
-    def proposal(self, proposal: str) -> Proposal | None:
-        """Return a proposal by its id, or ``None``."""
-        rows = self._database.read(f"{_ROWS} WHERE p.number = ?", (_number(proposal),))
-        return _read(rows[0]) if rows else None
+    def find(self, directory: str, proposal: str) -> Proposal | None:
+        """Return a proposal of a memory directory by its id, or ``None``."""
+        rows = self._rows(f"directory = ? AND {NAME} = ?", _real(directory), proposal)
+        return self._read(rows[0]) if rows else None
 
     def waiting(self) -> dict[str, int]:
-        """Return how many proposals are open, by memory directory; those with none are left out."""
+        """Return how many proposals are open, by real directory; those with none are left out."""
         rows = self._database.read(
-            f"SELECT directory, count(*) AS found FROM ({_ROWS} WHERE standing = 'open')"  # noqa: S608 - fixed words
-            " GROUP BY directory"
+            f"SELECT directory, count(*) AS found FROM changes WHERE {IS_PROPOSAL}"  # noqa: S608 - fixed words
+            f" AND state = '{PROPOSED}' GROUP BY directory"
         )
         return {text_of(row["directory"]): int(row["found"]) for row in rows}
 
+    def waiting_in(self, directory: str) -> int:
+        """Return how many proposals of a memory directory are open."""
+        return self.waiting().get(_real(directory), 0)
+
     def decide(self, decided: ProposalDecided, at: float) -> None:
-        """Write down what was decided of a proposal's open edits, as ``settle`` does."""
+        """Write down what was decided of a proposal's open files, as ``settle`` does."""
         with self._database.transaction() as cursor:
             settle(cursor, decided, at)
 
-    def rejected(self, directory: str, limit: int) -> tuple[Refusal, ...]:
-        """Return what was refused in a memory directory, the newest first."""
-        rows = self._database.read(
-            "SELECT path, number, wanted, reason, at FROM refusals WHERE directory = ?"
-            " ORDER BY at DESC, number DESC, path LIMIT ?",
-            (directory, _REFUSALS),
-        )
-        found = []
-        for (at, _, reason), group in groupby(rows, lambda r: (r["at"], r["number"], r["reason"])):
-            refused = list(group)
-            wanted = "; ".join(text_of(row["wanted"]) for row in refused)
-            paths = tuple(text_of(row["path"]) for row in refused)
-            found.append(
-                Refusal(paths, one_line(wanted, _WANTED_CHARACTERS), text_of(reason), time_of(at))
+    def refusals(self, directory: str, limit: int) -> tuple[Refusal, ...]:
+        """Return what was refused in a memory directory, the newest decision first."""
+        decisions: dict[tuple[float, int, str], list[tuple[str, str]]] = {}
+        known: set[tuple[str, str | None]] = set()
+        for number, step, file in self._refused(directory):
+            if (step.path, step.before) not in known:
+                known.add((step.path, step.before))
+                key = (file.decided or 0.0, number, file.refusal)
+                decisions.setdefault(key, []).append((step.path, _request(step, file)))
+        newest = sorted(decisions, key=lambda key: key[:2], reverse=True)
+        return tuple(
+            Refusal(
+                tuple(path for path, _ in decisions[key]),
+                one_line("; ".join(words for _, words in decisions[key]), _REQUEST_CHARACTERS),
+                key[2],
+                time_of(key[0]),
             )
-        return tuple(found[: max(0, limit)])
+            for key in newest[: max(0, limit)]
+        )
 
     def refused_edits(self, directory: str) -> frozenset[tuple[str, str]]:
         """Return each path with the hash of the text of which a change was refused."""
-        rows = self._database.read(
-            "SELECT path, base FROM refusals WHERE directory = ?", (directory,)
+        return frozenset((step.path, step.before or "") for _, step, _ in self._refused(directory))
+
+    def _refused(self, directory: str) -> Iterator[tuple[int, Step, FileNote]]:
+        """Yield each file that was refused with the number of its proposal, the newest first."""
+        decided = "directory = ? AND decided IS NOT NULL ORDER BY id DESC"
+        for row in self._rows(decided, _real(directory)):
+            steps, note = self._journal.steps(row["id"]), read_note(row["proposal"])
+            if note is not None and len(steps) == len(note.files):
+                for step, file in zip(steps, note.files, strict=True):
+                    if file.state == REJECTED:
+                        yield row["id"], step, file
+
+    def _rows(self, condition: str, *values: object) -> list[Row]:
+        return self._database.read(f"{_SELECT} AND {condition}", values)
+
+    def _same(self, row: Row, intent: Intent, note: Note) -> bool:
+        """Say whether an open proposal makes the same of the same files."""
+        steps = self._journal.steps(row["id"])
+        if steps or intent.steps:
+            return _wants(steps) == _wants(intent.steps)
+        found = read_note(row["proposal"])
+        return found is not None and found.problems == note.problems
+
+    def _read(self, row: Row) -> Proposal:
+        note, state = read_note(row["proposal"]), row["state"]
+        told = note or Note()
+        decided = row["decided"]
+        return Proposal(
+            id=text_of(row["name"]),
+            directory=text_of(row["directory"]),
+            at=time_of(row["at"]),
+            job=_plain(told.job, _PATH_CHARACTERS),
+            engine=text_of(row["model"]),
+            said=_plain(told.said, _SAID_CHARACTERS),
+            problems=tuple(_plain(p, _PROBLEM_CHARACTERS) for p in told.problems[:_PROBLEMS]),
+            state=OPEN if state == PROPOSED else state,
+            decided=None if decided is None else time_of(decided),
+            reason=_plain(told.reason, _REASON_CHARACTERS),
+            edits=None if note is None else self._edits(self._journal.steps(row["id"]), note),
         )
-        return frozenset((text_of(row["path"]), text_of(row["base"])) for row in rows)
 
-    def prune(self, bound: Bound) -> int:
-        """Forget old decisions and old refusals; return how many rows."""
-        decided = "state <> 'open' AND decided < ? AND number <= ?"
-        refused = "at < ? AND number <= ?"
-        old_enough = (bound.before, bound.proposal)
-        old = self._database.read(
-            f"SELECT 1 FROM proposal_states WHERE {decided} UNION ALL"  # noqa: S608 - fixed words
-            f" SELECT 1 FROM refusals WHERE {refused} LIMIT 1",
-            old_enough * 2,
-        )
-        if not old:
-            return 0
-        with self._database.transaction() as cursor:
-            chosen = f"number IN (SELECT number FROM proposal_states WHERE {decided})"  # noqa: S608 - fixed words
-            cursor.execute(f"DELETE FROM proposals WHERE {chosen}", old_enough)  # noqa: S608 - fixed words
-            gone = cursor.rowcount
-            cursor.execute(f"DELETE FROM proposal_states WHERE {decided}", old_enough)  # noqa: S608 - fixed words
-            cursor.execute(f"DELETE FROM refusals WHERE {refused}", old_enough)  # noqa: S608 - fixed words
-            return gone + cursor.rowcount
-
-
-def settle(cursor: Cursor, decided: ProposalDecided, at: float) -> None:
-    """Let a decision stand, inside a transaction; what is decided already stays as it is.
-
-    A proposal that cannot be read, or has no edits, can only be rejected as a whole.
-    """
-    cursor.execute(f"{_ROWS} WHERE p.number = ?", (_number(decided.proposal),))
-    row = cursor.fetchone()
-    if row is None or decided.state not in (ACCEPTED, REJECTED):
-        return
-    found = _read(row)
-    edits = found.edits
-    if not edits:
-        if decided.state == REJECTED and found.state == OPEN:
-            _stand(cursor, row["number"], REJECTED, at, decided.reason)
-        return
-    paths = _parsed(decided.paths)
-    wanted = {path for path in paths if isinstance(path, str)} if isinstance(paths, list) else set()
-    now = [edit for edit in edits if edit.state == OPEN and edit.path in wanted]
-    if not now:
-        return
-    chosen = {edit.path for edit in now}
-    after = [replace(e, state=decided.state) if e.path in chosen else e for e in edits]
-    content = json.dumps(found.content | {"edits": [edit.facts() for edit in after]})
-    cursor.execute("UPDATE proposals SET content = ? WHERE number = ?", (content, row["number"]))
-    _stand(cursor, row["number"], state_of(after), at, decided.reason)
-    if decided.state == REJECTED:
-        _refuse(cursor, found, now, decided.reason, at)
+    def _edits(self, steps: Sequence[Step], note: Note) -> tuple[ProposedEdit, ...] | None:
+        """Return the edits with their texts, ``None`` where they make no sense or are not there."""
+        if len(steps) != len(note.files) or len(steps) > _FILES:
+            return None
+        if len({step.path for step in steps}) < len(steps):
+            return None
+        edits = []
+        for step, file in zip(steps, note.files, strict=True):
+            content = None if step.after is None else self._journal.blob(step.after)
+            if (content is None) != (step.after is None) or step.conflict:
+                return None
+            edits.append(
+                ProposedEdit(
+                    step.path,
+                    content,
+                    step.before or "",
+                    None if step.before is None else self._journal.blob(step.before),
+                    one_line(file.reason, _REASON_CHARACTERS),
+                    file.merged_into[:_PATH_CHARACTERS],
+                    file.state,
+                    step.after_mtime_ns,
+                )
+            )
+        return tuple(edits)
 
 
-def _refuse(
-    cursor: Cursor, found: Proposal, edits: Iterable[ProposedEdit], reason: str, at: float
-) -> None:
-    number = _number(found.id)
-    cursor.executemany(
-        "INSERT OR REPLACE INTO refusals (directory, path, base, number, wanted, reason, at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+def insert_proposal(cursor: Cursor, intent: Intent, note: Note) -> int:
+    """Record a proposal inside a transaction and return its number."""
+    number = insert(cursor, intent, PROPOSED).number
+    text = to_text(note)
+    cursor.execute("UPDATE changes SET proposal = ? WHERE id = ?", (text, number))
+    return number
+
+
+def intent_of(directory: str, at: float, by: Provenance, edits: Sequence[ProposedEdit]) -> Intent:
+    """Return the change set that holds the edits of a proposal."""
+    bodies: dict[str, bytes] = {}
+    steps: list[Step] = []
+    for edit in edits:
+        after = None if edit.content is None else sha256(edit.content)
+        if edit.content is not None and after is not None:
+            bodies[after] = edit.content
+        if edit.before is not None and sha256(edit.before) == edit.base:
+            bodies[edit.base] = edit.before
+        steps.append(Step(edit.path, edit.base or None, after, after_mtime_ns=edit.mtime_ns))
+    return Intent(directory, at, by, "", "", tuple(steps), bodies)
+
+
+def note_of(proposal: Proposal, edits: Sequence[ProposedEdit]) -> Note:
+    """Return what the row of a proposal with these edits says beside its files, within bounds."""
+    return Note(
+        proposal.job,
+        _plain(proposal.said, _SAID_CHARACTERS),
+        [_plain(problem, _PROBLEM_CHARACTERS) for problem in proposal.problems[:_PROBLEMS]],
+        proposal.reason,
         [
-            (found.directory, edit.path, edit.base, number, edit.wanted, reason, at)
+            FileNote(_plain(one_line(edit.reason, _REASON_CHARACTERS)), _plain(edit.merged_into))
             for edit in edits
         ],
     )
 
 
-def _stand(cursor: Cursor, number: int, state: str, at: float, reason: str) -> None:
-    cursor.execute(
-        "INSERT INTO proposal_states (number, state, decided, reason, digest)"
-        " VALUES (?, ?, ?, ?, '') ON CONFLICT (number) DO UPDATE SET state = excluded.state,"
-        " decided = excluded.decided,"
-        " reason = CASE excluded.reason WHEN '' THEN reason ELSE excluded.reason END",
-        (number, state, at, reason),
-    )
+def _intent(proposal: Proposal, by: Provenance) -> tuple[Intent, Note]:
+    edits = proposal.edits or ()
+    intent = intent_of(_real(proposal.directory), proposal.at, by, edits)
+    note = note_of(proposal, edits)
+    if sum(map(len, intent.bodies.values())) > _BYTES or not all(map(_fits, edits)):
+        sentence = f"the texts of {len(edits)} files are too large to be kept"
+        bare = note_of(proposal, ())
+        bare.problems = [*bare.problems[: _PROBLEMS - 1], sentence]
+        return intent_of(intent.directory, proposal.at, by, ()), bare
+    return intent, note
 
 
 def _keep_few(cursor: Cursor, directory: str) -> None:
-    """Drop the oldest open proposals of a directory that has too many."""
+    """Drop the oldest open proposals of a directory that has too many.
+
+    One that was decided in part is closed instead: what was refused of it stays known.
+    """
     cursor.execute(
-        f"SELECT number FROM ({_ROWS} WHERE p.directory = ? AND standing = 'open')"  # noqa: S608 - fixed words
-        " ORDER BY number DESC LIMIT -1 OFFSET ?",
-        (directory, _MOST_OPEN),
+        f"SELECT id, decided FROM changes WHERE {IS_PROPOSAL} AND directory = ?"  # noqa: S608 - fixed words
+        f" AND state = '{PROPOSED}' ORDER BY id DESC LIMIT -1 OFFSET {_MOST_OPEN}",
+        (directory,),
     )
     for row in cursor.fetchall():
-        cursor.execute("DELETE FROM proposals WHERE number = ?", (row["number"],))
-        cursor.execute("DELETE FROM proposal_states WHERE number = ?", (row["number"],))
+        if row["decided"] is None:
+            cursor.execute("DELETE FROM change_files WHERE change = ?", (row["id"],))
+            cursor.execute("DELETE FROM changes WHERE id = ?", (row["id"],))
+        else:
+            cursor.execute("UPDATE changes SET state = ? WHERE id = ?", (PARTLY, row["id"]))
 
 
-def _read(row: Row) -> Proposal:
-    content = _parsed(row["content"])
-    decided = row["decided"]
-    return Proposal(
-        id=f"p{row['number']}",
-        directory=text_of(row["directory"]),
-        job=text_of(row["job"]),
-        at=time_of(row["at"]),
-        state=row["standing"],
-        decided=None if decided is None else time_of(decided),
-        reason=text_of(row["reason"]),
-        content=content if isinstance(content, dict) else {},
-    )
+def _wants(steps: Sequence[Step]) -> set[tuple[str, str | None, str | None]]:
+    return {(step.path, step.before, step.after) for step in steps}
 
 
-def _parsed(text: object) -> object:
-    try:
-        value: object = json.loads(text_of(text))
-    except (ValueError, RecursionError):
-        return None
-    return value
+def _request(step: Step, file: FileNote) -> str:
+    """Return what the dream wanted with a file, in a line."""
+    if step.after is None and file.merged_into:
+        return f"merge {step.path} into {file.merged_into}"
+    verb = "remove" if step.after is None else "change" if step.before else "create"
+    reason = f": {file.reason}" if file.reason else ""
+    return one_line(f"{verb} {step.path}{reason}", _REASON_CHARACTERS)
 
 
-def _digest(content: dict[str, Any]) -> str:
-    """Return what makes a proposal the same one again: what it would make of which files."""
-    edits = read_edits(content)
-    if not edits:
-        return sha256(json.dumps(content, sort_keys=True).encode())
-    facts = sorted((edit.path, edit.base, edit.facts()["content"]) for edit in edits)
-    return sha256(json.dumps(facts).encode())
+def _fits(edit: ProposedEdit) -> bool:
+    return len(edit.path) <= _PATH_CHARACTERS and _plain(edit.path) == edit.path
 
 
-def _without_texts(content: dict[str, Any]) -> dict[str, Any]:
-    edits = content.get("edits")
-    files = len(edits) if isinstance(edits, list) else 0
-    large = Proposal("", "", "", 0.0, content=content)
-    sentence = f"the texts of {files} files are too large to be kept"
-    return {
-        "engine": large.words("engine"),
-        "said": large.words("said"),
-        "problems": [*large.problems, sentence],
-        "edits": [],
-    }
+def _plain(text: str, characters: int = _PATH_CHARACTERS) -> str:
+    """Return a text cut, without what cannot be kept and sent."""
+    return text[:characters].encode(errors="replace").decode()
 
 
-def _sent(text: str, characters: int) -> str:
-    """Return a text cut, without what cannot be sent."""
-    cut = text[:characters]
-    return cut if is_plain(cut, characters) else cut.encode(errors="replace").decode()
-
-
-def _number(proposal: str) -> int:
-    match = _ID.fullmatch(proposal)
-    return int(match[1]) if match else 0
+def _real(directory: str) -> str:
+    return os.path.realpath(directory)

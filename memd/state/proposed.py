@@ -1,23 +1,45 @@
-"""What a dream's proposal says, as values, and how that stands as JSON. Pure.
+"""What a proposal's row says of it beside its files, and how its files are decided.
 
 Rules of this file
-- A row is input: anything may have damaged the state file. What comes out has the types and the
-  bounds that memd itself writes, or the proposal is one that cannot be read.
-- Texts are exact. A byte that is no UTF-8 stands in the JSON as the lone surrogate that Python
-  makes of it, and comes back as that byte.
+- A row is input: anything may have damaged the state file. What cannot be read, or does not say
+  as much as there are files, is a proposal that can only be rejected as a whole.
 """
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
-from memd.core.text import one_line, sha256
+import msgspec
+
+from memd.core.values import ProposalDecided
+from memd.state.database import Cursor
 
 OPEN, ACCEPTED, PARTLY, REJECTED = "open", "accepted", "partly", "rejected"
-_EDITS = 2000  # four times what one change may have
-_PATH_CHARACTERS = 1000
-_REASON_CHARACTERS = 500
-_LATEST_NS = 2**63 - 1
+PROPOSED = "proposed"  # the state of a change set whose proposal is open
+IS_PROPOSAL = f"state IN ('{PROPOSED}', '{ACCEPTED}', '{PARTLY}', '{REJECTED}')"
+# The state file of version 1 had numbers of its own for proposals; those keep their names.
+NAME = "coalesce(nullif(request, ''), 'p' || id)"
+
+
+class FileNote(msgspec.Struct, omit_defaults=True):
+    """What a proposal says of one of its files, and how that file was decided, when and why."""
+
+    reason: str = ""
+    merged_into: str = ""
+    state: Literal["open", "accepted", "rejected"] = "open"
+    decided: float | None = None
+    refusal: str = ""
+
+
+class Note(msgspec.Struct, omit_defaults=True):
+    """What a proposal says beside its files; ``reason`` is that of the last refusal."""
+
+    job: str = ""
+    said: str = ""
+    problems: list[str] = []  # msgspec copies it
+    reason: str = ""
+    files: list[FileNote] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,94 +60,71 @@ class ProposedEdit:
     state: str = OPEN
     mtime_ns: int | None = None
 
-    def facts(self) -> dict[str, Any]:
-        """Return the edit as JSON members."""
-        return {
-            "path": self.path,
-            "content": _as_text(self.content),
-            "base": self.base,
-            "before": _as_text(self.before),
-            "reason": self.reason,
-            "merged_into": self.merged_into,
-            "state": self.state,
-            "mtime_ns": self.mtime_ns,
-        }
 
-    @property
-    def wanted(self) -> str:
-        """What the dream wanted with the file, in a line."""
-        reason = f": {self.reason}" if self.reason else ""
-        if self.content is None and self.merged_into:
-            return f"merge {self.path} into {self.merged_into}"
-        if self.content is None:
-            return one_line(f"remove {self.path}{reason}", _REASON_CHARACTERS)
-        verb = "change" if self.base else "create"
-        return one_line(f"{verb} {self.path}{reason}", _REASON_CHARACTERS)
+def to_text(note: Note) -> str:
+    """Return a note as JSON."""
+    return msgspec.json.encode(note).decode()
 
 
-def read_edits(content: Mapping[str, Any]) -> tuple[ProposedEdit, ...] | None:
-    """Return the edits of a proposal's content, ``None`` where they make no sense."""
-    items = content.get("edits")
-    if not isinstance(items, list) or len(items) > _EDITS:
+def read_note(text: object) -> Note | None:
+    """Return a note from its JSON, ``None`` where it is none."""
+    try:
+        return msgspec.json.decode(text if isinstance(text, str) else "", type=Note)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
         return None
-    found = [_read_edit(item) for item in items]
-    edits = tuple(edit for edit in found if edit is not None)
-    if len(edits) < len(items) or len({edit.path for edit in edits}) < len(edits):
-        return None
-    return edits
 
 
-def state_of(edits: Iterable[ProposedEdit]) -> str:
-    """Return the state of a whole proposal: open as long as one of its edits is."""
-    states = {edit.state for edit in edits}
-    if OPEN in states or not states:
+def state_of(states: Iterable[str]) -> str:
+    """Return the state of a whole proposal by those of its files: open as long as one is."""
+    found = set(states)
+    if OPEN in found or not found:
         return OPEN
-    return states.pop() if len(states) == 1 else PARTLY
+    return found.pop() if len(found) == 1 else PARTLY
 
 
-def is_plain(value: object, characters: int) -> bool:
-    """Say whether a value is a text of no more characters that can be kept and sent."""
-    if not isinstance(value, str) or len(value) > characters:
-        return False
+def settle(cursor: Cursor, decided: ProposalDecided, at: float) -> None:
+    """Let a decision stand, inside a transaction; what is decided already stays as it is.
+
+    A rejection that names no file is that of a whole proposal which cannot be read.
+    """
+    cursor.execute(
+        f"SELECT id, proposal FROM changes WHERE {NAME} = ? AND state = '{PROPOSED}'",  # noqa: S608 - fixed words
+        (decided.proposal,),
+    )
+    row = cursor.fetchone()
+    if row is None or decided.state not in (ACCEPTED, REJECTED):
+        return
+    note, wanted = read_note(row["proposal"]) or Note(), _paths(decided.paths)
+    if decided.state == REJECTED and not wanted:
+        state = REJECTED
+    else:
+        chosen = _chosen(cursor, row["id"], note, wanted)
+        for file in chosen:
+            file.state = "accepted" if decided.state == ACCEPTED else "rejected"
+            file.decided, file.refusal = at, decided.reason
+        state = state_of(file.state for file in note.files)
+        if not chosen:
+            return
+    note.reason = decided.reason or note.reason
+    cursor.execute(
+        "UPDATE changes SET state = ?, decided = ?, proposal = ? WHERE id = ?",
+        (PROPOSED if state == OPEN else state, at, to_text(note), row["id"]),
+    )
+
+
+def _chosen(cursor: Cursor, number: int, note: Note, wanted: set[str]) -> list[FileNote]:
+    """Return what the note says of those wanted files that are open."""
+    cursor.execute("SELECT path FROM change_files WHERE change = ? ORDER BY number", (number,))
+    paths = [row["path"] for row in cursor.fetchall()]
+    if len(paths) != len(note.files):
+        return []
+    pairs = zip(paths, note.files, strict=True)
+    return [file for path, file in pairs if path in wanted and file.state == OPEN]
+
+
+def _paths(text: str) -> set[str]:
     try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _read_edit(item: object) -> ProposedEdit | None:
-    if not isinstance(item, dict):
-        return None
-    path, base, state = item.get("path"), item.get("base"), item.get("state", OPEN)
-    reason, into = item.get("reason", ""), item.get("merged_into", "")
-    mtime = item.get("mtime_ns")
-    plain = (path, reason, into, "" if base is None else base)
-    if not path or not all(is_plain(value, _PATH_CHARACTERS) for value in plain):
-        return None
-    try:
-        content, before = _as_bytes(item.get("content")), _as_bytes(item.get("before"))
-    except (TypeError, UnicodeEncodeError):
-        return None
-    if state not in (OPEN, ACCEPTED, REJECTED):
-        return None
-    if base is None:  # an older memd did not say; what it had not read it must not replace
-        base = "" if before is None else sha256(before)
-    fits = type(mtime) is int and 0 <= mtime <= _LATEST_NS
-    return ProposedEdit(
-        str(path), content, str(base), before, one_line(str(reason), _REASON_CHARACTERS),
-        str(into), state, mtime if fits else None,
-    )  # fmt: skip
-
-
-def _as_text(content: bytes | None) -> str | None:
-    return None if content is None else content.decode(errors="surrogateescape")
-
-
-def _as_bytes(text: Any) -> bytes | None:
-    """Return the bytes of a text. Raises TypeError and UnicodeEncodeError for what is none."""
-    if text is None:
-        return None
-    if not isinstance(text, str):
-        raise TypeError
-    return text.encode(errors="surrogateescape")
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return set()
+    return {path for path in found if isinstance(path, str)} if isinstance(found, list) else set()

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from memd.core import limits
 from memd.core.text import sha256
 from memd.state.database import Cursor, Database
+from memd.state.proposed import IS_PROPOSAL, NAME
 
 _PAGE = 100  # bodies read at once
 _EMPTY = b""
 _FIXED = frozenset(
-    {"action", "actor", "base", "before", "after", "day", "digest", "directory", "fingerprint"}
+    {"action", "actor", "before", "after", "day", "directory", "fingerprint"}
     | {"hash", "kind", "lane", "phase", "prior_ns", "root", "state", "taken_ns", "temp"}
 )
 _LIVE = ("shadows", "path")  # names of files that are there: only their owner changes them
@@ -28,7 +29,7 @@ _LIVE = ("shadows", "path")  # names of files that are there: only their owner c
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A text of the history: its SHA-256, its files and its changes."""
+    """A text of the history: its SHA-256, its files, its changes and proposals."""
 
     hash: str
     paths: tuple[str, ...]
@@ -73,7 +74,8 @@ class Purge:
         found = []
         for key in sorted(set(hashes) - waiting):
             rows = self._database.read(
-                "SELECT change, path FROM change_files WHERE before = ?1 OR after = ?1"
+                f"SELECT CASE WHEN {IS_PROPOSAL} THEN {NAME} ELSE 'c' || id END AS name, path"  # noqa: S608 - fixed words
+                " FROM change_files JOIN changes ON id = change WHERE before = ?1 OR after = ?1"
                 " ORDER BY change",
                 (key,),
             )
@@ -81,7 +83,7 @@ class Purge:
                 "SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0", (key,)
             ):
                 paths = tuple(sorted({str(row["path"]) for row in rows}))
-                found.append(Body(key, paths, tuple(dict.fromkeys(f"c{r[0]}" for r in rows))))
+                found.append(Body(key, paths, tuple(dict.fromkeys(str(r["name"]) for r in rows))))
         return tuple(found)
 
     def files(self) -> tuple[LiveFile, ...]:
@@ -128,8 +130,8 @@ class Purge:
     def _remember(self, cursor: Cursor, cleaned: Callable[[str], str]) -> None:
         """Keep by their hash which paths memd knew: a line of the index that names one may go."""
         rows = self._database.read(
-            "SELECT DISTINCT c.directory, f.path FROM change_files f JOIN changes c"
-            " ON c.id = f.change WHERE typeof(f.path) = 'text'"
+            "SELECT DISTINCT c.directory, f.path FROM change_files f JOIN changes c"  # noqa: S608 - fixed words
+            f" ON c.id = f.change WHERE typeof(f.path) = 'text' AND NOT ({IS_PROPOSAL})"
         )
         cursor.executemany(
             "INSERT OR IGNORE INTO purged_paths VALUES (?, ?)",

@@ -2,8 +2,9 @@
 
 Rules of this file
 - Live memories are never touched: only rows and bodies of the state file are.
-- A set that is recorded and not ended is never pruned, nor a body that a kept set or a shadow
-  names. The numbers of sets are never used again.
+- A set that is recorded and not ended, or an open proposal, is never pruned, nor a body that a
+  kept set or a shadow names. A decided proposal is as old as its last decision. The numbers of
+  sets are never used again.
 - What is too old goes by ``state/ages.py``, what is too much by its number alone.
 - Each batch is one small transaction: writers wait for at most one, and a kill at any instant
   leaves the sets of whole batches, each with all its files and bodies, or none of it.
@@ -22,11 +23,11 @@ _FILES = 500
 _BODIES = 500  # looked at in one transaction
 _REQUESTS = 500
 _OLD = (
-    "SELECT id FROM changes WHERE state <> 'recorded' AND at < ? AND id <= ?"
-    " ORDER BY at, id LIMIT ?"
+    "SELECT id FROM changes WHERE state NOT IN ('recorded', 'proposed') AND at < ?1 AND id <= ?2"
+    " AND coalesce(decided, at) < ?1 ORDER BY at, id LIMIT ?3"
 )
 _OLD_REQUESTS = "FROM requests WHERE at < ?1 AND coalesce(change, 0) BETWEEN -?2 AND ?2 LIMIT ?3"
-_OLDEST = "SELECT id FROM changes WHERE state <> 'recorded' ORDER BY id LIMIT ?"
+_OLDEST = "SELECT id FROM changes WHERE state NOT IN ('recorded', 'proposed') ORDER BY id LIMIT ?"
 _NAMED = (
     "EXISTS (SELECT 1 FROM change_files WHERE before = blobs.hash)"
     " OR EXISTS (SELECT 1 FROM change_files WHERE after = blobs.hash)"

@@ -8,12 +8,13 @@ import pytest
 
 from memd.api.doctor import state_check
 from memd.client.aio import AsyncClient
+from memd.core.values import Actor, Provenance
 from memd.daemon.app import SCHEMAS
 from memd.jobs.service import Jobs
 from memd.rpc.hub import Hub
 from memd.state.database import open_database
-from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable
+from memd.state.proposals import Proposal, Proposals
 from memd.state.proposed import ProposedEdit
 from memd.testing.clock import FakeClock
 from tests.api.caller import Caller
@@ -159,7 +160,7 @@ async def test_the_status_counts_what_waits_for_a_person(caller: Caller) -> None
     assert (await caller.plain("status"))["proposals"] == {}
     directory = str(await caller.folder())
     database = open_database(caller.home.places.database, SCHEMAS)
-    content = {"edits": [ProposedEdit("n.md", b"new").facts()], "problems": ["no"]}
-    DreamTable(database).propose(directory, "j1", 1.0, content)
+    wanted = Proposal("", directory, 1.0, edits=(ProposedEdit("n.md", b"new"),))
+    Proposals(database).propose(wanted, Provenance(Actor.DREAM))
     database.close()
     assert (await caller.plain("status"))["proposals"] == {directory: 1}

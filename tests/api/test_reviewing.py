@@ -1,34 +1,30 @@
 """dream.review, accept and reject over the socket."""
 
-import json
-import sqlite3
-from contextlib import closing
 from typing import Any
 
 import pytest
 
 from memd.core.text import sha256
+from memd.core.values import Actor, Provenance
+from memd.daemon.app import SCHEMAS
+from memd.state.database import open_database
+from memd.state.proposals import Proposal, Proposals
 from memd.state.proposed import ProposedEdit
 from tests.api.caller import Caller
 
 pytestmark = pytest.mark.anyio
 
-KEEP = "INSERT INTO proposals (directory, job, at, content) VALUES (?, 'j7', 1772539200, ?)"
 
-
-async def propose(caller: Caller, *edits: ProposedEdit, content: str = "") -> str:
-    """Keep a proposal as an older memd did, in a row without a state."""
-    row = {
-        "engine": "local",
-        "said": "",
-        "problems": ["too much at once"],
-        "edits": [edit.facts() for edit in edits],
-    }
+async def propose(caller: Caller, *edits: ProposedEdit) -> str:
+    """Keep a proposal as a dream does."""
     directory = (await caller.call("memory.list"))["memory_dir"]
-    with closing(sqlite3.connect(caller.home.places.database)) as connection:
-        number = connection.execute(KEEP, (directory, content or json.dumps(row))).lastrowid
-        connection.commit()
-    return f"p{number}"
+    wanted = Proposal(
+        "", directory, 1772539200, job="j7", problems=("too much at once",), edits=edits
+    )
+    database = open_database(caller.home.places.database, SCHEMAS)
+    name = Proposals(database).propose(wanted, Provenance(Actor.DREAM))
+    database.close()
+    return name
 
 
 async def two(caller: Caller) -> str:
@@ -121,7 +117,7 @@ async def test_what_is_rejected_is_gone_from_the_list(caller: Caller) -> None:
 async def test_errors_have_codes(caller: Caller) -> None:
     """Each thing that cannot be has its code and kind."""
     name = await two(caller)
-    bad = await propose(caller, content="{")
+    bad = await propose(caller)
     goes = await propose(caller, ProposedEdit("a.md", None, "0", b"", merged_into="x.md"))
     await caller.call("dream.accept", proposal=name, paths=["a.md"])
     for method, params, code, kind in (

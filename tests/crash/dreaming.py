@@ -42,6 +42,7 @@ from memd.state.database import open_database
 from memd.state.dreams import DreamTable
 from memd.state.jobs import Job, JobState, JobTable, NewJob
 from memd.state.journal import Journal
+from memd.state.proposals import Proposals
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.watch import locks
@@ -108,7 +109,7 @@ async def opened(root: Path) -> AsyncIterator[tuple[World, tuple[Job, ...]]]:
     store = Store(database, configuration, clock, _Nobody(), home=str(root), environ={})
     table = DreamTable(database)
     rows = JobTable(database, os.getpid())
-    dreaming = Dreams(store, table, clock)
+    dreaming = Dreams(store, table, Proposals(database), clock)
     try:
         await store.recover()
         await dreaming.recover()

@@ -25,6 +25,7 @@ from memd.rpc.hub import Hub
 from memd.state.database import open_database
 from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable, NewJob
+from memd.state.proposals import Proposals
 from memd.state.visits import Visit, Visits
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
@@ -232,7 +233,7 @@ async def test_a_dream_that_waits_for_its_turn_is_not_doubled(tmp_path: Path) ->
     jobs = Jobs(JobTable(database), clock, hub, {"dream": _idle}, on_unexpected=repr)
     dreaming = Dreaming(
         store,
-        Dreams(store, DreamTable(database), clock),
+        Dreams(store, DreamTable(database), Proposals(database), clock),
         jobs,  # nobody runs them
         Visits(database),
         clock=clock,

@@ -16,6 +16,7 @@ from memd.projects.configuration import Configuration
 from memd.state.database import Database
 from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable, NewJob
+from memd.state.proposals import Proposals
 from memd.state.runs import Runs
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
@@ -58,6 +59,7 @@ class Bench:
         self.clock = FakeClock(now=NOW)
         self.sink = Sink()
         self.table = DreamTable(database)
+        self.proposals = Proposals(database)
         self.jobs = JobTable(database)
         self.runs = Runs(database)
         self.phases: list[str] = []
@@ -82,7 +84,12 @@ class Bench:
 
     def dreams(self, work: Work | None = None, *, alive: bool = False) -> Dreams:
         return Dreams(
-            self.store, self.table, self.clock, work=work, is_alive=lambda _pid, _since: alive
+            self.store,
+            self.table,
+            self.proposals,
+            self.clock,
+            work=work,
+            is_alive=lambda _pid, _since: alive,
         )
 
     def taught(self, *answers: Answer) -> tuple[Dreams, Taught]:
@@ -91,6 +98,7 @@ class Bench:
         dreaming = Dreams(
             self.store,
             self.table,
+            self.proposals,
             self.clock,
             models=model,
             runs=self.runs,

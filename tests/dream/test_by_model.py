@@ -101,9 +101,9 @@ async def test_who_would_delete_everything_is_asked_once_and_kept_back(bench: Be
     told = str(model.asked[-1].messages[-1]["content"][-1]["text"])
     assert report.problems[0] in told
     assert model.asked[-1].messages[-2]["content"][0]["text"] == "Clean."
-    (proposal,) = bench.table.proposals(str(bench.memory))
-    assert {edit["reason"] for edit in proposal.content["edits"]} == {"I do not like it"}
-    assert proposal.content["said"] == "I stay with it."
+    (proposal,) = bench.proposals.of_directory(str(bench.memory))
+    assert {edit.reason for edit in proposal.edits or ()} == {"I do not like it"}
+    assert proposal.said == "I stay with it."
 
 
 async def test_what_is_mended_is_committed(bench: Bench) -> None:

@@ -14,7 +14,6 @@ from memd.dream.verdict import Left, Merge, Size, Wanted
 from memd.model.port import Usage
 from memd.state import cursors, dreams, jobs, journal, runs
 from memd.state.database import open_database
-from memd.state.proposed import read_edits
 from memd.store.history import Past
 from tests.dream.bench import Bench
 from tests.dream.shelf import Shelf
@@ -82,15 +81,16 @@ async def test_a_proposal_holds_what_a_person_needs_and_no_secret(bench: Bench) 
         (Merge("b.md", "a.md"),),
         {"b.md": "it is over since May"},
     )
-    kept = (await found(bench, wanted, engine="large", said="Done.", usage=Usage(1))).kept()
-    assert (kept["engine"], kept["said"]) == ("large", "Done.")
-    assert kept["problems"] != []
-    edits = {edit["path"]: edit for edit in kept["edits"]}
+    findings = await found(bench, wanted, engine="large", said="Done.", usage=Usage(1))
+    kept = findings.proposal("/m", "j1", 5.0)
+    assert (kept.directory, kept.job, kept.at, kept.said) == ("/m", "j1", 5.0, "Done.")
+    assert kept.problems != ()
+    edits = {edit.path: edit for edit in kept.edits or ()}
     assert list(edits) == ["a.md", "b.md", INDEX]
-    assert (edits["a.md"]["merged_into"], edits["a.md"]["content"]) == ("b.md", None)
-    assert edits["b.md"]["reason"] == "it is over since May"
-    assert edits[INDEX]["before"] == "# Mine\n- [A](a.md) — x\n"
-    assert {edit["state"] for edit in edits.values()} == {"open"}
+    assert (edits["a.md"].merged_into, edits["a.md"].content) == ("b.md", None)
+    assert edits["b.md"].reason == "it is over since May"
+    assert edits[INDEX].before == "# Mine\n- [A](a.md) — x\n".encode()
+    assert {edit.state for edit in edits.values()} == {"open"}
     assert TOKEN not in str(kept)
 
 
@@ -101,7 +101,7 @@ async def test_a_proposal_holds_exact_bytes_and_what_was_read(bench: Bench) -> N
     wanted = Wanted(
         (FileEdit("a.md", foreign, mtime_ns=7), FileEdit("b.md", None), FileEdit("c.md", b""))
     )
-    edits = read_edits((await found(bench, wanted)).kept())
+    edits = (await found(bench, wanted)).proposal("/m", "j1", 5.0).edits
     assert edits is not None
     assert [(edit.content, edit.mtime_ns) for edit in edits] == [
         (foreign, 7),

@@ -52,7 +52,7 @@ async def test_without_turns_or_success_nothing_is_mended(bench: Bench) -> None:
     report = await bench.run(dreaming)
     assert (report.proposal is not None, len(model.asked)) == (True, 4)
     assert (report.said, report.turns) == ("Merged.", 3)
-    assert len(bench.table.proposals(str(bench.memory))) == 1  # the same wish is one proposal
+    assert bench.proposals.waiting_in(str(bench.memory)) == 1  # the same request is one proposal
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,12 @@ async def test_a_record_that_cannot_be_kept_costs_no_dream(bench: Bench) -> None
     assert bench.noted == ["record_lost"]
     _, model = bench.taught(says("All is well."))
     forgetful = Dreams(
-        bench.store, bench.table, bench.clock, models=model, is_alive=lambda _pid, _since: False
+        bench.store,
+        bench.table,
+        bench.proposals,
+        bench.clock,
+        models=model,
+        is_alive=lambda _pid, _since: False,
     )
     assert (await bench.run(forgetful)).said == "All is well."
     assert report.usage is None

@@ -170,10 +170,10 @@ async def test_a_greedy_dream_becomes_a_proposal(bench: Bench) -> None:
     after = bench.content()
     assert after.pop(locks.LOCK) == (b"", int(NOW) * NS)
     assert after == before
-    (proposal,) = bench.table.proposals(str(bench.memory))
+    (proposal,) = bench.proposals.of_directory(str(bench.memory))
     assert proposal.id == report.proposal
-    assert proposal.content["problems"] == list(report.problems)
-    assert (proposal.content["engine"], proposal.content["said"]) == ("local", "")
+    assert proposal.problems == report.problems
+    assert (proposal.engine, proposal.said) == ("", "")
     assert proposal.edits is not None
     *gone, new = proposal.edits
     assert new == ProposedEdit("new.md", b"text")
@@ -391,5 +391,5 @@ async def test_a_dream_by_default_asks_the_system_who_lives(bench: Bench) -> Non
     """Without a port for it, a PID in the lock is looked up among the real processes."""
     bench.clock.jump(time.time() - NOW)
     bench.lock(bench.clock.now(), f"{os.getpid()}\n".encode())
-    dreaming = Dreams(bench.store, bench.table, bench.clock)
+    dreaming = Dreams(bench.store, bench.table, bench.proposals, bench.clock)
     assert await dreaming.gate(bench.project, ON, force=True, session="") == gates.LOCK

@@ -18,7 +18,7 @@ from memd.model.errors import ModelUnavailableError
 from memd.model.port import Usage
 from memd.state import cursors, dreams, jobs, journal, runs
 from memd.state.database import open_database
-from memd.state.dreams import Refusal
+from memd.state.proposals import Refusal
 from memd.testing.scripted_model import ScriptedModel, says
 from memd.watch import locks
 from tests.dream.bench import DAY, NOW, Bench

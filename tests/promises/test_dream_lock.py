@@ -25,6 +25,7 @@ from memd.projects.configuration import Configuration
 from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import Database, open_database
 from memd.state.dreams import DreamTable
+from memd.state.proposals import Proposals
 from memd.store.service import Store
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
 from memd.watch import locks
@@ -176,7 +177,7 @@ def _dreams(bench: Bench, disk: Disk | None, database: Database) -> Dreams:
     store = Store(
         database, configuration, bench.clock, bench.sink, home=home, environ={}, disk=disk
     )
-    return Dreams(store, DreamTable(database), bench.clock)
+    return Dreams(store, DreamTable(database), Proposals(database), bench.clock)
 
 
 async def _trial(bench: Bench, countdown: Countdown, *, of_disk: bool) -> Report | None:

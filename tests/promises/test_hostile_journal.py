@@ -15,6 +15,7 @@ from memd.core.errors import MemdError
 from memd.core.values import Plan
 from memd.state.ages import Bound
 from memd.state.history import Filter
+from memd.state.proposals import Proposals
 from memd.state.retention import Retention
 from memd.store.history import Past, Range
 from tests.store.bench import Bench, open_bench, topic
@@ -22,12 +23,15 @@ from tests.store.bench import Bench, open_bench, topic
 ROWS = 5  # of every table; the sets are c1 to c5
 PATHS = ("../outside.md", "/etc/passwd", "a/../../outside.md", "link/x.md", "a.md\0", "b.md", "")
 COLUMNS = {
-    "changes": "directory state at actor client session model reason origin effects conflicts id",
+    "changes": "directory state at actor client session model reason origin effects conflicts"
+    " decided proposal request id",
     "change_files": "path before after before_mtime_ns mode after_mtime_ns temp conflict change",
     "blobs": "hash body",
 }
 CELLS = st.one_of(
-    st.sampled_from([*PATHS, "applied", "recorded", "conflict", "0" * 64, "c1", b"\xff", "[1]"]),
+    st.sampled_from(
+        [*PATHS, "applied", "recorded", "proposed", "conflict", "0" * 64, "c1", b"\xff", "[1]"]
+    ),
     st.sampled_from([-1, 0, 2**62, 1e308, -1e308, float("inf"), None, '{"kind": 3}']),
     st.binary(max_size=8),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
@@ -106,6 +110,9 @@ def endure(root: Path, blows: list[tuple[str, str, int, object]]) -> None:
         for way in ways_back(past, bench.directory, bench.at):
             with suppress(MemdError):
                 bench.commit(way())
+        with suppress(MemdError):
+            Proposals(bench.database).of_directory(bench.directory, decided=True)
+            Proposals(bench.database).refusals(bench.directory, 9)
         with suppress(MemdError):
             Retention(bench.database, Bound(bench.at - 2, 9), 1).batch()
         names = {path for path in bench.topics() if "/" not in path and not path.startswith(".")}

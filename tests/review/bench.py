@@ -7,15 +7,14 @@ from pathlib import Path
 
 from memd.core.events import Event
 from memd.core.text import sha256
-from memd.core.values import MemoryType
+from memd.core.values import Actor, MemoryType, Provenance
 from memd.documents import document
 from memd.files.disk import Disk
 from memd.projects.configuration import Configuration
 from memd.review.service import Reviews
 from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import Database, open_database
-from memd.state.dreams import DreamTable
-from memd.state.proposals import Proposal
+from memd.state.proposals import Proposal, Proposals
 from memd.state.proposed import ProposedEdit
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
@@ -48,7 +47,7 @@ class Bench:
         self.directory = str(self.memory)
         self.database = database
         self.clock = FakeClock(now=NOW)
-        self.table = DreamTable(database)
+        self.table = Proposals(database)
         self.store = Store(
             database,
             Configuration(str(folder / "memd.toml"), str(folder / "policy.toml")),
@@ -77,17 +76,20 @@ class Bench:
 
     def propose(self, *edits: ProposedEdit, directory: str = "") -> str:
         """Keep a proposal as a dream does."""
-        content = {
-            "engine": "fixed",
-            "said": "I tidied up.",
-            "problems": ["too much at once"],
-            "edits": [edit.facts() for edit in edits],
-        }
-        return self.table.propose(directory or self.directory, "j1", NOW, content)
+        proposal = Proposal(
+            "",
+            directory or self.directory,
+            NOW,
+            job="j1",
+            said="I tidied up.",
+            problems=("too much at once",),
+            edits=edits,
+        )
+        return self.table.propose(proposal, Provenance(Actor.DREAM))
 
     def proposal(self, name: str) -> Proposal:
         """Return a proposal that is there."""
-        found = self.table.proposal(name)
+        found = self.table.find(self.directory, name)
         assert found is not None
         return found
 

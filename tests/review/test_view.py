@@ -10,8 +10,7 @@ OLD, NEW = b"old\n", b"new\n"
 
 def proposal(*edits: ProposedEdit) -> Proposal:
     """Return an open proposal."""
-    content = {"problems": ["p"], "edits": [edit.facts() for edit in edits]}
-    return Proposal("p1", "/m", "j", 1.0, content=content)
+    return Proposal("p1", "/m", 1.0, problems=("p",), edits=edits)
 
 
 def changed(path: str, state: str = "open", before: bytes | None = OLD) -> ProposedEdit:
@@ -52,9 +51,9 @@ def test_what_the_dream_had_read_may_be_the_live_file() -> None:
 
 def test_a_damaged_proposal_is_told_as_such() -> None:
     """It has no files and a sentence."""
-    (view,) = views([Proposal("p1", "/m", "j", 1.0, content={"edits": 5})], {})
+    (view,) = views([Proposal("p1", "/m", 1.0, edits=None)], {})
     assert view.files == ()
-    assert "cannot be read" in view.problems[0]
+    assert "can only be rejected" in view.problems[0]
     assert paths([view.proposal]) == ()
 
 

@@ -48,7 +48,7 @@ def test_a_damaged_file_is_put_aside(tmp_path: Path) -> None:
     for number in (1, 2):
         path.write_bytes(b"this is not a database " * 100)
         database = open_database(str(path), [SCHEMA])
-        assert database.repaired == f"{path}.damaged-{number}"
+        assert database.file.repaired == f"{path}.damaged-{number}"
         assert database.read("SELECT * FROM things") == []
         database.close()
     assert (tmp_path / "state.db.damaged-2").read_bytes().startswith(b"this is not")
@@ -66,7 +66,7 @@ def test_a_torn_page_is_found_at_the_start(tmp_path: Path) -> None:
         file.write(b"\xff" * 4096 * 4)
     (tmp_path / "state.db-wal").write_bytes(b"")
     database = open_database(str(path), [SCHEMA])
-    assert database.repaired is not None
+    assert database.file.repaired is not None
     database.close()
 
 
@@ -143,7 +143,7 @@ def test_a_removed_file_is_begun_anew(filled: Database) -> None:
     assert told == list(filled.notes)
     assert "removed or replaced" in told[0]
     again = open_database(filled.path, [SCHEMA])
-    assert (count(again), again.repaired) == (1, None)
+    assert (count(again), again.file.repaired) == (1, None)
     again.close()
 
 
@@ -206,7 +206,7 @@ def test_pages_that_make_no_sense_are_put_aside_while_it_is_open(filled: Databas
         filled.read("SELECT sum(length(name)) FROM things")
     insert(filled)
     assert count(filled) == 1
-    assert filled.repaired is not None
+    assert filled.file.repaired is not None
     assert "no memory is lost" in filled.notes[0]
 
 
@@ -215,7 +215,7 @@ def test_what_is_called_damaged_twice_is_put_aside(filled: Database) -> None:
     filled.file._damages = 2
     filled.file.close()
     insert(filled)
-    assert filled.repaired is not None
+    assert filled.file.repaired is not None
     assert "no memory is lost" in filled.notes[0]
     assert count(filled) == 1
 
@@ -275,5 +275,5 @@ def test_a_file_that_cannot_be_opened_just_now_is_not_put_aside(tmp_path: Path) 
         insert(database)
     (tmp_path / "state.db-wal").rmdir()
     insert(database)
-    assert (count(database), database.repaired) == (2, None)
+    assert (count(database), database.file.repaired) == (2, None)
     database.close()

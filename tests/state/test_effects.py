@@ -7,9 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.values import CursorMove, Effect, JobEnd, LockKept, ProposalDecided
-from memd.state import cursors, dreams, effects, jobs
+from memd.core.values import (
+    Actor,
+    CursorMove,
+    Effect,
+    JobEnd,
+    LockKept,
+    ProposalDecided,
+    Provenance,
+)
+from memd.state import cursors, dreams, effects, jobs, journal
 from memd.state.database import open_database
+from memd.state.proposals import Proposal, Proposals
+from memd.state.proposed import ProposedEdit
 
 TEXT = st.text(max_size=8)
 EFFECTS = st.lists(
@@ -79,14 +89,14 @@ def test_a_locks_time_stands_with_the_change(tmp_path: Path) -> None:
 
 def test_a_decision_stands_with_the_change(tmp_path: Path) -> None:
     """What a person accepted of a proposal is accepted once the change is true."""
-    database = open_database(str(tmp_path / "state.db"), [cursors.SCHEMA, dreams.SCHEMA])
-    table = dreams.DreamTable(database)
-    edits = [{"path": "a.md", "content": "x", "base": ""}]
-    name = table.propose("/m", "j", 1.0, {"edits": edits})
+    database = open_database(str(tmp_path / "state.db"), [journal.SCHEMA])
+    table = Proposals(database)
+    wanted = Proposal("", "/m", 1.0, edits=(ProposedEdit("a.md", b"x"),))
+    name = table.propose(wanted, Provenance(Actor.DREAM))
     with database.transaction() as cursor:
         decided = ProposalDecided(name, "accepted", '["a.md"]')
         effects.make_true(cursor, "/real/m", (decided,), "c7", 5.0)
-    (found,) = table.proposals("/m", only="")
+    (found,) = table.of_directory("/m", decided=True)
     assert (found.state, found.decided) == ("accepted", 5.0)
     database.close()
 

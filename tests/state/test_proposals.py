@@ -1,55 +1,68 @@
-"""Proposals of dreams in the state file."""
+"""Proposals of dreams: change sets that nothing but a person's decision makes true."""
 
 import json
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from memd.core.values import ProposalDecided
-from memd.state import dreams
+from memd.core.text import sha256
+from memd.core.values import Actor, ProposalDecided, Provenance
+from memd.state import journal
 from memd.state.ages import Bound
 from memd.state.database import Database, open_database
-from memd.state.dreams import DreamTable
-from memd.state.proposals import Proposal, Refusal
-from memd.state.proposed import ProposedEdit
+from memd.state.journal import Journal
+from memd.state.proposals import Proposal, Proposals, Refusal
+from memd.state.proposed import ProposedEdit, state_of
+from memd.state.purge import Purge
+from memd.state.retention import Retention
 
-OLD = """
-CREATE TABLE proposals (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    directory TEXT NOT NULL,
-    job TEXT NOT NULL,
-    at REAL NOT NULL,
-    content TEXT NOT NULL
-) STRICT;
-"""
+OLD, NEW = b"old", b"new"
+BASE = sha256(OLD)
+BYTES = st.binary(max_size=40) | st.text(max_size=40).map(lambda text: text.encode())
+WORDS = st.text(st.characters(exclude_categories=["Cs", "Z", "C"]), max_size=12)
+EDITS = st.builds(
+    ProposedEdit,
+    WORDS.map(lambda text: f"{text}.md"),
+    st.none() | BYTES,
+    st.just(BASE),
+    st.just(OLD),
+    WORDS,
+    WORDS,
+    mtime_ns=st.none() | st.integers(0, 2**63 - 1),
+) | st.builds(ProposedEdit, WORDS.map(lambda text: f"new-{text}.md"), BYTES)
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    """Open a state file with the tables of dreams alone."""
-    opened = open_database(str(tmp_path / "state.db"), [dreams.SCHEMA])
+    """Open a state file with the journal alone."""
+    opened = open_database(str(tmp_path / "state.db"), [journal.SCHEMA])
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def table(database: Database) -> DreamTable:
-    """Return the table of dreams."""
-    return DreamTable(database)
+def table(database: Database) -> Proposals:
+    """Return the table of proposals."""
+    return Proposals(database)
 
 
-def content(*edits: ProposedEdit, **more: Any) -> dict[str, Any]:
+def wanted(*edits: ProposedEdit, directory: str = "/a", at: float = 1.0) -> Proposal:
     """Return what a dream proposes."""
-    return {"problems": ["naïve"], "edits": [edit.facts() for edit in edits], **more}
+    return Proposal("", directory, at, job="j1", problems=("naïve",), edits=edits)
 
 
-def edit(name: str, body: bytes | None = b"new", base: str = "0") -> ProposedEdit:
+def edit(name: str, content: bytes | None = NEW) -> ProposedEdit:
     """Return an edit of one memory."""
-    return ProposedEdit(f"{name}.md", body, base, b"old")
+    return ProposedEdit(f"{name}.md", content, BASE, OLD)
+
+
+def propose(table: Proposals, proposal: Proposal, model: str = "") -> str:
+    """Keep a proposal as a dream does."""
+    return table.propose(proposal, Provenance(Actor.DREAM, model=model))
 
 
 def decided(proposal: str, state: str, *names: str, reason: str = "") -> ProposalDecided:
@@ -58,150 +71,233 @@ def decided(proposal: str, state: str, *names: str, reason: str = "") -> Proposa
     return ProposalDecided(proposal, state, paths, reason)
 
 
-def read(table: DreamTable, proposal: str) -> Proposal:
+def find(table: Proposals, proposal: str, directory: str = "/a") -> Proposal:
     """Return a proposal that is there."""
-    found = table.proposal(proposal)
+    found = table.find(directory, proposal)
     assert found is not None
     return found
 
 
-def test_proposals_are_kept_by_directory(table: DreamTable) -> None:
+def damage(database: Database, **cells: object) -> None:
+    """Overwrite cells of all change sets, as anything might."""
+    with database.transaction() as cursor:
+        for column, value in cells.items():
+            cursor.execute(f"UPDATE changes SET {column} = ?", (value,))  # noqa: S608
+
+
+def test_proposals_are_kept_by_directory(table: Proposals) -> None:
     """A proposal comes back as it was kept, the newest first, for its directory alone."""
-    first = table.propose("/a", "j1", 5.0, content(edit("a"), said="Hm", engine="fixed"))
-    table.propose("/b", "j2", 6.0, content(edit("a")))
-    third = table.propose("/a", "j3", 7.0, content(edit("b")))
-    found = table.proposals("/a")
+    first = propose(table, replace(wanted(edit("a"), at=5.0), said="Hm"), "large")
+    propose(table, wanted(edit("a"), directory="/b"))
+    third = propose(table, wanted(edit("b")))
+    found = table.of_directory("/a")
     assert [proposal.id for proposal in found] == [third, first]
     old = found[1]
     assert (old.job, old.at, old.directory, old.state, old.decided) == ("j1", 5, "/a", "open", None)
-    assert (old.problems, old.words("said"), old.words("none")) == (("naïve",), "Hm", "")
+    assert (old.problems, old.said, old.engine) == (("naïve",), "Hm", "large")
     assert old.edits == (edit("a"),)
-    assert read(table, first) == old
-    assert [table.proposal(name) for name in ("p9", "9", "p", "p1; DROP", "")] == [None] * 5
+    assert find(table, first) == old
+    assert [table.find("/a", name) for name in ("p9", "9", "c1", "p1; DROP", "")] == [None] * 5
+    assert table.find("/b", first) is None
     assert table.waiting() == {"/a": 2, "/b": 1}
 
 
-def test_the_same_wish_is_kept_once_while_it_is_open(table: DreamTable) -> None:
-    """What is proposed again is the open proposal, whatever the dream says of it this time."""
-    first = table.propose("/a", "j1", 5.0, content(edit("a"), said="one"))
-    assert table.propose("/a", "j2", 6.0, content(edit("a"), said="two")) == first
-    assert table.propose("/b", "j2", 6.0, content(edit("a"))) != first
-    assert table.propose("/a", "j2", 6.0, content(edit("a", b"other"))) != first
-    table.decide(decided(first, "rejected", "a"), 7.0)
-    assert table.propose("/a", "j3", 8.0, content(edit("a"))) != first
-    bare = table.propose("/a", "j4", 9.0, {"problems": ["x"], "edits": []})
-    assert table.propose("/a", "j5", 9.0, {"edits": [], "problems": ["x"]}) == bare
+def test_a_linked_directory_is_the_real_one(tmp_path: Path, table: Proposals) -> None:
+    """Whatever path leads to a directory, its proposals are found."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    real, link = (str(tmp_path / name) for name in ("real", "link"))
+    name = propose(table, wanted(edit("a"), directory=link))
+    assert find(table, name, real) == find(table, name, link)
+    assert (table.waiting_in(link), table.waiting_in(real)) == (1, 1)
 
 
-def test_a_directory_has_twenty_open_proposals_at_most(table: DreamTable) -> None:
-    """The oldest open one goes; what is decided stays and does not count."""
-    first = table.propose("/a", "j", 1.0, content(edit("first")))
-    table.decide(decided(first, "accepted", "first"), 1.0)
-    ids = [table.propose("/a", "j", 2.0, content(edit(f"n{n}"))) for n in range(22)]
-    assert [found.id for found in table.proposals("/a")] == ids[:1:-1]
-    assert table.waiting() == {"/a": 20}
-    assert table.proposals("/a", only="")[-1].id == first
-    assert [found.id for found in table.proposals("/a", only="accepted")] == [first]
-
-
-def test_texts_that_are_too_large_are_not_kept(table: DreamTable) -> None:
-    """Report and problems stay, with a sentence about the texts."""
-    large = content(edit("a", b"x" * 5_000_000), said="y" * 30_000, engine=7)
-    found = read(table, table.propose("/a", "j", 1.0, large))
-    assert found.edits == ()
-    assert found.problems == ("naïve", "the texts of 1 files are too large to be kept")
-    assert (len(found.words("said")), found.words("engine")) == (20_000, "")
-    table.propose("/a", "j", 1.0, {"edits": "x" * 5_000_000})
-    assert table.proposals("/a")[0].problems == ("the texts of 0 files are too large to be kept",)
-
-
-def test_a_proposal_is_decided_file_by_file(table: DreamTable) -> None:
-    """It is open until its last file is decided, and nothing is decided twice."""
-    name = table.propose("/a", "j", 1.0, content(edit("a"), edit("b"), edit("c", None)))
-    table.decide(decided(name, "accepted", "a"), 5.0)
-    assert (read(table, name).state, read(table, name).decided) == ("open", 5.0)
-    table.decide(decided(name, "rejected", "a", "b", reason="no"), 6.0)
-    states = [found.state for found in read(table, name).edits or ()]
-    assert states == ["accepted", "rejected", "open"]
-    table.decide(decided(name, "rejected", "c"), 7.0)
-    last = read(table, name)
-    assert (last.state, last.reason, last.decided) == ("partly", "no", 7.0)
-    for again in (decided(name, "accepted", "b"), decided("p99", "accepted", "a")):
-        table.decide(again, 8.0)
-    for odd in ("null", "[1]", "["):
-        table.decide(ProposalDecided(name, "accepted", odd), 8.0)
-    table.decide(decided(name, "partly", "a"), 8.0)
-    assert read(table, name) == last
-    assert table.proposals("/a") == ()
-
-
-def test_what_was_refused_is_told_to_the_next_dream(table: DreamTable) -> None:
-    """Refusals come by decision, newest first, with what was wanted and of which text."""
-    one = table.propose("/a", "j", 1.0, content(edit("a"), edit("b", None), edit("c")))
-    table.decide(decided(one, "rejected", "a", "b", reason="I need both"), 5.0)
-    table.decide(decided(one, "rejected", "c"), 6.0)
-    table.decide(decided(table.propose("/b", "j", 1.0, content(edit("x"))), "rejected", "x"), 7.0)
-    assert table.rejected("/a", 5) == (
-        Refusal(("c.md",), "change c.md", "", 6.0),
-        Refusal(("a.md", "b.md"), "change a.md; remove b.md", "I need both", 5.0),
-    )
-    assert [found.paths for found in table.rejected("/a", 1)] == [("c.md",)]
-    assert table.refused_edits("/a") == {("a.md", "0"), ("b.md", "0"), ("c.md", "0")}
-    assert table.refused_edits("/c") == frozenset()
-
-
-def test_what_was_decided_is_forgotten_in_time(table: DreamTable) -> None:
-    """A decided proposal and its refusals go after the journal's days; open ones stay."""
-    name = table.propose("/a", "j", 1.0, content(edit("a")))
-    kept = table.propose("/a", "j", 1.0, content(edit("b")))
-    table.decide(decided(name, "rejected", "a"), 5.0)
-    assert table.prune(Bound(5.0, proposal=9)) == 0
-    assert table.prune(Bound(6.0)) == 0
-    assert table.prune(Bound(6.0, proposal=9)) == 2
-    assert [found.id for found in table.proposals("/a", only="")] == [kept]
-    assert table.refused_edits("/a") == frozenset()
-
-
-def test_an_older_state_file_is_understood(tmp_path: Path) -> None:
-    """Proposals that an older memd kept are open, and can be decided."""
-    path = str(tmp_path / "state.db")
-    row = {"edits": [{"path": "a.md", "content": "x", "base": None}], "merged": []}
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(OLD)
-        connection.execute(
-            "INSERT INTO proposals VALUES (7, '/a', 'j', 5.0, ?)", (json.dumps(row),)
-        )
-        connection.commit()
-    database = open_database(path, [dreams.SCHEMA])
-    table = DreamTable(database)
-    (found,) = table.proposals("/a")
-    assert (found.id, found.state, found.edits) == ("p7", "open", (ProposedEdit("a.md", b"x"),))
-    table.decide(decided("p7", "rejected", "a", reason="old"), 6.0)
-    assert (read(table, "p7").state, read(table, "p7").reason) == ("rejected", "old")
-    assert table.propose("/a", "j", 7.0, content(edit("b"))) == "p8"
+@given(st.lists(EDITS, max_size=4, unique_by=lambda edit: edit.path))
+def test_edits_survive(edits: list[ProposedEdit]) -> None:
+    """Whatever the bytes of a text, what was proposed is what is read."""
+    database = open_database(":memory:", [journal.SCHEMA])
+    table = Proposals(database)
+    found = find(table, propose(table, wanted(*edits)))
+    assert found.edits == tuple(edits)
     database.close()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, '{"edits": 3, "problems": 4}'])
+def test_the_same_request_is_kept_once_while_it_is_open(table: Proposals) -> None:
+    """What is proposed again is the open proposal, whatever the dream says of it this time."""
+    first = propose(table, wanted(edit("a")))
+    assert propose(table, replace(wanted(edit("a")), said="two", job="j2")) == first
+    assert propose(table, wanted(edit("a"), directory="/b")) != first
+    assert propose(table, wanted(edit("a", b"other"))) != first
+    table.decide(decided(first, "rejected", "a"), 7.0)
+    assert propose(table, wanted(edit("a"))) != first
+    bare = propose(table, wanted())
+    assert propose(table, wanted()) == bare
+
+
+def test_a_directory_has_twenty_open_proposals_at_most(table: Proposals) -> None:
+    """The oldest open one goes, is closed where something of it was decided; others stay."""
+    first = propose(table, wanted(edit("first")))
+    table.decide(decided(first, "accepted", "first"), 1.0)
+    half = propose(table, wanted(edit("a"), edit("b")))
+    table.decide(decided(half, "rejected", "b"), 2.0)
+    ids = [propose(table, wanted(edit(f"n{n}"))) for n in range(22)]
+    assert [found.id for found in table.of_directory("/a")] == ids[:1:-1]
+    assert table.waiting() == {"/a": 20}
+    old = table.of_directory("/a", decided=True)[-2:]
+    assert [(found.id, found.state) for found in old] == [(half, "partly"), (first, "accepted")]
+    assert table.refused_edits("/a") == {("b.md", BASE)}
+
+
+def test_texts_that_are_too_large_are_not_kept(table: Proposals) -> None:
+    """Report and problems stay, with a sentence about the texts."""
+    large = replace(wanted(edit("a", b"x" * 5_000_000)), said="y" * 30_000)
+    found = find(table, propose(table, large))
+    assert (found.edits, len(found.said)) == ((), 20_000)
+    assert found.problems == ("naïve", "the texts of 1 files are too large to be kept")
+    odd = find(table, propose(table, wanted(ProposedEdit("a\udc80.md", b"x"))))
+    assert odd.edits == ()
+
+
+def test_a_proposal_is_decided_file_by_file(table: Proposals) -> None:
+    """It is open until its last file is decided, and nothing is decided twice."""
+    name = propose(table, wanted(edit("a"), edit("b"), edit("c", None)))
+    table.decide(decided(name, "accepted", "a"), 5.0)
+    assert (find(table, name).state, find(table, name).decided) == ("open", 5.0)
+    table.decide(decided(name, "rejected", "a", "b", reason="no"), 6.0)
+    states = [found.state for found in find(table, name).edits or ()]
+    assert states == ["accepted", "rejected", "open"]
+    for odd in ("null", "[1]", "[", "[]"):
+        table.decide(ProposalDecided(name, "accepted", odd), 6.5)
+    table.decide(decided(name, "partly", "c"), 6.5)
+    table.decide(decided(name, "rejected", "c"), 7.0)
+    last = find(table, name)
+    assert (last.state, last.reason, last.decided) == ("partly", "no", 7.0)
+    for again in (decided(name, "accepted", "b"), decided("p99", "accepted", "a")):
+        table.decide(again, 8.0)
+    assert find(table, name) == last
+    assert table.of_directory("/a") == ()
+
+
+def test_a_proposal_is_open_as_long_as_a_file_is() -> None:
+    """All accepted is accepted, all rejected is rejected, some of each is partly."""
+    assert state_of(()) == "open"
+    assert state_of(["accepted", "open"]) == "open"
+    assert state_of(["accepted"] * 2) == "accepted"
+    assert state_of(["rejected"]) == "rejected"
+    assert state_of(["accepted", "rejected"]) == "partly"
+
+
+def test_what_was_refused_is_told_to_the_next_dream(table: Proposals) -> None:
+    """Refusals come by decision, newest first, with what was wanted and of which text."""
+    gone = replace(edit("b", None), reason="out of\ndate")
+    merged = replace(edit("d", None), merged_into="a.md", reason="same")
+    edits = (edit("a"), gone, edit("c"), merged, ProposedEdit("e.md", NEW))
+    one = propose(table, wanted(*edits))
+    table.decide(decided(one, "rejected", "a", "b", reason="I need both"), 5.0)
+    table.decide(decided(one, "rejected", "c", "d", "e"), 6.0)
+    other = propose(table, wanted(edit("x"), directory="/b"))
+    table.decide(decided(other, "rejected", "x"), 7.0)
+    told = "change c.md; merge d.md into a.md; create e.md"
+    assert table.refusals("/a", 5) == (
+        Refusal(("c.md", "d.md", "e.md"), told, "", 6.0),
+        Refusal(("a.md", "b.md"), "change a.md; remove b.md: out of date", "I need both", 5.0),
+    )
+    again = propose(table, wanted(edit("a")))
+    table.decide(decided(again, "rejected", "a"), 8.0)
+    assert [found.paths for found in table.refusals("/a", 9)] == [
+        ("a.md",),
+        ("c.md", "d.md", "e.md"),
+        ("b.md",),
+    ]
+    assert [found.paths for found in table.refusals("/a", 1)] == [("a.md",)]
+    changed = {(f"{name}.md", BASE) for name in "abcd"}
+    assert table.refused_edits("/a") == changed | {("e.md", "")}
+    assert table.refused_edits("/c") == frozenset()
+
+
+def prune(database: Database, bound: Bound, most: int = 2**40) -> int:
+    """Prune until nothing is left to do; return how many sets went."""
+    retention = Retention(database, bound, most)
+    gone, batch = 0, retention.batch()
+    while batch.more:
+        gone, batch = gone + batch.changes, retention.batch()
+    return gone
+
+
+def test_what_was_decided_is_forgotten_in_time(database: Database, table: Proposals) -> None:
+    """A decided proposal, its texts and refusals go days after the decision; open ones stay."""
+    name = propose(table, wanted(edit("a", b"refused")))
+    kept = propose(table, wanted(edit("b", b"open")))
+    table.decide(decided(name, "rejected", "a"), 5.0)
+    assert prune(database, Bound(5.0, 9)) == 0
+    assert prune(database, Bound(6.0)) == 0
+    assert prune(database, Bound(6.0, 9)) == 1
+    assert [found.id for found in table.of_directory("/a", decided=True)] == [kept]
+    assert table.refused_edits("/a") == frozenset()
+    assert Journal(database).blob(sha256(b"refused")) is None
+    assert prune(database, Bound(6.0, 9), most=0) == 0
+    assert find(table, kept).edits == (edit("b", b"open"),)
+
+
+def test_nothing_of_the_journal_sees_a_proposal(database: Database, table: Proposals) -> None:
+    """It is no change, nothing to roll forward, and makes no path known."""
+    name = propose(table, wanted(edit("a")))
+    book = Journal(database)
+    table.decide(decided(name, "rejected"), 2.0)
+    propose(table, wanted(edit("b")))
+    assert (book.pending(), book.history("/a"), book.change("/a", "c1")) == ((), (), None)
+    assert book.known("/a", ["a.md", "b.md"]) == frozenset()
+    assert all(step.temp == "" for step in book.steps(2))
+
+
+def test_a_purged_text_makes_a_proposal_unreadable(database: Database, table: Proposals) -> None:
+    """The text is gone, the purge names the proposal, and it can only be rejected."""
+    name = propose(table, wanted(edit("a", b"a secret")))
+    purge = Purge(database)
+    (body,) = purge.removable(purge.holding(lambda text: b"secret" in text))
+    assert (body.paths, body.changes) == (("a.md",), (name,))
+    purge.remove([body.hash])
+    assert find(table, name).edits is None
+    table.decide(decided(name, "rejected"), 2.0)
+    assert find(table, name).state == "rejected"
+    assert table.refused_edits("/a") == frozenset()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "[" * 100_000, '{"files": 3}', '{"files": []}', '{"files": [{}, {}]}', None, 7]
+    + [f'{{"files": [{{"state": {state}}}]}}' for state in ('"odd"', "[]", "1")],
+)
 def test_a_damaged_row_can_only_be_rejected(
-    table: DreamTable, database: Database, text: str
+    table: Proposals, database: Database, text: object
 ) -> None:
     """It has no edits, accepting it does nothing, and rejecting it ends it."""
-    name = table.propose("/a", "j", 1.0, content(edit("a")))
-    with database.transaction() as cursor:
-        cursor.execute("UPDATE proposals SET content = ?, at = 9e999", (text,))
-        cursor.execute("UPDATE proposal_states SET state = 'odd', digest = ''")
-    found = read(table, name)
+    name = propose(table, wanted(edit("a")))
+    damage(database, proposal=text, at=9e999)
+    found = find(table, name)
     assert (found.state, found.edits, found.problems) == ("open", None, ())
     table.decide(decided(name, "accepted", "a"), 2.0)
-    assert read(table, name).state == "open"
+    assert find(table, name).state == "open"
     table.decide(decided(name, "rejected", reason="broken"), 3.0)
-    assert (read(table, name).state, read(table, name).reason) == ("rejected", "broken")
-    assert table.rejected("/a", 5) == ()
+    assert (find(table, name).state, find(table, name).reason) == ("rejected", "broken")
+    assert table.refusals("/a", 5) == ()
 
 
-def test_words_that_cannot_be_sent_are_mended(table: DreamTable) -> None:
-    """A lone surrogate in what a dream said becomes a question mark; what is no text is left."""
-    said = {"said": "a\udc80", "problems": ["b\ud800", 3], "edits": []}
-    found = read(table, table.propose("/a", "j", 1.0, said))
-    assert (found.words("said"), found.problems) == ("a?", ("b?",))
+@pytest.mark.parametrize(
+    "damaged", ["path = 'b.md'", "path = x'07'", "after = 'odd'", "after = x'00'"]
+)
+def test_damaged_files_make_a_proposal_unreadable(
+    table: Proposals, database: Database, damaged: str
+) -> None:
+    """Two files of one name, and a text that is not there, are nothing that could be accepted."""
+    name = propose(table, wanted(edit("a"), edit("b")))
+    with database.transaction() as cursor:
+        cursor.execute(f"UPDATE change_files SET {damaged} WHERE path = 'a.md'")  # noqa: S608
+    assert find(table, name).edits is None
+
+
+def test_words_that_cannot_be_sent_are_mended(table: Proposals) -> None:
+    """A lone surrogate in what a dream said becomes a question mark."""
+    odd = replace(wanted(edit("a")), said="a\udc80", problems=("b\ud800",))
+    found = find(table, propose(table, odd))
+    assert (found.said, found.problems) == ("a?", ("b?",))

@@ -212,7 +212,7 @@ def test_a_kill_in_the_middle_leaves_whole_sets(
     process.stdout.close()
     process.wait(30)
     after = open_database(path, SCHEMAS)
-    assert after.repaired is None
+    assert after.file.repaired is None
     assert whole(after)
     prune(after, before=1e9)
     assert (numbers(after), count(after, "blobs"), count(after, "requests")) == ([], 0, 0)
