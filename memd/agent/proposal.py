@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from memd.core.names import INDEX
 from memd.core.text import one_line, sha256
 from memd.core.values import Draft, Effect, FileEdit, Pointer, Tree
-from memd.documents import document, merge
+from memd.documents import document, index
 from memd.documents.document import FrontmatterNotEditableError
 
 _TITLE_CHARACTERS, _HOOK_CHARACTERS = 80, 120
@@ -132,9 +132,9 @@ def _edit(file: Proposed, live: bytes | None) -> FileEdit | None:
     if live is None or file.base is None or file.content is None:
         return None
     if file.path == INDEX:
-        content = merge.merge_index(file.base, file.content, live)
+        content = index.merge(file.base, file.content, live)
     else:
-        content = merge.merge_topic(file.base, file.content, live, file.path)
+        content = document.merge(file.base, file.content, live, file.path)
     return None if content is None else FileEdit(file.path, content, base)
 
 

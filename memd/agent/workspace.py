@@ -11,6 +11,7 @@ Rules of this file
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import Any, Self
 
 from memd.agent import drafting, looking, places, shell, tools, view
@@ -28,8 +29,7 @@ from memd.agent.view import Meter, View
 from memd.core import limits
 from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
-from memd.core.names import INDEX, clashes
-from memd.documents.spellings import Spellings
+from memd.core.names import INDEX, clash
 from memd.files.directory import Directory, DirectoryMissingError, PathRefusedError
 
 FILES = 100  # that one run may write
@@ -72,7 +72,7 @@ class Workspace:
         self._base: dict[str, bytes | None] = {}  # as first read; None where there was no file
         self._written: dict[str, bytes | None] = {}
         self._reasons: dict[str, str] = {}
-        self._listed: tuple[frozenset[str], Spellings] | None = None
+        self._listed: frozenset[str] | None = None
         self._directory: Directory | None = None
         with suppress(DirectoryMissingError):  # nobody has written a memory here yet
             self._directory = Directory(memory)
@@ -204,22 +204,20 @@ class Workspace:
         return Result(f"{name} is removed. That holds when this run ends well.")
 
     def _check_case(self, name: str, others: Mapping[str, bytes | None]) -> None:
-        other = clashes(name, (path for path, body in others.items() if body))
-        there, spellings = self._there()
-        if other is None and spellings.meets(name, there):
-            other = clashes(name, there)
-        if other is not None:
-            why = f"it differs from {other} only in case"
+        written = (path for path, body in others.items() if body)
+        found = clash((name,), chain(written, self._there()))
+        if found is not None:
+            why = f"it differs from {found[1]} only in case"
             raise ChangeRefusedError(name, why)
 
-    def _there(self) -> tuple[frozenset[str], Spellings]:
+    def _there(self) -> frozenset[str]:
         """Return the names in the directory, listed once: the door looks again at the commit."""
         if self._listed is None:
             found: set[str] = set()
             for path, _, _ in self._directory.entries() if self._directory else ():
                 give_way()
                 found.add(path)
-            self._listed = frozenset(found), Spellings(found)
+            self._listed = frozenset(found)
         return self._listed
 
     def _exists(self, name: str) -> bool:

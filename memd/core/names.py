@@ -10,7 +10,7 @@ Rules of this file
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 
 from memd.core import limits
@@ -102,22 +102,24 @@ def check_component(part: str, name: str | None = None) -> str:
     return part
 
 
-def clashes(name: str, existing: Iterable[str]) -> str | None:
-    """Return the existing name that differs from this one only in case, in a folder's or its own.
+def clash(names: Iterable[str], existing: Iterable[str]) -> tuple[str, str] | None:
+    """Return one of the names and an existing one that differ in case alone, ``None`` for none.
 
-    Two such names are one file on some systems. ``None`` when there is none.
+    They may differ in their own case or in that of a folder: two such names are one file on some
+    systems. The names may be among the existing ones.
     """
-    wanted = name.split("/")
-    beginning = wanted[0].casefold()
+    spelled: dict[str, dict[str, str]] = {}  # beginning without case: as spelled, by which name
+    for name in names:
+        for beginning in _beginnings(name):
+            spelled.setdefault(beginning.casefold(), {}).setdefault(beginning, name)
     for other in existing:
-        if not other.casefold().startswith(beginning):
-            continue  # most of many names end here
-        for mine, theirs in zip(wanted, other.split("/"), strict=False):
-            if mine == theirs:
-                continue
-            if mine.casefold() == theirs.casefold():
-                return other
-            break
+        for beginning in _beginnings(other):
+            known = spelled.get(beginning.casefold())
+            if known is None:
+                break  # most of many names end here
+            for spelling, name in known.items():
+                if spelling != beginning:
+                    return name, other
     return None
 
 
@@ -162,6 +164,15 @@ def is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _beginnings(name: str) -> Iterator[str]:
+    """Yield the folders of a name, the outermost first, and the name itself."""
+    at = name.find("/")
+    while at >= 0:
+        yield name[:at]
+        at = name.find("/", at + 1)
+    yield name
 
 
 def _check_shape(name: str, parts: list[str]) -> None:

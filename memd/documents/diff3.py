@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TypeVar
 
-from memd.documents.frontmatter_lines import BOM
+from memd.documents.frontmatter import BOM
 
 T = TypeVar("T")
 _SMALL = 40_000  # pairs of lines: 200 against 200, a few milliseconds at worst

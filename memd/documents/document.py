@@ -16,26 +16,40 @@ from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.text import decode
 from memd.core.values import MemoryType
-from memd.documents import frontmatter_guard
-from memd.documents.frontmatter_edit import FrontmatterNotEditableError, edit
-from memd.documents.frontmatter_lines import (
+from memd.documents import frontmatter, memory_merge
+from memd.documents.frontmatter import (
     BOM,
     FENCE,
     HEAD_BYTES,
+    LENIENT_LINE,
     Fenced,
+    Fields,
     lenient,
     plain,
+    problem,
+    quick,
     scalar,
     split,
+    unquoted,
 )
+from memd.documents.frontmatter_edit import FrontmatterNotEditableError, edit
 
 __all__ = [
     "HEAD_BYTES",
+    "LENIENT_LINE",
     "Document",
+    "Fields",
     "FrontmatterNotEditableError",
     "InvalidMemoryError",
+    "merge",
     "new",
     "parse",
+    "plain",
+    "problem",
+    "quick",
+    "scalar",
+    "split",
+    "unquoted",
     "validate",
     "with_body",
     "with_fields",
@@ -198,26 +212,45 @@ def with_body(content: bytes, body: str) -> bytes:
     return content[: fenced.body] + eol + text
 
 
+def merge(base: bytes, ours: bytes, theirs: bytes, path: str) -> bytes | None:
+    """Return what two writers made of one memory (``memory_merge.py``), ``None`` for a conflict.
+
+    A result that breaks the format where a side did not is a conflict.
+    """
+    merged = memory_merge.merge(base, ours, theirs)
+    if merged is None or _is_valid(merged, path):
+        return merged
+    return None if _is_valid(ours, path) or _is_valid(theirs, path) else merged
+
+
+def _is_valid(content: bytes, path: str) -> bool:
+    try:
+        validate(content, path)
+    except InvalidMemoryError:
+        return False
+    return True
+
+
 def _read(fenced: Fenced | None) -> _Fields:
     if fenced is None:
         return _Fields({}, "", damaged=False)
-    problem = "" if fenced.closed else f"it is not closed within {limits.HEAD_LINES} lines"
-    if not problem and fenced.end - fenced.start <= limits.FRONTMATTER_BYTES:
+    why = "" if fenced.closed else f"it is not closed within {limits.HEAD_LINES} lines"
+    if not why and fenced.end - fenced.start <= limits.FRONTMATTER_BYTES:
         simple = plain(fenced.lines)
         if simple is not None:
             return _Fields(simple, "", damaged=False)
     raw = "\n".join(fenced.lines)
-    problem = problem or frontmatter_guard.problem(raw)
-    if not problem:
+    why = why or problem(raw)
+    if not why:
         try:
-            loaded = _YAML.load(raw, Loader=frontmatter_guard.LOADER)
+            loaded = _YAML.load(raw, Loader=frontmatter.LOADER)
             return _Fields(loaded or {}, "", damaged=False)
-        except frontmatter_guard.ERRORS:
-            problem = "it is not valid YAML"
+        except frontmatter.ERRORS:
+            why = "it is not valid YAML"
     values, understood = lenient(fenced.lines)
     size = fenced.end - fenced.start
     whole = fenced.closed and size <= limits.FRONTMATTER_BYTES
-    return _Fields(values, problem, damaged=not (understood and whole))
+    return _Fields(values, why, damaged=not (understood and whole))
 
 
 def _body(content: bytes, fenced: Fenced) -> str:

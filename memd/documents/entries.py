@@ -1,14 +1,11 @@
-"""The entries of an index: which lines are pointers, and to what. Pure.
+"""The entries of an index: which lines are pointers, to what, and how one is written. Pure.
 
-An index of 10,000 lines changes by a line or two from one commit to the next, so of a large one
-the last readings are kept, and of another version only the lines that differ are read. Whether a
-line is an entry depends on no other line but for the marks of code blocks; an index that has any
-is read whole.
+From one commit to the next nearly all lines of an index are the same, so what a line says is
+remembered, and so are the last few readings.
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,8 +13,10 @@ from urllib.parse import unquote
 
 from memd.core import limits
 from memd.core.names import in_catalogue
-from memd.core.text import decode
-from memd.text import spans
+from memd.core.text import decode, one_line
+from memd.core.values import Pointer
+from memd.documents.frontmatter import BOM
+from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN
 
 _ENTRY = re.compile(
     r"(?P<bullet>\s*+(?:[-*+]|[0-9]{1,4}[.)])[ \t]++)"
@@ -30,9 +29,13 @@ _LINK_TITLE = re.compile(r"""(?<!\s)\s++(?:"[^"]*"|'[^']*')\s*\Z""")
 _LEADS_OUT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|~")
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _FENCE = re.compile(rb"[ ]{0,3}(`{3,}|~{3,})")
-_LINES_KEPT = 4096  # read lines of small indexes that are remembered, 2 MiB with the next bound
+_TITLE_CHARACTERS = 80  # leaves room for the hook in a line of about 150
+_CONTROL = re.compile(f"[\t\r\n{CONTROLS}\ud800-\udfff{DIRECTIONS}{HIDDEN}]")
+# What would end a link, be decoded, or be cut off by a reader of Markdown.
+_SPECIAL = re.compile(r"[\s%()<>\\\[\]#?:~\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_READINGS = 4  # of what stands in an index and of what it becomes
+_LINES = 4096  # 2 MiB with the next bound
 _LONG_LINE = 1024  # bytes; a longer one is no line of memd's and is read anew
-_LARGE_KEPT = 2  # readings of large indexes: of what stands there, and of what it becomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +54,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The entries of an index in its order, and ``named``: every path that a link of it may mean.
-
-    With ``plain`` each has one meaning and no two have the same. ``marked`` says that lines may
-    stand in a code block.
-    """
+    """The entries of an index in its order; ``named`` is every path that a link may mean."""
 
     lines: tuple[Line, ...]
     named: frozenset[str]
-    plain: bool
-    marked: bool
 
     def first(self) -> frozenset[str]:
         """Return what the links mean to Markdown."""
-        return self.named if self.plain else frozenset(line.paths[0] for line in self.lines)
+        return frozenset(line.paths[0] for line in self.lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +74,41 @@ class Words:
     hook: str
 
 
-_LARGE: list[tuple[bytes, Entries]] = []  # the last readings, the newest first
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One pointer of the index; ``line`` counts from 0."""
+
+    path: str
+    title: str
+    hook: str
+    line: int
 
 
+@lru_cache(_READINGS)
 def read(content: bytes) -> Entries:
     """Return the entries of an index."""
-    if len(content) <= limits.MEMORY_BYTES:
-        return _whole(content, _known_paths)
-    recent = tuple(_LARGE)
-    for kept, entries in recent:
-        if kept == content:
-            return entries
-    entries = _read_large(content, recent)
-    _LARGE[:] = [(content, entries), *recent[: _LARGE_KEPT - 1]]
-    return entries
+    raw = content.splitlines(keepends=True)
+    marked = b"```" in content or b"~~~" in content
+    code = _code(raw) if marked else frozenset[int]()
+    lines = tuple(
+        Line(number, paths)
+        for number, line in enumerate(raw)
+        if b"](" in line and number not in code and (paths := _paths(line))
+    )
+    return Entries(lines, frozenset(path for line in lines for path in line.paths))
+
+
+def entries(content: bytes) -> tuple[Entry, ...]:
+    """Return the pointers of an index, in its order."""
+    return tuple(each(content))
+
+
+def each(content: bytes) -> Iterator[Entry]:
+    """Yield the pointers of an index, in its order; reading the words of many takes a while."""
+    lines = content.splitlines(keepends=True)
+    for line in read(content).lines:
+        said = words(lines[line.number])
+        yield Entry(line.paths[0], said.title, said.hook, line.number)
 
 
 def words(raw: bytes) -> Words:
@@ -106,86 +124,60 @@ def words(raw: bytes) -> Words:
     )
 
 
-def _read_large(content: bytes, recent: Sequence[tuple[bytes, Entries]]) -> Entries:
-    """Read a large index; of one that was just read in another version only what differs."""
-    for kept, entries in recent:
-        span = spans.differing(kept, content)
-        middle = content[span.start : span.after]
-        if 2 * len(middle) < len(content) and not (entries.marked or _has_marks(middle)):
-            return _joined(kept, entries, middle, span)
-    return _whole(content, _line_paths)
+def with_pointer(content: bytes, path: str, pointer: Pointer) -> bytes:
+    """Return the index with a new title and hook in the entry of a path; without one, as it is.
 
-
-def _joined(kept: bytes, entries: Entries, middle: bytes, span: spans.Span) -> Entries:
-    """Return the entries of a text from those of another version of it and what differs."""
-    lines = entries.lines
-    first = len(kept[: span.start].splitlines())
-    old = len(kept[span.start : span.before].splitlines())
-    moved = len(middle.splitlines()) - old
-    begin = bisect_left(lines, first, key=_number)
-    end = bisect_left(lines, first + old, key=_number)
-    new = tuple(
-        Line(first + line.number, line.paths) for line in _read(middle, _line_paths, marked=False)
-    )
-    rest = lines[end:]
-    if moved:
-        rest = tuple(Line(line.number + moved, line.paths) for line in rest)
-    if begin < end or not entries.plain:
-        return _made((*lines[:begin], *new, *rest), marked=False)
-    more = _made(new, marked=False)
-    plain = more.plain and not more.named & entries.named
-    return Entries((*lines[:begin], *new, *rest), entries.named | more.named, plain, marked=False)
-
-
-def _whole(content: bytes, paths: Callable[[bytes], tuple[str, ...]]) -> Entries:
-    marked = _has_marks(content)
-    return _made(tuple(_read(content, paths, marked=marked)), marked=marked)
-
-
-def _made(lines: tuple[Line, ...], *, marked: bool) -> Entries:
-    named = frozenset(path for line in lines for path in line.paths)
-    plain = len(named) == sum(len(line.paths) for line in lines) == len(lines)
-    return Entries(lines, named, plain, marked)
-
-
-def _number(line: Line) -> int:
-    return line.number
-
-
-def _read(
-    content: bytes, paths: Callable[[bytes], tuple[str, ...]], *, marked: bool
-) -> Iterator[Line]:
+    The bullet, the link as it was written and every other line stay.
+    """
+    found = [entry for entry in read(content).lines if path in entry.paths]
+    if not found:
+        return content
+    entry = min(found, key=lambda line: line.paths.index(path))
     lines = content.splitlines(keepends=True)
-    code = _code(lines) if marked else frozenset[int]()
-    for number, raw in enumerate(lines):
-        if number in code or b"](" not in raw:
-            continue
-        found = paths(raw)
-        if found:
-            yield Line(number, found)
+    old = lines[entry.number]
+    written = words(old)
+    text = _composed(written.bullet, written.target, pointer).encode()
+    start = BOM if old.startswith(BOM) else b""
+    lines[entry.number] = start + text + old[len(old.rstrip(b"\r\n")) :]
+    return b"".join(lines)
 
 
-def _known_paths(raw: bytes) -> tuple[str, ...]:
-    """Read one line; from one commit to the next nearly all lines of an index are the same."""
-    return _kept_paths(raw) if len(raw) <= _LONG_LINE else _line_paths(raw)
+def pointer_line(path: str, pointer: Pointer) -> str:
+    """Return the line of a memory: ``- [Title](path) — hook``, about 150 characters at most."""
+    return _composed("- ", f"({_SPECIAL.sub(_percent, path)})", pointer)
 
 
-@lru_cache(_LINES_KEPT)
-def _kept_paths(raw: bytes) -> tuple[str, ...]:
-    return _line_paths(raw)
+def _composed(bullet: str, target: str, pointer: Pointer) -> str:
+    title = one_line(_CONTROL.sub(" ", pointer.title), _TITLE_CHARACTERS) or "Untitled"
+    escaped = re.sub(r"([\\\[\]])", r"\\\1", title)
+    head = f"{bullet}[{escaped}]{target}"
+    room = limits.INDEX_LINE_CHARACTERS - len(head) - len(" — ")
+    hook = one_line(_CONTROL.sub(" ", pointer.hook), room) if room > 1 else ""
+    return f"{head} — {hook}" if hook else head
+
+
+def _percent(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match[0].encode())
+
+
+def _paths(raw: bytes) -> tuple[str, ...]:
+    """Return what the link of a line may mean, nothing for a line that is no entry."""
+    return _known_paths(raw) if len(raw) <= _LONG_LINE else _line_paths(raw)
 
 
 def _line_paths(raw: bytes) -> tuple[str, ...]:
-    """Return what the link of a line may mean, nothing for a line that is no entry."""
     match = _ENTRY.fullmatch(_text(raw))
-    return () if match is None else _paths(match["target"])
+    return () if match is None else _meanings(match["target"])
+
+
+_known_paths = lru_cache(_LINES)(_line_paths)
 
 
 def _text(raw: bytes) -> str:
     return decode(raw.rstrip(b"\r\n"))
 
 
-def _paths(target: str) -> tuple[str, ...]:
+def _meanings(target: str) -> tuple[str, ...]:
     """Return what a link's target may name, Markdown's meaning first; nothing for no memory."""
     text = target[1:-1].strip()
     if text.startswith("<"):
@@ -203,11 +195,6 @@ def _plain(path: str) -> str:
     while path.startswith("./"):
         path = path[2:]
     return path
-
-
-def _has_marks(content: bytes) -> bool:
-    """Say whether lines may stand in a code block."""
-    return b"```" in content or b"~~~" in content
 
 
 def _code(lines: list[bytes]) -> frozenset[int]:

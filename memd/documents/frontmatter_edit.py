@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 from memd.core.errors import MemdError
-from memd.documents.frontmatter_lines import Fenced, scalar
+from memd.documents.frontmatter import Fenced, scalar
 
 _TABLE = "metadata"
 _HEADER = re.compile(rb"""["']?metadata["']?[ \t]*:[ \t]*+(?:#.*)?\s*""")

@@ -9,23 +9,41 @@ Rules of this file
   there never added.
 """
 
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from memd.core import limits
 from memd.core.names import INDEX, TEAM
-from memd.core.text import cut_bytes, decode, one_line
+from memd.core.text import cut_bytes, decode
 from memd.core.values import Pointer
-from memd.documents.entries import Line, read, words
-from memd.documents.frontmatter_lines import BOM
-from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN, without_directions
+from memd.documents.entries import (
+    Entries,
+    Entry,
+    Line,
+    each,
+    entries,
+    pointer_line,
+    read,
+    with_pointer,
+)
+from memd.documents.frontmatter import BOM
+from memd.documents.index_merge import merge
+from memd.text.invisible import without_directions
 
-_TITLE_CHARACTERS = 80  # leaves room for the hook in a line of about 150
-_CONTROL = re.compile(f"[\t\r\n{CONTROLS}\ud800-\udfff{DIRECTIONS}{HIDDEN}]")
-# What would end a link, be decoded, or be cut off by a reader of Markdown.
-_SPECIAL = re.compile(r"[\s%()<>\\\[\]#?:~\x00-\x1f\x7f-\x9f\u2028\u2029]")
+__all__ = [
+    "Entries",
+    "Entry",
+    "LoadedIndex",
+    "each",
+    "entries",
+    "load",
+    "merge",
+    "pointer_line",
+    "read",
+    "reconcile",
+    "with_pointer",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +58,6 @@ class LoadedIndex:
     lines: int
     bytes: int
     cut: str
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One pointer of the index; ``line`` counts from 0."""
-
-    path: str
-    title: str
-    hook: str
-    line: int
 
 
 def load(content: bytes | None) -> LoadedIndex:
@@ -73,19 +81,6 @@ def load(content: bytes | None) -> LoadedIndex:
     return LoadedIndex(kept, lines, size, cut)
 
 
-def entries(content: bytes) -> tuple[Entry, ...]:
-    """Return the pointers of an index, in its order."""
-    return tuple(each(content))
-
-
-def each(content: bytes) -> Iterator[Entry]:
-    """Yield the pointers of an index, in its order; reading the words of many takes a while."""
-    lines = content.splitlines(keepends=True)
-    for line in read(content).lines:
-        said = words(lines[line.number])
-        yield Entry(line.paths[0], said.title, said.hook, line.number)
-
-
 def reconcile(
     content: bytes | None,
     files: Collection[str],
@@ -103,10 +98,7 @@ def reconcile(
     """
     raw = content or b""
     there = frozenset(files) | others
-    found = read(raw)
-    seen, gone = found.named, frozenset[int]()
-    if not found.plain or not found.named <= there:
-        seen, gone = _settled(found.lines, there, unknown)
+    seen, gone = _settled(read(raw).lines, there, unknown)
     order = sorted(files) if isinstance(files, AbstractSet) else dict.fromkeys(files)
     missing = [path for path in order if path not in seen and not path.startswith(TEAM)]
     if content is None and not missing:
@@ -139,29 +131,6 @@ def _settled(
     return frozenset(seen), frozenset(gone)
 
 
-def with_pointer(content: bytes, path: str, pointer: Pointer) -> bytes:
-    """Return the index with a new title and hook in the entry of a path; without one, as it is.
-
-    The bullet, the link as it was written and every other line stay.
-    """
-    found = [entry for entry in read(content).lines if path in entry.paths]
-    if not found:
-        return content
-    entry = min(found, key=lambda line: line.paths.index(path))
-    lines = content.splitlines(keepends=True)
-    old = lines[entry.number]
-    written = words(old)
-    text = _composed(written.bullet, written.target, pointer).encode()
-    start = BOM if old.startswith(BOM) else b""
-    lines[entry.number] = start + text + old[len(old.rstrip(b"\r\n")) :]
-    return b"".join(lines)
-
-
-def pointer_line(path: str, pointer: Pointer) -> str:
-    """Return the line of a memory: ``- [Title](path) — hook``, about 150 characters at most."""
-    return _composed("- ", f"({_SPECIAL.sub(_percent, path)})", pointer)
-
-
 def _warning(lines: int, size: int) -> str:
     over = []
     if lines > limits.INDEX_LINES:
@@ -172,19 +141,6 @@ def _warning(lines: int, size: int) -> str:
         f"> WARNING: {INDEX} is cut here: it has {' and '.join(over)}. Keep each entry to one short"
         " line and move detail into the topic files, so that all of the index is loaded."
     )
-
-
-def _composed(bullet: str, target: str, pointer: Pointer) -> str:
-    title = one_line(_CONTROL.sub(" ", pointer.title), _TITLE_CHARACTERS) or "Untitled"
-    escaped = re.sub(r"([\\\[\]])", r"\\\1", title)
-    head = f"{bullet}[{escaped}]{target}"
-    room = limits.INDEX_LINE_CHARACTERS - len(head) - len(" — ")
-    hook = one_line(_CONTROL.sub(" ", pointer.hook), room) if room > 1 else ""
-    return f"{head} — {hook}" if hook else head
-
-
-def _percent(match: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in match[0].encode())
 
 
 def _named(path: str) -> Pointer:

@@ -23,7 +23,7 @@ from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import FileEdit, MemoryType, Pointer, Tree
 from memd.documents import document, index, secrets
-from memd.documents.frontmatter_edit import FrontmatterNotEditableError
+from memd.documents.document import FrontmatterNotEditableError
 from memd.dream import shorten
 from memd.dream.dated import written
 from memd.dream.links import Moves

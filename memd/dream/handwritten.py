@@ -21,8 +21,7 @@ from memd.core.names import INDEX
 from memd.core.text import decode
 from memd.core.values import PERSONAL
 from memd.documents.document import Document
-from memd.documents.entries import read
-from memd.documents.index import Entry, entries, load
+from memd.documents.index import Entry, entries, load, read
 from memd.dream.carried import Denials, Said, telling
 from memd.dream.verbatim import Stand, Verbatim, key
 from memd.dream.verdict import quoted

@@ -9,8 +9,7 @@ Rules of this file
 import re
 from collections.abc import Iterable, Iterator
 
-from memd.documents.document import Document
-from memd.documents.frontmatter_lines import plain, split
+from memd.documents.document import Document, plain, split
 
 _SAID = re.compile(r"(?:name|description): ")
 _STAMPS = re.compile(r"metadata:|[ ]*(?:node_type: memory|modified: [\dTZ:.+\"-]+|"

@@ -9,9 +9,7 @@ Rules of this file
   changes. What is read before and after is compared; nothing here is believed.
 """
 
-from memd.documents import frontmatter_guard
-from memd.documents.document import parse
-from memd.documents.frontmatter_lines import LENIENT_LINE, plain, scalar, split, unquoted
+from memd.documents.document import LENIENT_LINE, parse, plain, problem, scalar, split, unquoted
 
 _TAB = "  "
 
@@ -21,7 +19,7 @@ def trouble(content: bytes) -> str:
     fenced = split(content)
     if fenced is None or plain(fenced.lines) is not None:
         return ""
-    return frontmatter_guard.problem("\n".join(fenced.lines))
+    return problem("\n".join(fenced.lines))
 
 
 def mended(content: bytes) -> bytes:
@@ -49,7 +47,7 @@ def _mended(raw: bytes) -> bytes:
     if found is None or line.encode() != text:
         return raw
     indent, key, value = found[1].replace("\t", _TAB), found[2], found[3] or ""
-    if frontmatter_guard.problem(line.strip()):
+    if problem(line.strip()):
         line = f"{indent}{key}: {scalar(unquoted(value))}"
     else:
         line = indent + line[len(found[1]) :]

@@ -12,7 +12,7 @@ from memd.core.names import printable
 from memd.core.text import one_line
 from memd.core.values import MemoryFile, MemoryType
 from memd.documents import document
-from memd.documents.frontmatter_lines import split
+from memd.documents.document import split
 
 MARK = "tool_text"  # the head's key that says: the head is memd's, the rest is the program's
 MARKED = "verbatim"

@@ -17,8 +17,8 @@ from memd.core.errors import MemdError
 from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue, printable
 from memd.core.text import decode, sha256
 from memd.core.values import FileEdit, ProposalDecided, Tree
+from memd.documents import document, index
 from memd.documents.document import parse
-from memd.documents.merge import merge_index, merge_topic
 from memd.state.proposed import ACCEPTED, OPEN, ProposedEdit
 from memd.store.drafts import StoreDraft
 
@@ -197,8 +197,8 @@ def _merged(edit: ProposedEdit, live: bytes) -> bytes | None:
     if edit.content is None:
         return None
     if edit.path == INDEX:
-        return merge_index(before, edit.content, live)
-    return merge_topic(before, edit.content, live, edit.path)
+        return index.merge(before, edit.content, live)
+    return document.merge(before, edit.content, live, edit.path)
 
 
 def _last(edit: ProposedEdit, leaving: Sequence[ProposedEdit], fates: Mapping[str, _Fate]) -> str:

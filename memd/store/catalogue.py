@@ -10,7 +10,7 @@ from memd.core.errors import MemdError
 from memd.core.text import iso_time, one_line
 from memd.core.values import Header
 from memd.documents import document
-from memd.documents.heads import Fields, quick
+from memd.documents.document import Fields, quick
 from memd.files.directory import Directory
 from memd.files.errors import FileUnreadableError, cause_of
 from memd.text.invisible import without_directions

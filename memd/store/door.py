@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.core.names import INDEX, NameRefusedError, check_name, clashes, in_catalogue
+from memd.core.names import INDEX, NameRefusedError, check_name, clash, in_catalogue
 from memd.core.text import decode
 from memd.core.values import FileEdit
 from memd.documents import secrets
@@ -141,10 +141,9 @@ def check_case(created: Iterable[str], files: Collection[str]) -> None:
 
     ``files`` are all files as they will be, the created ones among them. Raises NameClashError.
     """
-    for path in created:
-        other = clashes(path, files)
-        if other is not None:
-            raise NameClashError(path, other)
+    found = clash(created, files)
+    if found is not None:
+        raise NameClashError(*found)
 
 
 def check_secrets(path: str, before: bytes | None, after: bytes) -> None:

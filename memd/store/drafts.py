@@ -14,9 +14,7 @@ from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Pointer
 from memd.documents import document, index
-from memd.documents.entries import Entries, read
-from memd.documents.merge import merge_index, merge_topic
-from memd.documents.spellings import Spellings
+from memd.documents.index import Entries, read
 from memd.state.journal import Step
 from memd.store import door
 from memd.store.tree import Found, LiveTree
@@ -124,9 +122,9 @@ def _on_live(edit: FileEdit, found: Found | None, blobs: Blobs) -> FileEdit:
     content = None
     if base is not None and edit.content is not None and found is not None:
         if edit.path == INDEX:
-            content = merge_index(base, edit.content, found.content)
+            content = index.merge(base, edit.content, found.content)
         else:
-            content = merge_topic(base, edit.content, found.content, edit.path)
+            content = document.merge(base, edit.content, found.content, edit.path)
     if content is None or found is None:
         raise door.ConflictError(edit.path, edit.base, live or "")
     mtime = None if edit.mtime_ns is None else max(edit.mtime_ns, found.mtime_ns)
@@ -182,11 +180,9 @@ def _add(
 def _check_case(tree: LiveTree, steps: Collection[Step]) -> None:
     """Refuse new names that differ from others only in case. Raises NameClashError."""
     created = {step.path for step in steps if step.before is None}
-    mine = Spellings(created)
-    if tree.distinct(created) and not any(mine.meets(path, created) for path in created):
-        return
     gone = {step.path for step in steps if step.after is None}
-    door.check_case(created, (tree.files() | created) - gone)
+    if created:
+        door.check_case(created, (tree.files() | created) - gone)
 
 
 def _check_index(before: bytes | None, content: bytes) -> None:
@@ -217,8 +213,9 @@ def _reconciled(
     there = tree.among(found.named | pointers.keys()) - gone
     files = fresh.keys() | (pointers.keys() & there)
     created = sum(step.before is None for step in topics.steps)
-    if tree.count() + created - len(gone) <= limits.INDEX_ENTRIES:
-        files |= tree.files() - gone
+    memories = tree.files()
+    if len(memories) + created - len(gone) <= limits.INDEX_ENTRIES:
+        files |= memories - gone
     missing = files - found.first()
     given = {path: pointers[path] for path in missing & pointers.keys()}
     lines = _lines(missing - given.keys(), tree, fresh) | given

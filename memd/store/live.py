@@ -1,31 +1,37 @@
-"""The catalogue of one directory, kept in step with it by paths that are known to be dirty.
+"""The catalogue of one directory: its headers and its index, as they were at the last look.
+
+A scan looks at everything; where the watch names what changed, only that is looked at. Readers
+hold a *mark*, a number that only grows, also over several catalogues of one process; another
+process begins somewhere else. A mark that is not of this very log is never mistaken for one of it:
+its reader is told to take everything anew.
 
 Not thread-safe: ``reading.py`` holds ``lock`` around every use.
 """
 
+import secrets
 import threading
-from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping
+from itertools import count
 
 from memd.core.errors import MemdError
-from memd.core.names import INDEX, clashes
+from memd.core.names import INDEX
 from memd.core.values import Catalogue, Header
-from memd.documents.spellings import Spellings
 from memd.files.directory import Directory
 from memd.store import catalogue
-from memd.store.marks import Marks
 from memd.store.tree import Found, read_file
 
-_SORTED = 256  # changes that are sorted in one by one; more are sorted anew
+_MARKS = count(secrets.randbits(48) << 4)  # below 2**53: JSON's readers keep it exact
+LOGGED = 1024  # changed paths of a directory; who has missed more takes everything anew
 
 
 class Live:
-    """Headers of one directory by path, what changed in them, and the index.
+    """Headers of one directory by path, the log of what changed in them, and the index.
 
     ``number`` is the watch under which all of it was looked at, ``None`` for none; ``used`` is
-    when somebody asked last, in seconds that never go back. ``fresh`` says that nothing was looked
-    at so far, ``unsaved`` that headers changed since they were last written down. ``young`` are
-    paths whose status does not vouch for them.
+    when somebody asked last, in monotonic seconds. ``unsaved`` says that headers changed since
+    they were last written down, ``young`` are paths whose status does not tell whether they changed
+    since. ``index_known`` says whether the index that was last read is still the directory's.
     """
 
     def __init__(self) -> None:
@@ -33,18 +39,16 @@ class Live:
         self.headers: dict[str, Header] = {}
         self.number: int | None = None
         self.used = 0.0
-        self.fresh = True
-        self._there = False
         self.unsaved = False
         self.young: set[str] = set()
-        self._marks = Marks()
-        self._spellings: Spellings | None = None  # of the headers; made when it is asked for
+        self.index_known = False
+        self._exists = False
         self._troubles: dict[str, tuple[str, ...]] = {}
         self._index: Found | None = None
-        self._index_known = False
         self._index_trouble: tuple[str, ...] = ()
-        self._sorted: list[Header] | None = None
-        self._listed: tuple[Header, ...] | None = None
+        self._sorted: tuple[Header, ...] | None = None
+        self._first = self._mark = next(_MARKS)
+        self._log: OrderedDict[str, int] = OrderedDict()  # what changed last comes last
 
     def scan(
         self,
@@ -52,124 +56,86 @@ class Live:
         doubted: Collection[str],
         at: float,
         enter: Callable[[str], None] | None = None,
-        kept: Mapping[str, Header] | None = None,
+        stored: Mapping[str, Header] | None = None,
     ) -> bool:
         """Look at everything; say whether something changed.
 
-        Arguments are as in ``catalogue.scan``; ``kept`` are headers of an earlier process. Raises
+        Arguments are as in ``catalogue.scan``; ``stored`` are headers of an earlier process. Raises
         what listing a directory does.
         """
-        known = self.headers or kept or {}
+        known = self.headers or stored or {}
         found = catalogue.scan(opened, known, self.young | set(doubted), at=at, enter=enter)
         gone = self.headers.keys() - found.headers.keys()
-        news = bool(found.changed or gone) or not self._there
-        self.unsaved = self.unsaved or news
-        self.young = set(found.young)
+        self.headers, self.young = found.headers, set(found.young)
         self._troubles = {path: told for path, told in found.troubles.items() if told}
-        self._index_known = False
-        before, self.headers = self.headers, found.headers
-        self._spellings = None
-        if not self.fresh:  # else nobody has a mark yet
-            self._note((*found.changed, *gone), before)
-        self._there, self.fresh = True, False
-        return news
+        self.index_known = False
+        existed, self._exists = self._exists, True
+        return self._changed((*found.changed, *gone)) or not existed
 
     def check(self, opened: Directory, paths: Collection[str], at: float) -> bool:
         """Look at some paths, whatever their status says; say whether something changed."""
         changed: list[str] = []
-        before: dict[str, Header] = {}
         for path in paths:
             if path == INDEX:
-                self._index_known = False
+                self.index_known = False
                 continue
             old, new = self.headers.get(path), self._read(opened, path)
-            if new is not None and catalogue.is_young(new.mtime_ns, at):
-                self.young.add(path)
+            self.young.discard(path)
+            if new is None:
+                self.headers.pop(path, None)
             else:
-                self.young.discard(path)
-                if old == new:
-                    continue
-            changed.append(path)
-            if old is not None:
-                before[path] = old
-            self._put(path, old, new)
-        self._note(changed, before)
-        self.unsaved = self.unsaved or bool(changed)
-        return bool(changed)
+                self.headers[path] = new
+                if catalogue.is_young(new.mtime_ns, at):
+                    self.young.add(path)
+            if old != new or path in self.young:
+                changed.append(path)
+        return self._changed(changed)
 
     def clear(self) -> bool:
-        """Take over that there is no directory; say whether there was one."""
-        before, self.headers, self._troubles = self.headers, {}, {}
-        self._spellings = None
-        self._index, self._index_known, self._index_trouble = None, True, ()
-        self._note(tuple(before), before)
-        there, self._there, self.fresh = self._there, False, False
-        return there
+        """Forget everything, since there is no directory; say whether there was one."""
+        gone, self.headers, self._troubles = tuple(self.headers), {}, {}
+        self._index, self.index_known, self._index_trouble = None, True, ()
+        self._changed(gone)
+        existed, self._exists = self._exists, False
+        return existed
 
-    def index(self, opened: Directory) -> bool:
-        """Read the index unless it is known; say whether it changed."""
+    def read_index(self, opened: Directory) -> bool:
+        """Read the index; say whether it changed."""
         old = self._index.fingerprint if self._index else None
         try:
             self._index, self._index_trouble = read_file(opened, INDEX), ()
         except MemdError as error:
             self._index, self._index_trouble = None, (error.sentence,)
-        self._index_known = True
+        self.index_known = True
         return old != (self._index.fingerprint if self._index else None)
 
     @property
-    def index_known(self) -> bool:
-        """Whether the index that was last read is still the one of the directory."""
-        return self._index_known
-
-    @property
-    def content(self) -> bytes | None:
+    def index(self) -> bytes | None:
         """The raw index as it was last read."""
         return self._index.content if self._index else None
 
     def since(self, directory: str, mark: int) -> Catalogue:
         """Return what became of the headers since a mark."""
-        paths = self._marks.since(mark)
-        whole = paths is None
-        known = self.headers
-        changed = known.values() if paths is None else [known[p] for p in paths if p in known]
-        gone = () if paths is None else tuple(path for path in paths if path not in known)
-        return Catalogue(
-            directory, self._marks.now, whole, tuple(changed), gone, len(known), self.troubles
-        )
+        whole = not self._first <= mark <= self._mark
+        paths = self.headers if whole else [path for path, at in self._log.items() if at > mark]
+        changed = tuple(self.headers[path] for path in paths if path in self.headers)
+        gone = tuple(path for path in paths if path not in self.headers)
+        count_now = len(self.headers)
+        return Catalogue(directory, self._mark, whole, changed, gone, count_now, self.troubles)
 
     def listed(self) -> tuple[Header, ...]:
         """Return all headers, newest first."""
-        if self._listed is None:
-            if self._sorted is None:
-                self._sorted = sorted(self.headers.values(), key=catalogue.order)
-            self._listed = tuple(self._sorted)
-        return self._listed
+        if self._sorted is None:
+            self._sorted = tuple(sorted(self.headers.values(), key=catalogue.order))
+        return self._sorted
 
-    def files(self) -> frozenset[str]:
-        """Return the paths of all memories, those that cannot be read among them."""
-        return frozenset(self.headers) | (self._troubles.keys() - {""})
+    def files(self) -> tuple[frozenset[str], bool]:
+        """Return the paths of all memories, and whether some may be missing.
 
-    def count(self) -> int:
-        """Return how many memories there are, those that cannot be read among them."""
-        return len(self.headers) + len(self._troubles.keys() - self.headers.keys() - {""})
-
-    def among(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return the paths of these under which a memory lies."""
-        wanted = frozenset(paths)
-        return wanted - wanted.difference(self.headers, self._troubles)
-
-    def distinct(self, paths: Collection[str]) -> bool:
-        """Say whether none of these paths differs in case alone from one of a memory."""
-        if self._spellings is None:
-            self._spellings = Spellings(self.headers)
-        if any(self._spellings.meets(path, self.headers) for path in paths):
-            return False
-        return all(clashes(path, self._troubles) is None for path in paths)
-
-    @property
-    def unclear(self) -> bool:
-        """Whether a folder could not be looked into."""
-        return "" in self._troubles
+        Those that cannot be read are among them; a folder that cannot be looked into may hold more.
+        """
+        unclear = "" in self._troubles
+        return frozenset(self.headers) | (self._troubles.keys() - {""}), unclear
 
     @property
     def troubles(self) -> tuple[str, ...]:
@@ -190,31 +156,18 @@ class Live:
                 self._troubles[path] = (error.sentence,)
             return None
 
-    def _put(self, path: str, old: Header | None, new: Header | None) -> None:
-        """Let one header, and its spelling, be the new one; there is an old one or a new one."""
-        if self._spellings is not None and old is None:
-            self._spellings.add(path)
-        if new is not None:
-            self.headers[path] = new
-            return
-        del self.headers[path]
-        if self._spellings is not None:
-            self._spellings.remove(path)
-
-    def _note(self, changed: Collection[str], before: Mapping[str, Header]) -> None:
-        """Let marks and order follow; ``before`` has the headers that were there."""
-        if not changed:
-            return
-        self._marks.change(changed)
-        self._listed = None
-        if self._sorted is None or len(changed) > _SORTED:
-            self._sorted = None
-            return
-        for path in changed:
-            old, new = before.get(path), self.headers.get(path)
-            if old is not None:
-                del self._sorted[
-                    bisect_left(self._sorted, catalogue.order(old), key=catalogue.order)
-                ]
-            if new is not None:
-                insort(self._sorted, new, key=catalogue.order)
+    def _changed(self, paths: Collection[str]) -> bool:
+        """Log that something became of these paths; say whether there are any."""
+        if not paths:
+            return False
+        self._mark = next(_MARKS)
+        for path in paths if len(paths) <= LOGGED else ():
+            self._log[path] = self._mark
+            self._log.move_to_end(path)
+        if len(paths) > LOGGED:
+            self._log.clear()
+            self._first = self._mark
+        while len(self._log) > LOGGED:
+            _, self._first = self._log.popitem(last=False)
+        self._sorted, self.unsaved = None, True
+        return True

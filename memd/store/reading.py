@@ -14,17 +14,16 @@ and it says whether there is news. Rules of this file:
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.names import NameRefusedError, check_name
-from memd.core.recent import Recent
 from memd.core.values import Catalogue, Header, MemoryFile, Snapshot
 from memd.files.directory import Directory, DirectoryMissingError
-from memd.store.headers_file import HeadersFiles, storable
+from memd.store.headers_file import HeadersFiles
 from memd.store.live import Live
 from memd.store.served import Served
 from memd.store.tree import Found, LiveTree, memory_file, read_file
@@ -62,18 +61,6 @@ class Listing:
         """Return the paths of all memories, and whether some may be missing."""
         return self.reading.files(self.directory)
 
-    def count(self) -> int:
-        """Return how many memories there are."""
-        return self.reading.count(self.directory)
-
-    def among(self, paths: Collection[str]) -> tuple[frozenset[str], bool]:
-        """Return the paths of these that are there, and whether some may be missing."""
-        return self.reading.among(self.directory, paths)
-
-    def distinct(self, paths: Collection[str]) -> bool:
-        """Say whether none of these paths differs in case alone from one of a memory."""
-        return self.reading.distinct(self.directory, paths)
-
 
 @dataclass(frozen=True, slots=True)
 class Glance:
@@ -102,7 +89,6 @@ class Reading:
         self._news = news
         self._files = files
         self._lives: OrderedDict[str, Live] = OrderedDict()
-        self._dropped: Recent[str, float] = Recent()  # when it was used last
         self._lock = threading.Lock()
         self._watch: Watch | None = None
         self.dirty = Dirty()
@@ -121,14 +107,10 @@ class Reading:
         with self._current(directory) as (live, _):
             return live.since(directory, since)
 
-    def header(self, directory: str, path: str) -> Header | None:
-        """Return what is known of one memory; raises what ``catalogue`` does."""
-        with self._current(directory) as (live, _):
-            return live.headers.get(path)
-
     def headers(self, directory: str) -> Mapping[str, Header]:
         """Return what the last look at a directory found, by path; nothing is looked at now."""
-        return self.known(os.path.realpath(directory))
+        live = self._lives.get(os.path.realpath(directory))
+        return live.headers if live else {}
 
     def listed(self, directory: str) -> tuple[Header, ...]:
         """Return all headers, newest first; raises what ``catalogue`` does."""
@@ -141,33 +123,7 @@ class Reading:
         Raises what ``catalogue`` does.
         """
         with self._current(directory) as (live, _):
-            return live.files(), live.unclear
-
-    def count(self, directory: str) -> int:
-        """Return how many memories there are; raises what ``catalogue`` does."""
-        with self._current(directory) as (live, _):
-            return live.count()
-
-    def among(self, directory: str, paths: Collection[str]) -> tuple[frozenset[str], bool]:
-        """Return the paths of these that are there, and whether some may be missing.
-
-        Raises what ``catalogue`` does.
-        """
-        with self._current(directory) as (live, _):
-            return live.among(paths), live.unclear
-
-    def distinct(self, directory: str, paths: Collection[str]) -> bool:
-        """Say whether none of these paths differs in case alone from one of a memory.
-
-        Raises what ``catalogue`` does.
-        """
-        with self._current(directory) as (live, _):
-            return live.distinct(paths)
-
-    def known(self, real: str) -> Mapping[str, Header]:
-        """Return the headers that were last seen by path, without looking again."""
-        live = self._lives.get(real)
-        return live.headers if live else {}
+            return live.files()
 
     def snapshot(self, directory: str) -> Glance:
         """Return headers and index; raises PathRefusedError and DirectoryUnusableError."""
@@ -176,10 +132,10 @@ class Reading:
             if live.number is None or not live.index_known:
                 try:
                     with Directory(real) as opened:
-                        changed = live.index(opened)
+                        changed = live.read_index(opened)
                 except DirectoryMissingError:
                     changed = live.clear()
-            snapshot = Snapshot(directory, live.listed(), live.content, live.problems)
+            snapshot = Snapshot(directory, live.listed(), live.index, live.problems)
         return Glance(snapshot, real, news or changed)
 
     def tend(self) -> None:
@@ -247,12 +203,10 @@ class Reading:
         try:
             check_name(path, index=True)
         except NameRefusedError:
-            # A person's own file may have any name, if it is one that a scan has met.
-            real = os.path.realpath(directory.path)
-            if real in self._dropped:
-                self.header(real, path)
-            if path not in self.known(real):
-                raise
+            # A person's own file may have any name, if it is one that a scan meets.
+            with self._current(directory.path) as (live, _):
+                if path not in live.headers:
+                    raise
         return read_file(directory, path)
 
     @contextmanager
@@ -293,14 +247,14 @@ class Reading:
             live = self._lives.get(real)
             if live is not None and live.lock.acquire(blocking=False):
                 del self._lives[real]
-                self._dropped[real] = live.used
                 live.lock.release()
 
     def _save(self, real: str, live: Live) -> None:
         if self._files is None or not live.unsaved:
             return
         with live.lock:
-            headers, live.unsaved = storable(live.headers, live.young), False
+            headers = [each for path, each in live.headers.items() if path not in live.young]
+            live.unsaved = False
         self._files.save(real, headers)
 
     def _refresh(self, real: str, live: Live) -> bool:
@@ -329,10 +283,10 @@ class Reading:
         self, real: str, live: Live, opened: Directory, doubted: frozenset[str], at: float
     ) -> bool:
         watch = self._watch
-        kept = self._files.load(real) if self._files and live.fresh else None
+        stored = self._files.load(real) if self._files and not live.headers else None
 
         def enter(folder: str) -> None:
             if watch:
                 watch.enter(real, folder)
 
-        return live.scan(opened, doubted, at, enter, kept)
+        return live.scan(opened, doubted, at, enter, stored)

@@ -19,7 +19,7 @@ from memd.core.errors import MemdError
 from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, Plan, Provenance, Tree
-from memd.documents.merge import merge_index, merge_topic
+from memd.documents import document, index
 from memd.files.directory import Directory
 from memd.files.disk import NOT_A_MEMORY, Disk
 from memd.state.journal import Step
@@ -161,7 +161,7 @@ def late_plan(late: Late, blobs: Callable[[str], bytes | None]) -> Plan:
             # What an emptied file held before is what the program began with.
             before = step.before and blobs(step.before)
             base = before or (step.after and blobs(step.after)) or b""
-            merge = merge_index if step.path == INDEX else _merge_topic(step.path)
+            merge = index.merge if step.path == INDEX else _merge_topic(step.path)
             merged = merge(base, late.body, content)
             wanted = wanted if merged is None else merged
         if wanted is None or not late.body or wanted == content:
@@ -188,4 +188,4 @@ def _text(tree: Tree, path: str) -> bytes | None:
 
 
 def _merge_topic(path: str) -> Callable[[bytes, bytes, bytes], bytes | None]:
-    return lambda base, mine, theirs: merge_topic(base, mine, theirs, path)
+    return lambda base, mine, theirs: document.merge(base, mine, theirs, path)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from memd.core import limits
-from memd.core.names import INDEX, check_name, clashes, in_catalogue
+from memd.core.names import INDEX, check_name, in_catalogue
 from memd.core.text import sha256
 from memd.core.values import Header, MemoryFile
 from memd.documents import document
@@ -38,18 +38,6 @@ class Listed(Protocol):
 
     def files(self) -> tuple[frozenset[str], bool]:
         """Return the paths of all memories, and whether some may be missing."""
-        ...
-
-    def count(self) -> int:
-        """Return how many memories there are."""
-        ...
-
-    def among(self, paths: Collection[str]) -> tuple[frozenset[str], bool]:
-        """Return the paths of these that are there, and whether some may be missing."""
-        ...
-
-    def distinct(self, paths: Collection[str]) -> bool:
-        """Say whether none of these paths differs in case alone from one of a memory."""
         ...
 
 
@@ -126,25 +114,17 @@ class LiveTree:
             self._files, _ = self._listed.files()
         return self._files
 
-    def count(self) -> int:
-        """Return how many memories there are."""
-        return self._listed.count()
-
     def among(self, paths: Collection[str]) -> frozenset[str]:
         """Return the paths of these under which a memory lies, or may lie.
 
         So it may where a folder could not be looked into: the index keeps what points there.
         """
-        found, unclear = self._listed.among(paths)
-        return found | {path for path in paths if "/" in path} if unclear else found
+        files, unclear = self._listed.files()
+        return files.intersection(paths) | {path for path in paths if unclear and "/" in path}
 
     def unknown(self, paths: Collection[str]) -> frozenset[str]:
         """Return the paths of these under which memd never knew of a memory."""
         return frozenset(paths) - self._known(paths)
-
-    def distinct(self, paths: Collection[str]) -> bool:
-        """Say whether none of these paths differs in case alone from one of a memory."""
-        return self._listed.distinct(paths)
 
 
 class _Scanned:
@@ -162,20 +142,6 @@ class _Scanned:
         """Return the paths of all memories, and whether some may be missing."""
         problems: list[str] = []
         return frozenset(path for path, _, _ in self._directory.entries(problems)), bool(problems)
-
-    def count(self) -> int:
-        """Return how many memories there are."""
-        return len(self.files()[0])
-
-    def among(self, paths: Collection[str]) -> tuple[frozenset[str], bool]:
-        """Return the paths of these that are there, and whether some may be missing."""
-        files, unclear = self.files()
-        return files.intersection(paths), unclear
-
-    def distinct(self, paths: Collection[str]) -> bool:
-        """Say whether none of these paths differs in case alone from one of a memory."""
-        files, _ = self.files()
-        return all(clashes(path, files) is None for path in paths)
 
 
 def read_file(directory: Directory, path: str) -> Found | None:

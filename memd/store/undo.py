@@ -14,8 +14,7 @@ from memd.core.errors import MemdError
 from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import FileEdit, MemoryFile, Pointer, Tree
-from memd.documents import index
-from memd.documents.merge import merge_index, merge_topic
+from memd.documents import document, index
 from memd.files.directory import FileTooLargeError
 from memd.state.journal import Record, Step
 from memd.store.drafts import Blobs, StoreDraft
@@ -116,7 +115,7 @@ class UndoPlan:
         after, before = self._blobs(step.after), self._blobs(step.before)
         if after is None or before is None:
             return None
-        content = merge_topic(after, before, found.content, step.path)
+        content = document.merge(after, before, found.content, step.path)
         return None if content is None else FileEdit(step.path, content, found.hash)
 
     def _index_edit(
@@ -151,7 +150,7 @@ class UndoPlan:
         after, before = (self._blobs(key) if key else b"" for key in (step.after, step.before))
         if after is None or before is None or current is None:
             return None
-        return merge_index(after, before, current)
+        return index.merge(after, before, current)
 
     def _old_lines(self, current: bytes, edits: list[FileEdit]) -> bytes:
         """Return the index with the old lines of restored files whose line the set had changed."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core import names
-from memd.core.names import NameRefusedError, check_name, clashes, in_catalogue
+from memd.core.names import NameRefusedError, check_name, clash, in_catalogue
 from tests.corpora import PLACE
 
 PAYLOADS = PLACE / "paths" / "all_traversals.txt.gz"
@@ -103,20 +103,22 @@ def test_what_passes_is_boring(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "existing", "clash"),
+    ("name", "existing", "found"),
     [
         ("a.md", ["b.md", "a.md"], None),
         ("a.md", ["b.md", "A.md"], "A.md"),
         ("Sub/a.md", ["sub/b.md"], "sub/b.md"),
         ("sub/a.md", ["sub/b.md", "x/A.md"], None),
         ("sub/a.md", ["sub/A.md"], "sub/A.md"),
+        ("Notes/c.md", ["notes"], "notes"),
+        ("Straße/a.md", ["STRASSE/b.md"], "STRASSE/b.md"),
     ],
 )
 def test_names_that_are_one_on_some_systems_clash(
-    name: str, existing: list[str], clash: str | None
+    name: str, existing: list[str], found: str | None
 ) -> None:
     """A difference in case alone, of a file or a folder, is reported with the other name."""
-    assert clashes(name, existing) == clash
+    assert clash([name], existing) == (None if found is None else (name, found))
 
 
 @pytest.mark.parametrize(

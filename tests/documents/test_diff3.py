@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memd.documents import diff3
 from memd.documents.diff3 import Chunk, Text
-from memd.documents.frontmatter_lines import BOM
+from memd.documents.frontmatter import BOM
 
 LINES = st.lists(st.sampled_from([b"\n", b"a\n", b"b\n", b"c\n", b"d\n"]), max_size=30)
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from memd.core import limits
 from memd.core.values import MemoryType
-from memd.documents import frontmatter_guard
 from memd.documents.document import (
     HEAD_BYTES,
     Document,
@@ -18,6 +17,7 @@ from memd.documents.document import (
     InvalidMemoryError,
     new,
     parse,
+    problem,
     validate,
     with_body,
     with_fields,
@@ -342,7 +342,7 @@ def test_a_changed_field_is_read_back(value: str, field: str, content: bytes) ->
 
 def test_what_only_the_loader_finds_is_a_problem_too() -> None:
     """A key that cannot be one passes the guard and is refused when it is loaded."""
-    assert frontmatter_guard.problem("? [x]\n: y") == ""
+    assert problem("? [x]\n: y") == ""
     assert parse(b"---\n? [x]\n: y\n---\n", "a.md").damaged
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from memd.documents.frontmatter import split
 from memd.documents.frontmatter_edit import FrontmatterNotEditableError, edit
-from memd.documents.frontmatter_lines import split
 
 STAMPED = """---
 name: a

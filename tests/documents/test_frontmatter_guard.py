@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.documents.frontmatter_guard import problem
+from memd.documents.frontmatter import problem
 from tests.corpora import PLACE
 
 CASES = PLACE / "yaml" / "yaml_cases.json"

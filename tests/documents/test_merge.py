@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core import limits
-from memd.documents import index
-from memd.documents.merge import merge_index, merge_lines, merge_topic
+from memd.documents import document, index, memory_merge
 from tests.store.bench import topic
 
 BODY = "One.\n\nTwo.\n\nThree."
@@ -50,7 +49,7 @@ def versions(draw: st.DrawFn) -> tuple[bytes, bytes, bytes]:
 def test_one_writer_needs_no_merge(texts: tuple[bytes, bytes, bytes]) -> None:
     """Where only one side changed anything, or both alike, that is the result to the byte."""
     base, ours, _ = texts
-    for merge in (merge_lines, merge_index):
+    for merge in (memory_merge.merge, index.merge):
         assert merge(base, base, ours) == merge(base, ours, base) == merge(base, ours, ours) == ours
 
 
@@ -58,7 +57,7 @@ def test_one_writer_needs_no_merge(texts: tuple[bytes, bytes, bytes]) -> None:
 def test_nothing_that_anyone_wants_is_lost(texts: tuple[bytes, bytes, bytes]) -> None:
     """A merged text has what either side added, and every line that neither deleted."""
     base, ours, theirs = texts
-    merged = merge_lines(base, ours, theirs)
+    merged = memory_merge.merge(base, ours, theirs)
     if merged is None:
         return
     b, o, t = (Counter(lines_of(text)) for text in texts)
@@ -73,47 +72,47 @@ def test_nothing_that_anyone_wants_is_lost(texts: tuple[bytes, bytes, bytes]) ->
 def test_a_merge_merged_again_stays(texts: tuple[bytes, bytes, bytes]) -> None:
     """A writer who repeats what has been merged in changes nothing, or has a conflict."""
     base, ours, theirs = texts
-    merged = merge_lines(base, ours, theirs)
+    merged = memory_merge.merge(base, ours, theirs)
     if merged is None:
         return
-    assert merge_lines(base, merged, merged) == merged
-    assert merge_lines(merged, merged, theirs) == theirs
+    assert memory_merge.merge(base, merged, merged) == merged
+    assert memory_merge.merge(merged, merged, theirs) == theirs
     repeated = len(set(lines_of(base))) < len(lines_of(base))
-    assert repeated or merge_lines(base, ours, merged) in (merged, None)
+    assert repeated or memory_merge.merge(base, ours, merged) in (merged, None)
 
 
 def test_edits_of_different_lines_meet() -> None:
     """A changed first line and a changed last line are both in the result."""
     ours, theirs = BASE.replace(b"One", b"1"), BASE.replace(b"Three", b"3")
-    assert merge_lines(BASE, ours, theirs) == ours.replace(b"Three", b"3")
+    assert memory_merge.merge(BASE, ours, theirs) == ours.replace(b"Three", b"3")
 
 
 def test_both_may_append() -> None:
     """What two writers append is kept from both, the live text first, and once if it is equal."""
     ours, theirs = BASE + b"\nours\n", BASE + b"\ntheirs\n"
-    merged = merge_lines(BASE, ours, theirs)
+    merged = memory_merge.merge(BASE, ours, theirs)
     assert merged == theirs + b"\nours\n"
-    assert merge_lines(BASE, ours, merged) == merged
-    assert merge_lines(BASE, merged, theirs) == merged
-    assert merge_lines(BASE.rstrip(), BASE + b"a\n", BASE + b"b") == BASE + b"b\na\n"
+    assert memory_merge.merge(BASE, ours, merged) == merged
+    assert memory_merge.merge(BASE, merged, theirs) == merged
+    assert memory_merge.merge(BASE.rstrip(), BASE + b"a\n", BASE + b"b") == BASE + b"b\na\n"
 
 
 @pytest.mark.parametrize("last", [b"", b"3.\n"])
 def test_an_append_stays_behind_an_edit(last: bytes) -> None:
     """What one side appended stays when the other changed or deleted the line before it."""
     longer, other = BASE + b"more\n", BASE.replace(b"Three.\n", last)
-    assert merge_lines(BASE, longer, other) == other + b"more\n"
-    assert merge_lines(BASE, other, longer) == other + b"more\n"
+    assert memory_merge.merge(BASE, longer, other) == other + b"more\n"
+    assert memory_merge.merge(BASE, other, longer) == other + b"more\n"
 
 
 def test_the_same_edit_with_more_behind_it() -> None:
     """Where both made the same edit, what one of them added behind it stays."""
     ours = BASE.replace(b"Two.", b"2.")
     theirs = BASE.replace(b"Two.", b"2.\nnew")
-    assert merge_lines(BASE, ours, theirs) == theirs
-    assert merge_lines(BASE, theirs, ours) == theirs
+    assert memory_merge.merge(BASE, ours, theirs) == theirs
+    assert memory_merge.merge(BASE, theirs, ours) == theirs
     less = b"a\nc\nz\n"
-    assert merge_lines(b"a\nb\nd\nz\n", less, b"a\nc\nd\nz\n") is None
+    assert memory_merge.merge(b"a\nb\nd\nz\n", less, b"a\nc\nd\nz\n") is None
 
 
 @pytest.mark.parametrize(
@@ -122,19 +121,19 @@ def test_the_same_edit_with_more_behind_it() -> None:
 def test_one_line_has_one_text(ours: bytes, theirs: bytes) -> None:
     """Two texts for one line, or for lines that touch, are a conflict."""
     one = BASE.replace(ours, b"mine")
-    assert merge_lines(BASE, one, BASE.replace(b"Two.", theirs)) is None
+    assert memory_merge.merge(BASE, one, BASE.replace(b"Two.", theirs)) is None
 
 
 def test_a_merged_memory_is_valid() -> None:
     """A merge that breaks the format is a conflict, unless neither side was a memory anyway."""
-    assert merge_topic(BASE, BASE + b"x\n", BASE + b"y\n", "a.md") == BASE + b"y\nx\n"
+    assert document.merge(BASE, BASE + b"x\n", BASE + b"y\n", "a.md") == BASE + b"y\nx\n"
     half = b"x" * (limits.MEMORY_BYTES // 2) + b"\n"
-    assert merge_topic(BASE, BASE + half, BASE + half[1:], "a.md") is None
-    assert merge_topic(b"a\n", b"a\nb\n", b"c\na\n", "a.md") == b"c\na\nb\n"
+    assert document.merge(BASE, BASE + half, BASE + half[1:], "a.md") is None
+    assert document.merge(b"a\n", b"a\nb\n", b"c\na\n", "a.md") == b"c\na\nb\n"
     broken = BASE.replace(b"  type: user", b"  type: [")
-    assert merge_topic(BASE, BASE + b"x\n", broken, "a.md") is None
+    assert document.merge(BASE, BASE + b"x\n", broken, "a.md") is None
     assert (
-        merge_topic(BASE, BASE.replace(b"about a", b"A"), BASE.replace(b"about a", b"B"), "a.md")
+        document.merge(BASE, BASE.replace(b"about a", b"A"), BASE.replace(b"about a", b"B"), "a.md")
         is None
     )
 
@@ -143,9 +142,9 @@ def test_heads_may_lack_an_end() -> None:
     """A head whose last line is not ended gets an end when a body comes behind it."""
     base = BASE[: BASE.index(b"---\n\n") + 3]
     ours, theirs = base + b"\n\ntext\n", base.replace(b"about a", b"new")
-    assert merge_lines(base, ours, theirs) == ours.replace(b"about a", b"new")
+    assert memory_merge.merge(base, ours, theirs) == ours.replace(b"about a", b"new")
     marked = b"\xef\xbb\xbf" + base
-    assert merge_lines(base, marked + b"\n", base + b"\r\n") is None
+    assert memory_merge.merge(base, marked + b"\n", base + b"\r\n") is None
 
 
 @st.composite
@@ -169,13 +168,13 @@ def indexes(draw: st.DrawFn) -> tuple[bytes, bytes, bytes]:
 @given(indexes())
 def test_entries_are_united(texts: tuple[bytes, bytes, bytes]) -> None:
     """Additions of both sides are in a merged index once, and what one side removed is not."""
-    merged = merge_index(*texts)
+    merged = index.merge(*texts)
     assert merged is not None
     base, ours, theirs = ({entry.path for entry in index.entries(text)} for text in texts)
     listed = [entry.path for entry in index.entries(merged)]
     kept = (base & ours & theirs) | (ours - base) | (theirs - base)
     assert sorted(listed) == sorted(kept)
-    still = [entry.path for entry in index.entries(merge_index(texts[0], texts[1], merged) or b"")]
+    still = [entry.path for entry in index.entries(index.merge(texts[0], texts[1], merged) or b"")]
     assert set(still) == set(listed)
 
 
@@ -183,43 +182,43 @@ def test_removals_are_honoured() -> None:
     """What either side took out of an index in place is out."""
     ours = INDEX.replace(b"- [A](a.md) - of a\n", b"")
     theirs = INDEX.replace(b"- [B](b.md) - of b\n", b"- [N](n.md)\n")
-    assert merge_index(INDEX, ours, theirs) == theirs.replace(b"- [A](a.md) - of a\n", b"")
+    assert index.merge(INDEX, ours, theirs) == theirs.replace(b"- [A](a.md) - of a\n", b"")
 
 
 def test_titles_and_hooks_are_merged_one_by_one() -> None:
     """Two writers may change the title and the hook of one entry, but not both the same."""
     ours, theirs = INDEX.replace(b"[B]", b"[Bee]"), INDEX.replace(b"of b", b"buzz")
-    merged = merge_index(INDEX, ours, theirs)
+    merged = index.merge(INDEX, ours, theirs)
     assert merged is not None
     assert "- [Bee](b.md) — buzz\n".encode() in merged
-    assert merge_index(INDEX, ours, INDEX.replace(b"[A]", b"[Ah]")) == ours.replace(b"[A]", b"[Ah]")
-    assert merge_index(INDEX, ours, INDEX.replace(b"[B]", b"[Be]")) is None
+    assert index.merge(INDEX, ours, INDEX.replace(b"[A]", b"[Ah]")) == ours.replace(b"[A]", b"[Ah]")
+    assert index.merge(INDEX, ours, INDEX.replace(b"[B]", b"[Be]")) is None
 
 
 def test_an_entry_that_both_added_stands_as_it_is_live() -> None:
     """Two lines for one new memory are one, and the live one stays."""
     ours, theirs = INDEX + b"- [N](n.md) - mine\n", INDEX + b"- [N](n.md) - live\n"
-    assert merge_index(INDEX, ours, theirs) == theirs
+    assert index.merge(INDEX, ours, theirs) == theirs
 
 
 def test_an_entry_that_one_moved_and_the_other_changed() -> None:
     """A moved entry takes the other side's new words along."""
     ours = INDEX.replace(b"- [A](a.md) - of a\n", b"") + b"- [A](a.md) - of a\n"
     theirs = INDEX.replace(b"of a", b"new")
-    assert merge_index(INDEX, ours, theirs) == ours.replace(b"of a", b"new")
+    assert index.merge(INDEX, ours, theirs) == ours.replace(b"of a", b"new")
 
 
 def test_lines_by_hand_are_merged_as_lines() -> None:
     """Headings of both sides stay with what is below them; two texts for one are a conflict."""
     ours = INDEX.replace(b"## More", b"## Others")
     theirs = INDEX.replace(b"## More\n", b"## More\n- [N](n.md)\n")
-    assert merge_index(INDEX, ours, theirs) == theirs.replace(b"## More", b"## Others")
+    assert index.merge(INDEX, ours, theirs) == theirs.replace(b"## More", b"## Others")
     tail, other = INDEX + b"## X\n- [D](d.md)\n", INDEX + b"## Y\n- [E](e.md)\n"
-    assert merge_index(INDEX, tail, other) == INDEX + b"## Y\n- [E](e.md)\n## X\n- [D](d.md)\n"
-    assert merge_index(INDEX, tail, INDEX + b"- [E](e.md)") == INDEX + (
+    assert index.merge(INDEX, tail, other) == INDEX + b"## Y\n- [E](e.md)\n## X\n- [D](d.md)\n"
+    assert index.merge(INDEX, tail, INDEX + b"- [E](e.md)") == INDEX + (
         b"- [E](e.md)\n## X\n- [D](d.md)\n"
     )
-    assert merge_index(INDEX, ours, INDEX.replace(b"## More", b"## Rest")) is None
-    assert merge_index(b"", b"# One\n- [A](a.md)\n", b"- [B](b.md)\n") == (
+    assert index.merge(INDEX, ours, INDEX.replace(b"## More", b"## Rest")) is None
+    assert index.merge(b"", b"# One\n- [A](a.md)\n", b"- [B](b.md)\n") == (
         b"- [B](b.md)\n# One\n- [A](a.md)\n"
     )

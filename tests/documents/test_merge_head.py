@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.documents.merge_head import merge_head
+from memd.documents.memory_merge import _merge_head as merge_head
 
 BASE = b"""name: a
 description: old

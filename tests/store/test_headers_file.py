@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from memd.core.values import Header, MemoryType
-from memd.store.headers_file import HeadersFiles, storable
+from memd.store.headers_file import HeadersFiles
 
 HERE = "/some/where"
 
@@ -31,51 +31,48 @@ def test_what_was_saved_comes_back(tmp_path: Path) -> None:
     """All headers return, of this directory and of no other, for its owner alone."""
     files, known = HeadersFiles(str(tmp_path / "headers")), headers(4500)
     assert files.load(HERE) == {}
-    assert files.save(HERE, known.values())
+    assert files.save(HERE, list(known.values()))
     assert files.load(HERE) == known
     assert files.load("/other") == {}
     assert only(tmp_path / "headers").stat().st_mode & 0o777 == 0o600
 
 
 def test_what_cannot_be_written_down_is_left_out(tmp_path: Path) -> None:
-    """A time beyond the format, and a status that does not vouch, cost only their own header."""
+    """A time beyond the format costs only its own header."""
     files, known = HeadersFiles(str(tmp_path)), headers(3)
     far = structs.replace(known["é0.md"], mtime_ns=2**70)
     assert files.save(HERE, (far, known["é1.md"]))
     assert list(files.load(HERE)) == ["é1.md"]
-    assert storable(known, {"é0.md", "none"}) == [known["é1.md"], known["é2.md"]]
 
 
 @pytest.mark.parametrize("at", [0, 10, 40, 300, -1])
-def test_a_damaged_file_gives_what_is_whole(tmp_path: Path, at: int) -> None:
-    """A flipped byte, or a file that ends early, costs headers and never gives wrong ones."""
+def test_a_damaged_file_gives_nothing(tmp_path: Path, at: int) -> None:
+    """A flipped byte, or a file that ends early, never gives wrong headers."""
     files, known = HeadersFiles(str(tmp_path)), headers(2500)
-    files.save(HERE, known.values())
+    files.save(HERE, list(known.values()))
     file = only(tmp_path)
     whole = file.read_bytes()
     changed = bytearray(whole)
     changed[at] ^= 0xFF
     for content in (bytes(changed), whole[:at], whole[: at // 2]):
         file.write_bytes(content)
-        found = files.load(HERE)
-        assert len(found) in (0, 2000)
-        assert found.items() <= known.items()
+        assert files.load(HERE) == {}
 
 
 def test_no_other_file_is_believed(tmp_path: Path) -> None:
     """Neither a link nor a folder in its place is read; saving replaces a link."""
     files, known = HeadersFiles(str(tmp_path / "h")), headers(1)
-    files.save(HERE, known.values())
+    files.save(HERE, list(known.values()))
     file = only(tmp_path / "h")
     os.rename(file, tmp_path / "away")
     file.symlink_to(tmp_path / "away")
     assert files.load(HERE) == {}
-    assert files.save(HERE, known.values())
+    assert files.save(HERE, list(known.values()))
     assert files.load(HERE) == known
     file.unlink()
     file.mkdir()
     assert files.load(HERE) == {}
-    assert not files.save(HERE, known.values())
+    assert not files.save(HERE, list(known.values()))
     assert len(list((tmp_path / "h").iterdir())) == 1
     (tmp_path / "file").touch()
     assert not HeadersFiles(str(tmp_path / "file")).save(HERE, ())

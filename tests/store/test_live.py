@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from memd.core.errors import MemdError
-from memd.core.names import INDEX, clashes
+from memd.core.names import INDEX
 from memd.files.directory import Directory
 from memd.store import catalogue
-from memd.store.live import Live
+from memd.store.live import LOGGED, Live
 from tests.store.bench import topic
 from tests.store.watched import LONG_AGO, Copy, Watched, open_watched
 
@@ -144,29 +144,45 @@ def test_deltas_lead_to_what_is_there(story: list[tuple[str, str, str, bool]]) -
                 assert glance.index == (index.read_bytes() if index.is_file() else None)
                 wanted = sorted(copy.headers.values(), key=catalogue.order)
                 assert list(glance.headers) == wanted
-                files, _ = watched.reading.files(watched.real)
-                assert watched.reading.count(watched.real) == len(files)
-                for path in (*files, name.upper(), name.title()):
-                    alone = clashes(path, files) is None
-                    assert watched.reading.distinct(watched.real, {path}) == alone, act
+                assert watched.reading.files(watched.real)[0] >= copy.headers.keys()
 
 
-def test_many_changes_are_sorted_anew(tmp_path: Path) -> None:
-    """The order is right whether few or many memories changed since it was last asked for."""
+def test_a_foreign_mark_is_not_known() -> None:
+    """Neither no mark, nor one of an earlier or later catalogue, is taken for one of this one."""
+    older, live = Live(), Live()
+    older._changed(["x"])
+    newer = Live()
+    for foreign in (-1, 0, mark_of(older), mark_of(newer)):
+        assert live.since("/d", foreign).whole
+    assert not live.since("/d", mark_of(live)).whole
+
+
+ROUNDS = st.tuples(
+    st.sets(st.integers(0, 2 * LOGGED), max_size=4),
+    st.sampled_from([0, LOGGED - 1, LOGGED, LOGGED + 1]),
+)
+
+
+@given(st.lists(ROUNDS, max_size=12))
+def test_a_full_log_forgets_and_says_so(rounds: list[tuple[set[int], int]]) -> None:
+    """However much changes, a mark gives every path that changed since, or none is left out."""
     live = Live()
-    for name in "abc":
-        (tmp_path / f"{name}.md").write_bytes(topic(name))
-    with Directory(str(tmp_path)) as opened:
-        live.scan(opened, (), 0.0)
-        first = live.listed()
-        assert live.listed() is first
-        for number in range(600):
-            (tmp_path / f"{number}.md").write_bytes(topic(f"n{number}"))
-        live.check(opened, [f"{number}.md" for number in range(300)], 0.0)
-        assert len(live.listed()) == 303
-        live.check(opened, [f"{number}.md" for number in range(300, 310)], 0.0)
-        assert list(live.listed()) == sorted(live.headers.values(), key=catalogue.order)
-        assert len(live.listed()) == 313
+    given_out: list[tuple[int, set[str]]] = []
+    for few, many in rounds:
+        paths = {f"{number}.md" for number in (*few, *range(many))}
+        given_out.append((mark_of(live), set()))
+        assert live._changed(sorted(paths)) == bool(paths)
+        for _, missed in given_out:
+            missed.update(paths)
+    for mark, missed in given_out:
+        found = live.since("/d", mark)
+        assert found.whole or set(found.gone) == missed
+    assert live.since("/d", mark_of(live)).gone == ()
+
+
+def mark_of(live: Live) -> int:
+    """Return the mark that a reader is given now."""
+    return live.since("/d", -1).mark
 
 
 def test_what_cannot_be_read_is_told_and_still_a_file(tmp_path: Path) -> None:
@@ -183,10 +199,9 @@ def test_what_cannot_be_read_is_told_and_still_a_file(tmp_path: Path) -> None:
         (tmp_path / "a.md").touch()
         assert not live.check(opened, ["a.md", "b.md"], 0.0)
     assert not live.headers
-    assert (live.files(), len(live.problems)) == (frozenset({"a.md"}), 1)
-    assert not live.unclear
+    assert (live.files(), len(live.problems)) == ((frozenset({"a.md"}), False), 1)
     with Directory(str(tmp_path)) as usual:
         assert live.check(usual, ["a.md"], 0.0)
         (tmp_path / INDEX).symlink_to("x")
-        assert not live.index(usual)
+        assert not live.read_index(usual)
     assert len(live.problems) == 1

@@ -72,11 +72,10 @@ async def test_reading_many_leaves_out_what_cannot_be_read(home: Home) -> None:
 
 
 async def test_a_name_of_a_persons_own_is_readable(home: Home) -> None:
-    """A file with any other name can be read once a scan has met it."""
-    (home.real / "über uns.md").write_bytes(topic("u"))
+    """A file with any other name can be read if a scan of the directory finds it."""
     with pytest.raises(NameRefusedError):
         await home.store.read(home.directory, "über uns.md")
-    await home.store.snapshot(home.directory)
+    (home.real / "über uns.md").write_bytes(topic("u"))
     assert (await home.store.read(home.directory, "über uns.md")).content == topic("u")
 
 
@@ -324,8 +323,8 @@ async def test_what_a_reader_meets_is_looked_at(tmp_path: Path) -> None:
         await home.write("a.md", topic("a"))
         await to_thread.run_sync(home.store.reading.catalogue, home.directory)
         (home.real / "b.md").write_bytes(topic("b"))
-        found = await to_thread.run_sync(home.store.reading.header, home.directory, "b.md")
-        assert found is not None
+        found, _ = await to_thread.run_sync(home.store.reading.files, home.directory)
+        assert found == {"a.md", "b.md"}
         async with anyio.create_task_group() as group:
             await group.start(home.store.run)
             await home.events.wait(2)

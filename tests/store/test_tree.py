@@ -90,11 +90,3 @@ def test_an_index_that_is_too_large_to_be_loaded_is_none(directory: Directory) -
     os.truncate(f"{directory.path}/{INDEX}", 0)
     assert tree.index() is None
     assert LiveTree(directory).index_trouble() == ""
-
-
-def test_a_directory_that_nobody_lists_answers_for_itself(directory: Directory) -> None:
-    """How many memories there are, and whether a name is new, is asked of the file system."""
-    tree = LiveTree(directory)
-    assert tree.count() == 1
-    assert tree.distinct({"b.md", "a.md"})
-    assert not tree.distinct({"A.md"})

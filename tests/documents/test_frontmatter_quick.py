@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from memd.core import limits
 from memd.core.values import MemoryType
 from memd.documents import document
-from memd.documents.heads import quick
+from memd.documents.frontmatter import quick
 
 NESTED = (
     b"---\nname: a-b\ndescription: What it says.\nmetadata:\n  node_type: memory\n"

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core import limits
-from memd.documents import frontmatter_guard
-from memd.documents.frontmatter_lines import HEAD_BYTES, lenient, plain, scalar, split, unquoted
+from memd.documents import frontmatter
+from memd.documents.frontmatter import HEAD_BYTES, lenient, plain, scalar, split, unquoted
 
 ANY_LINE = st.text(alphabet="ab :-#'\"[]{}&*!|>\\.<~=\t01é\u2028\u00a0\x07", max_size=14)
 KEYED = st.builds(
@@ -21,7 +21,7 @@ LINES = st.lists(st.one_of(KEYED, KEYED, ANY_LINE), max_size=6)
 
 def by_yaml(raw: str) -> object:
     """Return what YAML reads, values as strings."""
-    return yaml.load(raw, Loader=frontmatter_guard.LOADER) or {}  # noqa: S506 - strings only
+    return yaml.load(raw, Loader=frontmatter.LOADER) or {}  # noqa: S506 - strings only
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_simple_lines_are_read_as_yaml_reads_them(lines: list[str]) -> None:
     if quick is None:
         return
     raw = "\n".join(lines)
-    assert frontmatter_guard.problem(raw) == ""
+    assert frontmatter.problem(raw) == ""
     assert by_yaml(raw) == quick
 
 
