@@ -12,13 +12,6 @@ from tests.agent.home import TOKEN, memory
 ROOT = Root(MEMORY, "/m/link", "/m/real")
 
 
-@pytest.mark.parametrize("path", ["a.md", "sub/b.md", "/m/link/a.md", "/m/real/sub/b.md", INDEX])
-def test_names_of_memories_pass(path: str) -> None:
-    """A memory is named relative or absolute, in either spelling of the directory."""
-    name = drafting.name_of(path, Place(ROOT, ""))
-    assert not name.startswith("/")
-
-
 @pytest.mark.parametrize(
     "path",
     ["/m/other/a.md", "./a.md", "a//b.md", "a.txt", "logs/2026.md", "team/a.md", "TEAM/a.md",
@@ -59,11 +52,6 @@ def test_an_edit_says_one_place(old: str, new: str, why: str) -> None:
         drafting.replaced("a.md", "abcb", old, new, everywhere=False)
 
 
-def test_all_places_can_be_meant() -> None:
-    """With replace_all each place is replaced."""
-    assert drafting.replaced("a.md", "abcb", "b", "x", everywhere=True) == "axcx"
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -87,12 +75,6 @@ def test_what_was_there_may_stay() -> None:
     """A comment, a hidden sign or a token that a person put there does not stop an edit."""
     text = memory("a", f"<!-- mine --> \u200b {TOKEN}")
     assert drafting.checked("a.md", text.encode(), text + "more\n", "user")
-
-
-def test_a_rule_needs_the_users_word() -> None:
-    """Feedback passes when the run works on the user's words."""
-    text = memory("a", kind="feedback")
-    assert drafting.checked("a.md", None, text, "user") == text.encode()
 
 
 def test_damaged_memories_are_left_alone() -> None:

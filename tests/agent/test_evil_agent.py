@@ -173,8 +173,8 @@ def test_a_hostile_environment_changes_nothing(home: Home, monkeypatch: pytest.M
 
 def test_a_huge_answer_is_cut(home: Home) -> None:
     """Endless lines and endless files end at the bound of an answer, whatever asks for them."""
-    (home.project / "big.txt").write_text("line of text\n" * 60_000, encoding="utf-8")
-    (home.project / "wide.txt").write_text("w" * 1_200_000, encoding="utf-8")
+    (home.project / "big.txt").write_text("line of text\n" * 15_000, encoding="utf-8")
+    (home.project / "wide.txt").write_text("w" * 300_000, encoding="utf-8")
     with home.workspace() as workspace:
         for name in ("big.txt", "wide.txt"):
             path = f"{home.project}/{name}"

@@ -37,12 +37,6 @@ def test_patterns_match_whole_names(pattern: str, yes: list[str], no: list[str])
     assert [name for name in no if fits(name)] == []
 
 
-def test_case_is_ignored_where_asked() -> None:
-    """A pattern for -iname fits in any case."""
-    assert globs.compiled("A*", ignore_case=True)("abc")
-    assert not globs.compiled("A*")("abc")
-
-
 def test_long_patterns_are_refused() -> None:
     """A pattern has a length."""
     with pytest.raises(PatternRefusedError):
@@ -58,9 +52,3 @@ def test_simple_patterns_agree_with_python(pattern: str, name: str) -> None:
         return
     if "[" not in pattern:
         assert fits(name) == fnmatch.fnmatchcase(name, pattern)
-
-
-@given(st.text(max_size=20))
-def test_a_literal_matches_itself(text: str) -> None:
-    """An escaped text is found in itself and is a valid expression."""
-    assert globs.literal(text) or not text

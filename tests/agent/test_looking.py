@@ -76,11 +76,3 @@ def test_globbing_names_files(home: Home) -> None:
             (home.project / "src" / f"{number}.txt").touch()
         many = call(workspace, "Glob", pattern="**/*.txt", path=f"{home.project}/src").text
         assert many.endswith("[… and 20 more]")
-
-
-def test_a_search_that_fails_says_so(home: Home) -> None:
-    """A pattern that cannot be matched, and a place that is not there, are failures."""
-    with home.workspace() as workspace:
-        assert call(workspace, "Grep", pattern="((").fault == "failed"
-        assert call(workspace, "Grep", pattern="x", path="none").fault == "failed"
-        assert call(workspace, "Glob", pattern="x", path="/etc").fault == "denied"

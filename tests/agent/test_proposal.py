@@ -50,20 +50,6 @@ def test_a_new_memory_is_stamped_and_listed() -> None:
     assert draft.pointers["n.md"].title == "n"
 
 
-def test_an_untouched_file_is_changed_on_what_was_read() -> None:
-    """An update is based on the hash of what the run had read, and keeps its first session."""
-    old = memory("a").replace("  type:", "  originSessionId: first\n  type:").encode()
-    new = old.replace(b"text", b"other")
-    change = changed(Proposed("a.md", old, new), Proposed("b.md", old, None, "why"))
-    draft = change.plan(_Tree({"a.md": old, "b.md": old}))
-    assert [edit.base for edit in draft.edits] == [sha256(old), sha256(old)]
-    assert b"originSessionId: first" in (draft.edits[0].content or b"")
-    assert draft.edits[1].content is None
-    assert change.left == ()
-    assert change.proposal.updated == ("a.md",)
-    assert change.proposal.removed == (("b.md", "why"),)
-
-
 def test_others_changes_are_merged_or_left() -> None:
     """Changes in different places are put together; where both changed one, theirs stays."""
     old = memory("a", "one\ntwo\nthree\nfour\nfive").encode()

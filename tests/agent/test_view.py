@@ -37,17 +37,6 @@ def test_a_memory_directory_inside_another_root_is_itself(home: Home) -> None:
         assert f"{home.memory}/n.md" in [entry.shown for _, entry in view.walk(top)]
 
 
-def test_kinds_are_not_mixed_up(home: Home) -> None:
-    """A folder is no file and a file no folder."""
-    with home.view() as view:
-        with pytest.raises(WrongKindError):
-            view.file("sub")
-        with pytest.raises(WrongKindError):
-            view.children(view.entry("a.md"))
-        with pytest.raises(NotReachableError):
-            view.entry("link_out.md")
-
-
 def test_outside_text_is_shown_without_credentials() -> None:
     """Text from elsewhere loses its credentials, a memory keeps its text, hidden signs show."""
     foreign = Piece(f"a {TOKEN}\nb", foreign=True)
@@ -56,19 +45,6 @@ def test_outside_text_is_shown_without_credentials() -> None:
     assert foreign.count() == 2
     assert TOKEN in Piece(TOKEN, foreign=False).text
     assert Piece("", foreign=False).lines() == []
-
-
-def test_roots_that_are_not_there_are_empty(tmp_path: Path) -> None:
-    """A memory directory that nobody made yet is an empty folder; a missing project is nothing."""
-    roots = (
-        seeing.root_of("memory", f"{tmp_path}/none"),
-        seeing.root_of("project", f"{tmp_path}/nor-this"),
-    )
-    assert seeing.open_roots(roots) == {}
-    view = View(roots, {}, {}, {}, meter=Meter(never), now=NOW)
-    assert view.children(view.entry(".")) == []
-    with pytest.raises(PathMissingError):
-        view.entry(f"{tmp_path}/nor-this/x")
 
 
 def test_a_call_has_bounds() -> None:
@@ -113,3 +89,14 @@ def test_prompts_go_first_between_two_files(home: Home) -> None:
         with pytest.raises(LimitError):
             sight.children(sight.entry("many"))
     assert len(asked) >= 30 + 20
+
+
+def test_kinds_are_not_mixed_up(home: Home) -> None:
+    """A folder is no file and a file no folder."""
+    with home.view() as view:
+        with pytest.raises(WrongKindError):
+            view.file("sub")
+        with pytest.raises(WrongKindError):
+            view.children(view.entry("a.md"))
+        with pytest.raises(NotReachableError):
+            view.entry("link_out.md")

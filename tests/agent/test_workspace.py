@@ -1,6 +1,5 @@
 """The copy-on-write view of a memory directory."""
 
-import os
 from pathlib import Path
 
 import anyio
@@ -11,7 +10,7 @@ from memd.agent.proposal import Change, Proposed
 from memd.core.courtesy import polite
 from memd.core.errors import MemdError
 from memd.core.values import Actor, Provenance
-from tests.agent.home import NOW, Home, call, memory, never
+from tests.agent.home import Home, call, memory
 from tests.store.home import Home as StoreHome
 from tests.store.home import state
 
@@ -63,15 +62,6 @@ def test_what_was_read_stays_what_it_was(home: Home) -> None:
         assert "beta" in call(workspace, "Read", file_path="a.md").text
         call(workspace, "Edit", file_path="a.md", old_string="beta", new_string="x")
         assert b"beta" in (workspace.proposal().files[0].base or b"")
-
-
-def test_a_change_and_its_opposite_are_nothing(home: Home) -> None:
-    """A file that comes out as it was is no change."""
-    with home.workspace() as workspace:
-        call(workspace, "Read", file_path="a.md")
-        call(workspace, "Edit", file_path="a.md", old_string="beta", new_string="x")
-        call(workspace, "Edit", file_path="a.md", old_string="x", new_string="beta")
-        assert workspace.proposal().files == ()
 
 
 def test_removals_are_only_for_runs_that_may(home: Home) -> None:
@@ -161,15 +151,6 @@ def test_a_directory_that_nobody_made_yet(tmp_path: Path) -> None:
         assert call(workspace, "Bash", command="ls /etc").fault == "denied"
         assert workspace.proposal().saved == ("a.md",)
     assert not (tmp_path / "none").exists()
-
-
-def test_closing_lets_go_of_everything(home: Home) -> None:
-    """No descriptor outlives a workspace."""
-    before = len(os.listdir("/dev/fd"))
-    with home.workspace() as workspace:
-        workspace.call("Bash", {"command": "cat a.md | head -1"}, NOW, never)
-    workspace.close()
-    assert len(os.listdir("/dev/fd")) == before
 
 
 @pytest.mark.anyio

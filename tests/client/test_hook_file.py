@@ -1,7 +1,6 @@
 """The hook's own place."""
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,14 +54,6 @@ def test_another_version_is_brought_up_to_date(places: Places) -> None:
         hook_file.refresh(places)
         assert hook_file.is_current(places)
         assert sorted(os.listdir(folder)) == ["hook.py", "python"]
-
-
-def test_any_name_of_the_interpreter_is_the_same(places: Places) -> None:
-    """The daemon and memctl may run by different names of one Python without undoing each other."""
-    hook_file.write(places)
-    names = (Path(sys.executable).with_name(name) for name in ("python", "python3"))
-    assert all(hook_file.is_current(places, str(name)) for name in names)
-    assert not hook_file.is_current(places, "/elsewhere/python")
 
 
 def test_a_failed_write_leaves_the_old_file(places: Places) -> None:

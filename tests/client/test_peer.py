@@ -172,14 +172,6 @@ def test_the_memory_tool_says_it_to_the_model(home: Home) -> None:
     assert not os.path.exists(home.places.state_dir)
 
 
-@pytest.mark.parametrize("ask", [blocking, asynchronous])
-def test_a_file_in_the_sockets_place_is_refused(home: Home, ask: Callable[[Home], bool]) -> None:
-    """What is no socket is named as that, not as an absent daemon."""
-    Path(home.places.socket).parent.mkdir(mode=0o700)
-    Path(home.places.socket).touch(0o600)
-    assert ask(home)
-
-
 def test_a_refusal_is_a_fault_of_the_configuration(home: Home) -> None:
     """The error has status 78 and names the place, the cause and what helps."""
     with listening(home, Place(folder_mode=0o755)), pytest.raises(ServerRefusedError) as caught:

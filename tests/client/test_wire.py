@@ -2,13 +2,11 @@
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.client import wire
 from memd.rpc.conversation import Conversation, Request, Work
-from memd.rpc.errors import BusyError, error_reply
 from memd.rpc.framing import FrameReader, Framing, encode
 
 
@@ -24,26 +22,11 @@ def test_the_two_ends_understand_each_other() -> None:
     assert wire.read(line) == wire.Answer(3, ["ü"], None)
 
 
-def test_an_error_comes_across_whole() -> None:
-    """Code, sentence and data of the server's error reach the client's."""
-    answer = wire.read(json.dumps(error_reply(1, BusyError("connections", 1))).encode())
-    assert isinstance(answer, wire.Answer)
-    assert answer.error is not None
-    assert (answer.error.code, answer.error.kind, answer.error.retryable) == (1004, "busy", True)
-
-
 def test_notifications_are_told_apart() -> None:
     """A message with a method is a notification, with or without parameters."""
     assert wire.read(wire.notification("x", {"a": 1})) == wire.Notification("x", {"a": 1})
     assert wire.read(b'{"method":"x","params":null}') == wire.Notification("x", {})
     assert wire.read(b"[]") == wire.Answer(None, None, None)
-
-
-@pytest.mark.parametrize("params", [{"x": object()}, {"x": float("nan")}, {"x": "\ud800"}])
-def test_what_is_no_json_is_not_sent(params: dict[str, object]) -> None:
-    """Values that JSON cannot carry fail at the caller."""
-    with pytest.raises((TypeError, ValueError)):
-        wire.request(1, "m", params)
 
 
 @given(st.lists(st.binary(min_size=1, max_size=20)), st.integers(1, 9))

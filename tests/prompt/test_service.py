@@ -78,16 +78,6 @@ async def test_the_same_inputs_give_the_same_bytes(shelf: Shelf) -> None:
     assert "The index is empty" in str(third.prompt)
 
 
-async def test_a_long_index_is_cut(shelf: Shelf) -> None:
-    """Of 300 lines the prompt holds 200 and a warning, and the facts say so."""
-    lines = "".join(f"- [T{n}](t{n}.md) - x\n" for n in range(300))
-    shelf.indexes = {PROJECT.memory_dir: lines.encode()}
-    loaded = await load(shelf)
-    assert "(t199.md)" in str(loaded.prompt)
-    assert "(t200.md)" not in str(loaded.prompt)
-    assert (loaded.index.lines, loaded.index.cut) == (300, "lines")
-
-
 async def test_off_gives_no_prompt_and_the_reason(shelf: Shelf) -> None:
     """With memory off nothing is made and the reason is told."""
     off = replace(PROJECT, enabled=False, reason="MEMD_DISABLE is set")
