@@ -136,7 +136,7 @@ def _add_operand(child: argparse.ArgumentParser, operand: Operand) -> None:
         arguments["nargs"] = "?"
     if operand.choices:
         arguments["choices"] = operand.choices
-    child.add_argument(operand.name.lower(), **arguments)
+    child.add_argument(operand.attribute, **arguments)
 
 
 def _add_option(

@@ -3,7 +3,9 @@
 from memd.cli.grammar import Command, Operand, Option
 
 _PROPOSAL = Operand("PROPOSAL", "the id that memctl dream review shows")
-_FILES = Operand("FILE", "only these of its files, as it names them", optional=True, many=True)
+_FILES = Operand(
+    "FILE", "only these of its files, as it names them", optional=True, many=True, param="paths"
+)
 
 COMMANDS = (
     Command(
@@ -14,11 +16,20 @@ COMMANDS = (
         "can be done by fixed rules. memctl undo takes all of it back. What the safety checks did "
         "not let through waits as a proposal: memctl dream review.",
         "dreaming:dream",
+        method="dream",
         options=(
             Option("--force", "whatever the gates say; a running dream still wins"),
-            Option("--wait", "wait for the end; on a terminal, show turn by turn what is done"),
-            Option("--last", "print what the newest dream did, as Markdown"),
-            Option("--status", "say when the next dream is due, and what keeps it from beginning"),
+            Option(
+                "--wait",
+                "wait for the end; on a terminal, show turn by turn what is done",
+                param="",
+            ),
+            Option("--last", "print what the newest dream did, as Markdown", param=""),
+            Option(
+                "--status",
+                "say when the next dream is due, and what keeps it from beginning",
+                param="",
+            ),
         ),
         examples=(
             ("memctl dream --force --wait", "dream now and watch"),
@@ -32,6 +43,7 @@ COMMANDS = (
         "Each open proposal: why it was kept back, and each file with what would be done to it, "
         "as a diff. A file that somebody changed since is marked stale.",
         "dreaming:review",
+        method="dream.review",
         operands=(Operand("PROPOSAL", "only this one", optional=True),),
         options=(Option("--all", "also those that were decided"),),
         examples=(("memctl dream review", "what waits for you"),),
@@ -42,6 +54,7 @@ COMMANDS = (
         "All of it or some files, as one change that memctl undo takes back. What somebody "
         "changed since stays as it is and is named, and the status is 1.",
         "dreaming:accept",
+        method="dream.accept",
         operands=(_PROPOSAL, _FILES),
         examples=(("memctl dream accept p3 old-plan.md", "one file of it"),),
     ),
@@ -50,6 +63,7 @@ COMMANDS = (
         "drop what a proposal wants",
         "All of it or some files. The next dream is told, with the reason.",
         "dreaming:reject",
+        method="dream.reject",
         operands=(_PROPOSAL, _FILES),
         options=(Option("--reason", "why, for the next dream", "TEXT"),),
         examples=(('memctl dream reject p3 --reason "I meant both"', "and say why"),),

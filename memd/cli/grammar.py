@@ -37,19 +37,31 @@ _CHANGE = re.compile(r"c[0-9]+")
 
 
 class Operand(NamedTuple):
-    """A positional argument. ``many`` takes several words, which are joined by spaces."""
+    """A positional argument; ``many`` takes several words. ``param`` is as in Option."""
 
     name: str
     help: str
     optional: bool = False
     many: bool = False
     choices: tuple[str, ...] = ()
+    param: str | None = None
+
+    @property
+    def attribute(self) -> str:
+        """The name under which its value is found."""
+        return self.name.lower()
+
+    @property
+    def parameter(self) -> str:
+        """The method's parameter that it is, empty if it is none."""
+        return self.attribute if self.param is None else self.param
 
 
 class Option(NamedTuple):
     """A named argument; without ``metavar`` and ``choices`` it is a switch.
 
-    ``kind`` converts the value; ``repeat`` collects several.
+    ``kind`` converts the value; ``repeat`` collects several. ``param`` is the parameter of the
+    command's method that it is: the one of its own name unless given, and none if empty.
     """
 
     flag: str
@@ -59,6 +71,7 @@ class Option(NamedTuple):
     choices: tuple[str, ...] = ()
     repeat: bool = False
     required: bool = False
+    param: str | None = None
 
     @property
     def switch(self) -> bool:
@@ -77,12 +90,18 @@ class Option(NamedTuple):
         name = self.flag.lstrip("-").replace("-", "_")
         return f"{name}_" if iskeyword(name) else name
 
+    @property
+    def parameter(self) -> str:
+        """The method's parameter that it is, empty if it is none."""
+        return self.attribute.rstrip("_") if self.param is None else self.param
+
 
 class Command(NamedTuple):
     """One command. ``run`` is ``module:function`` below ``memd.cli.commands``.
 
     ``words`` are what a person types; ``aliases`` are other first words. ``examples`` pairs a
-    command line with what it is good for.
+    command line with what it is good for. ``method`` is what a request calls with the operands and
+    options; unless it is about a ``project``, without the directory.
     """
 
     words: tuple[str, ...]
@@ -93,6 +112,8 @@ class Command(NamedTuple):
     options: tuple[Option, ...] = ()
     examples: tuple[tuple[str, str], ...] = ()
     aliases: tuple[str, ...] = ()
+    method: str = ""
+    project: bool = True
 
     @property
     def name(self) -> str:

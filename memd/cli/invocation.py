@@ -154,6 +154,16 @@ class Invocation:
         """Call a method about the project of ``cwd``."""
         return self.call(method, seconds=seconds, cwd=self.cwd, **params)
 
+    def request(self, *, seconds: float = ANSWER_SECONDS, **more: object) -> Any:
+        """Call the command's method with what the command line says; ``more`` wins over that."""
+        command = self.options.run
+        params: dict[str, object] = {"cwd": self.cwd} if command.project else {}
+        for argument in (*command.operands, *command.options):
+            value = getattr(self.options, argument.attribute)
+            if argument.parameter and value is not False and value != []:
+                params[argument.parameter] = value
+        return self.call(command.method, seconds=seconds, **{**params, **more})
+
     def stop(self) -> dict[str, Any] | None:
         """Ask the daemon to end and wait until it hangs up; ``None`` where none is running.
 

@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from memd.cli import output
+from memd.cli.invocation import JOB_SECONDS, Invocation
 from memd.cli.output import Screen
 
 _SHOWN = 4  # facts beside the phase
 _KNOWN = {"job", "kind", "phase", "directory", "turn", "text", "texts", "tools", "calling"}
 _COUNTED = {"tool_calls": "call", "touched": "file", "tokens": "token"}
+_TICK_SECONDS = 1.0
+_TOPICS = ["job.progress", "job.done"]
 _COLUMNS = 80  # where the terminal does not tell
 
 
@@ -76,6 +79,68 @@ class View:
     def _cut(self, text: str, taken: int) -> str:
         room = (self._screen.width or _COLUMNS) - taken
         return output.table([(output.escape(text),)], room).rstrip("\n")
+
+
+def follow(invocation: Invocation, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Start a job and show its progress; return what waiting for it would have returned.
+
+    Subscribing comes first, so that a job that ends at once is not missed.
+    """
+    invocation.ask("subscribe", topics=_TOPICS)
+    started: dict[str, Any] = invocation.ask(method, **params)
+    job = started.get("job")
+    if not job:
+        return started
+    _watch(invocation, job, View(invocation.screen))
+    found = invocation.call("job.get", job=job)
+    why = {"reason": found["error"].get("message")} if found.get("error") else {}
+    return {"status": found["state"], "job": job, **why, **(found.get("result") or {})}
+
+
+def join(invocation: Invocation, job: str) -> dict[str, Any]:
+    """Show the progress of a job that may be running for long, and return the job at its end.
+
+    What it told before comes first.
+    """
+    invocation.call("subscribe", topics=_TOPICS)
+    found: dict[str, Any] = invocation.call("job.get", job=job)
+    if found.get("ended"):
+        return found
+    view = View(invocation.screen)
+    if found.get("progress"):
+        view.catch_up({"kind": found["kind"], **found["progress"]})
+    _watch(invocation, job, view)
+    ended: dict[str, Any] = invocation.call("job.get", job=job)
+    return ended
+
+
+def _watch(invocation: Invocation, job: str, view: View) -> None:
+    """Wait for a job's end; who stops watching is told that the job goes on."""
+    try:
+        _until_done(invocation, job, view)
+    except KeyboardInterrupt:
+        invocation.screen.passing("")
+        invocation.screen.note(f"{job} goes on in the daemon; end it with: memctl job cancel {job}")
+        raise
+    finally:
+        invocation.screen.passing("")
+
+
+def _until_done(invocation: Invocation, job: str, view: View) -> None:
+    """Show the progress of a job until it has ended or nothing came for very long."""
+    most = invocation.options.timeout or JOB_SECONDS
+    silent = 0.0
+    while silent < most:
+        seconds = min(_TICK_SECONDS, most - silent)
+        for told in invocation.client().notifications(seconds):
+            silent = 0.0
+            if told.params.get("job") != job:
+                continue
+            if told.method == "job.done":
+                return
+            view.show(told.params)
+        silent += seconds
+        view.tick()
 
 
 def _tools(names: object) -> str:

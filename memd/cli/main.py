@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments = sys.argv[1:]
     helps = {"-h", "--help"} & set(arguments)
     if tuple(arguments[:1]) == ("hook",) and not helps:  # pragma: no cover - leaves by _exit
-        from memd.cli.commands.hooks import hook  # noqa: PLC0415 - the hot path loads nothing else
+        from memd.cli.commands.shells import hook  # noqa: PLC0415 - the hot path loads nothing else
 
         return hook(arguments[1:])
     around = Surroundings(

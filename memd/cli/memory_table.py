@@ -4,7 +4,7 @@ from memd.cli.grammar import Command, Operand, Option, moment, number, version
 
 ACTORS = ("client", "extract", "dream", "team", "external", "undo")
 TYPES = ("user", "feedback", "project", "reference")
-_SESSION = Option("--session", "the client session that asks", "ID")
+_SESSION = Option("--session", "the client session that asks", "ID", param="session_id")
 _LIMIT = Option("--limit", "how many at most", "N", number)
 _PATH = Operand("PATH", "the memory, relative to the memory directory")
 _DRY_RUN = Option("--dry-run", "say what would be done and do nothing")
@@ -18,6 +18,7 @@ COMMANDS = (
         "same inputs give the same bytes. When memory is off, standard error says which switch "
         "it is and nothing is printed.",
         "prompting:load_prompt",
+        method="load_prompt",
         options=(
             _SESSION,
             Option("--mode", "which text", choices=("auto", "agent", "daily_log")),
@@ -37,13 +38,18 @@ COMMANDS = (
         "weighed its score, the parts of it, the words that matched, when it last went out, and "
         "why it was left out; nothing counts as surfaced then.",
         "prompting:prefetch",
+        method="prefetch",
         operands=(Operand("QUERY", "the prompt", many=True),),
         options=(
             _SESSION,
             _LIMIT,
             Option("--strategy", "who chooses", choices=("auto", "model", "local")),
-            Option("--tool", "a tool that was used of late", "NAME", repeat=True),
-            Option("--read", "a file that was read already", "PATH", repeat=True),
+            Option(
+                "--tool", "a tool that was used of late", "NAME", repeat=True, param="recent_tools"
+            ),
+            Option(
+                "--read", "a file that was read already", "PATH", repeat=True, param="read_paths"
+            ),
             Option("--explain", "show scores, cuts and reasons, and mark nothing"),
         ),
         examples=(
@@ -75,6 +81,7 @@ COMMANDS = (
         "Newest first: path, type, age and description. Files whose frontmatter is broken are "
         "marked.",
         "memories:list_memories",
+        method="memory.list",
         options=(Option("--scope", "only these", choices=("private", "team")),),
         examples=(("memctl list --json", "for a program"),),
     ),
@@ -83,6 +90,7 @@ COMMANDS = (
         "print one memory",
         "Prints the file as it is. On a terminal control characters are shown, not obeyed.",
         "memories:show",
+        method="memory.read",
         operands=(_PATH,),
         examples=(("memctl show user_role.md", "read it"),),
     ),
@@ -91,6 +99,7 @@ COMMANDS = (
         "search the memories of a project",
         "The best hits first, with the place where they match.",
         "memories:search",
+        method="memory.search",
         operands=(Operand("QUERY", "words to look for", many=True),),
         options=(_LIMIT,),
         examples=(("memctl search release freeze", "what is known about it"),),
@@ -137,6 +146,7 @@ COMMANDS = (
         "delete a memory",
         "Deletes the file and its line in the index; memctl undo brings both back.",
         "memories:remove",
+        method="memory.delete",
         operands=(_PATH,),
         options=(_BASE,),
         examples=(("memctl rm old-plan.md", "forget it"),),
@@ -147,6 +157,7 @@ COMMANDS = (
         "The changes of the project, or of one memory, newest first and one a line. A TIME is "
         "2026-11-21 10:00, a date, today, yesterday (both from midnight on) or 2 hours ago.",
         "journal:log",
+        method="memory.history",
         operands=(Operand("PATH", "only changes of this memory", optional=True),),
         options=(
             Option("--actor", "only changes of these", choices=ACTORS),
@@ -154,7 +165,7 @@ COMMANDS = (
             Option("--client", "only changes by this program", "NAME"),
             Option("--since", "only changes from then on", "TIME", moment),
             Option("--until", "only changes before that", "TIME", moment),
-            Option("--all", "the changes of all projects"),
+            Option("--all", "the changes of all projects", param="all_projects"),
             _LIMIT,
             Option("--before", "only changes older than this one", "CHANGE"),
         ),
@@ -170,6 +181,7 @@ COMMANDS = (
         "A unified diff of every file of the change; of the newest one unless named. With --path "
         "and --from or --to, of two versions of one memory: as changes left it, or at times.",
         "journal:diff",
+        method="memory.diff",
         operands=(Operand("CHANGE", "the id that memctl log shows", optional=True),),
         options=(
             Option("--path", "only this memory", "MEMORY"),
@@ -190,6 +202,7 @@ COMMANDS = (
         "somebody wrote since stays: it is merged with what comes back, or the file is left alone "
         "and named, and the status is 1. The undo is one change itself and can be undone.",
         "journal:undo",
+        method="memory.undo",
         operands=(Operand("CHANGE", "the id that memctl log shows", optional=True),),
         options=(
             Option("--from", "the first change of a range", "CHANGE"),
@@ -208,6 +221,7 @@ COMMANDS = (
         "Who wrote it first and last, in which session, from which message and why, all its "
         "changes, and when it last came to a prompt.",
         "journal:why",
+        method="memory.why",
         operands=(_PATH,),
         examples=(("memctl why user_role.md", "before you believe it"),),
     ),
@@ -217,6 +231,7 @@ COMMANDS = (
         "The version before the last change, also of a memory that was deleted; or, with --change, "
         "as that change left it. It is a change itself; what it replaces is in the journal.",
         "journal:restore",
+        method="memory.restore",
         operands=(_PATH,),
         options=(
             Option("--change", "as this change left it, or found it where it deleted it", "CHANGE"),
@@ -232,7 +247,8 @@ COMMANDS = (
         "not changed: those in which it still stands are named. What was removed is listed by its "
         "SHA-256. The history goes on listing the changes, as purged. Without --yes it only says "
         "what it would do.",
-        "purging:purge",
+        "journal:purge",
+        method="memory.purge",
         options=(
             Option("--change", "what this change of the project found and left", "CHANGE"),
             Option("--path", "all versions of this memory of the project", "MEMORY"),
@@ -243,7 +259,7 @@ COMMANDS = (
                 "TEXT",
             ),
             Option("--regex", "the pattern is a regular expression"),
-            Option("--yes", "yes, remove it"),
+            Option("--yes", "yes, remove it", param=""),
             _DRY_RUN,
         ),
         examples=(

@@ -3,7 +3,7 @@
 from memd.cli.grammar import Command, Operand, Option, number
 
 _JOB = Operand("JOB", "the id that memctl job list shows")
-_SESSION = Operand("SESSION", "the client's session")
+_SESSION = Operand("SESSION", "the client's session", param="session_id")
 _DRY_RUN = Option("--dry-run", "show what would be done and do nothing")
 SHELLS = ("bash", "zsh", "fish")
 
@@ -13,6 +13,8 @@ COMMANDS = (
         "say how the daemon is",
         "Version, uptime, size, jobs, projects, the model and what it cost today.",
         "operation:status",
+        method="status",
+        project=False,
         examples=(("memctl status --json", "for a program"),),
     ),
     Command(
@@ -29,7 +31,9 @@ COMMANDS = (
         "Requests, tokens and US dollars, by the prices of the settings. What memd asks a model is "
         "booked before it is sent, so a request that nobody answered counts at the most that it "
         "may have cost. A kind of work whose cap is reached stands still until the next day.",
-        "spending:spend",
+        "operation:spend",
+        method="spend",
+        project=False,
         options=(
             Option("--days", "how many days, today's too (default: 7)", "N", number),
             Option("--by", "a row for each", choices=("day", "kind", "project", "model")),
@@ -41,9 +45,11 @@ COMMANDS = (
         "list background jobs",
         "The newest first, of all projects.",
         "jobs:list_jobs",
+        method="job.list",
+        project=False,
         options=(
             Option("--parked", "only jobs that failed again and again and can be put back"),
-            Option("--here", "only jobs of the current project"),
+            Option("--here", "only jobs of the current project", param=""),
             Option("--limit", "how many at most", "N", number),
         ),
         examples=(("memctl job list --here", "what memd does for this project"),),
@@ -54,6 +60,8 @@ COMMANDS = (
         "Its state and times, its error or what it saved, by which engine and with how many "
         "tokens; and what a model did, turn by turn. --json has all that is kept.",
         "jobs:show",
+        method="job.get",
+        project=False,
         operands=(_JOB,),
     ),
     Command(
@@ -62,6 +70,8 @@ COMMANDS = (
         "Prints it then; on a terminal, shows meanwhile what it does. The status is 1 when it "
         "failed or was cancelled.",
         "jobs:wait",
+        method="job.wait",
+        project=False,
         operands=(_JOB,),
     ),
     Command(
@@ -69,6 +79,8 @@ COMMANDS = (
         "end a job now",
         "What it had not committed is as before.",
         "jobs:cancel",
+        method="job.cancel",
+        project=False,
         operands=(_JOB,),
     ),
     Command(
@@ -78,6 +90,8 @@ COMMANDS = (
         "is tried anew then, as if it had never failed. A newer request of its session takes the "
         "place of a parked job for good.",
         "jobs:retry",
+        method="job.retry",
+        project=False,
         operands=(_JOB,),
         examples=(("memctl job list --parked", "what can be put back"),),
     ),
@@ -87,6 +101,8 @@ COMMANDS = (
         "No job starts until memctl resume, also after a restart; what runs is finished. Jobs are "
         "accepted and kept meanwhile, and prompts get their memories as ever.",
         "jobs:pause",
+        method="pause",
+        project=False,
         options=(Option("--now", "put running jobs back into the queue as well"),),
     ),
     Command(
@@ -94,26 +110,31 @@ COMMANDS = (
         "let background work go on",
         "Ends a pause. No pause is no error.",
         "jobs:resume",
+        method="resume",
+        project=False,
     ),
     Command(
         ("session", "start"),
         "tell that a client session begins",
         "For clients that are scripts; the others tell it themselves.",
-        "sessions:start",
+        "prompting:session",
+        method="session.start",
         operands=(_SESSION,),
     ),
     Command(
         ("session", "compacted"),
         "tell that a session dropped what it had read",
         "Memories that it was given may come again.",
-        "sessions:compacted",
+        "prompting:session",
+        method="session.compacted",
         operands=(_SESSION,),
     ),
     Command(
         ("session", "end"),
         "tell that a session is over",
         "It can be resumed, so what it was given stays known. A dream that is due may begin.",
-        "sessions:end",
+        "prompting:session",
+        method="session.end",
         operands=(_SESSION,),
     ),
     Command(
@@ -154,6 +175,8 @@ COMMANDS = (
         "print the daemon's methods as an OpenRPC document",
         "Always JSON.",
         "operation:discover",
+        method="rpc.discover",
+        project=False,
     ),
     Command(
         ("service", "install"),
@@ -209,7 +232,7 @@ COMMANDS = (
         "which is quicker. The event's payload comes on standard input, the answer goes to "
         "standard output. Whatever fails, nothing is printed and the status is 0, within 200 ms "
         "for a prompt (MEMD_HOOK_DEADLINE_MS) and a second for other events.",
-        "hooks:hook",
+        "shells:hook",
         operands=(
             Operand("CLIENT", "the client, such as claude-code"),
             Operand("EVENT", "the client's name of the event"),

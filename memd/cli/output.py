@@ -17,6 +17,7 @@ from typing import Any, TextIO
 from memd.core.instants import written
 from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN, SEPARATORS
 
+_DIFF = {"+": "green", "-": "red", "@": "cyan"}
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 # What moves a cursor, ends a line, turns the direction of text or hides in it. Of the joiners those
 # that change nothing on a terminal; variation selectors belong to emoji that it draws.
@@ -98,6 +99,13 @@ class Screen:
     def paint(self, text: str, style: str) -> str:
         """Return a text in a style of the table, marked so that ``escape`` leaves it alone."""
         return f"{_OPEN}{_STYLES[style]};{text}{_CLOSE}" if self._colored and text else text
+
+    def diff(self, text: str) -> str:
+        """Return a unified diff with its lines in colours, ended by a newline."""
+        return "".join(
+            f"{self.paint(line, _DIFF[line[0]])}\n" if line[:1] in _DIFF else f"{line}\n"
+            for line in text.split("\n")[: -1 if text.endswith("\n") else None]
+        )
 
     def _put(self, text: str, *, colored: bool = True) -> None:
         if self.terminal:

@@ -2,10 +2,12 @@
 
 from importlib import import_module
 
+import msgspec
 import pytest
 
+from memd.api.table import methods
 from memd.cli.arguments import COMMANDS, GROUPS, parser
-from memd.cli.grammar import Command, synopsis
+from memd.cli.grammar import Command, Operand, Option, synopsis
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -26,6 +28,33 @@ def test_every_command_has_a_handler_and_a_help(
         assert " ".join(text.split()) in words
     for line, _ in command.examples:
         assert f"  {line}\n" in shown
+
+
+@pytest.mark.parametrize(
+    "command", [command for command in COMMANDS if command.method], ids=lambda command: command.name
+)
+def test_a_command_takes_what_its_method_takes(command: Command) -> None:
+    """Operands and options have a parameter's name, and are switches or have choices as it has."""
+    (row,) = (row for row in methods() if row.name == command.method)
+    shape = msgspec.inspect.type_info(row.params)
+    assert isinstance(shape, msgspec.inspect.StructType)
+    taken = {field.encode_name: field.type for field in shape.fields}
+    every: list[Operand | Option] = [*command.operands, *command.options]
+    arguments = [argument for argument in every if argument.parameter]
+    given = {argument.parameter for argument in arguments}
+    assert given | ({"cwd"} if command.project else set()) <= set(taken)
+    for argument in arguments:
+        kinds = taken[argument.parameter]
+        some = kinds.types if isinstance(kinds, msgspec.inspect.UnionType) else (kinds,)
+        words: set[str] = set()
+        for kind in some:
+            if isinstance(kind, msgspec.inspect.LiteralType):
+                words |= {str(value) for value in kind.values}
+            if isinstance(kind, msgspec.inspect.EnumType):
+                words |= {str(member.value) for member in kind.cls}
+        assert words == set(argument.choices)
+        switch = isinstance(argument, Option) and argument.switch
+        assert switch == any(isinstance(kind, msgspec.inspect.BoolType) for kind in some)
 
 
 def test_common_options_stand_before_or_after_the_command() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memd.cli import progress
+from memd.cli import live
 from memd.cli.arguments import parser
 from memd.cli.invocation import Invocation, Surroundings
 from memd.testing.scripted_daemon import ScriptedDaemon, Told
@@ -32,7 +32,7 @@ def test_progress_is_shown_until_the_job_ends(home: Home) -> None:
     }
     with ScriptedDaemon(home.places.socket, script) as daemon:
         run = invocation(home, "dream", "--wait", terminal=True)
-        done = progress.follow(run, "dream", {"force": True})
+        done = live.follow(run, "dream", {"force": True})
         run.close()
     assert done == {"status": "completed", "job": "j1", "changed": ["a.md"]}
     assert isinstance(run.around.stderr, Stream)
@@ -50,7 +50,7 @@ def test_what_is_not_started_is_answered_at_once(home: Home) -> None:
     skipped = {"status": "skipped", "gate": "off"}
     with ScriptedDaemon(home.places.socket, {"subscribe": {}, "dream": skipped}):
         run = invocation(home, "dream", terminal=True)
-        assert progress.follow(run, "dream", {}) == skipped
+        assert live.follow(run, "dream", {}) == skipped
         run.close()
 
 
@@ -63,7 +63,7 @@ def test_waiting_has_an_end(home: Home) -> None:
     }
     with ScriptedDaemon(home.places.socket, script):
         run = invocation(home, "--timeout", "0.3", "dream", terminal=True)
-        done = progress.follow(run, "dream", {})
+        done = live.follow(run, "dream", {})
         run.close()
     assert done == {"status": "running", "job": "j1", "reason": "why"}
 
@@ -92,7 +92,7 @@ def test_who_stops_watching_hears_that_the_job_goes_on(home: Home) -> None:
     with ScriptedDaemon(home.places.socket, script) as daemon:
         run = Invocation(options, around)
         with pytest.raises(KeyboardInterrupt):
-            progress.follow(run, "dream", {})
+            live.follow(run, "dream", {})
         run.close()
     goes_on = "j1 goes on in the daemon; end it with: memctl job cancel j1\n"
     assert goes_on in err.getvalue()
@@ -108,7 +108,7 @@ def test_who_joins_late_sees_what_was_said_before(home: Home) -> None:
     script = {"subscribe": {}, "job.get": lambda _: answers.pop(0)}
     with ScriptedDaemon(home.places.socket, script) as daemon:
         run = invocation(home, "job", "wait", "j1", terminal=True)
-        ended = progress.join(run, "j1")
+        ended = live.join(run, "j1")
         run.close()
     assert ended["state"] == "completed"
     assert isinstance(run.around.stderr, Stream)
@@ -127,7 +127,7 @@ def test_a_job_that_ended_or_told_nothing_can_be_joined(
     script = {"subscribe": {}, "job.get": lambda _: answers.pop(0)}
     with ScriptedDaemon(home.places.socket, script):
         run = invocation(home, "job", "wait", "j1", terminal=True)
-        assert progress.join(run, "j1") == ended
-        assert progress.join(run, "j1") == ended
+        assert live.join(run, "j1") == ended
+        assert live.join(run, "j1") == ended
         run.close()
     assert answers == []

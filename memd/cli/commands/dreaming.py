@@ -1,14 +1,22 @@
-"""dream, its reports, and dream review|accept|reject: consolidation and a person's say in it."""
+"""dream, its reports, and dream review|accept|reject: consolidation and a person's say in it.
+
+What comes from memories and models stands on one line behind a word of ours, or in a diff, whose
+every line begins with a mark.
+"""
 
 import time
-from functools import partial
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from memd.cli import dream_page
-from memd.cli.commands.journal import painted
+from memd.cli import output
 from memd.cli.commands.learning import work
 from memd.cli.invocation import Invocation
+from memd.cli.output import Screen
 from memd.core.errors import MemdError
+from memd.core.text import iso_time, one_line
 
+_LINE = 400  # characters of one sentence; --json has all of it
+_STYLES = {"created": "green", "changed": "cyan", "removed": "red"}
 _ALONE = ("last", "status")
 _OF_DREAM = ("force", "wait", *_ALONE)
 
@@ -39,35 +47,31 @@ def dream(invocation: Invocation) -> int:
 
 def review(invocation: Invocation) -> None:
     """Print what dreams wanted and were not let do."""
-    options = _of_verb(invocation).options
-    found = invocation.ask("dream.review", proposal=options.proposal, all=options.all or None)
+    found = _of_verb(invocation).request()
+    screen = invocation.screen
     if not found["proposals"]:
-        invocation.screen.note("no proposals" if options.all else "no open proposals")
-    diff = partial(painted, invocation)
-    page = dream_page.review(found["proposals"], invocation.screen.paint, diff)
-    invocation.screen.answer(found, page)
+        screen.note("no proposals" if invocation.options.all else "no open proposals")
+    pages = ("".join(_proposal(proposal, screen)) for proposal in found["proposals"])
+    screen.answer(found, "\n".join(pages))
 
 
 def accept(invocation: Invocation) -> int:
     """Do what a proposal wants; 1 when a file was left because somebody changed it."""
-    options = _of_verb(invocation).options
-    done = invocation.ask("dream.accept", proposal=options.proposal, paths=options.file or None)
+    done = _of_verb(invocation).request()
     for left in done["left"]:
         invocation.screen.error(f"left alone: {left['path']}: {left['reason']}")
-    invocation.screen.answer(done, dream_page.accepted(done))
+    lines = [f"accepted {path}" for path in done["accepted"]]
+    if done.get("change"):
+        lines.append(f"undo with: memctl undo {done['change']}")
+    invocation.screen.answer(done, "\n".join([*lines, _state(done)]))
     return 1 if done["left"] else 0
 
 
 def reject(invocation: Invocation) -> None:
     """Drop what a proposal wants."""
-    options = _of_verb(invocation).options
-    done = invocation.ask(
-        "dream.reject",
-        proposal=options.proposal,
-        paths=options.file or None,
-        reason=options.reason,
-    )
-    invocation.screen.answer(done, dream_page.rejected(done))
+    done = _of_verb(invocation).request()
+    lines = [f"rejected {path}" for path in done["rejected"]]
+    invocation.screen.answer(done, "\n".join([*lines, _state(done)]))
 
 
 def _last(invocation: Invocation) -> int:
@@ -79,9 +83,33 @@ def _last(invocation: Invocation) -> int:
 
 
 def _status(invocation: Invocation) -> int:
+    """Print when the next dream is due, what each gate says, and what waits."""
     found = invocation.ask("dream.status")
-    screen = invocation.screen
-    screen.answer(found, dream_page.status(found, screen.paint, time.time(), screen.width))
+    screen, now = invocation.screen, time.time()
+    waiting = found["proposals"]
+    look = f"{waiting} wait{'s' * (waiting == 1)} for you: memctl dream review"
+    pairs: list[tuple[str, object]] = [
+        ("last", _moment(found["last"], now) or "never"),
+        ("due", _moment(found["due"], now)),
+        ("sessions", f"{found['sessions']} of {found['min_sessions']} since then"),
+        ("by itself", "yes" if found["auto"] else "no: dream.auto is off"),
+        ("engine", found["engine"]),
+        ("closed gate", found["gate"] or "none"),
+        ("waits", found["waits"]),
+        ("running", f"{found['running']}: memctl job wait {found['running']}"),
+        ("proposals", look),
+    ]
+    shown = {"running": found["running"], "proposals": waiting}
+    pairs = [(name, value) for name, value in pairs if shown.get(name, True)]
+    rows = [
+        (
+            screen.paint("open", "green") if gate["open"] else screen.paint("closed", "yellow"),
+            gate["name"],
+            gate["says"],
+        )
+        for gate in found["gates"]
+    ]
+    screen.answer(found, f"{output.facts(pairs)}\n{output.table(rows, screen.width)}")
     return 0
 
 
@@ -91,3 +119,46 @@ def _of_verb(invocation: Invocation) -> Invocation:
         if getattr(invocation.options, name):
             raise OptionsExcludeError(name, invocation.options.run.words[-1])
     return invocation
+
+
+def _state(done: Mapping[str, Any]) -> str:
+    known = {"open": "still open", "partly": "decided, accepted in part"}
+    return f"{done['proposal']} is {known.get(done['state'], done['state'])}"
+
+
+def _moment(seconds: float | None, now: float) -> str:
+    """Return a time as a person reads it, "" for none."""
+    if seconds is None:
+        return ""
+    passed = now - seconds
+    near = output.duration(abs(passed))
+    words = "just now" if abs(passed) < 1 else f"{near} ago" if passed > 0 else f"in {near}"
+    return f"{words} ({iso_time(seconds)})"
+
+
+def _proposal(found: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+    name = found["id"]
+    by = f", by {one_line(found['engine'], _LINE)}" if found["engine"] else ""
+    yield f"{screen.paint(name, 'bold')}  {output.ago(found['at'])}{by}, {found['state']}\n"
+    yield from (f"kept back: {one_line(problem, _LINE)}\n" for problem in found["problems"])
+    for words, text in (("the model said", found["said"]), ("rejected since", found["reason"])):
+        if text:
+            yield f"{words}: {one_line(text, _LINE)}\n"
+    for file in found["files"]:
+        yield from _file(file, screen)
+    if found["state"] == "open":
+        yield f"\naccept with: memctl dream accept {name} [FILE...]\n"
+        yield f"reject with: memctl dream reject {name} [FILE...] --reason TEXT\n"
+
+
+def _file(file: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+    action = screen.paint(file["action"], _STYLES.get(file["action"], "bold"))
+    into = f" into {file['merged_into']}" if file["merged_into"] else ""
+    why = f": {one_line(file['reason'], _LINE)}" if file["reason"] and not into else ""
+    marks = [file["state"]] if file["state"] != "open" else []
+    marks += ["stale: somebody changed it since"] if file["stale"] else []
+    mark = screen.paint(f" ({', '.join(marks)})", "yellow") if marks else ""
+    yield f"\n{action} {one_line(file['path'], _LINE)}{into}{why}{mark}\n"
+    text = file["diff"]
+    if text:
+        yield screen.diff(text)

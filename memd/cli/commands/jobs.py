@@ -1,17 +1,23 @@
 """job list|show|wait|cancel|retry, pause and resume: background work."""
 
+import json
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from memd.cli import job_page, output
+from memd.cli import output
+from memd.cli.commands.learning import result_lines
 from memd.cli.invocation import JOB_SECONDS, Invocation
+
+_TEXT = 600  # characters of one text; --json has what was kept
+_TOKENS = ("input", "output", "cache_read", "cache_created")
 
 
 def list_jobs(invocation: Invocation) -> None:
     """List the newest jobs."""
     options = invocation.options
     cwd = invocation.cwd if options.here else None
-    found = invocation.call("job.list", cwd=cwd, limit=options.limit, parked=options.parked or None)
+    found = invocation.request(cwd=cwd)
     screen = invocation.screen
     now = time.time()
     rows = [
@@ -31,45 +37,44 @@ def list_jobs(invocation: Invocation) -> None:
 
 def show(invocation: Invocation) -> None:
     """Print one job with its result, and what a model did in it turn by turn."""
-    _print(invocation, invocation.call("job.get", job=invocation.options.job, record=True))
+    _print(invocation, invocation.request(record=True))
 
 
 def wait(invocation: Invocation) -> int:
     """Print one job once it has ended, watched live on a terminal; 1 unless it completed."""
-    name = invocation.options.job
     if invocation.screen.live:
-        from memd.cli.progress import join  # noqa: PLC0415 - only on a terminal
+        from memd.cli.live import join  # noqa: PLC0415 - only on a terminal
 
-        job = join(invocation, name)
+        job = join(invocation, invocation.options.job)
     else:
-        job = invocation.call("job.wait", seconds=JOB_SECONDS, job=name)
+        job = invocation.request(seconds=JOB_SECONDS)
     _print(invocation, job)
     return 0 if job["state"] == "completed" else 1
 
 
 def cancel(invocation: Invocation) -> None:
     """End a job now."""
-    done = invocation.call("job.cancel", job=invocation.options.job)
+    done = invocation.request()
     words = "cancelled" if done["cancelled"] else "it had ended already"
     invocation.screen.answer(done, words)
 
 
 def retry(invocation: Invocation) -> None:
     """Put a parked job back into the queue."""
-    job = invocation.call("job.retry", job=invocation.options.job)
+    job = invocation.request()
     invocation.screen.answer(job, f"{job['job']} is {job['state']} again")
 
 
 def pause(invocation: Invocation) -> None:
     """Stop background work until it is resumed."""
-    stands = invocation.call("pause", seconds=JOB_SECONDS, now=invocation.options.now or None)
+    stands = invocation.request(seconds=JOB_SECONDS)
     words = f"background work is paused; {_left(stands['waiting'])}"
     invocation.screen.answer(stands, words)
 
 
 def resume(invocation: Invocation) -> None:
     """Let background work go on."""
-    stands = invocation.call("resume")
+    stands = invocation.request()
     invocation.screen.answer(stands, f"background work goes on; {_left(stands['waiting'])}")
 
 
@@ -78,8 +83,9 @@ def _left(waiting: int) -> str:
 
 
 def _print(invocation: Invocation, job: dict[str, Any]) -> None:
-    error = job.get("error") or {}
+    error, result = job.get("error") or {}, job.get("result") or {}
     took = (job.get("ended") or 0) - (job.get("started") or 0)
+    rate = result.get("hit_rate")
     pairs = [
         ("job", job["job"]),
         ("kind", job["kind"]),
@@ -90,9 +96,15 @@ def _print(invocation: Invocation, job: dict[str, Any]) -> None:
         ("took", output.duration(took) if job.get("started") and job.get("ended") else ""),
         ("error", error.get("message")),
         ("held by", f"process {job['holder']}" if job.get("holder") else ""),
-        *job_page.result(job.get("result") or {}),
+        ("reason", result.get("reason")),
+        ("engine", result.get("engine")),
+        ("turns", result.get("turns")),
+        ("tokens", _tokens(result.get("usage") or {})),
+        ("from cache", f"{rate:.0%} of the input" if rate else ""),
+        ("new prefix", ", ".join(result.get("prefix_changed") or ())),
     ]
-    invocation.screen.answer(job, output.facts(pairs) + job_page.record(job.get("record") or ()))
+    text = output.facts(pairs) + "".join(f"{line}\n" for line in result_lines(result))
+    invocation.screen.answer(job, text + _record(job.get("record") or ()))
 
 
 def _state(invocation: Invocation, job: dict[str, Any]) -> str:
@@ -102,3 +114,45 @@ def _state(invocation: Invocation, job: dict[str, Any]) -> str:
     words = "failed (parked)" if job.get("parked") else words
     style = styles.get(job["state"])
     return invocation.screen.paint(words, style) if style else str(words)
+
+
+def _record(turns: Sequence[Mapping[str, Any]]) -> str:
+    """Return the turns of a run of a model: what it said and called, and what it was told."""
+    return "\n".join(line for turn in turns for line in ("", *_turn(turn)))
+
+
+def _tokens(usage: Mapping[str, Any]) -> str:
+    """Return numbers of tokens by sort, without those that are none."""
+    named = [f"{usage[name]} {name.replace('_', ' ')}" for name in _TOKENS if usage.get(name)]
+    return ", ".join(named)
+
+
+def _turn(turn: Mapping[str, Any]) -> Iterator[str]:
+    facts = [str(turn.get("model", "")), output.duration(turn.get("seconds") or 0)]
+    facts += [_tokens(turn.get("usage") or {}), f"stop: {turn.get('stop') or '?'}"]
+    yield f"turn {turn.get('turn', '?')}  " + " · ".join(fact for fact in facts if fact)
+    for block in turn.get("reply") or ():
+        yield from _block(block)
+    for told in turn.get("results") or ():
+        fault = f" ({told['fault']})" if told.get("fault") else ""
+        yield from _text(f"  ← {told.get('tool', '')}{fault}: ", told.get("text"))
+
+
+def _block(block: Any) -> Iterator[str]:
+    if not isinstance(block, Mapping):
+        return
+    if block.get("type") == "tool_use":
+        yield from _text(
+            f"  → {block.get('name', '')} ", json.dumps(block.get("input"), ensure_ascii=False)
+        )
+    else:
+        said = block.get("text") or block.get(str(block.get("type"))) or ""
+        yield from _text("  " if block.get("type") == "text" else f"  [{block.get('type')}] ", said)
+
+
+def _text(before: str, text: object) -> Iterator[str]:
+    whole = str(text or "")
+    shown = whole if len(whole) <= _TEXT else f"{whole[:_TEXT]}… ({len(whole)} characters)"
+    first, *rest = shown.split("\n")
+    yield before + first
+    yield from (f"    {line}" for line in rest)

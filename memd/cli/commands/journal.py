@@ -1,4 +1,4 @@
-"""log, diff, undo, why and restore: the journal of a project."""
+"""log, diff, undo, why, restore and purge: the journal of a project."""
 
 import os
 from typing import Any
@@ -7,22 +7,13 @@ from memd.cli import output
 from memd.cli.invocation import Invocation
 from memd.core.text import iso_time
 
+_PURGE_SECONDS = 600.0  # a state file of some hundred MiB is written anew
+
 
 def log(invocation: Invocation) -> None:
     """List changes, newest first, one line each."""
     options, screen = invocation.options, invocation.screen
-    found = invocation.ask(
-        "memory.history",
-        path=options.path,
-        actor=options.actor,
-        session=options.session,
-        client=options.client,
-        since=options.since,
-        until=options.until,
-        all_projects=options.all or None,
-        limit=options.limit,
-        before=options.before,
-    )
+    found = invocation.request()
     rows = []
     for change in found["changes"]:
         files = ", ".join(_touched(file) for file in change["files"])
@@ -37,29 +28,9 @@ def log(invocation: Invocation) -> None:
 
 def diff(invocation: Invocation) -> None:
     """Print the unified diffs of one change, or of two versions of a memory."""
-    options = invocation.options
-    found = invocation.ask(
-        "memory.diff",
-        change=options.change,
-        path=options.path,
-        **{"from": options.from_, "to": options.to},
-    )
-    text = "".join(
-        file["diff"] if file["diff"].endswith("\n") or not file["diff"] else f"{file['diff']}\n"
-        for file in found["files"]
-    )
-    invocation.screen.answer(found, painted(invocation, text))
-
-
-def painted(invocation: Invocation, text: str) -> str:
-    """Return a unified diff with its lines in colours."""
-    styles = {"+": "green", "-": "red", "@": "cyan"}
-    return "".join(
-        f"{invocation.screen.paint(line.rstrip(chr(10)), styles[line[0]])}\n"
-        if line[:1] in styles
-        else line
-        for line in text.splitlines(keepends=True)
-    )
+    found = invocation.request()
+    text = "".join(invocation.screen.diff(file["diff"]) for file in found["files"] if file["diff"])
+    invocation.screen.answer(found, text)
 
 
 def undo(invocation: Invocation) -> int:
@@ -67,33 +38,19 @@ def undo(invocation: Invocation) -> int:
     options = invocation.options
     if options.as_of is not None:
         invocation.screen.note(f"everything after {iso_time(options.as_of)}")
-    done = invocation.ask(
-        "memory.undo",
-        change=options.change,
-        as_of=options.as_of,
-        dry_run=options.dry_run or None,
-        request_id=os.urandom(16).hex(),
-        **{"from": options.from_, "to": options.to},
-    )
+    done = invocation.request(request_id=os.urandom(16).hex())
     return _undone(invocation, done, "nothing to undo")
 
 
 def restore(invocation: Invocation) -> int:
     """Bring back a version of one memory."""
-    options = invocation.options
-    done = invocation.ask(
-        "memory.restore",
-        path=options.path,
-        change=options.change,
-        dry_run=options.dry_run or None,
-        request_id=os.urandom(16).hex(),
-    )
-    return _undone(invocation, done, f"{options.path} is so already")
+    done = invocation.request(request_id=os.urandom(16).hex())
+    return _undone(invocation, done, f"{invocation.options.path} is so already")
 
 
 def why(invocation: Invocation) -> None:
     """Say where a memory comes from and when it was last used."""
-    found = invocation.ask("memory.why", path=invocation.options.path)
+    found = invocation.request()
     pairs = [
         ("memory", found["path"] + ("" if found["exists"] else " (not there any more)")),
         ("first", _written(found["first"])),
@@ -104,6 +61,27 @@ def why(invocation: Invocation) -> None:
     if found["first"] is None:
         invocation.screen.note("the journal knows no change of it")
     invocation.screen.answer(found, output.facts(pairs))
+
+
+def purge(invocation: Invocation) -> int:
+    """Remove texts from the history for good; 2 where nobody confirmed it."""
+    options, screen = invocation.options, invocation.screen
+    sure = options.yes or options.dry_run
+    pattern = options.pattern
+    if pattern == "-":
+        pattern = invocation.read("-").rstrip("\n")
+    done = invocation.request(
+        seconds=_PURGE_SECONDS, pattern=pattern, dry_run=not options.yes or options.dry_run
+    )
+    screen.answer(done, "\n".join(_purged(done)) or "nothing is kept of it")
+    for path in done["live"]:
+        screen.error(f"it still stands in {path}, which is yours to change")
+    if done["running"]:
+        screen.note(f"{done['running']} jobs have not ended: purge again when they have")
+    if not sure:
+        screen.error("nothing was removed; --yes removes it for good")
+        return 2
+    return 0
 
 
 def _surfaced(seen: dict[str, Any] | None) -> str:
@@ -143,3 +121,15 @@ def _written(by: dict[str, Any] | None) -> str:
     names = ("session", "model", "message", "transcript", "reason")
     parts += [f"{name} {by[name]}" for name in names if by.get(name)]
     return ", ".join(parts)
+
+
+def _purged(done: dict[str, Any]) -> list[str]:
+    """Return what was removed, one thing a line, each by its hash."""
+    would = "would be " if done["dry_run"] else ""
+    lines = [
+        f"{would}purged {body['hash']} {', '.join(body['paths'])} ({' '.join(body['changes'])})"
+        for body in done["bodies"]
+    ]
+    lines += [f"{would}cleaned {rows} rows of {table}" for table, rows in done["texts"].items()]
+    lines += [f"{would}removed from {file['path']} ({file['hash']})" for file in done["files"]]
+    return lines

@@ -58,13 +58,17 @@ def work(invocation: Invocation, method: str, params: dict[str, Any]) -> int:
     if wait and _paused(invocation):
         invocation.screen.note(_PAUSED)
     if wait and invocation.screen.live:
-        from memd.cli.progress import follow  # noqa: PLC0415 - only on a terminal
+        from memd.cli.live import follow  # noqa: PLC0415 - only on a terminal
 
         done = follow(invocation, method, params)
     else:
         seconds = {"seconds": JOB_SECONDS} if wait else {}
         done = invocation.ask(method, wait=wait or None, **seconds, **params)
-    invocation.screen.answer(done, _report(done))
+    why = done.get("reason") or done.get("gate")
+    job = f" as {done['job']}" if done.get("job") else ""
+    gate = [_GATE] if done.get("gate") else []
+    lines = [f"{done['status']}{job}{f': {why}' if why else ''}", *gate, *result_lines(done)]
+    invocation.screen.answer(done, "\n".join(lines))
     return 1 if done["status"] in _BAD_ENDS else 0
 
 
@@ -84,12 +88,9 @@ def _messages(invocation: Invocation, path: str) -> Any:
     return found.get("messages") if isinstance(found, dict) else found
 
 
-def _report(done: dict[str, Any]) -> str:
-    why = done.get("reason") or done.get("gate")
-    job = f" as {done['job']}" if done.get("job") else ""
-    lines = [f"{done['status']}{job}{f': {why}' if why else ''}"]
-    if done.get("gate"):
-        lines.append(_GATE)
+def result_lines(done: dict[str, Any]) -> list[str]:
+    """Return in lines what an extraction or a dream made, and what waits for a person."""
+    lines: list[str] = []
     for verb in ("saved", "created", "updated", "changed"):
         lines += [f"  {verb} {path}" for path in done.get(verb) or ()]
     for merged in done.get("merged") or ():
@@ -106,7 +107,7 @@ def _report(done: dict[str, Any]) -> str:
         lines.append(f"undo with: memctl undo {done['change']}")
     if done.get("proposal"):
         lines.append(f"a proposal waits for you: memctl dream review {done['proposal']}")
-    return "\n".join(lines)
+    return lines
 
 
 def _reasoned(gone: Any) -> str:

@@ -63,10 +63,9 @@ def list_memories(invocation: Invocation) -> None:
 
 def _whole_list(invocation: Invocation) -> dict[str, Any]:
     """Return what ``memory.list`` says, with the memories of all its pages."""
-    scope = invocation.options.scope
-    listed: dict[str, Any] = invocation.ask("memory.list", scope=scope)
+    listed: dict[str, Any] = invocation.request()
     while after := listed.get("next"):
-        page = invocation.ask("memory.list", scope=scope, after=after)
+        page = invocation.request(after=after)
         page["memories"][:0] = listed["memories"]
         listed = page
     return listed
@@ -74,7 +73,7 @@ def _whole_list(invocation: Invocation) -> dict[str, Any]:
 
 def show(invocation: Invocation) -> None:
     """Print one memory as it is."""
-    read = invocation.ask("memory.read", path=invocation.options.path)
+    read = invocation.request()
     if invocation.screen.as_json:
         invocation.screen.data(read)
     else:
@@ -83,8 +82,7 @@ def show(invocation: Invocation) -> None:
 
 def search(invocation: Invocation) -> int:
     """Search the memories of the project; 1 when nothing was found, as grep has it."""
-    options = invocation.options
-    found = invocation.ask("memory.search", query=" ".join(options.query), limit=options.limit)
+    found = invocation.request(query=" ".join(invocation.options.query))
     screen = invocation.screen
     lines = []
     for hit in found["hits"]:
@@ -124,16 +122,9 @@ def add(invocation: Invocation) -> None:
 
 def remove(invocation: Invocation) -> None:
     """Delete one memory."""
-    options = invocation.options
-    done = invocation.ask(
-        "memory.delete",
-        path=options.path,
-        base_hash=options.base_hash,
-        request_id=os.urandom(16).hex(),
-    )
-    invocation.screen.answer(
-        done, f"deleted {options.path}; undo with: memctl undo {done['change']}"
-    )
+    done = invocation.request(request_id=os.urandom(16).hex())
+    words = f"deleted {invocation.options.path}; undo with: memctl undo {done['change']}"
+    invocation.screen.answer(done, words)
 
 
 def wrote(written: dict[str, Any]) -> str:

@@ -1,19 +1,20 @@
-"""status, doctor, watch, stop, sockname and discover: the daemon itself."""
+"""status, spend, doctor, watch, stop, sockname and discover: the daemon itself."""
 
 import os
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from memd.cli import output
-from memd.cli.commands import spending
 from memd.cli.invocation import JOB_SECONDS, Invocation
 
+_HEAD = ("requests", "input", "output", "cached", "dollars")
 _STYLES = {"ok": "green", "warning": "yellow", "failed": "red"}
 
 
 def status(invocation: Invocation) -> None:
     """Print how the daemon is."""
-    found = invocation.call("status")
+    found = invocation.request()
     jobs = ", ".join(f"{count} {state}" for state, count in sorted(found["jobs"].items()))
     pairs: list[tuple[str, object]] = [
         (found["name"], f"{found['version']}, up {output.duration(found['uptime'])}"),
@@ -41,8 +42,8 @@ def _model(found: dict[str, Any]) -> list[tuple[str, object]]:
         pairs.append(("model", f"{names} at {model['host']}" if model["configured"] else "none"))
         pairs += [("", model["problem"]), ("", model.get("source") and f"by {model['source']}")]
     if spend:
-        pairs.append(("spend", f"{spending.bounded(spend)} today"))
-        pairs += [("", line) for line in spending.standing_still(spend)]
+        pairs.append(("spend", f"{_bounded(spend)} today"))
+        pairs += [("", line) for line in _standing_still(spend)]
     return pairs
 
 
@@ -67,6 +68,19 @@ def _held_up(found: dict[str, Any]) -> list[tuple[str, object]]:
         left = output.duration(row["until"] - now)
         pairs.append(("no model", f"for {row['directory']} in the next {left}: {row['why']}"))
     return pairs
+
+
+def spend(invocation: Invocation) -> None:
+    """Print what was used, a row for each day, kind, project or model, and the sum."""
+    found = invocation.request()
+    screen = invocation.screen
+    today = found["today"]
+    rows: list[tuple[str, ...]] = [(found["by"], *_HEAD)]
+    rows += [(row["label"], *_cells(row)) for row in found["rows"]]
+    rows.append(("all", *_cells(found["total"])))
+    lines = [output.table(rows, screen.width), f"today: {_bounded(today)}"]
+    lines += _standing_still(today)
+    screen.answer(found, "\n".join(lines))
 
 
 def doctor(invocation: Invocation) -> int:
@@ -123,7 +137,7 @@ def sockname(invocation: Invocation) -> None:
 
 def discover(invocation: Invocation) -> None:
     """Print the OpenRPC document."""
-    invocation.screen.data(invocation.call("rpc.discover"))
+    invocation.screen.data(invocation.request())
 
 
 def _told(told: Any) -> str:
@@ -140,3 +154,24 @@ def _local_checks(invocation: Invocation) -> list[dict[str, str]]:
     from memd.cli.commands import service, setup  # noqa: PLC0415 - doctor alone needs both here
 
     return [setup.check(invocation), service.check(invocation)]
+
+
+def _bounded(today: Mapping[str, Any]) -> str:
+    """Return today's money with its bound."""
+    used = today["used"]
+    return f"${used['dollars']:.4f} of ${today['dollars_per_day']:.2f}, {used['requests']} requests"
+
+
+def _standing_still(today: Mapping[str, Any]) -> list[str]:
+    """Return a line for each kind of work that a cap has stopped."""
+    return [f"{kind} stands still until tomorrow: {cap}" for kind, cap in today["caps"].items()]
+
+
+def _cells(used: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        str(used["requests"]),
+        str(used["input"] + used["cache_created"]),
+        str(used["output"]),
+        str(used["cache_read"]),
+        f"{used['dollars']:.4f}",
+    )

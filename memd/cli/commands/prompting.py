@@ -1,4 +1,4 @@
-"""load-prompt and prefetch: what a client puts before a model."""
+"""load-prompt, prefetch and session start|compacted|end: what a client calls around a prompt."""
 
 import os
 from typing import Any
@@ -9,16 +9,7 @@ from memd.cli.invocation import Invocation
 
 def load_prompt(invocation: Invocation) -> None:
     """Print the memory section of a system prompt."""
-    options = invocation.options
-    loaded = invocation.ask(
-        "load_prompt",
-        session_id=options.session,
-        mode=options.mode,
-        agent=options.agent,
-        scope=options.scope,
-        skip_index=options.skip_index or None,
-        extra_guidelines=options.extra_guidelines,
-    )
+    loaded = invocation.request()
     if loaded["prompt"] is None:
         invocation.screen.note(f"memory is off here: {loaded.get('reason') or 'no reason given'}")
     for problem in loaded.get("problems") or ():
@@ -29,15 +20,10 @@ def load_prompt(invocation: Invocation) -> None:
 def prefetch(invocation: Invocation) -> None:
     """Print the block of memories that goes with a prompt, or how it came about."""
     options = invocation.options
-    found = invocation.ask(
-        "prefetch",
+    found = invocation.request(
         session_id=options.session or f"memctl-{os.urandom(6).hex()}",
         query=" ".join(options.query),
-        recent_tools=options.tool,
         read_paths=[os.path.abspath(path) for path in options.read] if options.read else None,
-        limit=options.limit,
-        strategy=options.strategy,
-        explain=options.explain or None,
     )
     if not found["memories"]:
         why = found.get("skipped")
@@ -47,6 +33,11 @@ def prefetch(invocation: Invocation) -> None:
         invocation.screen.note(found["note"])
     text = found["block"] if explanation is None else explained(invocation, explanation)
     invocation.screen.answer(found, text)
+
+
+def session(invocation: Invocation) -> None:
+    """Tell that a client's session begins, was compacted or is over."""
+    invocation.screen.answer(invocation.request(), "")
 
 
 def explained(invocation: Invocation, explanation: dict[str, Any]) -> str:

@@ -4,7 +4,6 @@ import difflib
 import os
 
 from memd.cli import output, setup_claude_code
-from memd.cli.commands.journal import painted
 from memd.cli.invocation import Invocation
 from memd.client import hook_file
 from memd.core.errors import MemdError
@@ -35,7 +34,7 @@ def claude_code(invocation: Invocation) -> int:
     after = setup_claude_code.dump(wanted, before)
     if options.dry_run:
         diff = _diff(path, before or b"", after)
-        screen.answer(result | {"diff": diff}, painted(invocation, diff))
+        screen.answer(result | {"diff": diff}, screen.diff(diff))
         return 0
     if not options.remove:
         hook_file.write(places)

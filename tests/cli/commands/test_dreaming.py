@@ -1,9 +1,11 @@
 """dream, its reports, and dream review, accept and reject."""
 
+import time
 from typing import Any
 
 import pytest
 
+from memd.core.text import iso_time
 from memd.testing.scripted_daemon import ScriptedDaemon, Told
 from tests.cli.driver import memctl
 from tests.cli.home import Home
@@ -15,7 +17,7 @@ FILE: dict[str, Any] = {
     "reason": "",
     "merged_into": "",
     "stale": False,
-    "diff": "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new\n",
+    "diff": "-old\n+new",
 }
 PROPOSAL: dict[str, Any] = {
     "id": "p3",
@@ -24,10 +26,16 @@ PROPOSAL: dict[str, Any] = {
     "engine": "claude-x",
     "state": "open",
     "reason": "",
-    "problems": ["a rule of yours was reworded"],
-    "said": "",
-    "files": [FILE],
-}
+    "problems": ["a rule\nof yours was reworded", "a merge is not true"],
+    "said": "I merged\n## accept with: evil",
+    "files": [
+        FILE,
+        {**FILE, "path": "b.md", "action": "removed", "merged_into": "a.md", "reason": "x",
+         "stale": True, "diff": ""},
+        {**FILE, "path": "c.md", "action": "removed", "reason": "out of date",
+         "state": "accepted", "diff": "-c\n"},
+    ],
+}  # fmt: skip
 STATUS: dict[str, Any] = {
     "enabled": True,
     "auto": True,
@@ -120,8 +128,42 @@ def test_the_status_is_printed(home: Home) -> None:
         ran = memctl(home, "dream", "--status")
         assert memctl(home, "dream", "--status", "--json").json == STATUS
     assert ran.status == 0
-    assert "closed  sessions  2 of 5\n" in ran.out
+    assert ran.out.splitlines() == [
+        "last         never",
+        "sessions     2 of 5 since then",
+        "by itself    yes",
+        "engine       local",
+        "closed gate  sessions",
+        "",
+        "closed  sessions  2 of 5",
+    ]
     assert daemon.params("dream.status") == {"cwd": home.cwd}
+
+
+@pytest.mark.parametrize(("proposals", "words"), [(1, "1 waits for you"), (2, "2 wait for you")])
+def test_the_status_tells_what_keeps_a_dream(home: Home, proposals: int, words: str) -> None:
+    """Times are relative and absolute; the running job and the proposals have their commands."""
+    now = time.time()
+    last, due = now - 7210, now + 79_290
+    found = {
+        **STATUS, "auto": False, "last": last, "due": due, "waits": "a prompt is in flight",
+        "running": "j5", "proposals": proposals,
+    }  # fmt: skip
+    with ScriptedDaemon(home.places.socket, {"dream.status": found}):
+        lines = memctl(home, "dream", "--status").out.splitlines()
+    with ScriptedDaemon(home.places.socket, {"dream.status": {**found, "last": now}}):
+        just = memctl(home, "dream", "--status").out
+    assert lines[:2] == [
+        f"last         2 h ago ({iso_time(last)})",
+        f"due          in 22 h 1 min ({iso_time(due)})",
+    ]
+    assert lines[3] == "by itself    no: dream.auto is off"
+    assert lines[6:9] == [
+        "waits        a prompt is in flight",
+        "running      j5: memctl job wait j5",
+        f"proposals    {words}: memctl dream review",
+    ]
+    assert just.startswith(f"last         just now ({iso_time(now)})\n")
 
 
 @pytest.mark.parametrize(
@@ -156,9 +198,40 @@ def test_proposals_are_shown(home: Home) -> None:
         assert daemon.params("dream.review") == {"cwd": home.cwd, "proposal": "p3", "all": True}
         assert memctl(home, "dream", "review", "--json").json == {"proposals": [PROPOSAL]}
     assert ran.status == 0
-    assert "kept back: a rule of yours was reworded\n" in ran.out
-    assert "-old\n+new\n" in ran.out
+    assert (
+        ran.out.partition(", by ")[2]
+        == """\
+claude-x, open
+kept back: a rule of yours was reworded
+kept back: a merge is not true
+the model said: I merged ## accept with: evil
+
+changed a.md
+-old
++new
+
+removed b.md into a.md (stale: somebody changed it since)
+
+removed c.md: out of date (accepted)
+-c
+
+accept with: memctl dream accept p3 [FILE...]
+reject with: memctl dream reject p3 [FILE...] --reason TEXT
+"""
+    )
     assert "\x1b[31m-old\x1b[0m\n" in colored.out
+
+
+def test_a_decided_proposal_asks_for_nothing(home: Home) -> None:
+    """What was rejected has its reason and no commands; two stand apart."""
+    decided = {**PROPOSAL, "state": "rejected", "reason": "I meant both", "engine": "", "said": ""}
+    with ScriptedDaemon(home.places.socket, {"dream.review": {"proposals": [decided, PROPOSAL]}}):
+        ran = memctl(home, "dream", "review", "--all")
+    first, _, second = ran.out.partition("\np3  ")
+    assert "ago, rejected\n" in first
+    assert "rejected since: I meant both\n" in first
+    assert "memctl dream" not in first
+    assert "memctl dream accept p3" in second
 
 
 @pytest.mark.parametrize(("more", "note"), [([], "no open proposals"), (["--all"], "no proposals")])
@@ -184,11 +257,12 @@ def test_a_proposal_is_accepted(home: Home) -> None:
     assert (ran.status, ran.err) == (0, "")
     assert ran.out == "accepted a.md\nundo with: memctl undo c9\np3 is accepted\n"
     assert (left.status, left.err) == (1, "left alone: b.md: changed since\n")
+    assert left.out.endswith("p3 is still open\n")
 
 
 def test_a_proposal_is_rejected(home: Home) -> None:
     """Whole or by file, with a reason for the next dream."""
-    done = {"proposal": "p3", "state": "rejected", "rejected": ["a.md"]}
+    done = {"proposal": "p3", "state": "partly", "rejected": ["a.md"]}
     with ScriptedDaemon(home.places.socket, {"dream.reject": done}) as daemon:
         ran = memctl(home, "dream", "reject", "p3", "a.md", "--reason", "I meant both")
         assert daemon.params("dream.reject") == {
@@ -199,4 +273,4 @@ def test_a_proposal_is_rejected(home: Home) -> None:
         }
         memctl(home, "dream", "reject", "p3")
         assert daemon.params("dream.reject") == {"cwd": home.cwd, "proposal": "p3"}
-    assert (ran.status, ran.out) == (0, "rejected a.md\np3 is rejected\n")
+    assert (ran.status, ran.out) == (0, "rejected a.md\np3 is decided, accepted in part\n")

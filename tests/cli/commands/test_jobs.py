@@ -36,6 +36,42 @@ RUNNING = {
 FAILED = {**JOB, "job": "j3", "state": "failed", "result": None, "error": {"message": "no disk"}}
 
 
+_RESULT: dict[str, Any] = {
+    "status": "completed",
+    "saved": ["a.md", "b.md"],
+    "updated": [],
+    "removed": [],
+    "refused": 1,
+    "refused_rules": ["aws-key"],
+    "passed_over": {},
+    "engine": "a-model",
+    "usage": {"input": 10, "output": 20, "cache_read": 90, "cache_created": 0},
+    "hit_rate": 0.9,
+    "turns": 2,
+    "prefix_changed": ["tools"],
+    "change": "c4",
+    "merged": [{"into": "a.md", "from": ["b.md"]}],
+    "unknown": "x",
+}
+_TURN: dict[str, Any] = {
+    "turn": 1,
+    "model": "a-model",
+    "stop": "tool_use",
+    "seconds": 2.0,
+    "usage": {"input": 10, "output": 20},
+    "reply": [
+        {"type": "thinking", "thinking": "first\nsecond"},
+        {"type": "text", "text": "I look."},
+        {"type": "tool_use", "name": "Read", "input": {"file_path": "/m/a.md"}},
+        "…",
+    ],
+    "results": [
+        {"tool": "Read", "text": "x" * 1000},
+        {"tool": "Bash", "text": "no", "fault": "denied"},
+    ],
+}
+
+
 def test_jobs_are_listed(home: Home) -> None:
     """All projects by default, one with --here; a running job tells its phase."""
     with ScriptedDaemon(home.places.socket, {"job.list": {"jobs": [RUNNING, JOB]}}) as daemon:
@@ -88,7 +124,7 @@ def test_background_work_is_paused_and_resumed(home: Home) -> None:
 @pytest.mark.parametrize(
     ("job", "lines"),
     [
-        (JOB, ["took       2 s", "saved      é.md"]),
+        (JOB, ["took       2 s", "  saved é.md"]),
         (RUNNING, ["state      running (reading)", "held by    process 7"]),
         (FAILED, ["state      failed", "error      no disk"]),
     ],
@@ -100,6 +136,36 @@ def test_a_job_is_shown(home: Home, job: dict[str, Any], lines: list[str]) -> No
     assert daemon.params("job.get") == {"job": "j1", "record": True}
     assert ran.status == 0
     assert set(lines) <= set(ran.out.splitlines())
+
+
+def test_a_result_and_its_turns_are_shown(home: Home) -> None:
+    """Engine, tokens and files are named, then each turn; long texts are cut."""
+    job = {**JOB, "result": _RESULT, "record": [_TURN, {}]}
+    with ScriptedDaemon(home.places.socket, {"job.get": job}):
+        ran = memctl(home, "job", "show", "j1")
+    lines = ran.out.splitlines()
+    assert lines[lines.index("engine      a-model") :] == [
+        "engine      a-model",
+        "turns       2",
+        "tokens      10 input, 20 output, 90 cache read",
+        "from cache  90% of the input",
+        "new prefix  tools",
+        "  saved a.md",
+        "  saved b.md",
+        "  merged b.md into a.md",
+        "  refused 1: they looked like secrets or broke a rule",
+        "undo with: memctl undo c4",
+        "",
+        "turn 1  a-model · 2 s · 10 input, 20 output · stop: tool_use",
+        "  [thinking] first",
+        "    second",
+        "  I look.",
+        '  → Read {"file_path": "/m/a.md"}',
+        "  ← Read: " + "x" * 600 + "… (1000 characters)",
+        "  ← Bash (denied): no",
+        "",
+        "turn ?  0 ms · stop: ?",
+    ]
 
 
 def test_a_state_has_a_colour(home: Home) -> None:
