@@ -7,13 +7,13 @@ from typing import Any
 
 from memd.core.events import Event
 from memd.core.settings import Settings
-from memd.core.values import Project
+from memd.core.values import CursorMove, Project
 from memd.extract.service import Extract, Extracted, ExtractRequest
 from memd.projects.configuration import Configuration
 from memd.state import cursors, jobs, journal, runs
 from memd.state.cursors import Cursors
 from memd.state.database import Database, open_database
-from memd.state.jobs import JobTable
+from memd.state.jobs import JobTable, NewJob
 from memd.state.runs import Runs
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
@@ -51,23 +51,32 @@ class Bench:
 
     def __init__(self, folder: Path, database: Database) -> None:
         self.folder = folder
+        self.database = database
         self.memory = folder / "memory"
         self.table = JobTable(database)
         self.cursors = Cursors(database)
         self.runs = Runs(database)
         self.config = folder / "memd.toml"
-        self.store = Store(
-            database,
-            Configuration(str(self.config), str(folder / "policy.toml")),
-            FakeClock(NOW),
-            Silence(),
-            home=str(folder),
-            environ={},
-        )
+        self.store = self.make(Store)
         root = str(folder / "repo")
         self.project = Project(root, root, str(self.memory), "test", str(folder), enabled=True)
         self.model = Taught([says("nothing new")])
         self.teach()
+
+    def make(self, kind: type[Store]) -> Store:
+        """Return a store over this folder."""
+        return kind(
+            self.database,
+            Configuration(str(self.config), str(self.folder / "policy.toml")),
+            FakeClock(NOW),
+            Silence(),
+            home=str(self.folder),
+            environ={},
+        )
+
+    def without_model(self) -> None:
+        """Extract with the fixed extractor alone, as after a start."""
+        self.extract = Extract(self.store, self.cursors, FakeClock(NOW))
 
     def teach(self, *answers: Answer) -> None:
         """Give the model a script, and begin with a daemon that was just started."""
@@ -81,11 +90,26 @@ class Bench:
         """Take what belongs into the log."""
         self.log.append((event, facts))
 
-    async def run(self, *messages: Any, job: str = "", **request: Any) -> Extracted:
-        """Run one extraction of session s."""
-        said = [{"role": "user", "content": m} if isinstance(m, str) else m for m in messages]
-        asked = ExtractRequest(session="s", messages=said, **request)
+    async def run(
+        self, *messages: Any, job: str = "", session: str = "s", **request: Any
+    ) -> Extracted:
+        """Run one extraction of a session; texts are messages of the person's."""
+        if messages:
+            request["messages"] = [
+                {"role": "user", "content": m} if isinstance(m, str) else m for m in messages
+            ]
+        asked = ExtractRequest(session=session, **request)
         return await self.extract.run(self.project, asked, job=job, client="test")
+
+    def job(self) -> str:
+        """Return a job that runs."""
+        job = self.table.add(NewJob("extract", str(self.memory), str(self.memory), "s", {}), NOW)
+        self.table.start(job, NOW)
+        return job
+
+    def cursor(self) -> CursorMove | None:
+        """Return the cursor of session s."""
+        return self.cursors.get(str(self.memory), "s")
 
     def names(self) -> list[str]:
         """Return the memories on the disk."""

@@ -1,7 +1,5 @@
 """What an extraction asks a model."""
 
-import json
-import re
 from pathlib import Path
 
 from memd.agent.service import Task
@@ -112,14 +110,6 @@ def test_a_plain_system_text_is_compared_too() -> None:
     assert fork.changed(fork.fingerprints(tasks[0]), tasks[2]) == ("system",)
 
 
-def test_own_runs_think_little() -> None:
-    """Over memd's own prefix the model is asked for little thought."""
-    assert own(extended(Dialogue(), [said("one")])).extra == {
-        "thinking": {"type": "between_tools"},
-        "output_config": {"effort": "low"},
-    }
-
-
 def test_a_clients_way_of_thinking_goes_along() -> None:
     """What its cache goes by is kept, what a run cannot work with is not, nothing is added."""
     thinking = {"type": "enabled", "budget_tokens": 20_000}
@@ -140,23 +130,6 @@ def test_a_clients_way_of_thinking_goes_along() -> None:
         task = fork.shared(client, directory="/m", new=1, headers=[])
         assert task.extra == expected
         assert task.budget.reply_tokens > (20_000 if expected else 1_000)
-
-
-def test_a_clients_prefix_goes_out_untouched() -> None:
-    """System, tools, model and messages are the client's own; one message is added."""
-    client = fork.prefix(CLIENT)
-    assert client is not None
-    task = fork.shared(client, directory="/m", new=3, headers=[HEADER])
-    sent = {
-        "system": list(task.system),
-        "tools": list(task.tools),
-        "model": task.model,
-        "messages": list(task.messages[:-1]),
-    }
-    assert json.dumps(sent, sort_keys=True) == json.dumps(CLIENT, sort_keys=True)
-    assert task.messages[-1]["role"] == "user"
-    assert "memory extraction sub-agent" in task.messages[-1]["content"]
-    assert "Read" in task.runs
 
 
 def test_a_prefix_without_sense_is_none() -> None:
@@ -198,24 +171,3 @@ def test_the_wording_is_reviewed() -> None:
     }
     for name, text in texts.items():
         assert reviewed(SNAPSHOTS / f"{name}.md", text)
-
-
-def test_every_rule_of_the_spec_is_there() -> None:
-    """All that a fork has to be told can be found in its message."""
-    task = own(extended(Dialogue(), [said("one")]), new=7)
-    text = str(task.messages[0]["content"][-1]["text"])
-    for rule in (
-        "last 7 pieces",
-        "Do not investigate and do not verify",
-        "no git",
-        "Update a memory that is there rather than write a second one",
-        "In the first call `Read`, all at once",
-        "In the second call `Write` and `Edit`, all at once",
-        "5 turns at most",
-        "in these words as far as they go",
-    ):
-        assert rule in text
-    system = system_of(task)
-    assert re.findall(r"<name>(\w+)</name>", system) == ["user", "feedback", "project", "reference"]
-    assert "What never becomes a memory" in system
-    assert "How to save" in system

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,9 +10,9 @@ from memd.extract.service import ExtractionFailedError, ExtractRequest
 from memd.model.errors import CapReachedError, ModelUnavailableError
 from memd.model.port import Ask, Usage
 from memd.state.history import Filter
-from memd.state.jobs import JobState, NewJob
+from memd.state.jobs import JobState
 from memd.testing.scripted_model import Answer, calls, says
-from tests.extract.bench import NOW, Bench, opened
+from tests.extract.bench import Bench, opened
 
 pytestmark = pytest.mark.anyio
 
@@ -48,8 +47,7 @@ async def test_a_turn_becomes_a_memory(bench: Bench) -> None:
     look = [("Read", {"file_path": "old.md"}), ("Glob", {"pattern": "*.md"})]
     usage = Usage(input=100, output=20, cache_read=900)
     bench.teach(calls(*look), calls(write(bench), usage=usage, first=3))
-    job = bench.table.add(NewJob("extract", str(bench.memory), str(bench.memory), "s", {}), NOW)
-    bench.table.start(job, NOW)
+    job = bench.job()
     done = await bench.run(SAID, job=job)
     assert (done.status, done.saved, done.engine) == ("completed", ("pnpm.md",), "small-extract")
     read = done.usage["input"] + done.usage["cache_read"] + done.usage["cache_created"]
@@ -71,7 +69,7 @@ async def test_nothing_new_moves_the_cursor(bench: Bench) -> None:
     """A run that saves nothing counts the conversation as read."""
     done = await bench.run("What does this function do?")
     assert (done.status, done.saved, bench.names()) == ("completed", (), [])
-    assert bench.cursors.get(str(bench.memory), "s") is not None
+    assert bench.cursor() is not None
 
 
 @pytest.mark.parametrize(
@@ -90,7 +88,7 @@ async def test_a_run_that_fails_keeps_nothing(bench: Bench, answers: list[Answer
         await bench.run(SAID)
     assert caught.value.retryable
     assert bench.names() == []
-    assert bench.cursors.get(str(bench.memory), "s") is None
+    assert bench.cursor() is None
     assert len(bench.model.asked) <= 5
 
 
@@ -142,36 +140,7 @@ async def test_conversations_with_outside_words_can_be_left_out(bench: Bench) ->
     ]
     done = await bench.run(*messages)
     assert (done.status, done.reason, bench.model.asked) == ("skipped", "outside_words", [])
-    assert bench.cursors.get(str(bench.memory), "s") is not None
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        {"name": "Write", "input": {"file_path": "{memory}/x.md", "content": "y"}},
-        {
-            "name": "Edit",
-            "input": {"file_path": "{memory}/x.md", "old_string": "", "new_string": ""},
-        },
-        {"name": "memory", "input": {"command": "create", "path": "/memories/x", "file_text": "y"}},
-    ],
-)
-async def test_who_wrote_memory_itself_is_not_forked(bench: Bench, call: dict[str, Any]) -> None:
-    """A stretch in which the assistant wrote memory counts as done, and no model is asked."""
-    shown = json.loads(json.dumps(call).replace("{memory}", str(bench.memory)))
-    block = {"type": "tool_use", "id": "t1", **shown}
-    done = await bench.run(SAID, {"role": "assistant", "content": [block]})
-    assert (done.status, done.reason, bench.model.asked) == ("skipped", "already_written", [])
-
-
-async def test_who_wrote_memory_through_a_link_is_not_forked(bench: Bench) -> None:
-    """A path that leads into the memory directory counts, however it is spelled."""
-    bench.memory.mkdir()
-    (bench.folder / "notes").symlink_to(bench.memory)
-    given = {"file_path": str(bench.folder / "notes" / "x.md"), "content": "y"}
-    block = {"type": "tool_use", "id": "t1", "name": "Write", "input": given}
-    done = await bench.run(SAID, {"role": "assistant", "content": [block]})
-    assert (done.reason, bench.model.asked) == ("already_written", [])
+    assert bench.cursor() is not None
 
 
 async def test_a_conversation_goes_on_over_the_same_prefix(bench: Bench, tmp_path: Path) -> None:

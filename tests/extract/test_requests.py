@@ -1,42 +1,14 @@
 """Gates, cursors over messages, and what an extraction answers."""
 
-from dataclasses import replace
-
 import pytest
 
-from memd.core.settings import ExtractSettings, Settings
-from memd.core.values import CursorMove, Message, Project
-from memd.extract.requests import Extracted, gate, last_said, turns, unread, wrote_memory
-
-PROJECT = Project("/r", "/r", "/m", "default", "/t", enabled=True)
+from memd.core.values import CursorMove, Message
+from memd.extract.requests import Extracted, last_said, unread, wrote_memory
 
 
 def said(*texts: str) -> tuple[Message, ...]:
     """Return the person's messages."""
     return tuple(Message(f"m{n}", "user", text, "user") for n, text in enumerate(texts))
-
-
-@pytest.mark.parametrize(
-    ("settings", "project", "reason"),
-    [
-        (Settings(), PROJECT, ""),
-        (Settings(enabled=False), PROJECT, "memory_off"),
-        (Settings(), replace(PROJECT, enabled=False), "memory_off"),
-        (Settings(extract=ExtractSettings(enabled=False)), PROJECT, "extraction_off"),
-    ],
-)
-def test_the_gate_says_why_it_is_closed(settings: Settings, project: Project, reason: str) -> None:
-    """Memory off and extraction off close it, in these words."""
-    assert gate(settings, project) == reason
-
-
-def test_a_cursor_goes_on_behind_its_message() -> None:
-    """Only what was said since is unread."""
-    first = unread(said("a", "b"), "s", None)
-    assert (len(first.messages), first.cursor.position) == (2, 2)
-    second = unread(said("a", "b", "c"), "s", first.cursor)
-    assert [m.text for m in second.messages] == ["c"]
-    assert unread(said("a", "b", "c"), "s", second.cursor).messages == ()
 
 
 def test_a_cursor_tells_calls_apart() -> None:
@@ -64,12 +36,6 @@ def test_a_cursor_of_a_transcript_says_nothing_here() -> None:
     """Bytes of a file are no count of messages."""
     cursor = CursorMove("s", "/t/s.jsonl", 1, "x")
     assert len(unread(said("a"), "s", cursor).messages) == 1
-
-
-def test_turns_are_the_persons() -> None:
-    """Only the person's own words make a turn."""
-    messages = (*said("a", ""), Message("t", "user", "x", "tool"))
-    assert turns(messages) == 1
 
 
 @pytest.mark.parametrize(

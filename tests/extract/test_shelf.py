@@ -4,16 +4,6 @@ from memd.extract.sameness import said
 from memd.extract.shelf import Shelf
 
 
-def test_the_likeliest_come_first() -> None:
-    """What shares more words stands before what shares fewer; the rest is not met."""
-    shelf: Shelf[str] = Shelf()
-    shelf.put(said("linters check formatting"), "one")
-    shelf.put(said("linters check formatting and imports"), "two")
-    shelf.put(said("the release is monthly"), "three")
-    assert shelf.plausible(said("linters check imports")) == ("two", "one")
-    assert shelf.plausible(said("nothing like it")) == ()
-
-
 def test_the_same_words_are_always_met() -> None:
     """However many share every word but one, what was said before is found again."""
     shelf: Shelf[int] = Shelf()

@@ -13,7 +13,7 @@ from memd.documents import document
 from memd.documents.index import pointer_line
 from memd.extract import cues
 from memd.extract.candidates import Candidate
-from memd.extract.wording import compose, in_third_person, update_note, word
+from memd.extract.wording import compose, in_third_person, word
 
 AT = datetime(2026, 3, 3, 15, tzinfo=UTC).timestamp()
 
@@ -29,19 +29,6 @@ def candidate(
     return Candidate(kind, content, why, when, language, AT)
 
 
-def test_a_rule_has_its_reason_and_its_application() -> None:
-    """A feedback memory is the rule, why, and how to apply it."""
-    worded = word(
-        candidate("always lint before committing", why="CI is slow", when="before a push")
-    )
-    assert worded.body == (
-        "Always lint before committing.\n\n**Why:** CI is slow.\n\n"
-        "**How to apply:** Before a push.\n"
-    )
-    assert worded.path == "feedback_always-lint-before-committing.md"
-    assert worded.description == "Always lint before committing"
-
-
 def test_what_was_not_given_is_said_plainly() -> None:
     """Without a reason the body says who said so and when; a dated fact asks for a check."""
     body = word(candidate("never force-push")).body
@@ -50,15 +37,6 @@ def test_what_was_not_given_is_said_plainly() -> None:
     fact = word(candidate("we freeze on Friday (2026-03-06)", MemoryType.PROJECT)).body
     assert "afterwards check" in fact
     assert "in line with it" in word(candidate("we use Postgres", MemoryType.PROJECT)).body
-
-
-def test_people_and_places_are_plain_facts() -> None:
-    """A user or reference memory is the fact, its reason if any, and its day."""
-    assert word(candidate("I'm new to React", MemoryType.USER)).body == (
-        "The user is new to React.\n\nSaid by the user on 2026-03-03.\n"
-    )
-    body = word(candidate("bugs are in Linear", MemoryType.REFERENCE, why="sales looks there")).body
-    assert body.startswith("Bugs are in Linear.\n\nSales looks there.\n\nSaid")
 
 
 @pytest.mark.parametrize(
@@ -82,12 +60,6 @@ def test_words_are_told_about_the_person(said: str, told: str) -> None:
     assert in_third_person(said, cues.language("en")) == told
 
 
-def test_chinese_is_told_about_the_person_too() -> None:
-    """My and I become the user's; we stays we."""
-    told = in_third_person("我喜欢我的方式，我们也是", cues.language("zh"))
-    assert told == "用户喜欢用户的方式，我们也是"
-
-
 def test_a_chinese_memory_has_a_proper_name() -> None:
     """Names are ASCII whatever the language; the title keeps the words."""
     worded = word(candidate("提交信息都用英文写", language="zh"))
@@ -102,11 +74,6 @@ def test_a_taken_path_is_not_used_again() -> None:
     other = word(candidate("never force-push main"), {first.path.casefold()})
     assert other.path != first.path
     assert other.path.startswith(first.path.removesuffix(".md"))
-
-
-def test_one_word_is_no_name() -> None:
-    """A name of a single word gets a hash, so that it stays the only one."""
-    assert word(candidate("our Postgres")).name.startswith("postgres-")
 
 
 def test_an_address_in_front_keeps_its_letters() -> None:
@@ -161,12 +128,6 @@ def test_names_and_titles_are_phrases(said: str, kind: str, path: str, title: st
 def test_an_older_reason_stands_in() -> None:
     """Where nobody gave a new reason, the older one is kept."""
     assert "**Why:** it broke once." in compose(candidate("x"), "X.", "it broke once.")
-
-
-def test_an_update_note_is_dated() -> None:
-    """The paragraph for an elaborate memory says its day and that it goes first."""
-    note = update_note(candidate("x"), "Use tabs.")
-    assert note.startswith("**Update 2026-03-03:** Use tabs. This goes before")
 
 
 @given(
