@@ -2,19 +2,18 @@
 
 Each line leaves one piece out, in process, with the floor on: recall@5 and @10 on LoCoMo's
 conversations 1 to 3 and 4 to 5, then recall@5 and the share of silence on the coding set: tuned
-on, held out, natural prompts, and later ones.
+on, held out, natural prompts, and later ones; "foreign" is the share of prompts of other projects
+that were answered.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date
 from typing import Any
 
 from benchmarks.measures import table
 from benchmarks.recall_sets import (
     PARTS,
-    TODAY,
     Answer,
     Collection,
     Search,
@@ -23,32 +22,29 @@ from benchmarks.recall_sets import (
     conversations,
     mean,
 )
-from memd.state import asking, dates, scoring, synonyms, weighing, words
-from memd.state.search import Entry, SearchIndex
-from memd.state.stance import Stance
+from memd.search import query, ranking
+from memd.search.index import Entry, Index
+from memd.search.intent import Intent
+from memd.search.ranking import answered
+from memd.text import words
 
 Change = Mapping[Any, Mapping[str, Any]]
 
-_NOTHING: Callable[[], frozenset[str]] = frozenset
 PIECES: Mapping[str, Change] = {
     "all of it": {},
     "without its floor": {},
-    "stemming": {words: {"_stem": lambda tokens: {token: token for token in tokens}}},
-    "stop words": {words: {"_stop": _NOTHING}},
-    "irregular forms": {words: {"_irregular": lambda: {dates.MAY: "may"}}},
-    "damping of common words": {asking: {"_COMMON": 1.0}},
-    "synonyms": {asking: {"_SYNONYM": 0.0}},
-    "families of words": {asking: {"_FAMILY": 0.0}},
-    "word pairs": {weighing: {"_PAIR": 0.0}},
-    "subject": {weighing: {"_SUBJECT": 0.0}},
-    "dates": {weighing: {"_DATE": 0.0}},
-    "feedback": {weighing: {"_FEEDBACK": 0.0}},
-    "floor: common words count in full": {weighing: {"_DULL": 1.0}},
-    "floor: no share of the prompt": {scoring: {"_COVERAGE": 0.0}},
-    "floor: the same for a follow-up": {scoring: {"_FLOORS": dict.fromkeys(Stance, 0.25)}},
-    "floor: rarity alone": {scoring: {"_WHOLE": 100.0}},
-    "floor: the same for those beside": {scoring: {"_FOLLOW": 1.0}},
-    "floor: no bound below the best": {scoring: {"_RELATIVE": 0.0}},
+    "stop words": {words: {"_stop": tuple}},
+    "irregular forms": {words: {"_irregular": dict}},
+    "spelling of dates": {words: {"_spelled": lambda match: match.group()}},
+    "damping of common words": {query: {"_COMMON": 1.0}},
+    "synonyms": {ranking: {"_SYNONYM": 0.0}},
+    "word pairs": {ranking: {"_PAIR": 0.0}},
+    "subject": {ranking: {"_SUBJECT": 0.0}},
+    "floor: common words count in full": {ranking: {"_DULL": 1.0}},
+    "floor: the body counts in full": {ranking: {"_BODY": 1.0}},
+    "floor: no share of the prompt": {ranking: {"_COVERAGE": 0.0}},
+    "floor: the same for a follow-up": {ranking: {"_FLOORS": dict.fromkeys(Intent, 0.25)}},
+    "floor: the same for those beside": {ranking: {"_FOLLOW": 1.0}},
 }
 
 
@@ -58,14 +54,15 @@ def main(data: str) -> int:
     rows: list[tuple[str, ...]] = [
         (
             *("left out", "talks 1-3", "talks 4-5", "coding", "silent"),
-            *("held out", "silent", "natural", "silent", "later", "silent"),
+            *("held out", "silent", "natural", "silent", "later", "silent", "foreign"),
         )
     ]
     for name, change in PIECES.items():
         with changed(change):
             floor = name != "without its floor"
             found = [answers(one, indexed_search(one, floor=floor)) for one in (*talks, *projects)]
-        rows.append((name, *_figures(found[: len(talks)], found[len(talks) :])))
+            foreign = _foreign(projects, floor=floor)
+        rows.append((name, *_figures(found[: len(talks)], found[len(talks) :]), foreign))
     print(table(rows))
     return 0
 
@@ -83,20 +80,26 @@ def _figures(
         yield f"{mean(float(not row.given) for row in rows if not row.question.evidence):.3f}"
 
 
+def _foreign(projects: Sequence[Collection], *, floor: bool) -> str:
+    """Return the share of all prompts of other projects that a project answers."""
+    brought = [
+        bool(search(question.text, 5))
+        for one in projects
+        for search in (indexed_search(one, floor=floor),)
+        for other in projects
+        for question in (other.questions if other is not one else ())
+    ]
+    return f"{mean(map(float, brought)):.3f}"
+
+
 def indexed_search(collection: Collection, *, floor: bool) -> Search:
     """Return a search over an index in memory."""
-    index = SearchIndex()
+    index = Index(None)
     index.update(
         Entry(item.path, (at, 0, 0), 0, item.name, item.description, item.type, item.body)
         for at, item in enumerate(collection.items)
     )
-    today = date.fromisoformat(TODAY)
-
-    def search(query: str, limit: int) -> Sequence[str]:
-        found = index.rank(query, limit, floor=floor, today=today)
-        return [ranked.path for ranked in found]
-
-    return search
+    return lambda text, limit: [one.path for one in answered(index.rank(text, limit, floor=floor))]
 
 
 @contextmanager
@@ -116,10 +119,14 @@ def changed(change: Change) -> Iterator[None]:
 
 
 def _forget() -> None:
-    for name in ("_stems", "_roots"):
-        getattr(words, name).clear()
-    for module, name in ((words, "common"), (synonyms, "_table"), (weighing, "_dull")):
-        getattr(module, name).cache_clear()
+    caches = (
+        (words, ("_stop", "_irregular", "common")),
+        (query, ("_table",)),
+        (ranking, ("_dull",)),
+    )
+    for module, names in caches:
+        for name in names:
+            getattr(getattr(module, name), "cache_clear", int)()
 
 
 def _set(change: Change) -> None:

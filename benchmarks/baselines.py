@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import tantivy
 
 from benchmarks.recall_sets import Collection, Search
-from memd.state.words import words
+from memd.text.words import words
 
 
 def grep(collection: Collection) -> Search:

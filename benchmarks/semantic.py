@@ -11,16 +11,15 @@ import os
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import psutil
 
-from memd.state.fused import Fused, place
-from memd.state.meaning import Meaning
-from memd.state.search import Entry, Ranker, SearchIndex
+from memd.search.index import Entry, Index, mark, text
+from memd.search.meaning import Meaning, Neighbours
+from memd.search.ranking import answered
 
 UNANSWERABLE = 5
 CUTS = (5, 10)
@@ -28,13 +27,12 @@ CUTS = (5, 10)
 
 def main(model: str, data: str) -> int:
     """Print both tables; return the exit status."""
-    meaning = Meaning()
+    meaning = Meaning(print)
     before = _mebibytes()
     started = time.perf_counter()
     meaning.use(os.path.abspath(model))
     loaded = meaning.load()
     if loaded is None:
-        print(*meaning.notes)
         return 1
     print(f"{'start, in the background':<34}{time.perf_counter() - started:>9.2f} s")
     print(f"{'numbers in a vector':<34}{loaded.width:>9}")
@@ -55,23 +53,24 @@ def main(model: str, data: str) -> int:
 
 def _rankers(
     conversation: Mapping[str, Any], meaning: Meaning, folder: str
-) -> tuple[Ranker, Fused, float]:
-    """Return both rankers of a conversation and the milliseconds that one vector took."""
+) -> tuple[Index, Index, float]:
+    """Return both indices of a conversation and the milliseconds that one vector took."""
     entries = {
         item["id"]: Entry(item["id"], (number, 0, 0), 0, "", item["text"], "", item["date"])
         for number, item in enumerate(conversation["observations"])
     }
-    lexical = SearchIndex()
-    fused = Fused(lexical, meaning, place(folder, next(iter(entries)) + str(len(entries))))
+    known = {path: mark(path, entry.fingerprint) for path, entry in entries.items()}
+    near = Neighbours(meaning, f"{folder}/{next(iter(entries))}{len(entries)}")
+    lexical, fused = Index(None), Index(None, near)
+    lexical.update(entries.values())
     fused.update(entries.values())
     started = time.perf_counter()
-    lock = threading.Lock()
-    while fused.work(lambda paths: [entries[path] for path in paths], 32, lock):
+    while near.work(lambda: known, lambda paths: [text(entries[path]) for path in paths], 32):
         pass
     return lexical, fused, (time.perf_counter() - started) * 1000 / len(entries)
 
 
-def _print_costs(pair: tuple[Ranker, Fused, float], queries: Sequence[str]) -> None:
+def _print_costs(pair: tuple[Index, Index, float], queries: Sequence[str]) -> None:
     lexical, fused, each = pair
     print(f"{'a memory, in the background':<34}{each:>9.2f} ms")
     for name, ranker in (("a prompt by words", lexical), ("a prompt by words and meaning", fused)):
@@ -84,7 +83,7 @@ def _print_costs(pair: tuple[Ranker, Fused, float], queries: Sequence[str]) -> N
 
 
 def _print_recall(
-    conversations: Sequence[Mapping[str, Any]], pairs: Sequence[tuple[Ranker, Fused, float]]
+    conversations: Sequence[Mapping[str, Any]], pairs: Sequence[tuple[Index, Index, float]]
 ) -> None:
     print(f"\n{'recall@5 / recall@10':<34}{'1 to 5':>15}{'1 to 3':>15}{'4 and 5':>15}")
     for name, which, floor in (
@@ -93,7 +92,7 @@ def _print_recall(
         ("the same without the floor", 1, False),
     ):
         scores = [
-            _recalls(item, _search(pair[which], floor=floor))
+            _recalls(item, _search(pair[:2][which], floor=floor))
             for item, pair in zip(conversations, pairs, strict=True)
         ]
         columns = []
@@ -104,8 +103,8 @@ def _print_recall(
         print(f"{name:<34}" + "".join(f"{column:>15}" for column in columns))
 
 
-def _search(ranker: Any, *, floor: bool) -> Callable[[str], list[str]]:
-    return lambda query: [hit.path for hit in ranker.rank(query, max(CUTS), floor=floor)]
+def _search(index: Index, *, floor: bool) -> Callable[[str], list[str]]:
+    return lambda query: [hit.path for hit in answered(index.rank(query, max(CUTS), floor=floor))]
 
 
 def _recalls(

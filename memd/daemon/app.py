@@ -41,14 +41,14 @@ from memd.model.endpoint import ENVIRONMENT, Origin
 from memd.projects.configuration import Configuration
 from memd.projects.project import NoProjectError
 from memd.prompt.service import Prompts
-from memd.recall.indexes import Indexes, opener
+from memd.recall.indexes import Indexes
 from memd.recall.service import Recall
 from memd.review.service import Reviews
 from memd.rpc.hub import Hub
 from memd.rpc.server import serve
+from memd.search.meaning import Meaning
 from memd.state import ages, cursors, dreams, jobs, journal, ledger, runs, spend, visits
 from memd.state.database import Database, StateUnusableError, open_database
-from memd.state.meaning import Meaning
 from memd.state.migration import migrate
 from memd.state.proposals import Proposals
 from memd.state.tally import Tally
@@ -253,14 +253,11 @@ def _dreaming(
 
 def _indexes(ports: Ports, store: Store, notes: list[str]) -> Indexes:
     """Return the search indices; what they keep on disk is made anew when it is lost."""
-    folder = ports.places.state_dir
     return Indexes(
         store.reading,
         threading.Lock,
-        opener(f"{folder}/index"),
+        f"{ports.places.state_dir}/index",
         meaning=Meaning(partial(_tell, notes, ports.log)),
-        folder=f"{folder}/index",
-        vectors=f"{folder}/vectors",
     )
 
 

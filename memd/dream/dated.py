@@ -10,9 +10,9 @@ Rules of this file
 from collections.abc import Collection, Iterator
 
 from memd.core import instants
-from memd.core.dates import resolve
 from memd.documents.document import Document
 from memd.dream.verbatim import DATED
+from memd.text.dates import resolve
 
 _DAY = 86_400.0
 _DAYS = range(-7, 8)

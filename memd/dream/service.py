@@ -27,7 +27,6 @@ from memd.agent import service as agent
 from memd.agent.record import Record
 from memd.agent.service import Ended, Progress, Task
 from memd.agent.step import total
-from memd.core import dates
 from memd.core.clock import Clock
 from memd.core.courtesy import minding
 from memd.core.errors import MemdError
@@ -54,6 +53,7 @@ from memd.state.runs import Runs
 from memd.store.drafts import StoreDraft
 from memd.store.history import Past
 from memd.store.service import Store
+from memd.text import dates
 from memd.watch import locks, machine
 from memd.watch.locks import Held
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from memd.core.courtesy import give_way
-from memd.core.dates import resolve
 from memd.core.values import MemoryType, Message
 from memd.documents import secrets
 from memd.extract import cues
@@ -26,6 +25,7 @@ from memd.extract.exclusions import objection
 from memd.extract.frames import outside
 from memd.extract.sameness import NOT_MARKED, marked
 from memd.extract.sentences import Sentence, sentences
+from memd.text.dates import resolve
 
 _ME = re.compile(r"^(?:i|i'm|i've|my|im)\b|^我(?!们)", re.IGNORECASE)
 _FORBIDDEN = {

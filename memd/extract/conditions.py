@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable
 
-from memd.core.dates import resolve
 from memd.extract.cues import Language
 from memd.extract.sentences import Sentence
+from memd.text.dates import resolve
 
 _URL = re.compile(
     r"https?://[^\s)\]}>,\uff0c\u3002]+|(?<![\w./@-])(?:[a-z0-9-]+\.)+[a-z]{2,12}/[^\s,)]+",

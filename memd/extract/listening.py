@@ -23,7 +23,7 @@ from memd.extract.requests import ExtractRequest, Unread
 from memd.extract.sentences import BLANK, Sentence, sentences
 from memd.extract.vouching import Voices
 from memd.model.port import Block
-from memd.state.words import words
+from memd.text.words import words
 from memd.transcripts import reading
 from memd.transcripts.reading import from_messages
 

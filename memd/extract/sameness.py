@@ -21,7 +21,7 @@ from itertools import islice
 
 from memd.extract import cues
 from memd.extract.cues import Language
-from memd.state.words import words
+from memd.text.words import words
 
 NOT_MARKED, NOW, INSTEAD = range(3)  # how clearly a sentence says that something changed
 

@@ -20,7 +20,7 @@ from memd.core.names import INDEX
 from memd.core.text import decode
 from memd.core.values import PERSONAL
 from memd.documents import document
-from memd.state.words import is_common, words
+from memd.text.words import is_common, words
 
 _LEAST = 2  # words that both have
 _SHARE = 0.5  # of the words of the memory's description

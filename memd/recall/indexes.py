@@ -9,9 +9,10 @@ Rules of this file
 All methods block: call them in a worker thread.
 """
 
+import hashlib
 import shutil
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,17 +20,13 @@ from typing import Protocol
 
 from memd.core.errors import MemdError
 from memd.core.values import Catalogue, Header, MemoryFile
-from memd.state.fused import Fused, place
-from memd.state.index import Index
-from memd.state.meaning import Meaning
-from memd.state.search import Entry, Ranker
-from memd.state.stored import same
+from memd.search.index import Entry, Index, mark, text
+from memd.search.meaning import Meaning, Neighbours, Text
 
 _PROJECTS = 16  # directories whose index stays open
 _HOLD_SECONDS = 30.0
 _CLOSE_SECONDS = 1.0
 _REHEARSAL = "the first prompt"
-_FOLD = 10  # to put a memory on disk costs so much less than to read and index it
 
 
 class IndexBusyError(MemdError):
@@ -49,6 +46,10 @@ class Reader(Protocol):
 
     def catalogue(self, directory: str, since: int = -1) -> Catalogue:
         """Return what changed since a mark; raises what reading a directory raises."""
+        ...
+
+    def headers(self, directory: str) -> Mapping[str, Header]:
+        """Return what the last catalogue found, by path, without another look."""
         ...
 
     def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
@@ -73,11 +74,10 @@ class Current:
     """A directory's index as it is now.
 
     ``left`` memories are not indexed yet, of ``count`` in all; ``busy`` says that the background
-    has something to do, for them or to bring what is indexed to disk. ``notes`` are sentences for
-    users.
+    has something to do. ``notes`` are sentences for users.
     """
 
-    ranker: Ranker
+    index: Index
     left: int
     count: int
     busy: bool = False
@@ -85,13 +85,14 @@ class Current:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _Open:
+    """An index in use: what of its directory it does not hold yet, the newest first."""
+
     index: Index
-    ranker: Ranker  # the index, or what asks it and a model
     lock: Lock
     mark: int = -1
     count: int = 0
-    fresh: dict[str, Header] = field(default_factory=dict)
+    fresh: dict[str, Header] = field(default_factory=dict)  # changed since the first look
     backlog: dict[str, Header] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
@@ -100,201 +101,178 @@ class _Kept:
         """How many memories are not indexed yet."""
         return len(self.fresh) + len(self.backlog)
 
-    @property
-    def busy(self) -> bool:
-        """Whether the background has something to do."""
-        self.index.eager = not self.left
-        return self.left > 0 or self.index.pending
-
 
 class Indexes:
-    """The indices of one daemon. ``make`` opens one, ``lock`` makes a lock.
+    """The indices of one daemon, kept below ``folder``; ``lock`` makes a lock.
 
-    ``folder`` is where ``make`` puts what they keep. With ``meaning`` each also ranks by vectors,
-    which are kept in the folder ``vectors``.
+    Without a folder they are in memory alone. With ``meaning`` each also ranks by vectors.
     """
 
     def __init__(
         self,
         reader: Reader,
         lock: Callable[[], Lock],
-        make: Callable[[str], Index] = lambda _: Index(None),
+        folder: str = "",
         *,
         most: int = _PROJECTS,
         meaning: Meaning | None = None,
-        folder: str = "",
-        vectors: str = "",
     ) -> None:
         self._reader = reader
         self._make_lock = lock
-        self._make = make
+        self._folder = folder
         self._most = most
         self._meaning = meaning
-        self._folder = folder
-        self._vectors = vectors
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._open: OrderedDict[str, _Open] = OrderedDict()
         self._table = lock()
 
     @contextmanager
     def hold(self, directory: str, seconds: float = _HOLD_SECONDS) -> Iterator[None]:
         """Use a directory's index alone for the length of the block. Raises IndexBusyError."""
         while True:
-            kept = self._of(directory)
-            if not kept.lock.acquire(timeout=max(seconds, 0.0)):
+            one = self._of(directory)
+            if not one.lock.acquire(timeout=max(seconds, 0.0)):
                 raise IndexBusyError(directory)
-            if self._kept.get(directory) is kept:
+            if self._open.get(directory) is one:
                 break
-            kept.lock.release()  # it was closed meanwhile
+            one.lock.release()  # it was closed meanwhile
         try:
             yield
         finally:
-            kept.lock.release()
+            one.lock.release()
 
     def current(self, directory: str, allowance: int) -> Current:
         """Return a held directory's index with what changed, ``allowance`` memories at most.
 
         Raises what reading a directory raises.
         """
-        kept = self._of(directory)
-        self._take_delta(directory, kept)
-        if kept.left:
-            self._advance(directory, kept, allowance)
-        return self.indexed(directory)
+        one = self._of(directory)
+        self._take_delta(directory, one)
+        return self.advance(directory, allowance)
 
-    def indexed(self, directory: str) -> Current:
-        """Return a held directory's index as it is, without another look at the directory."""
-        kept = self._of(directory)
-        notes = kept.problems + kept.index.notes()
-        return Current(kept.ranker, kept.left, kept.count, kept.busy, notes)
+    def advance(self, directory: str, most: int) -> Current:
+        """Index so many memories at most of a held directory, without another look at it.
+
+        Raises what reading a directory raises.
+        """
+        one = self._of(directory)
+        headers = _first(one.fresh, most)
+        headers += _first(one.backlog, most - len(headers))
+        if headers:
+            files = self._reader.read_many(directory, [header.path for header in headers])
+            bodies = {file.header.path: file for file in files}
+            one.index.update(_entry(header, bodies.get(header.path)) for header in headers)
+        busy = one.left > 0 or one.index.batch(more=False) is not None
+        notes = one.problems + one.index.notes()
+        return Current(one.index, one.left, one.count, busy, notes)
 
     def work(self, directory: str, most: int) -> bool:
-        """Do one slice of what a held directory needs; return whether more is to be done.
+        """Do one slice of what a directory needs; return whether more is to be done.
 
-        A slice indexes ``most`` memories at most, or brings some that are indexed to disk. Raises
-        what reading a directory raises.
+        A slice indexes ``most`` memories at most, commits what waits for the disk, and computes
+        some vectors. The caller does not hold the directory. Raises what reading a directory
+        raises, and IndexBusyError.
         """
-        kept = self._of(directory)
-        if kept.mark < 0:
-            self._take_delta(directory, kept)
-            kept.ranker.rank(_REHEARSAL, 1)  # loads what the first prompt would wait for
-        self._advance(directory, kept, most)
-        return kept.busy
+        with self.hold(directory):
+            one = self._of(directory)
+            if one.mark < 0:
+                self._take_delta(directory, one)
+                one.index.rank(_REHEARSAL, 1)  # loads what the first prompt would wait for
+            busy = self.advance(directory, most).busy
+            batch = one.index.batch(more=one.left > 0)
+        if batch is not None:
+            one.index.commit(batch)
+            with self.hold(directory):
+                one.index.adopt(batch)
+        return busy or self._learn(directory, one, most)
 
     def use(self, model_folder: str) -> bool:
-        """Note which semantic model the settings name; return whether ``learn`` has to look."""
-        if self._meaning is None:
-            return False
-        before = self._meaning.model
-        self._meaning.use(model_folder)
-        return bool(model_folder) or before is not None  # what was learnt is to be let go
-
-    def learn(self, directory: str, most: int) -> bool:
-        """Compute so many vectors at most of a directory that the caller does not hold.
-
-        Returns whether more are left. Raises what reading a directory raises, and IndexBusyError.
-        """
-        ranker = self._of(directory).ranker
-        if not isinstance(ranker, Fused):
-            return False
-        return ranker.work(partial(self._entries, directory), most, self.hold(directory))
+        """Note which semantic model the settings name; return whether ``work`` has to look."""
+        return self._meaning is not None and self._meaning.use(model_folder)
 
     def close(self) -> None:
         """Close all of them; one that is held is left as it is."""
-        for directory, kept in list(self._kept.items()):
-            if kept.lock.acquire(timeout=_CLOSE_SECONDS):
-                del self._kept[directory]
-                kept.index.close()
-                kept.lock.release()
-
-    def drop(self, directory: str) -> None:
-        """Close the index of a directory that nobody uses for now. Raises IndexBusyError."""
-        with self.hold(directory):
-            self._kept.pop(directory).index.close()
+        for directory, one in list(self._open.items()):
+            if one.lock.acquire(timeout=_CLOSE_SECONDS):
+                del self._open[directory]
+                one.index.close()
+                one.lock.release()
 
     def forget(self) -> None:
         """Close all indices and remove what they keep on disk, words and vectors.
 
         Each is made anew at its next use. Raises IndexBusyError and OSError.
         """
-        while self._kept:
-            self.drop(next(iter(self._kept)))
-        for folder in filter(None, (self._folder, self._vectors)):
+        while self._open:
+            directory = next(iter(self._open))
+            with self.hold(directory):
+                self._open.pop(directory).index.close()
+        if self._folder:
             with suppress(FileNotFoundError):
-                shutil.rmtree(folder)
+                shutil.rmtree(self._folder)
 
-    def _of(self, directory: str) -> _Kept:
+    def _of(self, directory: str) -> _Open:
         self._table.acquire()
         try:
-            kept = self._kept.get(directory)
-            if kept is None:
-                kept = self._kept[directory] = self._open(directory)
-            self._kept.move_to_end(directory)
+            one = self._open.get(directory)
+            if one is None:
+                one = self._open[directory] = self._opened(directory)
+            self._open.move_to_end(directory)
             self._close_oldest()
         finally:
             self._table.release()
-        return kept
+        return one
 
-    def _open(self, directory: str) -> _Kept:
-        index = self._make(directory)
-        if self._meaning is None:
-            return _Kept(index, index, self._make_lock())
-        fused = Fused(index, self._meaning, place(self._vectors, directory))
-        return _Kept(index, fused, self._make_lock())
-
-    def _entries(self, directory: str, paths: Sequence[str]) -> Iterable[Entry]:
-        files = self._reader.read_many(directory, paths)
-        return [_entry(file.header, file) for file in files]
+    def _opened(self, directory: str) -> _Open:
+        place = f"{self._folder}/{_name(directory)}" if self._folder else None
+        near = None
+        if self._meaning is not None and place is not None:
+            near = Neighbours(self._meaning, f"{place}.vectors")
+        return _Open(Index(place, near), self._make_lock())
 
     def _close_oldest(self) -> None:
         """Close what was not used for longest and is not in use now."""
-        for directory, kept in list(self._kept.items())[: max(len(self._kept) - self._most, 0)]:
-            if kept.lock.acquire(blocking=False):
-                del self._kept[directory]
-                kept.index.close()
-                kept.lock.release()
+        for directory, one in list(self._open.items())[: max(len(self._open) - self._most, 0)]:
+            if one.lock.acquire(blocking=False):
+                del self._open[directory]
+                one.index.close()
+                one.lock.release()
 
-    def _take_delta(self, directory: str, kept: _Kept) -> None:
-        found = self._reader.catalogue(directory, -1 if kept.index.lost() else kept.mark)
+    def _take_delta(self, directory: str, one: _Open) -> None:
+        found = self._reader.catalogue(directory, -1 if one.index.lost() else one.mark)
+        changed = {header.path: header for header in found.changed}
         if found.whole:
-            self._compare(kept, found)
+            known = {path: header.fingerprint for path, header in changed.items()}
+            missing = [changed[path] for path in one.index.reconcile(known)]
+            missing.sort(key=lambda header: (-header.mtime_ns, header.path))
+            one.fresh = {}
+            one.backlog = {header.path: header for header in missing}
         else:
-            kept.ranker.remove(found.gone)
+            one.index.remove(found.gone)
             for path in found.gone:
-                kept.fresh.pop(path, None)
-                kept.backlog.pop(path, None)
-            kept.fresh.update((header.path, header) for header in found.changed)
-        kept.mark, kept.count, kept.problems = found.mark, found.count, found.problems
+                one.fresh.pop(path, None)
+                one.backlog.pop(path, None)
+            one.fresh.update(changed)
+        one.mark, one.count, one.problems = found.mark, found.count, found.problems
 
-    def _compare(self, kept: _Kept, found: Catalogue) -> None:
-        known = kept.ranker.known()
-        paths = {header.path for header in found.changed}
-        kept.ranker.remove([path for path in known if path not in paths])
-        changed = [
-            item for item in found.changed if not same(known.get(item.path), item.fingerprint)
-        ]
-        changed.sort(key=lambda header: (-header.mtime_ns, header.path))
-        kept.fresh.clear()
-        kept.backlog = {header.path: header for header in changed}
+    def _learn(self, directory: str, one: _Open, most: int) -> bool:
+        """Compute some vectors without holding the directory; return whether more are left."""
+        near = one.index.near
+        known, read = partial(self._marks, directory), partial(self._texts, directory)
+        return near is not None and near.work(known, read, most)
 
-    def _advance(self, directory: str, kept: _Kept, most: int) -> None:
-        """Index, or fold what was indexed before it is too much for memory."""
-        kept.index.eager = not kept.left
-        if kept.index.pending and not (kept.left and kept.index.sealing):
-            kept.index.fold(most * _FOLD)
-        else:
-            self._index(directory, kept, most)
+    def _marks(self, directory: str) -> dict[str, int]:
+        headers = self._reader.headers(directory)
+        return {path: mark(path, header.fingerprint) for path, header in headers.items()}
 
-    def _index(self, directory: str, kept: _Kept, most: int) -> None:
-        headers = _first(kept.fresh, most)
-        headers += _first(kept.backlog, most - len(headers))
-        files = self._reader.read_many(directory, [header.path for header in headers])
-        bodies = {file.header.path: file for file in files}
-        kept.ranker.update(_entry(header, bodies.get(header.path)) for header in headers)
+    def _texts(self, directory: str, paths: Sequence[str]) -> list[Text]:
+        with self.hold(directory):
+            files = self._reader.read_many(directory, paths)
+        return [text(_entry(file.header, file)) for file in files]
 
 
-def opener(folder: str) -> Callable[[str], Index]:
-    """Return what opens the index of a directory below a folder of the state directory."""
-    return lambda directory: Index(place(folder, directory).removesuffix(".vectors"))
+def _name(directory: str) -> str:
+    """Return the name of the files that belong to a directory."""
+    return hashlib.sha256(directory.encode(errors="surrogateescape")).hexdigest()[:32]
 
 
 def _first(headers: dict[str, Header], most: int) -> list[Header]:

@@ -7,29 +7,18 @@ is an offer, and the service decides on the loop what of it goes out.
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
-from typing import Protocol
 
 from memd.core import limits
 from memd.core.text import iso_time
 from memd.core.values import Header, MemoryFile
 from memd.recall import block, explain, select
-from memd.recall import indexes as indices
-from memd.recall.indexes import Indexes
+from memd.recall.indexes import Indexes, Reader
 from memd.recall.select import SurfacedMemory
+from memd.search.index import Index
+from memd.search.ranking import Ranked, answered
 from memd.state.ledger import Item, Ledger
-from memd.state.scoring import Ranked
-from memd.state.search import Ranker
 
 _SLICE = 50  # memories indexed between two looks at the time (some 10 ms)
-
-
-class Reader(indices.Reader, Protocol):
-    """The part of the store that recall reads; all of it blocks."""
-
-    def headers(self, directory: str) -> Mapping[str, Header]:
-        """Return what the last catalogue found, by path, without another look."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +97,13 @@ def choose(indexes: Indexes, reader: Reader, wish: Wish) -> Choice:
         current = indexes.current(wish.directory, _SLICE)
         left, notes = current.left, current.notes
         while left and wish.monotonic() < wish.until:
-            indexes.work(wish.directory, _SLICE)
-            current = indexes.indexed(wish.directory)
+            current = indexes.advance(wish.directory, _SLICE)
             left = current.left
             notes += tuple(note for note in current.notes if note not in notes)
         rules = _rules(reader, wish)
-        today = _today(wish.now)
-        ranked = current.ranker.rank(wish.query, wish.limit, rules.skips, today=today)
-        weighed = (
-            current.ranker.explain(wish.query, wish.limit, rules.skips, today=today)
-            if wish.explain
-            else ()
-        )
-        options = _options(current.ranker, reader, wish, rules, current.count)
+        weighed = current.index.rank(wish.query, wish.limit, rules.skips)
+        options = _options(current.index, reader, wish, rules, current.count)
+    ranked = answered(weighed)
     offers = offer(reader, wish.directory, [hit.path for hit in ranked], wish.now)
     rows = _rows(reader, wish, rules, weighed) if wish.explain else ()
     empty = not ranked and _empty(reader, wish, rules, current.count)
@@ -137,9 +120,8 @@ def search(
     with indexes.hold(directory):
         current = indexes.current(directory, limits.INDEX_AT_ONCE)
         while current.left:
-            indexes.work(directory, limits.INDEX_AT_ONCE)
-            current = indexes.indexed(directory)
-        scored = current.ranker.rank(query, most, floor=False)
+            current = indexes.advance(directory, limits.INDEX_AT_ONCE)
+        scored = answered(current.index.rank(query, most, floor=False))
     files = reader.read_many(directory, [hit.path for hit in scored])
     return _hits(scored, files)
 
@@ -153,11 +135,6 @@ def offer(reader: Reader, directory: str, paths: Sequence[str], now: float) -> t
         Offer(memory, Item(memory.path, select.mark_of(file.header), memory.bytes))
         for memory, file in zip(memories, files, strict=True)
     )
-
-
-def _today(now: float) -> date:
-    """Return the date where the user is, from which "yesterday" is told."""
-    return datetime.fromtimestamp(now, UTC).astimezone().date()
 
 
 def _rules(reader: Reader, wish: Wish) -> select.Rules:
@@ -174,7 +151,7 @@ def _rules(reader: Reader, wish: Wish) -> select.Rules:
 
 
 def _options(
-    ranker: Ranker, reader: Reader, wish: Wish, rules: select.Rules, count: int
+    index: Index, reader: Reader, wish: Wish, rules: select.Rules, count: int
 ) -> tuple[Header, ...]:
     """Return what a model may choose from: everything, or what the ranker puts first."""
     if not wish.options:
@@ -183,7 +160,7 @@ def _options(
         headers = tuple(reader.headers(wish.directory).values())
         newest = sorted(headers, key=lambda header: (-header.mtime_ns, header.path))
         return tuple(header for header in newest if not rules.reason(header))
-    found = ranker.rank(wish.query, wish.options, rules.skips, floor=False, today=_today(wish.now))
+    found = answered(index.rank(wish.query, wish.options, rules.skips, floor=False))
     known = reader.headers(wish.directory)
     return tuple(known[hit.path] for hit in found if hit.path in known)
 

@@ -9,7 +9,7 @@ from memd.core.names import TEAM
 from memd.core.settings import Settings
 from memd.core.values import Header, MemoryFile, Project, Scope
 from memd.recall import explain
-from memd.state.words import count, words
+from memd.text.words import count, words
 
 MEMORY_OFF = "memory_off"
 RECALL_OFF = "recall_off"

@@ -29,8 +29,8 @@ from memd.model.errors import CapReachedError, ModelError
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.recall import block, explain, local, select, selector
 from memd.recall.explain import Explanation
-from memd.recall.indexes import IndexBusyError, Indexes
-from memd.recall.local import Choice, Hit, Offer, Reader, Wish
+from memd.recall.indexes import IndexBusyError, Indexes, Reader
+from memd.recall.local import Choice, Hit, Offer, Wish
 from memd.recall.patience import Patience
 from memd.recall.select import SurfacedMemory
 from memd.state.database import StateUnusableError
@@ -51,7 +51,7 @@ _MARGIN_SECONDS = 0.02  # of a deadline, for what comes after the choice
 _WAIT_SHARE = 0.5  # of a deadline that waiting for the index may take,
 _WAIT_SECONDS = 1.0  # and no longer: what is there already is an answer (5,000 take 0.6 s)
 _FLUSH_SECONDS = 0.02  # an answer waits so long for its marks to be written: a kill then keeps them
-_SLICE = 10  # memories the background indexes at once (2 ms), so that prompts get the interpreter
+_SLICE = 20  # memories the background indexes at once (4 ms), so that prompts get the interpreter
 _THREADS = 16  # of recall's own: what hangs on one disk leaves the other rooms theirs
 
 
@@ -379,9 +379,7 @@ class Recall:
 
     def _work(self, directory: str) -> bool:
         self._manners.give_way()
-        with self._indexes.hold(directory):
-            more = self._indexes.work(directory, _SLICE)
-        return more or self._indexes.learn(directory, _SLICE)
+        return self._indexes.work(directory, _SLICE)
 
     async def _flush(self) -> None:
         """Write the ledger; what the state file refuses now is written with the next mark."""

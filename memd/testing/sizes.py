@@ -32,7 +32,8 @@ PLAN = {
     "watch": 1_500,
     "files": 600,
     "documents": 1_800,
-    "state": 4_200,  # state and search
+    "search": 1_300,
+    "state": 2_900,
     "rpc": 1_500,
     "client": 1_700,
     "core": 1_000,

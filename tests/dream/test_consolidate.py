@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.core import dates, limits
+from memd.core import limits
 from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import FileEdit, MemoryType
 from memd.documents import document, index
 from memd.dream.consolidate import Repeats, absolute, consolidate, fixed
 from memd.dream.verdict import Merge, Wanted
+from memd.text import dates
 from tests.dream.shelf import MONDAY, NS, Shelf, judged
 
 FACT = (

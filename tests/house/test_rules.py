@@ -18,14 +18,14 @@ DOORS = {
     "frontmatter": "memd/documents/document.py",
     "httpx2": "memd/model/claude.py",
     "jsonrpcserver": "memd/rpc/dispatch.py",
-    "numpy": "memd/state/embedding.py",
-    "onnxruntime": "memd/state/embedding.py",
+    "numpy": "memd/search/encoder.py",
+    "onnxruntime": "memd/search/encoder.py",
     "psutil": "memd/watch/machine.py",
     "re2": "memd/core/regex.py",
     "sqlite3": "memd/state/database.py",
     "structlog": "memd/daemon/log.py",
-    "tantivy": "memd/state/engine.py",
-    "tokenizers": "memd/state/embedding.py",
+    "tantivy": "memd/search/engine.py memd/text/stems.py",
+    "tokenizers": "memd/search/encoder.py",
     "watchdog": "memd/watch/watch.py",
 }
 # In these rooms service.py is the only file that awaits.
@@ -55,7 +55,9 @@ PURE_FILES = (
     "memd/model/probe.py",
     "memd/model/wire.py",
     "memd/state/caps.py",
-    "memd/state/fusion.py",
+    "memd/search/intent.py",
+    "memd/search/query.py",
+    "memd/search/ranking.py",
 )
 # JSON-RPC's own codes, and the one for a cancelled request that LSP clients know.
 STANDARD = {-32700, -32600, -32601, -32602, -32603, -32800}

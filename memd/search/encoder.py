@@ -1,0 +1,253 @@
+"""The user's own model turns texts into vectors: the door to onnxruntime, tokenizers and numpy.
+
+Import this file only once a model is wanted: the three libraries cost 80 ms and 40 MB.
+
+Rules of this file
+- All vectors have length one; a comparison is a cosine.
+- A text becomes the mean of its tokens' vectors, or the model's own sentence vector where its
+  output has one per text. Tokens beyond the bound are left out, as in training.
+- ``Encoder`` may be used by several threads at once and computes in the caller's; ``Vectors`` may
+  not.
+- A model that cannot be used says so when it is loaded, not at the first prompt.
+- The file of vectors is a cache: one that is damaged, or of another model, is begun anew.
+"""
+
+import json
+import os
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
+from importlib.resources import files
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import tokenizers
+from onnxruntime.capi import onnxruntime_pybind11_state as _failures
+
+from memd.search.model_files import ModelUnusableError, find, read
+
+TEXT_TOKENS = 256  # what small sentence encoders were trained on
+QUERY_TOKENS = 64  # a prompt's beginning: a model of 6 layers takes 4 ms for it, 20 ms for 256
+
+_FORM = "memd vectors 3"  # another number when the text of a vector is made otherwise
+_WIDTH = 1024  # numbers a vector may have
+_BATCH = 8  # texts computed at once; more did not pay
+_CHARACTERS = 8  # of a text for each token that counts: enough for all, and a bound for the work
+_INPUTS = frozenset(("input_ids", "attention_mask", "token_type_ids"))
+_ELSEWHERE = re.compile(r"[^\W\d_\x00-\u024f\u1e00-\u1eff]")  # a letter that is not Latin
+_LEAST_SPREAD = 0.05
+_ASKS = "it asks for {}"
+_SHAPE = "its output is {}"
+_NO_TOKENIZER = "it is no tokenizer"
+_NOTHING_UNKNOWN = "it has no token for unknown words"
+_ROWS = 1024  # compared at once: the block fits the processor's cache
+_FAILED: tuple[type[Exception], ...] = tuple(
+    kind
+    for kind in vars(_failures).values()
+    if isinstance(kind, type) and issubclass(kind, Exception)
+)
+
+
+class Encoder:
+    """The model of a folder; ``identity`` tells it from any other, ``width`` sizes its vectors.
+
+    Making one blocks for a tenth of a second or more, and raises ModelUnusableError.
+    """
+
+    def __init__(self, folder: str) -> None:
+        vocabulary, weights = read(folder)
+        parts = b"".join(sha256(part).digest() for part in (vocabulary, *weights))
+        self.identity = sha256(parts).hexdigest()
+        self.path = find(folder)
+        self._tokenizer = _tokenizer(self.path, vocabulary)
+        self._session = _session(self.path)
+        self._inputs = {item.name for item in self._session.get_inputs()}
+        if not {"input_ids"} <= self._inputs <= _INPUTS:
+            raise ModelUnusableError(self.path, _ASKS.format(", ".join(sorted(self._inputs))))
+        self.width = 0
+        # The shortest text and the longest: a foreign tokenizer, too few positions, or an output
+        # that grows with the text show here.
+        self.width = int(self._compute([""], TEXT_TOKENS).shape[1])
+        self._compute(["word " * TEXT_TOKENS], TEXT_TOKENS)
+        # Texts of eight matters: what a model finds alike in these it finds alike in everything.
+        # A model of English finds all texts in other scripts alike: 0.57 in MiniLM-L6.
+        unrelated = files("memd.search").joinpath("unrelated.txt").read_text("utf-8")
+        latin, elsewhere = (part.strip().split("\n") for part in unrelated.split("\n\n"))
+        self._usual = self._alike(latin)
+        self._usual_elsewhere = max(self._usual, self._alike(elsewhere))
+
+    def vectors(self, texts: Sequence[str]) -> Any:
+        """Return one row for each text, computed in batches of similar length.
+
+        Blocks for some milliseconds a text. Raises ModelUnusableError.
+        """
+        by_length = sorted(range(len(texts)), key=lambda at: len(texts[at]))
+        found: Any = np.zeros((len(texts), self.width), np.float32)
+        for start in range(0, len(texts), _BATCH):
+            part = by_length[start : start + _BATCH]
+            found[part] = self._compute([texts[at] for at in part], TEXT_TOKENS)
+        return found
+
+    def query(self, text: str) -> Any:
+        """Return the vector of a prompt's beginning. Raises ModelUnusableError."""
+        return self._compute([text], QUERY_TOKENS)[0]
+
+    def likeness(self, cosine: float, prompt: str) -> float:
+        """Return how alike two texts are: 0 as unrelated ones of this model are, 1 for the same.
+
+        Encoders differ in the cosine of unrelated texts: some are near 0, some near 0.7, and one
+        and the same where ``prompt`` is in a script that it did not learn.
+        """
+        usual = self._usual_elsewhere if _ELSEWHERE.search(prompt) else self._usual
+        return (cosine - usual) / (1 - usual)
+
+    def _alike(self, unrelated: Sequence[str]) -> float:
+        """Return the cosine that texts of different matters have, on average."""
+        vectors = self._compute(unrelated, TEXT_TOKENS)
+        pairs = (vectors @ vectors.T)[np.triu_indices(len(unrelated), 1)]
+        return min(max(float(pairs.mean()), 0.0), 1 - _LEAST_SPREAD)
+
+    def _compute(self, texts: Sequence[str], tokens: int) -> Any:
+        rows = [self._tokens(text, tokens) for text in texts]
+        longest = max(1, *map(len, rows))
+        ids = np.zeros((len(rows), longest), np.int64)
+        mask = np.zeros_like(ids)
+        for at, row in enumerate(rows):
+            ids[at, : len(row)] = row
+            mask[at, : max(1, len(row))] = 1
+        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        try:
+            found = self._session.run(None, {name: given[name] for name in self._inputs})[0]
+        except _FAILED as error:
+            raise ModelUnusableError(self.path, _first_line(error)) from error
+        if found.dtype.kind != "f":
+            raise ModelUnusableError(self.path, _SHAPE.format(found.dtype))
+        if found.ndim == 3:  # noqa: PLR2004 - texts, tokens, numbers: one vector a token
+            found = (found * mask[..., None]).sum(axis=1) / mask.sum(axis=1)[:, None]
+        width = self.width or (found.shape[-1] if found.ndim else 0)
+        if found.shape != (len(rows), width) or not 0 < width <= _WIDTH:
+            raise ModelUnusableError(self.path, _SHAPE.format(found.shape))
+        found = np.nan_to_num(found.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        return found / np.maximum(lengths, 1e-12)
+
+    def _tokens(self, text: str, most: int) -> list[int]:
+        text = text[: most * _CHARACTERS].encode(errors="replace").decode()
+        ids: list[int] = self._tokenizer.encode(text).ids
+        return ids if len(ids) <= most else [*ids[: most - 1], ids[-1]]  # the last one closes
+
+
+class Vectors:
+    """The vectors of one directory's memories, a row each, and their marks."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._identity = np.array([_FORM, encoder.identity])
+        self._rows: Any = np.zeros((0, encoder.width), np.float16)
+        self._at: dict[str, int] = {}
+        self._paths: list[str] = []  # "" for a row that is free
+        self.marks: dict[str, int] = {}
+
+    def put(self, rows: Any, marks: Mapping[str, int]) -> None:
+        """Add a row for each path of ``marks``, or replace it."""
+        for path in marks:
+            self.drop(path)
+        self._at |= {path: at for at, path in enumerate(marks, len(self._paths))}
+        self._paths += marks
+        self.marks |= marks
+        self._rows = np.concatenate((self._rows, rows.astype(np.float16)))
+
+    def drop(self, path: str) -> None:
+        """Forget a memory."""
+        at = self._at.pop(path, None)
+        if at is not None:
+            self._paths[at] = ""
+            del self.marks[path]
+
+    def near(
+        self, query: Any, most: int, among: Iterable[str], skip: Callable[[str], bool]
+    ) -> dict[str, float]:
+        """Return the cosines of the ``most`` nearest memories and of those ``among``.
+
+        Looks at every vector.
+        """
+        count = len(self._paths)
+        cosines: Any = np.empty(count, np.float32)
+        for start in range(0, count, _ROWS):
+            end = min(start + _ROWS, count)
+            np.dot(self._rows[start:end].astype(np.float32), query, out=cosines[start:end])
+        found = {path: float(cosines[self._at[path]]) for path in among if path in self._at}
+        order = ((self._paths[at], at) for at in np.argsort(-cosines, kind="stable"))
+        nearest = ((path, float(cosines[at])) for path, at in order if path and not skip(path))
+        return found | dict(islice(nearest, most))
+
+    def save(self, path: str) -> None:
+        """Replace the file of the vectors. Raises OSError."""
+        self._rows = self._rows[list(self._at.values())]  # without the free rows
+        self._paths = list(self._at)
+        self._at = {name: at for at, name in enumerate(self._paths)}
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with open(f"{path}.new", "wb", opener=_private) as file:
+            np.savez(
+                file,
+                identity=self._identity,
+                paths=np.frombuffer(b"\0".join(map(os.fsencode, self._paths)), np.uint8),
+                marks=np.array([self.marks[name] for name in self._paths], np.uint64),
+                rows=self._rows,
+            )
+        os.replace(f"{path}.new", path)
+
+    def load(self, path: str) -> None:
+        """Take what a file holds, if it is whole and of this model. Raises OSError."""
+        try:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as found:
+                names = [os.fsdecode(n) for n in found["paths"].tobytes().split(b"\0") if n]
+                marks, rows = found["marks"], found["rows"]
+                same = np.array_equal(found["identity"], self._identity)
+        except (FileNotFoundError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            return
+        if same and (len(marks), rows.shape) == (len(names), (len(names), self._rows.shape[1])):
+            self._rows, self._paths = rows.astype(np.float16), names
+            self._at = {name: at for at, name in enumerate(names)}
+            self.marks = {name: int(mark) for name, mark in zip(names, marks, strict=True)}
+
+
+def _tokenizer(path: str, vocabulary: bytes) -> Any:
+    """Return the tokenizer, once it is certain that it has an answer for every text."""
+    try:
+        kind = json.loads(vocabulary)["model"]
+        if isinstance(kind.get("vocab"), list):  # Unigram: pairs of a token and its weight
+            whole = kind.get("unk_id") is not None or bool(kind.get("byte_fallback"))
+        else:
+            unknown = kind.get("unk_token")
+            whole = unknown in kind["vocab"] or (unknown is None and kind.get("type") == "BPE")
+        tokenizer = tokenizers.Tokenizer.from_buffer(vocabulary)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ModelUnusableError(path, _NO_TOKENIZER) from error
+    if not whole:
+        raise ModelUnusableError(path, _NOTHING_UNKNOWN)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _session(path: str) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1  # in the caller's thread
+    options.enable_cpu_mem_arena = False  # costs nothing here and saves 80 MB
+    options.log_severity_level = 4  # what is wrong is raised; nothing is printed
+    try:
+        # By its path: handed over as bytes a model of 90 MB leaves 60 MB more behind.
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except _FAILED as error:
+        raise ModelUnusableError(path, _first_line(error)) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0][:200]
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)

@@ -1,0 +1,57 @@
+"""The files of a sentence encoder: the user's own, never fetched and never written."""
+
+import os
+import stat
+
+from memd.core.errors import MemdError
+
+_MODELS = ("model.onnx", "onnx/model.onnx")
+_TOKENIZER = "tokenizer.json"
+_BESIDE = (".data", "_data")  # where weights lie that a graph does not hold itself
+_IRREGULAR = "it is no regular file of at most {} bytes"
+_SHARED = "it is another user's, or others may write it"
+_MODEL_BYTES = 512 * 1024 * 1024
+_TOKENIZER_BYTES = 64 * 1024 * 1024
+
+
+class ModelUnusableError(MemdError):
+    """A folder does not hold a model that memd can compute with."""
+
+    code = 1031
+    kind = "semantic_model_unusable"
+    hint = "docs/semantic.md says which folders can be used"
+    exit_status = 78
+
+    def __init__(self, path: str, cause: str) -> None:
+        super().__init__(f"the semantic model {path} cannot be used: {cause}", path=path)
+
+
+def find(folder: str) -> str:
+    """Return the path of a folder's model, in whichever layout it has."""
+    models = [f"{folder}/{name}" for name in _MODELS]
+    return next((path for path in models if os.path.exists(path)), models[0])
+
+
+def read(folder: str) -> tuple[bytes, tuple[bytes, ...]]:
+    """Return the text of a folder's tokenizer, and all files of its model.
+
+    Blocks for a tenth of a second for 100 MB. Raises ModelUnusableError.
+    """
+    model = find(folder)
+    beside = [f"{model}{suffix}" for suffix in _BESIDE if os.path.exists(f"{model}{suffix}")]
+    weights = tuple(_content(path, _MODEL_BYTES) for path in (model, *beside))
+    return _content(f"{folder}/{_TOKENIZER}", _TOKENIZER_BYTES), weights
+
+
+def _content(path: str, most: int) -> bytes:
+    """Read a file of the user's own that nobody else may write (like the settings file)."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            facts = os.fstat(file.fileno())
+            if not stat.S_ISREG(facts.st_mode) or facts.st_size > most:
+                raise ModelUnusableError(path, _IRREGULAR.format(most))
+            if facts.st_uid not in (os.getuid(), 0) or facts.st_mode & 0o022:
+                raise ModelUnusableError(path, _SHARED)
+            return file.read()
+    except OSError as error:
+        raise ModelUnusableError(path, error.strerror or type(error).__name__) from error

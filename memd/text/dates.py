@@ -1,0 +1,277 @@
+"""Relative dates made absolute, so that a memory still says the same next month.
+
+The words stay; the date they mean goes behind them: ``Thursday (2026-03-05)``. A date that already
+has one is left alone, so resolving twice is resolving once. A bare weekday is the next one, today
+included; ``every Thursday``, ``Thursdays`` and the day of a habit (``core/habits.py``) are no date.
+A day of a month without its year (``June 9th``, ``6月底``) is the next one, or one just over.
+"""
+
+import re
+from calendar import monthrange
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+
+from memd.text.habits import Habits
+
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_SHIFTS = {"last": -1, "past": -1, "this": 0, "coming": 0, "the": 0, "next": 1, "": 0}
+_NUMBERS = {
+    word: number
+    for number, words in enumerate(
+        ("", "a an one 一", "two 两 二", "three 三", "four 四", "five 五", "six 六")
+    )
+    for word in words.split()
+}
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "January Jan 一",
+            "February Feb 二",
+            "March Mar 三",
+            "April Apr 四",
+            "May 五",
+            "June Jun 六",
+            "July Jul 七",
+            "August Aug 八",
+            "September Sept Sep 九",
+            "October Oct 十",
+            "November Nov 十一",
+            "December Dec 十二",
+        ),
+        1,
+    )
+    for name in names.split()
+}
+_DAYS_ZH = {
+    "今天": 0,
+    "今晚": 0,
+    "明天": 1,
+    "明晚": 1,
+    "后天": 2,
+    "大后天": 3,
+    "昨天": -1,
+    "前天": -2,
+}
+_SHIFTS_ZH = {"上": -1, "本": 0, "这": 0, "下": 1, "": 0}
+_WEEKDAYS_ZH = "一二三四五六日"
+_COUNT = r"(\d{1,3}|an?|one|two|three|four|five|six)"
+_COUNT_ZH = r"(\d{1,3}|[一二两三四五六])"
+# What stands behind a date that is already absolute.
+_DATED = r"(?!\s?[(\uff08](?:week of |\d{4}-))"
+_WEEK = 7
+_JUST_OVER = timedelta(days=60)
+
+
+def resolve(text: str, at: float, offset: float = 0.0) -> str:
+    """Return a text with an ISO date behind each relative one.
+
+    ``at`` is when it was said, in seconds since 1970; ``offset`` is the speaker's distance from
+    UTC in seconds. A date that no calendar holds stays relative.
+    """
+    try:
+        day = (datetime.fromtimestamp(at, UTC) + timedelta(seconds=offset)).date()
+    except (OverflowError, ValueError, OSError):
+        return text
+    habits = Habits(text)
+
+    def dated(match: re.Match[str]) -> str:
+        words = match.group()
+        if _BARE_WEEKDAY.fullmatch(words) and habits.habitual(*match.span()):
+            return words
+        return _dated(words, day)
+
+    return _ANY.sub(dated, text)
+
+
+def _dated(words: str, day: date) -> str:
+    match, meaning = next(
+        (match, meaning)
+        for pattern, meaning in _MEANINGS
+        if (match := pattern.fullmatch(words)) is not None
+    )
+    try:
+        return f"{words} ({meaning(match, day)})"
+    except (OverflowError, ValueError):
+        return words
+
+
+def _named_day(match: re.Match[str], day: date) -> str:
+    shifts = {"today": 0, "tonight": 0, "tomorrow": 1, "yesterday": -1}
+    return _iso(day, days=shifts[match.group(1).lower()])
+
+
+def _weekday(match: re.Match[str], day: date) -> str:
+    which = (match.group(1) or "").strip().lower()
+    wanted = _WEEKDAYS.index(match.group(2).lower())
+    return _iso_weekday(day, wanted, which in {"", "coming", "the"}, _SHIFTS[which])
+
+
+def _weekday_zh(match: re.Match[str], day: date) -> str:
+    which = match.group(1) or ""
+    wanted = _WEEKDAYS_ZH.index(match.group(2).replace("天", "日"))
+    return _iso_weekday(day, wanted, not which, _SHIFTS_ZH[which])
+
+
+def _iso_weekday(day: date, wanted: int, upcoming: bool, weeks: int) -> str:  # noqa: FBT001 - a fact of the phrase
+    if upcoming:
+        return _iso(day, days=(wanted - day.weekday()) % 7)
+    days = wanted - day.weekday() + 7 * weeks
+    # "last Thursday" is the latest one that is over, whichever week it lies in.
+    return _iso(day, days=days + _WEEK if weeks < 0 and days < -_WEEK else days)
+
+
+def _period(match: re.Match[str], day: date) -> str:
+    return _name_period(match.group(2).lower(), day, _SHIFTS[match.group(1).lower()])
+
+
+def _period_zh(match: re.Match[str], day: date) -> str:
+    units = {"周": "week", "星期": "week", "月": "month", "季度": "quarter"}
+    return _name_period(units[match.group(2)], day, _SHIFTS_ZH[match.group(1)])
+
+
+def _name_period(unit: str, day: date, shift: int) -> str:
+    if unit == "week":
+        return f"week of {_iso(day, days=7 * shift - day.weekday())}"
+    if unit == "month":
+        return f"{_month(day, shift):%Y-%m}"
+    if unit == "quarter":
+        first = _month(day, 3 * shift)
+        return f"{first.year}-Q{(first.month + 2) // 3}"
+    return f"{day.year + shift:04}-01 to {day.year + shift:04}-12"
+
+
+def _end(match: re.Match[str], day: date) -> str:
+    return _last_day(match.group(2).lower(), day, _SHIFTS[(match.group(1) or "the").lower()])
+
+
+def _end_zh(match: re.Match[str], day: date) -> str:
+    units = {"月": "month", "年": "year", "季度": "quarter"}
+    return _last_day(units[match.group(2)], day, _SHIFTS_ZH[match.group(1) or ""])
+
+
+def _last_day(unit: str, day: date, shift: int) -> str:
+    if unit == "week":
+        return _iso(day, days=7 * shift + 6 - day.weekday())
+    if unit == "year":
+        return date(day.year + shift, 12, 31).isoformat()
+    months = 3 * shift + (2 - (day.month - 1) % 3) if unit == "quarter" else shift
+    first = _month(day, months)
+    return first.replace(day=monthrange(first.year, first.month)[1]).isoformat()
+
+
+def _month_first(match: re.Match[str], day: date) -> str:
+    return _nearest(_MONTHS[match.group(1)], int(match.group(2)), day)
+
+
+def _day_first(match: re.Match[str], day: date) -> str:
+    return _nearest(_MONTHS[match.group(2)], int(match.group(1)), day)
+
+
+def _end_of_named(match: re.Match[str], day: date) -> str:
+    return _nearest(_month_of(match.group(1)), 0, day)
+
+
+def _day_zh(match: re.Match[str], day: date) -> str:
+    return _nearest(_month_of(match.group(1)), int(match.group(2)), day)
+
+
+def _month_of(name: str) -> int:
+    return int(name) if name.isdecimal() else _MONTHS[name]
+
+
+def _nearest(month: int, number: int, day: date) -> str:
+    """Return a day of a month that is ahead or just over; 0 is the month's last day."""
+    for year in (day.year - 1, day.year, day.year + 1):
+        if year and number <= monthrange(year, month)[1]:
+            found = date(year, month, number or monthrange(year, month)[1])
+            if found >= day - _JUST_OVER:
+                return found.isoformat()
+    raise ValueError
+
+
+def _ahead(match: re.Match[str], day: date) -> str:
+    return _moved(match.group(1), match.group(2), day, 1)
+
+
+def _ago(match: re.Match[str], day: date) -> str:
+    return _moved(match.group(1), match.group(2), day, -1)
+
+
+def _distance_zh(match: re.Match[str], day: date) -> str:
+    units = {"天": "day", "周": "week", "星期": "week", "月": "month"}
+    sign = -1 if match.group(3) == "前" else 1
+    return _moved(match.group(1), units[match.group(2)], day, sign)
+
+
+def _moved(count: str, unit: str, day: date, sign: int) -> str:
+    number = sign * (int(count) if count.isdecimal() else _NUMBERS[count.lower()])
+    unit = unit.lower()
+    if unit == "month":
+        first = _month(day, number)
+        last = monthrange(first.year, first.month)[1]
+        return first.replace(day=min(day.day, last)).isoformat()
+    return _iso(day, days=number * (7 if unit == "week" else 1))
+
+
+def _iso(day: date, days: int) -> str:
+    return (day + timedelta(days=days)).isoformat()
+
+
+def _month(day: date, shift: int) -> date:
+    months = day.year * 12 + day.month - 1 + shift
+    return date(months // 12, months % 12 + 1, 1)
+
+
+_Meaning = Callable[[re.Match[str], date], str]
+_WEEKDAY_NAMES = "|".join(_WEEKDAYS)
+_BARE_WEEKDAY = re.compile(
+    rf"(?:{_WEEKDAY_NAMES})|(?:周|星期|礼拜)[一二三四五六日天]", re.IGNORECASE
+)
+_MONTH_NAMES = "|".join(name for name in _MONTHS if name.isascii())
+# "may 15 users" is no date: a month has its capital.
+_MONTH = rf"(?-i:({_MONTH_NAMES}))\.?"
+_ORDINAL = r"(\d{1,2})(?:st|nd|rd|th)?"
+_NO_YEAR = r"(?!,? ?\d)"
+_MONTH_ZH = r"(?<![\d年十])(\d{1,2}|十[一二]|[一二三四五六七八九十])月"
+# The longer phrase stands before the shorter one that it holds.
+_PHRASES: tuple[tuple[str, _Meaning], ...] = (
+    (rf"in {_COUNT} (day|week|month)s?", _ahead),
+    (rf"{_COUNT} (day|week|month)s? (?:from now|later)", _ahead),
+    (rf"{_COUNT} (day|week|month)s? ago", _ago),
+    (rf"end of {_MONTH}(?! \d)", _end_of_named),
+    (rf"{_MONTH} {_ORDINAL}{_NO_YEAR}", _month_first),
+    (rf"{_ORDINAL}(?: of)? {_MONTH}{_NO_YEAR}", _day_first),
+    (r"end of (?:(the|this|next|last) )?(week|month|quarter|year)", _end),
+    (r"(next|last|this) (week|month|quarter|year)", _period),
+    (rf"((?:this|next|last|coming|past) )?({_WEEKDAY_NAMES})", _weekday),
+    (r"(today|tonight|tomorrow|yesterday)", _named_day),
+)
+_PHRASES_ZH: tuple[tuple[str, _Meaning], ...] = (
+    (rf"{_MONTH_ZH}(?:份)?[底末]", _end_of_named),
+    (rf"{_MONTH_ZH}(\d{{1,2}})[日号]", _day_zh),
+    (rf"{_COUNT_ZH}个?(天|周|星期|月)(后|前)(?!天)", _distance_zh),
+    (r"([本这下上])?个?(?:周|星期|礼拜)([一二三四五六日天])", _weekday_zh),
+    (r"([本这下上])?个?(月|年|季度)[底末]", _end_zh),
+    (r"([本这下上])个?(周|星期|月|季度)(?![一二三四五六日天末底])", _period_zh),
+    (
+        rf"({'|'.join(sorted(_DAYS_ZH, key=len, reverse=True))})",
+        lambda m, d: _iso(d, _DAYS_ZH[m[1]]),
+    ),
+)
+_MEANINGS = tuple(
+    (re.compile(pattern, re.IGNORECASE), meaning) for pattern, meaning in (*_PHRASES, *_PHRASES_ZH)
+)
+
+
+def _bare(pattern: str) -> str:
+    return re.sub(r"\((?!\?)", "(?:", pattern)
+
+
+_ANY = re.compile(
+    # "every Thursday" and "each week" repeat; they are no date.
+    rf"(?<!every )(?<!each )(?<![\w-])(?:{'|'.join(_bare(p) for p, _ in _PHRASES)})(?![\w-])"
+    rf"{_DATED}"
+    rf"|(?<!每)(?:{'|'.join(_bare(p) for p, _ in _PHRASES_ZH)}){_DATED}",
+    re.IGNORECASE,
+)

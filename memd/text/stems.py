@@ -1,0 +1,26 @@
+"""English stems by tantivy's analysis of text: the library's door for text.
+
+The library costs 7.6 MB and 15 ms; it is imported at first use.
+"""
+
+from functools import cache
+from typing import Any
+
+
+def analyse(text: str, stop: tuple[str, ...]) -> list[str]:
+    """Return the stems of a text's words in lower case and in their order, without stop words.
+
+    A word is what letters and digits without a break make up.
+    """
+    found: list[str] = _analyser(stop).analyze(text)
+    return found
+
+
+@cache
+def _analyser(stop: tuple[str, ...]) -> Any:
+    import tantivy  # noqa: PLC0415 - lazy start-up: a daemon that nobody asks does without it
+
+    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+    lowered = builder.filter(tantivy.Filter.lowercase())
+    chosen = lowered.filter(tantivy.Filter.custom_stopword(list(stop)))
+    return chosen.filter(tantivy.Filter.stemmer("english")).build()

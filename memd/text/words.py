@@ -1,0 +1,176 @@
+"""Text as the words that search counts and that statements are compared by.
+
+Stop words, stems and the spelling of dates pay most when measured (docs/recall.md).
+
+Rules of this file
+- The same text gives the same words, in the text's order, whatever was asked before.
+- A code identifier gives its parts in place and, after the running text, itself as a whole, so
+  that neither ``user_service`` nor ``service`` is out of reach and word pairs stay neighbours.
+- Chinese, Japanese and Korean text has no spaces to trust: each pair of neighbouring characters
+  is a word; characters that only carry grammar separate.
+- All functions may read a word list on first use: call them from a worker thread.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+
+from memd.text import stems
+
+ANALYSIS = 4  # raised whenever ``words`` gives other words: what was indexed by them is old
+
+# Han, half of the marks between, Katakana, Hangul; Hiragana is grammar and separates.
+_CJK = (
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u30a1-\u30fa\u30fc\uac00-\ud7af\U00020000-\U0003ffff"
+)
+_CJK_RUN = re.compile(f"[{_CJK}]+")
+_HIRAGANA = re.compile("[\u3041-\u309f]+")
+_CJK_GRAMMAR = re.compile(
+    "[的了是在我你您他她它们吗呢吧啊呀嘛和就都而及与也很把被这那哪什么怎谁之其着过会个请]+"
+)
+# The second part of camelCase begins; a lone first letter (iPad, gRPC) is no part. Like the next
+# one it starts with a set of characters, for which the regex engine looks quickly.
+_HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9]{2}[A-Z])|(?<=[A-Z]{2})(?=[a-z]))")
+# A place inside a path, a dotted name, snake_case or camelCase.
+_INSIDE = re.compile(r"[A-Z._/](?:(?<=\w[._/])(?=\w)|(?<=[a-z0-9]{2}[A-Z])|(?<=[A-Z]{2})(?=[a-z]))")
+_EDGES = "()[]{}<>'\"`,;:!?.~/_-*#|=\u201c\u201d\u2018\u2019\u3002\uff0c"
+
+MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_MAY = "maymonth"  # told from the verb, which is a stop word
+_MODAL = re.compile(r"(?<=[a-z0-9,] )May\b")  # a month: capitalised and not opening a sentence
+_NAMES = "|".join((*MONTHS, *(name[:3] for name in MONTHS), "sept"))
+_YEAR = r"(?:19|20)\d\d"
+_YEAR_LAST = re.compile(rf" {_YEAR}(?![-/.]?\d)")  # only then the slower half of the next is needed
+_YEAR_FIRST = re.compile(
+    r"(?P<y1>(?:19|20)(?<!\d\d\d)\d\d)[-/.](?P<m1>0?[1-9]|1[0-2])[-/.](?P<d1>0?[1-9]|[12]\d|3[01])(?!\d)"
+    r"|(?P<y2>(?:19|20)(?<!\d\d\d)\d\d)\s?年\s?(?P<m2>1[0-2]|0?[1-9])\s?月\s?(?P<d2>[12]\d|3[01]|0?[1-9])\s?[日号]"
+)
+_YEAR_BEHIND = re.compile(
+    rf"\b(?P<m3>{_NAMES})\.?\s+(?P<d3>[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?,?\s+(?P<y3>{_YEAR})\b"
+    rf"|\b(?P<d4>[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m4>{_NAMES})\.?,?\s+(?P<y4>{_YEAR})\b",
+    re.IGNORECASE,
+)
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text that are worth counting: stemmed, without stop words.
+
+    First the running text in its order, then whole identifiers and paths in lower case.
+    """
+    running = _prepared(text)
+    whole = [token.strip(_EDGES).lower() for token in _identifiers(running)]
+    if whole:
+        running = _HUMP.sub(r" \g<0>", running)
+    irregular = _irregular()
+    return [*(irregular.get(word, word) for word in stems.analyse(running, _stop())), *whole]
+
+
+def is_common(word: str) -> bool:
+    """Say whether a word, as ``words`` gives it, is among the commonest of the language.
+
+    Such a word says little about what a text is about.
+    """
+    return word in common()
+
+
+@cache
+def common() -> frozenset[str]:
+    """Return the commonest words of the language, as ``words`` gives them."""
+    return frozenset(words(" ".join(word_list("common.txt"))))
+
+
+def count(text: str) -> int:
+    """Return how many words a reader would count, at least two for four CJK characters or more."""
+    runs = [*_CJK_RUN.findall(text), *_HIRAGANA.findall(text)]
+    characters = sum(len(run) for run in runs)
+    spaced = len(text.split())
+    return max(spaced, 2) if characters >= 4 else spaced  # noqa: PLR2004 - as long as several words
+
+
+def has_cjk(text: str) -> bool:
+    """Say whether a text holds Chinese, Japanese or Korean characters."""
+    return not text.isascii() and _CJK_RUN.search(text) is not None
+
+
+def word_list(name: str) -> list[str]:
+    """Return the items of one of the lists in the folder ``english``; blocks."""
+    return list_text(name).split()
+
+
+def list_text(name: str) -> str:
+    """Return the text of one of the lists in the folder ``english``; blocks."""
+    return files("memd.text").joinpath("english", name).read_text("utf-8")
+
+
+def _prepared(text: str) -> str:
+    """Return a text in one line, with dates spelled alike and pairs in place of CJK characters."""
+    plain = text.isascii()
+    if not plain:
+        text = text.encode(errors="replace").decode()  # a lone surrogate is no text
+        text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
+    text = " ".join(text.split())
+    if _YEAR_LAST.search(text):
+        text = _YEAR_BEHIND.sub(_spelled, text)
+    text = _YEAR_FIRST.sub(_spelled, text)
+    if " May" in text:
+        text = _MODAL.sub(_MAY, text)
+    if not plain:
+        text = " ".join(_CJK_RUN.sub(_paired, _HIRAGANA.sub(" ", text)).split())
+    return text
+
+
+def _identifiers(text: str) -> Iterator[str]:
+    """Yield the tokens of a line that are paths or names of code."""
+    end = 0
+    for match in _INSIDE.finditer(text):
+        if match.start() >= end:
+            start = text.rfind(" ", 0, match.start()) + 1
+            end = text.find(" ", match.end())
+            end = len(text) if end < 0 else end
+            yield text[start:end]
+
+
+def _paired(match: re.Match[str]) -> str:
+    return f" {' '.join(_pairs(match.group()))} "
+
+
+def _pairs(run: str) -> Iterator[str]:
+    for piece in _CJK_GRAMMAR.split(run):
+        if len(piece) == 1:
+            yield piece
+        yield from (piece[at : at + 2] for at in range(len(piece) - 1))
+
+
+def _spelled(match: re.Match[str]) -> str:
+    """Return a full date as year, month in words, day."""
+    parts = {name[0]: value for name, value in match.groupdict().items() if value is not None}
+    month = parts["m"].lower()
+    name = MONTHS[int(month) - 1] if month.isdigit() else _month(month)
+    return f"{parts['y']} {_MAY if name == 'may' else name} {int(parts['d'])}"
+
+
+def _month(written: str) -> str:
+    return next(month for month in MONTHS if month.startswith(written[:3]))
+
+
+@cache
+def _stop() -> tuple[str, ...]:
+    # A single letter is what an abbreviation or a contraction leaves.
+    return (*word_list("stop.txt"), *"abcdefghijklmnopqrstuvwxyz")
+
+
+@cache
+def _irregular() -> dict[str, str]:
+    """Return stems of irregular forms, and the stem that each stands for."""
+    listed = word_list("irregular.txt")
+    forms, plain = ([_stem(word) for word in part] for part in (listed[::2], listed[1::2]))
+    return dict(zip(forms, plain, strict=True)) | {_stem(_MAY): "may"}
+
+
+def _stem(word: str) -> str:
+    return stems.analyse(word, ())[0]

@@ -1,0 +1,97 @@
+"""Text as the words that search counts."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.text.words import common, count, is_common, words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("What are the deployments of the user?", ["deploy", "user"]),
+        ("They went running, and wrote tests", ["run", "write", "test"]),
+        ("user_service", ["user", "servic", "user_service"]),
+        ("getUserName", ["user", "name", "getusername"]),
+        ("iPad with gRPC", ["ipad", "grpc"]),
+        ("HTTPServer", ["http", "server", "httpserver"]),
+        ("src/api/user.py", ["src", "api", "user", "py", "src/api/user.py"]),
+        ("v1.2", ["v1", "2", "v1.2"]),
+        ("due 2026-04-02", ["due", "2026", "april", "2"]),
+        ("due 2026-05-09", ["due", "2026", "may", "9"]),
+        ("you may merge in May", ["merg", "may"]),
+        ("Sept release", ["septemb", "releas"]),
+        ("don't Ｍｏｃｋ the team’s db", ["mock", "team", "databas"]),
+        ("我们的测试数据", ["测试", "试数", "数据"]),
+        ("的 好", ["好"]),
+        ("テストを書く", ["テス", "スト", "書"]),
+        ("API接口v2", ["api", "接口", "v2"]),
+        ("naïve café", ["naïv", "café"]),
+        ("a x . _ \0 ---", []),
+        ("\ud800 lone surrogate", ["lone", "surrog"]),
+        *(
+            (f"due {date}!", ["due", "2026", "april", "2"])
+            for date in (
+                *("2026/4/2", "2026.04.02", "April 2, 2026", "Apr 2 2026", "2 April 2026"),
+                *("2nd of April 2026", "April 2nd, 2026", "2026年4月2日", "2026年04月02号"),
+            )
+        ),
+        ("on 8 May 2023", ["2023", "may", "8"]),
+        ("12026-04-02", ["12026", "04", "02"]),
+        ("", []),
+    ],
+)
+def test_words_that_count(text: str, expected: list[str]) -> None:
+    """Stop words go, identifiers split and stay, dates spell their month, CJK comes in pairs."""
+    assert words(text) == expected
+
+
+@given(st.text(max_size=200))
+def test_any_text_gives_the_same_words_again(text: str) -> None:
+    """No text fails, and a second look gives the same words, none of them empty."""
+    first = words(text)
+    assert words(text) == first
+    assert all(first)
+
+
+def test_threads_share_the_analyser() -> None:
+    """Several threads at once get the words that one alone gets."""
+    texts = [
+        f"running{letter} deployments merged{letter}{n}" for letter in "abcd" for n in range(50)
+    ]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(words, texts))
+    assert together == [words(text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", 0),
+        ("  \n", 0),
+        ("thanks", 1),
+        ("go on", 2),
+        ("测试数", 1),
+        ("测试数据", 2),
+        ("ありがとう", 2),
+        ("写 测试", 2),
+    ],
+)
+def test_count(text: str, expected: int) -> None:
+    """White space separates words; four CJK characters are more than one."""
+    assert count(text) == expected
+
+
+def test_common_words_are_known_by_their_stem() -> None:
+    """A common word is known in the form in which ``words`` gives it."""
+    assert is_common(words("decisions")[0]) is is_common("decis")
+    assert is_common(words("changes")[0])
+    assert not is_common(words("kubernetes")[0])
+
+
+def test_common_words_are_stems() -> None:
+    """The list of common words is in the form in which ``words`` gives them."""
+    assert all(is_common(word) for word in common())
