@@ -14,6 +14,7 @@ from memd.api.services import Services
 from memd.core import events
 from memd.core.errors import MemdError
 from memd.jobs.standstill import Standing
+from memd.model.configured import ModelState
 from memd.rpc.connection import Call
 from memd.state.pauses import Breaker
 
@@ -99,7 +100,7 @@ class Status(Result):
     breakers: tuple[Breaker, ...]
     projects: list[str]
     proposals: dict[str, int]
-    model: spending.ModelState
+    model: ModelState
     spend: spending.SpendToday
     notes: list[str]
 
@@ -175,7 +176,7 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
         breakers=standing.breakers,
         projects=projects,
         proposals={directory: waiting[directory] for directory in projects if directory in waiting},
-        model=spending.model_state(services, settings),
+        model=services.models.state(settings),
         spend=await spending.today(services, settings),
         notes=list(services.notes),
     )

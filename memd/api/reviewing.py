@@ -7,8 +7,6 @@ import msgspec
 from memd.api.memory import MemoryOffError, project_of, writable
 from memd.api.method import Params, Result, method
 from memd.api.services import Services
-from memd.core.text import iso_time
-from memd.model.port import LOCAL
 from memd.projects.project import NoProjectError
 from memd.review.choice import NotTakenInError, PathNotProposedError, ProposalDecidedError
 from memd.review.service import (
@@ -17,7 +15,7 @@ from memd.review.service import (
     ProposalUnreadableError,
     Rejected,
 )
-from memd.review.view import FileView, View
+from memd.review.view import View
 from memd.rpc.connection import Call
 from memd.store.changes import StorageFailedError
 from memd.store.door import SecretRefusedError
@@ -48,27 +46,10 @@ class RejectProposal(AcceptProposal):
     reason: Reason | None = None
 
 
-class ProposalFacts(Result):
-    """A proposal: ``state`` is open, accepted, partly or rejected, ``reason`` that of a refusal.
-
-    ``problems`` say why it was kept back; ``at`` is ISO 8601 in UTC.
-    """
-
-    id: str
-    at: str
-    job: str
-    engine: str
-    state: str
-    reason: str
-    problems: list[str]
-    said: str
-    files: tuple[FileView, ...]
-
-
 class Proposals(Result):
     """The newest proposals first."""
 
-    proposals: list[ProposalFacts]
+    proposals: tuple[View, ...]
 
 
 @method("dream.review", "read", NoProjectError, ProposalNotFoundError)
@@ -78,7 +59,7 @@ async def dream_review(services: Services, call: Call, params: ReviewProposals) 
     found = await services.reviews.review(
         directory, params.proposal or "", decided=bool(params.all)
     )
-    return Proposals(proposals=[_facts(view) for view in found])
+    return Proposals(proposals=found)
 
 
 @method(
@@ -115,21 +96,6 @@ async def dream_reject(services: Services, call: Call, params: RejectProposal) -
     directory = (await project_of(services, call, params.cwd)).memory_dir
     return await services.reviews.reject(
         directory, params.proposal, params.paths or (), reason=params.reason or ""
-    )
-
-
-def _facts(view: View) -> ProposalFacts:
-    found = view.proposal
-    return ProposalFacts(
-        id=found.id,
-        at=iso_time(found.at),
-        job=found.job,
-        engine=found.engine or LOCAL,
-        state=found.state,
-        reason=found.reason,
-        problems=list(view.problems),
-        said=found.said,
-        files=view.files,
     )
 
 

@@ -1,4 +1,4 @@
-"""Whom memd asks as a model, what that used and cost, and which caps are reached."""
+"""spend: what models used and cost, and which caps are reached."""
 
 from dataclasses import replace
 from typing import Annotated, Literal, TypeVar
@@ -10,25 +10,11 @@ from memd.api.method import Params, Result, method
 from memd.api.services import Services
 from memd.core.settings import Settings
 from memd.rpc.connection import Call
-from memd.state.caps import KINDS, Sum
+from memd.state.caps import Sum
 from memd.state.spend import SpendRow
 
 U = TypeVar("U", bound=Sum)
 _DAYS = 7
-
-
-class ModelState(Result):
-    """The model: ``host`` and ``names`` (by kind of work) when it is configured, else ``problem``.
-
-    ``source`` says where its key is from, or its address where it has none. A configured model has
-    a problem too when its server refused the last request for good.
-    """
-
-    configured: bool
-    problem: str
-    host: str
-    source: str
-    names: dict[str, str]
 
 
 class SpendToday(Result):
@@ -79,19 +65,6 @@ async def today(services: Services, settings: Settings) -> SpendToday:
         used=_rounded(used),
         dollars_per_day=settings.spend.dollars_per_day,
         caps=await to_thread.run_sync(services.spent.caps, settings.spend, now),
-    )
-
-
-def model_state(services: Services, settings: Settings) -> ModelState:
-    """Return whether there is a model, and which."""
-    models = services.models
-    configured = models.for_(settings) is not None
-    return ModelState(
-        configured=configured,
-        problem=models.problem(settings),
-        host=models.host(settings),
-        source=models.source(settings),
-        names={kind: models.name(settings, kind) for kind in KINDS} if configured else {},
     )
 
 

@@ -15,6 +15,7 @@ from memd.model.errors import ModelError
 from memd.model.metered import Metered
 from memd.model.patient import Patient
 from memd.model.port import Model
+from memd.state.caps import KINDS
 from memd.state.spend import SpendTable
 
 _REACH_SECONDS = 5.0  # a person waits for the answer
@@ -26,6 +27,21 @@ class _Built:
     model: Model | None
     claude: Claude | None
     problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelState:
+    """The model: ``host`` and ``names`` (by kind of work) when it is configured, else ``problem``.
+
+    ``source`` says where its key is from, or its address where it has none. A configured model has
+    a problem too when its server refused the last request for good.
+    """
+
+    configured: bool
+    problem: str
+    host: str
+    source: str
+    names: dict[str, str]
 
 
 class Models:
@@ -72,6 +88,14 @@ class Models:
         """Return what named the server and its key, empty where no model is configured."""
         claude = self._current(settings).claude
         return claude.endpoint.source if claude else ""
+
+    def state(self, settings: Settings) -> ModelState:
+        """Return whether there is a model, and which."""
+        configured = self.for_(settings) is not None
+        names = {kind: self.name(settings, kind) for kind in KINDS} if configured else {}
+        return ModelState(
+            configured, self.problem(settings), self.host(settings), self.source(settings), names
+        )
 
     async def reach(self, settings: Settings) -> ModelError | None:
         """Return why the configured server cannot be used, ``None`` when it answers."""

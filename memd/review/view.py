@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from memd.core.text import sha256
+from memd.core.text import iso_time, sha256
+from memd.model.port import LOCAL
 from memd.review.diff import CHARACTERS, bounded
 from memd.state.proposals import Proposal
 from memd.state.proposed import OPEN, ProposedEdit
@@ -33,10 +34,19 @@ class FileView:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A proposal with its files, and why the judge kept it back or what is wrong with it."""
+    """A proposal: ``state`` is open, accepted, partly or rejected, ``reason`` that of a refusal.
 
-    proposal: Proposal
+    ``problems`` say why it was kept back or what is wrong with it; ``at`` is ISO 8601 in UTC.
+    """
+
+    id: str
+    at: str
+    job: str
+    engine: str
+    state: str
+    reason: str
     problems: tuple[str, ...]
+    said: str
     files: tuple[FileView, ...]
 
 
@@ -53,7 +63,7 @@ def views(proposals: Sequence[Proposal], live: Mapping[str, bytes]) -> tuple[Vie
     for proposal in proposals:
         edits = proposal.edits
         if edits is None:
-            made.append(View(proposal, (*proposal.problems, _UNREADABLE), ()))
+            made.append(_whole(proposal, (_UNREADABLE,), ()))
             continue
         shown: list[FileView] = []
         for edit in edits[:files]:
@@ -63,8 +73,22 @@ def views(proposals: Sequence[Proposal], live: Mapping[str, bytes]) -> tuple[Vie
         files -= len(shown)
         more = len(edits) - len(shown)
         told = (f"{more} more files have no room in this answer",) if more else ()
-        made.append(View(proposal, (*proposal.problems, *told), tuple(shown)))
+        made.append(_whole(proposal, told, tuple(shown)))
     return tuple(made)
+
+
+def _whole(proposal: Proposal, told: tuple[str, ...], files: tuple[FileView, ...]) -> View:
+    return View(
+        id=proposal.id,
+        at=iso_time(proposal.at),
+        job=proposal.job,
+        engine=proposal.engine or LOCAL,
+        state=proposal.state,
+        reason=proposal.reason,
+        problems=(*proposal.problems, *told),
+        said=proposal.said,
+        files=files,
+    )
 
 
 def _view(edit: ProposedEdit, live: bytes | None, characters: int) -> FileView:

@@ -53,7 +53,7 @@ async def test_a_proposal_is_looked_at(bench: Bench) -> None:
     """Open ones come newest first with their diffs; a decided one when it is asked for."""
     first, second = bench.propose(*merge(bench)), bench.propose(bench.edit("c.md", topic("C")))
     found = await bench.reviews.review(bench.directory)
-    assert [view.proposal.id for view in found] == [second, first]
+    assert [view.id for view in found] == [second, first]
     files = found[1].files
     assert [(file.path, file.action, file.stale) for file in files] == [
         ("a.md", "changed", False),
@@ -180,7 +180,7 @@ async def test_a_damaged_proposal_can_only_be_rejected(bench: Bench, text: str) 
     with pytest.raises(PathNotProposedError):
         await bench.reviews.reject(bench.directory, bad, ["a.md"])
     assert (await bench.reviews.reject(bench.directory, bad)).state == "rejected"
-    assert [view.proposal.id for view in await bench.reviews.review(bench.directory)] == [good]
+    assert [view.id for view in await bench.reviews.review(bench.directory)] == [good]
 
 
 JUNK = st.recursive(

@@ -51,10 +51,11 @@ def test_what_the_dream_had_read_may_be_the_live_file() -> None:
 
 def test_a_damaged_proposal_is_told_as_such() -> None:
     """It has no files and a sentence."""
-    (view,) = views([Proposal("p1", "/m", 1.0, edits=None)], {})
+    damaged = Proposal("p1", "/m", 1.0, edits=None)
+    (view,) = views([damaged], {})
     assert view.files == ()
     assert "can only be rejected" in view.problems[0]
-    assert paths([view.proposal]) == ()
+    assert paths([damaged]) == ()
 
 
 def test_an_answer_has_bounds() -> None:

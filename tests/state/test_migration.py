@@ -105,7 +105,7 @@ async def test_proposals_of_an_old_file_can_be_decided(tmp_path: Path) -> None:
     """They are shown with their diffs, accepted as one change, undone and rejected."""
     database = opened(landed(tmp_path))
     bench = Bench(tmp_path, database)
-    views = {view.proposal.id: view for view in await bench.reviews.review(bench.directory)}
+    views = {view.id: view for view in await bench.reviews.review(bench.directory)}
     assert "+We ship on Mondays (Ana).\n" in views["p1"].files[0].diff
     assert views["p4"].files == ()
     with pytest.raises(ProposalDecidedError):
