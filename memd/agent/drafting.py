@@ -14,7 +14,7 @@ from memd.core.text import decode
 from memd.core.values import MemoryType
 from memd.documents import document
 from memd.documents.document import InvalidMemoryError
-from memd.store.door import SecretRefusedError, check_secrets
+from memd.store.drafts import SecretRefusedError, check_secrets
 from memd.text import invisible
 
 TRUSTED = frozenset({"user", "assistant"})  # whose words alone may become a rule for the assistant

@@ -26,18 +26,19 @@ from memd.core.values import Actor, Change, Provenance
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.state.history import Filter
-from memd.store import purge
-from memd.store.changes import Committed
 from memd.store.history import (
+    ChangeNotFoundError,
     FileDiff,
+    Purged,
+    PurgedError,
+    PurgeRefusedError,
     Range,
     RangeReversedError,
     VersionNotFoundError,
     Writer,
+    wanted,
 )
-from memd.store.purge import Purged, PurgeRefusedError
-from memd.store.reading import MemoryNotFoundError
-from memd.store.undo import ChangeNotFoundError, PurgedError
+from memd.store.service import Committed, MemoryNotFoundError
 
 _PAGE = 50
 _ONE_KIND_OF_DIFF = (
@@ -308,7 +309,7 @@ async def memory_why(services: Services, call: Call, params: WhyParams) -> Why:
 async def memory_purge(services: Services, call: Call, params: PurgeParams) -> Purged:
     """Remove the texts of a change, a file or a pattern from all that memd keeps."""
     project = await project_of(services, call, params.cwd)
-    what = purge.wanted(
+    what = wanted(
         project.memory_dir,
         params.change or "",
         params.path or "",

@@ -13,12 +13,11 @@ from memd.api.services import Services
 from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.names import TEAM
-from memd.core.values import Header
+from memd.core.values import Header, newest_first
 from memd.documents.index import load
 from memd.projects.project import NoProjectError
 from memd.prompt.service import IndexFacts
 from memd.rpc.connection import Call
-from memd.store.catalogue import order
 
 PAGE_BYTES = limits.FRAME_BYTES * 3 // 4  # of memories; the rest is room for all else in the frame
 PROBLEMS = 100
@@ -70,7 +69,7 @@ async def memory_list(services: Services, call: Call, params: ListMemories) -> L
         if params.scope is None or (params.scope == "team") == header.path.startswith(TEAM)
     ]
     if start is not None:
-        headers = headers[bisect_right(headers, start, key=order) :]
+        headers = headers[bisect_right(headers, start, key=newest_first) :]
     page = _page(headers, params.limit, services.clock.now())
     return Listed(
         memory_dir=project.memory_dir,

@@ -30,11 +30,9 @@ from memd.memories.writing import (
 from memd.projects.project import NoProjectError
 from memd.recall.local import Hit
 from memd.rpc.connection import Call
-from memd.store.changes import StorageFailedError
-from memd.store.door import ConflictError, SecretRefusedError
-from memd.store.history import VersionNotFoundError
-from memd.store.reading import MemoryNotFoundError
-from memd.store.undo import ChangeNotFoundError
+from memd.store.drafts import ConflictError, SecretRefusedError
+from memd.store.history import ChangeNotFoundError, VersionNotFoundError
+from memd.store.service import MemoryNotFoundError, StorageFailedError
 
 
 class MemoryOffError(MemdError):

@@ -17,8 +17,8 @@ from memd.review.service import (
 )
 from memd.review.view import View
 from memd.rpc.connection import Call
-from memd.store.changes import StorageFailedError
-from memd.store.door import SecretRefusedError
+from memd.store.drafts import SecretRefusedError
+from memd.store.service import StorageFailedError
 
 Reason = Annotated[str, msgspec.Meta(max_length=10_000)]
 Paths = Annotated[list[str], msgspec.Meta(max_length=2000)]

@@ -81,6 +81,11 @@ class Header(msgspec.Struct, frozen=True, gc=False, array_like=True):
         return (self.inode, self.mtime_ns, self.size)
 
 
+def newest_first(header: Header) -> tuple[int, str]:
+    """Return what headers are sorted by: the time of the last change, then the path."""
+    return (-header.mtime_ns, header.path)
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
     """One memory read whole: ``content`` is the exact bytes, ``hash`` their SHA-256 in hex.

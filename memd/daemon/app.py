@@ -26,11 +26,12 @@ from memd.core import limits
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.places import Places
-from memd.daemon import notify
+from memd.daemon import machine, notify
 from memd.daemon.dreaming import Dreaming
 from memd.daemon.log import Log
 from memd.daemon.retention import keep_bounded
 from memd.daemon.runners import Runners
+from memd.dream.quiet import Pressure
 from memd.dream.service import Dreams
 from memd.extract.service import Extract
 from memd.jobs.manners import Manners
@@ -53,8 +54,6 @@ from memd.state.migration import migrate
 from memd.state.proposals import Proposals
 from memd.state.tally import Tally
 from memd.store.service import Store
-from memd.watch import machine
-from memd.watch.machine import Pressure
 
 SCHEMAS = (
     journal.SCHEMA,

@@ -24,14 +24,13 @@ from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.daemon.log import Log
-from memd.dream.quiet import Standing, waits
+from memd.dream.quiet import Pressure, Standing, waits
 from memd.dream.service import Dreams
 from memd.jobs.manners import Manners
 from memd.jobs.service import Jobs
 from memd.projects.project import NoProjectError
 from memd.state.visits import Visit, Visits
 from memd.store.service import Store
-from memd.watch.machine import Pressure
 
 AUTOMATIC = "automatic"  # the member of a job's request that says that no person asked
 _MINUTE = 60.0

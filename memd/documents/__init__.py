@@ -1,1 +1,4 @@
-"""What stands in a memory and in the index: frontmatter, entries, merging, credentials. Pure."""
+"""What stands in a memory and in the index: frontmatter, entries, merging, credentials. Pure.
+
+Doors: ``document``, ``index``, ``secrets``.
+"""

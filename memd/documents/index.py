@@ -1,4 +1,4 @@
-"""The index of a memory directory: loading it for a prompt, and keeping it true. Pure.
+"""The index of a memory directory: loading it for a prompt, keeping it true, the manifest. Pure.
 
 Rules of this file
 - An *entry* is a line that is a pointer and nothing else: a bullet, a link to a memory, perhaps a
@@ -9,14 +9,14 @@ Rules of this file
   there never added.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from memd.core import limits
 from memd.core.names import INDEX, TEAM
-from memd.core.text import cut_bytes, decode
-from memd.core.values import Pointer
+from memd.core.text import cut_bytes, decode, iso_time, one_line
+from memd.core.values import Header, Pointer
 from memd.documents.entries import (
     Entries,
     Entry,
@@ -38,12 +38,16 @@ __all__ = [
     "each",
     "entries",
     "load",
+    "manifest",
     "merge",
     "pointer_line",
     "read",
     "reconcile",
     "with_pointer",
 ]
+
+_DESCRIPTION_CHARACTERS = 500  # one specific line is shorter; 200 of these still fit a prompt
+_LAST_SECOND = 253_402_300_799  # of the year 9999; a file system may keep later times
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,14 @@ def reconcile(
     return kept + b"".join(line.encode() + eol for line in added)
 
 
+def manifest(headers: Sequence[Header]) -> str:
+    """Return one line per memory, in the order given, of the first 200.
+
+    ``- [type] path (ISO 8601 mtime in UTC): description``, without the parts that are missing.
+    """
+    return "\n".join(_manifest_line(found) for found in headers[: limits.MANIFEST_ENTRIES])
+
+
 def _settled(
     lines: Iterable[Line], there: AbstractSet[str], unknown: AbstractSet[str]
 ) -> tuple[frozenset[str], frozenset[int]]:
@@ -146,3 +158,11 @@ def _warning(lines: int, size: int) -> str:
 def _named(path: str) -> Pointer:
     words = path.rpartition("/")[2].removesuffix(".md").replace("_", " ").replace("-", " ").strip()
     return Pointer(words[:1].upper() + words[1:] or path, "")
+
+
+def _manifest_line(found: Header) -> str:
+    kind = f"[{found.type.value}] " if found.type else ""
+    path = " ".join(without_directions(found.path).splitlines())
+    at = iso_time(min(max(found.mtime_ns / 1e9, 0), _LAST_SECOND))
+    words = one_line(found.description, _DESCRIPTION_CHARACTERS)
+    return f"- {kind}{path} ({at}){f': {words}' if words else ''}"

@@ -17,9 +17,9 @@ from memd.agent.step import Budget
 from memd.core import limits, prose
 from memd.core.text import decode, iso_time
 from memd.core.values import Header, Project
+from memd.documents.index import manifest
 from memd.model.port import Block
 from memd.projects.project import transcript_folders
-from memd.store.catalogue import manifest
 
 KIND = "dream"
 ASK_SECONDS = 180.0

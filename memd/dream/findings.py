@@ -16,7 +16,7 @@ from memd.core.errors import MemdError
 from memd.core.names import INDEX
 from memd.core.text import decode, sha256
 from memd.core.values import FileEdit, Header, MemoryFile, Tree
-from memd.documents import entries
+from memd.documents.index import read as read_index
 from memd.dream import handwritten
 from memd.dream.judge import judge
 from memd.dream.report import Report
@@ -167,7 +167,7 @@ def _files(tree: Tree, paths: AbstractSet[str]) -> Iterator[tuple[str, MemoryFil
 
 def orphans(headers: Sequence[Header], index: bytes | None) -> tuple[str, ...]:
     """Return memories that the index does not name; of very many only some."""
-    named = entries.read(index or b"").named
+    named = read_index(index or b"").named
     return tuple(sorted(header.path for header in headers if header.path not in named)[:_ORPHANS])
 
 

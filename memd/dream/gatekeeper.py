@@ -14,7 +14,7 @@ from memd.dream import gates
 from memd.dream.gates import Outlook
 from memd.projects.project import transcript_folders
 from memd.transcripts.sessions import sessions_of
-from memd.watch import locks, machine
+from memd.watch import locks
 from memd.watch.locks import LockUnusableError
 
 _MINUTE = 60.0
@@ -31,7 +31,7 @@ class Looks:
     consolidated_at: Callable[[str], float | None] = locks.consolidated_at
     sessions: Callable[[str], Mapping[str, float]] = sessions_of
     busy: Callable[[str, float, locks.Alive], bool] = locks.busy
-    is_alive: locks.Alive = machine.alive
+    is_alive: locks.Alive = locks.alive
 
 
 @dataclass(frozen=True, slots=True)

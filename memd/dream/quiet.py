@@ -11,11 +11,25 @@ Rules of this file
 from dataclasses import dataclass
 
 from memd.core.settings import Settings
-from memd.watch.machine import Pressure
 
 _MEBIBYTE = 1024 * 1024
 _HOUR = 3600.0
 _APART_SECONDS = _HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """How busy the machine is; ``None`` is what it does not tell.
+
+    ``load`` is the average of the last minute for each core, ``free_memory`` bytes that can be had
+    without swapping.
+    """
+
+    on_battery: bool | None = None
+    load: float | None = None
+    free_memory: int | None = None
+
+
 _UNTOLD = Pressure()
 
 

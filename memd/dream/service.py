@@ -54,7 +54,7 @@ from memd.store.drafts import StoreDraft
 from memd.store.history import Past
 from memd.store.service import Store
 from memd.text import dates
-from memd.watch import locks, machine
+from memd.watch import locks
 from memd.watch.locks import Held
 
 _CLEANUP_SECONDS = 5.0  # two renames and one durable transaction, on a slow disk
@@ -87,7 +87,7 @@ class Dreams:
         models: ModelSource | None = None,
         runs: Runs | None = None,
         work: Work | None = None,
-        is_alive: locks.Alive = machine.alive,
+        is_alive: locks.Alive = locks.alive,
         note: Note = _quiet,
     ) -> None:
         self._store = store

@@ -21,9 +21,9 @@ from memd.agent.step import Budget
 from memd.core import prose
 from memd.core.text import sha256
 from memd.core.values import Header
+from memd.documents.index import manifest
 from memd.extract.dialogue import Dialogue
 from memd.model.port import Block
-from memd.store.catalogue import manifest
 
 KIND = "extract"
 TURNS = 5

@@ -1,1 +1,4 @@
-"""Files beneath a directory: opening safely, replacing whole, bringing to the disk."""
+"""Files beneath a directory: opening safely, replacing whole, bringing to the disk.
+
+Doors: ``directory``, ``confined``, ``disk``.
+"""

@@ -1,7 +1,7 @@
 """Reading beneath a folder on behalf of a model: listing, status, and text in pieces.
 
 Where ``paths.py`` opens memories for the daemon, this opens whatever a person keeps in a project,
-for somebody who is not trusted. The way down is the same (``beneath.py``: no link is followed),
+for somebody who is not trusted. The way down is the same (``kernel.py``: no link is followed),
 and more is refused: a file with several names may be a file from elsewhere, and a FIFO, a device
 or a socket is no file at all. What is refused is not listed either.
 """
@@ -17,8 +17,8 @@ from typing import Self
 
 from memd.core import names
 from memd.core.courtesy import give_way
-from memd.files.beneath import FOLDER, kernel_walks, open_beneath
 from memd.files.directory import Directory, FileUnreadableError, PathRefusedError
+from memd.files.kernel import FOLDER, kernel_walks, open_beneath
 
 PIECE_BYTES = 256 * 1024
 LINE_BYTES = 1024 * 1024  # the rest of a longer line is passed over

@@ -3,7 +3,7 @@
 Rules of this file
 - A name is never resolved first and opened afterwards: that loses symlink races. The kernel walks
   it beneath an open directory, following no link (``openat2``), or descriptors are walked with
-  ``O_NOFOLLOW`` at each step; ``beneath.py`` holds both ways.
+  ``O_NOFOLLOW`` at each step; ``kernel.py`` holds both ways.
 - What was opened is asked with ``fstat`` what it is: a regular file of ours, within a size.
   ``O_NONBLOCK`` keeps a FIFO from hanging the daemon.
 - The memory directory itself may be reached through links; people keep it in a dotfiles checkout.
@@ -21,8 +21,7 @@ from typing import Self
 
 from memd.core import names
 from memd.core.errors import MemdError
-from memd.files import leases
-from memd.files.beneath import FOLDER, kernel_walks, open_beneath
+from memd.files import kernel
 from memd.files.errors import (
     DirectoryMissingError,
     DirectoryUnusableError,
@@ -31,6 +30,7 @@ from memd.files.errors import (
     PathRefusedError,
     cause_of,
 )
+from memd.files.kernel import FOLDER, kernel_walks, open_beneath
 
 __all__ = [
     "Directory",
@@ -39,6 +39,7 @@ __all__ = [
     "FileTooLargeError",
     "FileUnreadableError",
     "PathRefusedError",
+    "cause_of",
 ]
 
 WALK_DEPTH = 16  # folders below a memory directory; memd's own names have three at most
@@ -215,7 +216,7 @@ class Directory:
                 if fd is None:
                     return False
                 _check(name, os.fstat(fd), self._owners)
-                return leases.open_for_writing(fd)
+                return kernel.open_for_writing(fd)
         except FileUnreadableError:
             return None
         except MemdError:

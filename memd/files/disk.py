@@ -1,4 +1,4 @@
-"""The few system calls that change a memory directory, as one small port.
+"""The few system calls that change a memory directory, as one small port, and the disk's health.
 
 What makes a change safe is that a new body takes its place in one step and that what was there
 before comes out whole, to be compared with what the writer had read: an *exchange*. Linux has
@@ -8,6 +8,11 @@ or the new one and never none, and only a save in the microseconds between two c
 
 Every name here is one component below an open folder descriptor that ``paths.py`` gave out, and
 no call follows a link in it. Tests put a twin in the place of ``Disk`` whose n-th call fails.
+
+A directory on a failing disk is closed for writing until a small write gets through: ``counted``
+notes how each wait for the disk ends, ``ensure_writable`` refuses or probes (``core/health.py``).
+The probe is a file of memd's own that is gone a moment later; what a crash leaves of it, the next
+start removes.
 """
 
 import ctypes
@@ -15,16 +20,21 @@ import errno
 import fcntl
 import os
 import platform
+import re
+import secrets as tokens
 import stat
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from memd.core import limits
+from memd.core.errors import MemdError
+from memd.core.health import Health, Verdict
 from memd.core.names import is_temporary
 from memd.core.text import sha256
+from memd.files.directory import Directory
 
 NOREPLACE = "noreplace"
 EXCHANGE = "exchange"
@@ -38,6 +48,8 @@ _MACOS_FLAGS = {NOREPLACE: 4, EXCHANGE: 2}  # sys/stdio.h: RENAME_EXCL, RENAME_S
 _LINUX_NUMBERS = {"x86_64": 316, "aarch64": 276}  # for a C library without renameat2
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 _CHUNK = 256 * 1024
+_PROBE = b"memd looks whether this directory can be written\n"
+_PROBE_NAME = re.compile(r"\.memd-probe-[0-9a-f]{8}\.tmp")
 
 Renamer = Callable[[int, str, str, str], None]  # folder, source, target, NOREPLACE or EXCHANGE
 
@@ -50,6 +62,24 @@ class Look:
     content: bytes
     mtime_ns: int
     mode: int
+
+
+class ReadOnlyError(MemdError):
+    """The medium failed twice in a row; nothing is written until it works again."""
+
+    code = 1008
+    kind = "read_only"
+    retryable = True
+    of_disk = True
+    hint = "mend the disk; memd tries once a second when it is asked to write, no restart is needed"
+    exit_status = 75
+
+    def __init__(self, directory: str, cause: str) -> None:
+        super().__init__(
+            f"{directory} is read-only until its disk works again: {cause}",
+            directory=directory,
+            cause=cause,
+        )
 
 
 def find_renamer(system: str, machine: str, library: Any) -> Renamer | None:
@@ -206,7 +236,56 @@ def _read(file: int) -> Look:
     return Look(sha256(content), content, facts.st_mtime_ns, stat.S_IMODE(facts.st_mode))
 
 
+@contextmanager
+def counted(health: Health) -> Iterator[None]:
+    """Count how a wait for the medium ends."""
+    try:
+        yield
+    except OSError as error:
+        health.failed(error.errno, error.strerror or type(error).__name__)
+        raise
+    health.succeeded()
+
+
+def ensure_writable(health: Health, disk: Disk, directory: Directory, at: float) -> None:
+    """Return where writes may go on; ``at`` is in seconds. Raises ReadOnlyError."""
+    verdict = health.verdict(at)
+    if verdict is Verdict.GO:
+        return
+    if verdict is Verdict.PROBE:
+        try:
+            _probe(disk, directory)
+        except OSError as error:
+            health.failed(error.errno, error.strerror or type(error).__name__)
+        else:
+            health.succeeded()
+            return
+    raise ReadOnlyError(directory.path, health.cause)
+
+
+def is_probe(name: str, look: Look) -> bool:
+    """Say whether a file is what a crash left of a probe."""
+    return bool(_PROBE_NAME.fullmatch(name) and look.hash) and _PROBE.startswith(look.content)
+
+
 def real_disk() -> Disk:
     """Return the disk with the best rename that this system offers."""
     library = ctypes.CDLL(None, use_errno=True)
     return Disk(find_renamer(sys.platform, platform.machine(), library))
+
+
+def _probe(disk: Disk, directory: Directory) -> None:
+    name = f".memd-probe-{tokens.token_hex(4)}.tmp"
+    with directory.parent("x") as (folder, _):
+        file = disk.create(folder, name)
+        try:
+            try:
+                rest = memoryview(_PROBE)
+                while rest:
+                    rest = rest[disk.write(file, rest) :]
+                disk.fsync(file)
+            finally:
+                disk.close(file)
+        finally:
+            disk.unlink(folder, name)
+        disk.sync_folder(folder)

@@ -13,16 +13,14 @@ from memd.files.directory import FileTooLargeError, PathRefusedError
 from memd.memories import tool
 from memd.memories.tool import Command, Editing, Stamp, ToolRefusedError
 from memd.memories.writing import Writing, plan_delete, plan_write
-from memd.store.changes import DirectoryBusyError
-from memd.store.door import (
+from memd.store.drafts import (
     ConflictError,
     NameClashError,
     SecretRefusedError,
     TooLargeError,
     TooManyFilesError,
 )
-from memd.store.reading import MemoryNotFoundError
-from memd.store.service import Store
+from memd.store.service import DirectoryBusyError, MemoryNotFoundError, Store
 
 # What a model can do something about: these become the text that it reads.
 _FOR_THE_MODEL = (

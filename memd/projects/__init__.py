@@ -1,1 +1,4 @@
-"""Projects: which directory keeps a working directory's memories, and the settings in force."""
+"""Projects: which directory keeps a working directory's memories, and the settings in force.
+
+Doors: ``configuration``, ``project``, ``projects``.
+"""

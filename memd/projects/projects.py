@@ -1,10 +1,17 @@
-"""Finding projects, and telling two that meet in one memory directory."""
+"""Projects of one daemon: finding them, their settings, and what Claude Code does by itself.
 
+Where Claude Code loads the instructions and the index by itself, memd adds nothing of these to the
+start of a session; where a user switched that off, memd is the one who brings them.
+"""
+
+import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
+from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.projects.configuration import Configuration
 from memd.projects.project import find_project, find_root
@@ -14,6 +21,14 @@ from memd.state.roots import Roots
 # Who chose the whole path wants it for every project that asks.
 _CHOSEN = frozenset(
     {"MEMD_MEMORY_PATH", "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", "auto_memory_directory"}
+)
+
+_SETTINGS_BYTES = 4 * 1024 * 1024
+_SHARED_SOURCES = (  # what Claude Code goes by as well
+    "default",
+    "CLAUDE_CODE_REMOTE_MEMORY_DIR",
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE",
 )
 
 
@@ -37,6 +52,21 @@ class Projects:
         project = find_project(cwd, settings, self._environ, environ, self._home)
         return with_other_root(project, self._roots)
 
+    def settings(self, root: str | None = None) -> tuple[Settings, tuple[str, ...]]:
+        """Return the settings in force for a root (or for none) and a sentence per problem."""
+        return self._configuration.current(root)
+
+    def where(
+        self, cwd: str, environ: Mapping[str, str]
+    ) -> tuple[Project, Settings, tuple[str, ...]]:
+        """Return ``find`` and the ``settings`` of what it found. Raises NoProjectError (1009)."""
+        project = self.find(cwd, environ)
+        return (project, *self.settings(project.root))
+
+    def client_loads_memory(self, project: Project, environ: Mapping[str, str]) -> bool:
+        """Return whether Claude Code itself loads the memory of a project."""
+        return loads_memory(project, environ, self._home)
+
 
 def with_other_root(project: Project, roots: Roots) -> Project:
     """Return the project with a problem named when another root has the same directory.
@@ -58,3 +88,30 @@ def with_other_root(project: Project, roots: Roots) -> Project:
             )
             return replace(project, problems=(*project.problems, problem))
     return project
+
+
+def loads_memory(project: Project, environ: Mapping[str, str], home: str) -> bool:
+    """Return whether Claude Code itself loads this project's memory directory.
+
+    It does unless a settings file says ``"autoMemoryEnabled": false``, or memd's own settings or
+    variables chose a directory that Claude Code does not know.
+    """
+    if project.source not in _SHARED_SOURCES:
+        return False
+    folder = environ.get("CLAUDE_CONFIG_DIR") or f"{home}/.claude"
+    files = (
+        f"{folder}/settings.json",
+        f"{project.root}/.claude/settings.json",
+        f"{project.root}/.claude/settings.local.json",
+    )
+    return all(_read_settings(path).get("autoMemoryEnabled") is not False for path in files)
+
+
+def _read_settings(path: str) -> dict[str, Any]:
+    with suppress(OSError, ValueError, RecursionError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            parsed = json.loads(file.read(_SETTINGS_BYTES))
+        if isinstance(parsed, dict):
+            return parsed
+    return {}

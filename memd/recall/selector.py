@@ -18,9 +18,9 @@ from typing import Any
 
 from memd.core import limits, prose, text
 from memd.core.values import Header
+from memd.documents.index import manifest
 from memd.model.port import Ask, Reply
 from memd.recall.block import neutralise
-from memd.store.catalogue import manifest
 
 MOST_TOKENS = 256
 MEMBER = "selected_memories"

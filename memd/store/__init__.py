@@ -1,1 +1,4 @@
-"""Memory directories: projects, documents, the index, and the one way to change a file."""
+"""Memory directories as a whole: trees, change sets, recovery, history, undo.
+
+Doors: ``drafts``, ``history``, ``service``.
+"""

@@ -19,8 +19,7 @@ from typing import Self
 from memd.core.errors import MemdError
 from memd.core.health import Health
 from memd.files.directory import Directory, DirectoryMissingError
-from memd.files.disk import FILE_MODE, Disk, Look
-from memd.files.probe import watch
+from memd.files.disk import FILE_MODE, Disk, Look, counted
 from memd.state.journal import Step
 
 _MODE_BITS = 0o777
@@ -83,7 +82,7 @@ class Application:
                 rest = rest[self._disk.write(file, rest) :]
             if step.after_mtime_ns is not None:
                 self._disk.set_mtime(file, step.after_mtime_ns)
-            with watch(self._health):
+            with counted(self._health):
                 self._disk.fsync(file)
         finally:
             self._disk.close(file)
@@ -143,7 +142,7 @@ class Application:
     def sync(self) -> None:
         """Bring every folder that was touched to the medium. Raises OSError."""
         for prefix in sorted(self._touched):
-            with watch(self._health):
+            with counted(self._health):
                 self._disk.sync_folder(self._folders[prefix])
 
     def verify(self, step: Step) -> None:

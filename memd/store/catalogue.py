@@ -1,21 +1,17 @@
-"""The headers of all memories of a directory, and the list of them that a model sees."""
+"""The headers of all memories of a directory, read from the heads of their files."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from memd.core import limits
 from memd.core.errors import MemdError
-from memd.core.text import iso_time, one_line
 from memd.core.values import Header
 from memd.documents import document
 from memd.documents.document import Fields, quick
-from memd.files.directory import Directory
-from memd.files.errors import FileUnreadableError, cause_of
+from memd.files.directory import Directory, FileUnreadableError, cause_of
 from memd.text.invisible import without_directions
 
-_DESCRIPTION_CHARACTERS = 500  # one specific line is shorter; 200 of these still fit a prompt
 _PEEK_BYTES = 2048  # nearly every frontmatter ends before; reading more costs time
 # Sizes that many files share are one object each.
 _SIZES = tuple(range(8192))
@@ -24,7 +20,6 @@ _SIZES = tuple(range(8192))
 _FINE_SECONDS = 0.1
 _COARSE_SECONDS = 2.0
 _SECOND_NS = 1_000_000_000
-_LAST_SECOND = 253_402_300_799  # of the year 9999; a file system may keep later times
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +107,6 @@ def is_young(mtime_ns: int, at: float) -> bool:
     return mtime_ns >= (at - tick) * _SECOND_NS
 
 
-def order(found: Header) -> tuple[int, str]:
-    """Return what headers are sorted by: the newest first."""
-    return (-found.mtime_ns, found.path)
-
-
 def _fresh(directory: Directory, path: str, name: str, folder: int) -> Header | None:
     """Read one header; raises PathRefusedError and FileUnreadableError."""
     peeked = directory.peek(folder, name, _PEEK_BYTES)
@@ -151,19 +141,3 @@ def _same(old: Header, entry: "os.DirEntry[str]") -> bool:
         and status.st_ino == old.inode
         and status.st_size == old.size
     )
-
-
-def manifest(headers: Sequence[Header]) -> str:
-    """Return one line per memory, in the order given, of the first 200.
-
-    ``- [type] path (ISO 8601 mtime in UTC): description``, without the parts that are missing.
-    """
-    return "\n".join(_line(found) for found in headers[: limits.MANIFEST_ENTRIES])
-
-
-def _line(found: Header) -> str:
-    kind = f"[{found.type.value}] " if found.type else ""
-    path = " ".join(without_directions(found.path).splitlines())
-    at = iso_time(min(max(found.mtime_ns / 1e9, 0), _LAST_SECOND))
-    words = one_line(found.description, _DESCRIPTION_CHARACTERS)
-    return f"- {kind}{path} ({at}){f': {words}' if words else ''}"

@@ -10,13 +10,13 @@ What holds at every instant, also the one at which the process dies:
   the one the set was made from. A body that nobody in memd has seen is put back, and the plan is
   run again on the directory as it is now: no save of another program is overwritten unseen.
 - A file that a program has open for writing is not replaced before the program closes it, or
-  before the caller has waited for long enough (``Writers``). Replaced files outlive the set
+  before the caller has waited for long enough (``OpenFiles``). Replaced files outlive the set
   (``replaced.py``).
 - "Done" is said after the new bodies, the folders and the mark are on the medium.
 - A set that cannot be applied is taken back, file by file and by the same exchange. Where even
   that fails, the set stays recorded, the caller is told, and nothing is lost.
 - A failed fsync fails the set. No descriptor is ever fsynced a second time after that. Two in a
-  row close the directory for writing until a probe gets through (``probe.py``).
+  row close the directory for writing until a probe gets through (``files/disk.py``).
 
 The cost of a durable write of one memory and its index line: five waits for the medium (the
 record, two bodies, one folder, the mark). FSYNCS_PER_COMMIT is held to that by a test.
@@ -37,8 +37,7 @@ from memd.core.health import Health
 from memd.core.recent import Recent
 from memd.core.values import Actor, Draft, Outcome, Plan, Provenance
 from memd.files.directory import Directory
-from memd.files.disk import Disk
-from memd.files.probe import ensure_writable
+from memd.files.disk import Disk, ensure_writable
 from memd.state.database import StateUnusableError
 from memd.state.journal import (
     ABANDONED,
@@ -100,7 +99,7 @@ class DirectoryBusyError(MemdError):
 class BeingWrittenError(Exception):
     """Another program has files open for writing that a set would replace.
 
-    It never reaches a client: whoever asks for ``Writers.WAIT`` or ``EMPTIED`` goes on by itself.
+    It never reaches a client: whoever asks for ``OpenFiles.WAIT`` or ``EMPTIED`` goes on by itself.
     """
 
     def __init__(self, paths: Collection[str]) -> None:
@@ -108,7 +107,7 @@ class BeingWrittenError(Exception):
         super().__init__(f"another program is writing {', '.join(self.paths)}")
 
 
-class Writers(Enum):
+class OpenFiles(Enum):
     """What a commit does about files that another program has open for writing.
 
     ``WAIT`` refuses to replace them (BeingWrittenError), ``EMPTIED`` only those that are empty at
@@ -133,7 +132,7 @@ class Request:
     at: float
     id: str = ""
     monotonic: float = 0.0
-    writers: Writers = Writers.IGNORE
+    writers: OpenFiles = OpenFiles.IGNORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,9 +335,9 @@ def _refuse_open(
     request: Request, directory: Directory, tree: LiveTree, paths: Iterable[str]
 ) -> None:
     """Raise BeingWrittenError where the request does not want to replace open files."""
-    if request.writers is Writers.IGNORE:
+    if request.writers is OpenFiles.IGNORE:
         return
-    wanted = [path for path in paths if request.writers is Writers.WAIT or tree.is_empty(path)]
+    wanted = [path for path in paths if request.writers is OpenFiles.WAIT or tree.is_empty(path)]
     open_now = [path for path in wanted if directory.open_for_writing(path)]
     if open_now:
         raise BeingWrittenError(open_now)

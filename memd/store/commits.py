@@ -11,7 +11,7 @@ from memd.core.events import MEMORY_CHANGED, Event
 from memd.core.values import Outcome, Provenance
 from memd.state.database import StateUnusableError
 from memd.state.journal import Journal
-from memd.store.changes import BeingWrittenError, Changes, Committed, Request, Writers
+from memd.store.changes import BeingWrittenError, Changes, Committed, OpenFiles, Request
 from memd.store.looks import Looks
 from memd.store.replaced import PUT_BACK, Late, Replaced, late_plan, put_back_plan
 from memd.watch.external import LATE, External
@@ -37,17 +37,17 @@ class Commits:
     def change(self, request: Request) -> Committed:
         """Commit and let the looks know; raises what ``Changes.commit`` does.
 
-        With ``Writers.EMPTIED`` a file that a program has emptied and not filled again first gets
+        With ``OpenFiles.EMPTIED`` a file that a program has emptied and not filled again first gets
         its last text back: the change is then made to that, and not to nothing.
         """
         try:
             return self._change(request)
         except BeingWrittenError as error:
-            if request.writers is Writers.WAIT:
+            if request.writers is OpenFiles.WAIT:
                 raise
             for path in error.paths:
                 self._put_back(request, path)
-            return self._change(replace(request, writers=Writers.IGNORE))
+            return self._change(replace(request, writers=OpenFiles.IGNORE))
 
     def rehearse(self, request: Request) -> Committed:
         """Return what ``change`` would do; raises what ``Changes.rehearse`` does."""
@@ -92,7 +92,7 @@ class Commits:
         text = last and self._journal.blob(last.hash)
         if last and text:
             plan = put_back_plan(path, text, last.mtime_ns)
-            self._change(replace(request, plan=plan, by=PUT_BACK, id="", writers=Writers.IGNORE))
+            self._change(replace(request, plan=plan, by=PUT_BACK, id="", writers=OpenFiles.IGNORE))
 
     def _save(self, real: str, late: Late, at: float, now: float) -> Outcome:
         request = Request(real, late_plan(late, self._journal.blob), LATE, at, monotonic=now)

@@ -4,7 +4,9 @@ A draft comes in with the tree that it was made from; a list of steps comes out,
 was there before. Nothing here touches a file, so a refusal leaves no trace.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -12,10 +14,21 @@ from memd.core.names import INDEX, NameRefusedError, check_name, clash, in_catal
 from memd.core.text import decode
 from memd.core.values import FileEdit
 from memd.documents import secrets
-from memd.text.spans import around, differing
 
 _NEAR_BYTES = 8 * 1024  # around a change: credentials of several lines are shorter
 _NOT_A_TOPIC = "only topic files are written here"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What differs: from byte ``start`` of both, up to ``before`` of one, ``after`` of the other.
+
+    The three stand at the beginning of a line or at the end of the text.
+    """
+
+    start: int
+    before: int
+    after: int
 
 
 class ConflictError(MemdError):
@@ -174,3 +187,31 @@ def _new_secrets(before: bytes, after: bytes) -> bool:
     """Say whether something looks like a credential where a large index differs, or near it."""
     span = differing(before, after)
     return bool(secrets.find(decode(around(after, span.start, span.after, _NEAR_BYTES))))
+
+
+def differing(before: bytes, after: bytes) -> Span:
+    """Return the lines that two texts do not have in common at their beginning and their end."""
+    shorter = min(len(before), len(after))
+    if before[:shorter] == after[:shorter]:
+        start = shorter
+    else:
+        start = bisect_left(range(shorter), 1, key=lambda n: before[: n + 1] != after[: n + 1])
+    start = before.rfind(b"\n", 0, start) + 1
+    most = shorter - start
+    same = bisect_left(range(most), 1, key=lambda n: not before.endswith(after[-n - 1 :]))
+    if not all(_begins_a_line(text, start, len(text) - same) for text in (before, after)):
+        line = after.find(b"\n", len(after) - same)
+        same = 0 if line < 0 else len(after) - line - 1
+    return Span(start, len(before) - same, len(after) - same)
+
+
+def around(text: bytes, start: int, end: int, room: int) -> bytes:
+    """Return the lines between two bytes of a text, and at least so many bytes on both sides."""
+    first = text.rfind(b"\n", 0, max(0, start - room)) + 1
+    last = text.find(b"\n", min(len(text), end + room))
+    return text[first : len(text) if last < 0 else last + 1]
+
+
+def _begins_a_line(text: bytes, start: int, at: int) -> bool:
+    """Say whether a line begins at a byte; one does at ``start``."""
+    return at == start or text.startswith(b"\n", at - 1)

@@ -17,7 +17,27 @@ from memd.documents import document, index
 from memd.documents.index import Entries, read
 from memd.state.journal import Step
 from memd.store import door
+from memd.store.door import (
+    ConflictError,
+    NameClashError,
+    SecretRefusedError,
+    TooLargeError,
+    TooManyFilesError,
+    check_secrets,
+)
 from memd.store.tree import Found, LiveTree
+
+__all__ = [
+    "ConflictError",
+    "NameClashError",
+    "Prepared",
+    "SecretRefusedError",
+    "StoreDraft",
+    "TooLargeError",
+    "TooManyFilesError",
+    "check_secrets",
+    "prepare",
+]
 
 _FULL = f"{INDEX} would have more than {limits.READ_BYTES} bytes with one more line"
 Blobs = Callable[[str], bytes | None]

@@ -16,9 +16,26 @@ from memd.state.history import Filter, History, Span, compose
 from memd.state.journal import Journal
 from memd.state.records import CONFLICT, INDEX, Record, Step
 from memd.store.drafts import Blobs, StoreDraft
+from memd.store.purge import Purged, PurgeRefusedError, wanted
 from memd.store.tree import Found, memory_file
 from memd.store.undo import ChangeNotFoundError, PurgedError, UndoPlan
 from memd.text import unified
+
+__all__ = [
+    "At",
+    "ChangeNotFoundError",
+    "FileDiff",
+    "Past",
+    "PurgeRefusedError",
+    "Purged",
+    "PurgedError",
+    "Range",
+    "RangeReversedError",
+    "VersionNotFoundError",
+    "Writer",
+    "Writers",
+    "wanted",
+]
 
 At = str | float  # a change's id (the state after it), or seconds since 1970
 _MODE = 0o600

@@ -16,7 +16,7 @@ from itertools import count
 
 from memd.core.errors import MemdError
 from memd.core.names import INDEX
-from memd.core.values import Catalogue, Header
+from memd.core.values import Catalogue, Header, newest_first
 from memd.files.directory import Directory
 from memd.store import catalogue
 from memd.store.tree import Found, read_file
@@ -126,7 +126,7 @@ class Live:
     def listed(self) -> tuple[Header, ...]:
         """Return all headers, newest first."""
         if self._sorted is None:
-            self._sorted = tuple(sorted(self.headers.values(), key=catalogue.order))
+            self._sorted = tuple(sorted(self.headers.values(), key=newest_first))
         return self._sorted
 
     def files(self) -> tuple[frozenset[str], bool]:

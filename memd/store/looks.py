@@ -8,9 +8,8 @@ from memd.core.names import concerns
 from memd.core.recent import Recent
 from memd.store.reading import Listing, Reading
 from memd.store.tree import Listed
-from memd.watch.dirty import Dirty
 from memd.watch.external import External, Look, Noticed
-from memd.watch.watch import Watch
+from memd.watch.watch import Dirty, Watch
 
 
 class Looks:

@@ -27,8 +27,7 @@ from memd.store.headers_file import HeadersFiles
 from memd.store.live import Live
 from memd.store.served import Served
 from memd.store.tree import Found, LiveTree, memory_file, read_file
-from memd.watch.dirty import Dirty
-from memd.watch.watch import Watch
+from memd.watch.watch import Dirty, Watch
 
 DIRECTORIES = 16  # whose catalogue is in memory; the one that was not used for longest goes first
 UNUSED_SECONDS = 30 * 60.0  # after which a catalogue is dropped

@@ -25,8 +25,7 @@ from dataclasses import dataclass
 from memd.core.health import Health
 from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue
 from memd.files.directory import Directory, PathRefusedError
-from memd.files.disk import Disk, Look
-from memd.files.probe import is_probe
+from memd.files.disk import Disk, Look, is_probe
 from memd.state.journal import Journal, Record, Step
 from memd.store.apply import Application, ForeignSaveError, beside, is_torn
 

@@ -2,7 +2,7 @@
 
 Everything that touches the disk or the state file runs in a worker thread that is never left
 behind: a caller that is cancelled meanwhile gets its cancellation after the thread has ended, so
-no change is ever half reported. Writers of one directory wait for each other; readers wait for
+no change is ever half reported. OpenFiles of one directory wait for each other; readers wait for
 nobody, for a slow disk must not hold up a prompt.
 """
 
@@ -36,7 +36,6 @@ from memd.core.values import (
 )
 from memd.files.directory import Directory
 from memd.files.disk import Disk, real_disk
-from memd.projects import claude_code
 from memd.projects.configuration import Configuration
 from memd.projects.projects import Projects
 from memd.state.database import Database
@@ -44,7 +43,15 @@ from memd.state.history import Filter
 from memd.state.journal import Journal
 from memd.state.roots import Roots
 from memd.state.shadow import Shadow
-from memd.store.changes import BeingWrittenError, Changes, Committed, Request, Writers
+from memd.store.changes import (
+    BeingWrittenError,
+    Changes,
+    Committed,
+    DirectoryBusyError,
+    OpenFiles,
+    Request,
+    StorageFailedError,
+)
 from memd.store.commits import Commits, event_of
 from memd.store.headers_file import HeadersFiles
 from memd.store.history import Past
@@ -55,6 +62,14 @@ from memd.store.replaced import Replaced
 from memd.watch.external import BY as EXTERNAL
 from memd.watch.external import External, Noticed
 from memd.watch.watch import Watch
+
+__all__ = [
+    "Committed",
+    "DirectoryBusyError",
+    "MemoryNotFoundError",
+    "StorageFailedError",
+    "Store",
+]
 
 T = TypeVar("T")
 _TEND_SECONDS = 30.0  # between two looks after the catalogues
@@ -86,10 +101,8 @@ class Store:
         external = External(self._journal, Shadow(database))
         self._looks = Looks(external, self._reading)
         self._commits = Commits(self._journal, self._changes, external, self._looks, replaced)
-        self._configuration = configuration
         self._clock = clock
         self._events = events
-        self._home = home
         self._purger = Purger(database, self._reading, replaced)
         self._projects = Projects(configuration, Roots(database), dict(environ), home)
         self._locks: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
@@ -110,7 +123,7 @@ class Store:
     async def settings(self, project: Project | None = None) -> tuple[Settings, tuple[str, ...]]:
         """Return the settings in force and a sentence per problem in their files."""
         root = project.root if project else None
-        return await to_thread.run_sync(self._configuration.current, root)
+        return await to_thread.run_sync(self._projects.settings, root)
 
     @property
     def reading(self) -> Reading:
@@ -124,12 +137,7 @@ class Store:
 
         Raises NoProjectError (1009).
         """
-
-        def find() -> tuple[Project, Settings, tuple[str, ...]]:
-            project = self._projects.find(cwd, environ)
-            return (project, *self._configuration.current(project.root))
-
-        return await to_thread.run_sync(find)
+        return await to_thread.run_sync(self._projects.where, cwd, environ)
 
     async def directories(self) -> tuple[str, ...]:
         """Return the real paths of all memory directories that memd has ever changed."""
@@ -140,7 +148,7 @@ class Store:
 
         ``environ`` is what the client forwarded.
         """
-        return await to_thread.run_sync(claude_code.loads_memory, project, environ, self._home)
+        return await to_thread.run_sync(self._projects.client_loads_memory, project, environ)
 
     async def ensure(self, directory: str) -> str:
         """Make a memory directory, mode 0700; return "" or the problem in words."""
@@ -210,16 +218,6 @@ class Store:
         wanted = replace(only or Filter(), directory=directory, path=path)
         ask = partial(Past.changes, only=wanted, limit=limit, before=before)
         return await self.consult(ask, directory)
-
-    async def look(self, directory: str, *, patient: bool = False) -> str | None:
-        """Journal what others did to a directory and tell of it; return the change's id, if any.
-
-        A ``patient`` look leaves what may be half of a save to the next one. Raises
-        PathRefusedError, DirectoryUnusableError and StateUnusableError.
-        """
-        real = await self._real(directory)
-        async with self._lock(real):
-            return await self._noticed(real, patient=patient)
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Look at what others do until cancelled: in every known directory, then on each hint.
@@ -316,7 +314,7 @@ class Store:
 
         def work() -> Committed:
             at, now = self._clock.now(), self._clock.monotonic()
-            writers = Writers.WAIT if now < until else Writers.EMPTIED
+            writers = OpenFiles.WAIT if now < until else OpenFiles.EMPTIED
             request = Request(real, plan(), by, at, request_id, now, writers)
             return (self._commits.rehearse if dry_run else self._commits.change)(request)
 

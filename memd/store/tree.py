@@ -11,7 +11,7 @@ from typing import Protocol
 from memd.core import limits
 from memd.core.names import INDEX, check_name, in_catalogue
 from memd.core.text import sha256
-from memd.core.values import Header, MemoryFile
+from memd.core.values import Header, MemoryFile, newest_first
 from memd.documents import document
 from memd.files.directory import Directory, FileTooLargeError
 from memd.store import catalogue
@@ -136,7 +136,7 @@ class _Scanned:
     def headers(self) -> tuple[Header, ...]:
         """All memories, newest first."""
         found = catalogue.scan(self._directory, {}).headers
-        return tuple(sorted(found.values(), key=catalogue.order))
+        return tuple(sorted(found.values(), key=newest_first))
 
     def files(self) -> tuple[frozenset[str], bool]:
         """Return the paths of all memories, and whether some may be missing."""

@@ -19,9 +19,9 @@ from memd.core.places import Places, find
 from memd.daemon.app import Ports, daemon
 from memd.daemon.clock import SystemClock
 from memd.daemon.log import Log
+from memd.dream.quiet import Pressure
 from memd.rpc.listener import make_listener
 from memd.testing.leaks import no_leaks_here, no_leaks_of
-from memd.watch.machine import Pressure
 
 _STOP_SECONDS = 70
 _SERVE = (sys.executable, "-m", "memd", "serve")

@@ -1,1 +1,4 @@
-"""Conversations as assistants record them: reading, sessions, forks."""
+"""Conversations as assistants record them: reading, sessions, forks.
+
+Doors: ``forks``, ``reading``, ``sessions``.
+"""

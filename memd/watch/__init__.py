@@ -1,1 +1,4 @@
-"""What other programs do to the files of memory directories; the lock shared with them."""
+"""What other programs do to the files of memory directories; the lock shared with them.
+
+Doors: ``external``, ``locks``, ``watch``.
+"""

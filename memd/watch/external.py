@@ -35,7 +35,7 @@ from memd.files.directory import Directory, DirectoryMissingError, PathRefusedEr
 from memd.state.journal import Intent, Journal, Record, Step
 from memd.state.packing import packed
 from memd.state.shadow import Moves, Shade, Shadow
-from memd.watch.dirty import Paths
+from memd.watch.watch import Paths
 
 BY = Provenance(Actor.EXTERNAL, reason="edited outside memd")
 LATE = Provenance(Actor.EXTERNAL, reason="saved while memd was writing the same file")

@@ -34,7 +34,6 @@ from enum import Enum
 
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.watch.machine import alive
 
 LOCK = ".consolidate-lock"
 GUARD = ".consolidate-lock.guard"
@@ -43,6 +42,8 @@ _BODY_BYTES = 64  # a PID and a time stamp have 25
 _PID_DIGITS = 10
 _PID_MAX = 2**31 - 1  # pid_t
 _TOLERANCE_SECONDS = 2.0  # some file systems keep whole seconds
+# psutil counts a start in clock ticks since boot and the clock may have been set since.
+_START_SECONDS = 2.0
 _NS = 1_000_000_000
 _GUARD_TRIES = 3  # somebody deletes the guard file between our open and our flock
 
@@ -137,6 +138,19 @@ class Held:
         finally:
             os.close(self._guard)
             os.close(self._folder)
+
+
+def alive(pid: int, since: float) -> bool:
+    """Return whether this process runs and began before ``since`` (seconds since 1970)."""
+    import psutil  # noqa: PLC0415 - 2.6 MB and 10 ms that only a dream needs
+
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return bool(process.create_time() <= since + _START_SECONDS)
+    except psutil.Error as error:
+        return isinstance(error, psutil.AccessDenied)  # it exists, and we may not know more
 
 
 def consolidated_at(directory: str) -> float | None:

@@ -143,7 +143,7 @@ MUTANTS = (
     ),
     Mutant(
         "a mended medium stays closed",
-        "memd/files/probe.py",
+        "memd/files/disk.py",
         "        else:\n            health.succeeded()\n            return\n",
         "",
         ("tests/files/test_probe.py",),

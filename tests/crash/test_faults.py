@@ -15,7 +15,7 @@ import pytest
 
 from memd.core.values import FileEdit
 from memd.files.directory import Directory
-from memd.files.probe import ReadOnlyError
+from memd.files.disk import ReadOnlyError
 from memd.state.database import StateUnusableError
 from memd.store.changes import StorageFailedError
 from memd.store.tree import LiveTree

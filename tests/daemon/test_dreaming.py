@@ -16,6 +16,7 @@ from memd.client.aio import AsyncClient
 from memd.daemon.app import SCHEMAS
 from memd.daemon.dreaming import Dreaming
 from memd.daemon.log import Log
+from memd.dream.quiet import Pressure
 from memd.dream.service import Dreams
 from memd.jobs.manners import Manners
 from memd.jobs.service import Jobs, Running
@@ -31,7 +32,6 @@ from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here, throw_away_home
 from memd.watch.locks import LOCK
-from memd.watch.machine import Pressure
 
 pytestmark = pytest.mark.anyio
 CHECK = 30 * 60.0

@@ -7,8 +7,16 @@ from hypothesis import strategies as st
 from memd.core import limits
 from memd.core.names import in_catalogue
 from memd.core.text import one_line
-from memd.core.values import Pointer
-from memd.documents.index import Entry, entries, load, pointer_line, reconcile, with_pointer
+from memd.core.values import Header, MemoryType, Pointer
+from memd.documents.index import (
+    Entry,
+    entries,
+    load,
+    manifest,
+    pointer_line,
+    reconcile,
+    with_pointer,
+)
 
 PATHS = st.text(
     alphabet="ab/ ()[]<>%20#?:~.é\\\n\u2028-", min_size=1, max_size=12
@@ -299,3 +307,34 @@ def test_a_line_of_40_kb_costs_no_time(part: str) -> None:
         content = (part + filler * 40_000).encode()
         assert len(entries(content)) <= 1
         assert reconcile(content, [], {}) in (content, b"")
+
+
+def known(path: str, description: str = "", mtime_ns: int = 0) -> Header:
+    """Return a header with these facts."""
+    return Header(path, "n", description, None, mtime_ns, 1, damaged=False, inode=1)
+
+
+def test_the_manifest_has_one_line_per_memory() -> None:
+    """Type, path, time in UTC and description, without the parts that are missing."""
+    typed = Header(
+        "sub/a.md", "n", "what it is", MemoryType.USER, 1_760_000_000_123_456_789, 1,
+        damaged=False, inode=1,
+    )  # fmt: skip
+    assert manifest([typed, known("b.md"), known("c.md", "x" * 600)]) == (
+        "- [user] sub/a.md (2025-10-09T08:53:20.123Z): what it is\n"
+        "- b.md (1970-01-01T00:00:00.000Z)\n"
+        f"- c.md (1970-01-01T00:00:00.000Z): {'x' * 499}…"
+    )
+    assert manifest([]) == ""
+
+
+def test_odd_files_keep_the_manifest_in_shape() -> None:
+    """A line end in a name, and a time that no calendar has, stay on one line each."""
+    lines = manifest(
+        [
+            known("a\nb\u2028.md"),
+            known("far.md", mtime_ns=10**30),
+            known("old.md", mtime_ns=-(10**30)),
+        ]
+    ).splitlines()
+    assert [line.split(" (")[0] for line in lines] == ["- a b .md", "- far.md", "- old.md"]

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from memd.core.settings import DreamSettings, Settings
-from memd.dream.quiet import Standing, waits
-from memd.watch.machine import Pressure
+from memd.dream.quiet import Pressure, Standing, waits
 
 MEBIBYTE = 1024 * 1024
 

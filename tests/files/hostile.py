@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.files.beneath import kernel_walks
+from memd.files.kernel import kernel_walks
 
 both_ways = pytest.mark.parametrize("kernel", [True, False] if kernel_walks() else [False])
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from memd.core.errors import MemdError
-from memd.files.beneath import kernel_walks
 from memd.files.confined import LINE_BYTES, PIECE_BYTES, Confined
 from memd.files.directory import FileUnreadableError, PathRefusedError
+from memd.files.kernel import kernel_walks
 
 WAYS = [True, False] if kernel_walks() else [False]
 both_ways = pytest.mark.parametrize("kernel", WAYS)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memd.files.directory import Directory
-from memd.files.leases import open_for_writing
+from memd.files.kernel import open_for_writing
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memd.core.values import FileEdit
-from memd.files.probe import ReadOnlyError
+from memd.files.disk import ReadOnlyError
 from memd.store.changes import Request, StorageFailedError
 from memd.testing.faults import Countdown, FaultyDisk
 from tests.store.bench import BY, Bench, edits, open_bench, topic

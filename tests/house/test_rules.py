@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,6 +14,7 @@ TESTS = sources("tests")
 
 # One library, one door: replacing a library is a change in one file. The SDK has two, for two
 # sides: what a program puts in the place of its memory tool, and what the daemon asks models with.
+# Of psutil the lock asks whether one process lives, and the daemon how busy the machine is.
 DOORS = {
     "anthropic": "memd/client/memory_tool.py memd/model/claude.py",
     "frontmatter": "memd/documents/document.py",
@@ -20,7 +22,7 @@ DOORS = {
     "jsonrpcserver": "memd/rpc/dispatch.py",
     "numpy": "memd/search/encoder.py",
     "onnxruntime": "memd/search/encoder.py",
-    "psutil": "memd/watch/machine.py",
+    "psutil": "memd/daemon/machine.py memd/watch/locks.py",
     "re2": "memd/core/regex.py",
     "sqlite3": "memd/state/database.py",
     "structlog": "memd/daemon/log.py",
@@ -108,6 +110,34 @@ def test_one_library_has_one_door() -> None:
         if name.split(".")[0] in DOORS and s.path not in DOORS[name.split(".")[0]].split()
     ]
     assert wrong == []
+
+
+def test_rooms_are_entered_by_their_doors() -> None:
+    """A room that names its doors has at most three, and is imported from outside by them alone."""
+    rooms = {s.path.split("/")[1]: s for s in PROGRAM if s.path.endswith("/__init__.py")}
+    doors = {
+        room: set(re.findall(r"``(\w+)``", s.text.partition("Doors: ")[2]))
+        for room, s in rooms.items()
+        if room not in ("core", "text")  # values, which any room may use
+    }
+    modules = {s.path[:-3].replace("/", ".") for s in PROGRAM}
+    wrong = [
+        f"{s.path} imports {room}.{module}"
+        for s in PROGRAM
+        for room, module in _entered(s.tree, modules)
+        if doors.get(room) and s.path.split("/")[1] != room and module not in doors[room]
+    ]
+    assert wrong == []
+    assert [room for room, named in doors.items() if len(named) > 3] == []
+
+
+def _entered(tree: ast.AST, modules: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield the room and the module of each import from a room."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for name in {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}:
+                if name in modules and name.count(".") > 1:
+                    yield name.split(".")[1], name.split(".", 2)[2]
 
 
 def test_only_services_await() -> None:

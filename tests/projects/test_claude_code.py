@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memd.core.values import Project
-from memd.projects.claude_code import loads_memory
+from memd.projects.projects import loads_memory
 
 
 def project(root: Path, source: str = "default") -> Project:

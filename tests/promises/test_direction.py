@@ -8,8 +8,8 @@ import pytest
 from anyio import to_thread
 
 from memd.client.aio import AsyncClient
+from memd.documents.index import manifest
 from memd.files.directory import Directory
-from memd.store.catalogue import manifest
 from memd.store.tree import LiveTree
 from memd.testing.daemon import daemon_here, throw_away_home
 from memd.text.invisible import DIRECTIONS

@@ -118,7 +118,7 @@ async def race(root: Path, journal: Journal, rounds: int) -> tuple[int, int]:
         await store.commit(str(directory), Round(person, body), BY)
         ours.append(body)
         person.end()
-    await store.look(str(directory))
+    await store.history(str(directory))
     live = (directory / "a.md").read_bytes()
 
     def lost(bodies: list[bytes]) -> int:

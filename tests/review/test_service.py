@@ -142,7 +142,7 @@ async def test_what_is_so_already_is_decided_without_a_change(bench: Bench) -> N
     name = bench.propose(*merge(bench))
     bench.write("a.md", topic("We ship on Mondays (Ana)."))
     (bench.memory / "b.md").unlink()
-    await bench.store.look(bench.directory)
+    await bench.store.history(bench.directory)
     done = await bench.reviews.accept(bench.directory, name)
     assert (done.change, done.state, len(done.accepted)) == (None, "accepted", 2)
     assert bench.proposal(name).state == "accepted"
@@ -244,7 +244,7 @@ def test_accepting_is_exact_and_undo_restores(
     async def trial(bench: Bench) -> None:
         for path, content in before.items():
             bench.write(path, content)
-        await bench.store.look(bench.directory)
+        await bench.store.history(bench.directory)
         edits = [bench.edit(path, content) for path, content in wanted.items()]
         done = await bench.reviews.accept(bench.directory, bench.propose(*edits))
         assert (done.state, done.left) == ("accepted", ())
@@ -279,7 +279,7 @@ async def test_a_fault_leaves_files_and_decision_together(tmp_path: Path, *, eve
         with open_bench(folder) as bench:
             bench.write("a.md", topic("A"))
             bench.write("b.md", topic("B"))
-            await bench.store.look(bench.directory)
+            await bench.store.history(bench.directory)
             name = bench.propose(bench.edit("a.md", topic("A2")), bench.edit("b.md", None))
             countdown = Countdown(number, errno.EIO, ever=ever)
             faulty = Bench(folder, FaultyDatabase(bench.database, countdown), FaultyDisk(countdown))

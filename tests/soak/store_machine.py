@@ -96,11 +96,16 @@ class StoreMachine(RuleBasedStateMachine):
         self.counter = 0
         self._open()
 
+    async def _look(self) -> None:
+        real = os.path.realpath(self.directory)
+        async with self.store._lock(real):
+            await self.store._noticed(real)
+
     def teardown(self) -> None:
         """See that no replaced file is left, close and remove everything."""
         if not self.strays:
             self.clock.advance(1)
-            self._call(self.store.look, self.directory)
+            self._call(self._look)
             names = (name for _, _, files in os.walk(self.directory) for name in files)
             assert [name for name in names if is_temporary(name)] == []
         self.database.close()
@@ -185,7 +190,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def look(self) -> None:
         """Let the store look at what others did."""
-        self._call(self.store.look, self.directory)
+        self._call(self._look)
 
     @rule()
     def restart(self) -> None:

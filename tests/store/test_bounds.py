@@ -16,6 +16,6 @@ async def test_many_directories_leave_a_bounded_number_of_locks(tmp_path: Path) 
     with state(tmp_path) as database:
         store = Home(tmp_path, database).store
         for number in range(limits.DIRECTORIES + 20):
-            await store.look(f"{tmp_path}/none-{number}")
+            await store.history(f"{tmp_path}/none-{number}")
     held = (store._locks, store._spelled)
     assert [len(each) for each in held] == [limits.DIRECTORIES] * 2

@@ -7,8 +7,8 @@ import pytest
 
 from memd.core import limits
 from memd.core.text import sha256
-from memd.core.values import Header, MemoryType
-from memd.documents.index import load
+from memd.core.values import Header, MemoryType, newest_first
+from memd.documents.index import load, manifest
 from memd.files.directory import Directory
 from memd.store import catalogue
 from tests.store.bench import topic
@@ -70,7 +70,7 @@ def test_a_real_directory_is_listed_and_not_touched(claude: Path) -> None:
     with Directory(str(claude)) as directory:
         scan = catalogue.scan(directory, {})
         read = directory.read("MEMORY.md", limits.READ_BYTES)
-    headers = sorted(scan.headers.values(), key=catalogue.order)
+    headers = sorted(scan.headers.values(), key=newest_first)
     assert scan.troubles == {"": ()}
     assert len(headers) == 262
     found = {header.path: header for header in headers}
@@ -99,7 +99,7 @@ def test_a_real_directory_is_listed_and_not_touched(claude: Path) -> None:
     assert [h.path for h in headers[:2]] == ["bare.md", "big.md"]
     assert read is not None
     assert (load(read[0]).lines, load(read[0]).cut) == (300, "lines")
-    assert len(catalogue.manifest(headers).splitlines()) == limits.MANIFEST_ENTRIES
+    assert len(manifest(headers).splitlines()) == limits.MANIFEST_ENTRIES
     assert state(claude) == before
 
 
@@ -157,37 +157,6 @@ def test_one_bad_file_spoils_nothing(tmp_path: Path) -> None:
     assert list(scan.headers) == ["good.md"]
     assert "link" in scan.troubles["bad.md"][0]
     assert "no entry" in scan.troubles["worse.md"][0]
-
-
-def known(path: str, description: str = "", mtime_ns: int = 0) -> Header:
-    """Return a header with these facts."""
-    return Header(path, "n", description, None, mtime_ns, 1, damaged=False, inode=1)
-
-
-def test_the_manifest_has_one_line_per_memory() -> None:
-    """Type, path, time in UTC and description, without the parts that are missing."""
-    typed = Header(
-        "sub/a.md", "n", "what it is", MemoryType.USER, 1_760_000_000_123_456_789, 1,
-        damaged=False, inode=1,
-    )  # fmt: skip
-    assert catalogue.manifest([typed, known("b.md"), known("c.md", "x" * 600)]) == (
-        "- [user] sub/a.md (2025-10-09T08:53:20.123Z): what it is\n"
-        "- b.md (1970-01-01T00:00:00.000Z)\n"
-        f"- c.md (1970-01-01T00:00:00.000Z): {'x' * 499}…"
-    )
-    assert catalogue.manifest([]) == ""
-
-
-def test_odd_files_keep_the_manifest_in_shape() -> None:
-    """A line end in a name, and a time that no calendar has, stay on one line each."""
-    lines = catalogue.manifest(
-        [
-            known("a\nb\u2028.md"),
-            known("far.md", mtime_ns=10**30),
-            known("old.md", mtime_ns=-(10**30)),
-        ]
-    ).splitlines()
-    assert [line.split(" (")[0] for line in lines] == ["- a b .md", "- far.md", "- old.md"]
 
 
 def test_a_peek_sees_only_what_is_usual(tmp_path: Path) -> None:

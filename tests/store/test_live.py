@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from memd.core.errors import MemdError
 from memd.core.names import INDEX
+from memd.core.values import newest_first
 from memd.files.directory import Directory
-from memd.store import catalogue
 from memd.store.live import LOGGED, Live
 from tests.store.bench import topic
 from tests.store.watched import LONG_AGO, Copy, Watched, open_watched
@@ -142,7 +142,7 @@ def test_deltas_lead_to_what_is_there(story: list[tuple[str, str, str, bool]]) -
                 glance = watched.reading.snapshot(watched.real).snapshot
                 index = watched.path / INDEX
                 assert glance.index == (index.read_bytes() if index.is_file() else None)
-                wanted = sorted(copy.headers.values(), key=catalogue.order)
+                wanted = sorted(copy.headers.values(), key=newest_first)
                 assert list(glance.headers) == wanted
                 assert watched.reading.files(watched.real)[0] >= copy.headers.keys()
 

@@ -266,19 +266,6 @@ async def test_what_others_did_comes_before_a_commit(home: Home) -> None:
     assert event.params["files"] == [{"path": "b.md", "action": "created"}]
 
 
-async def test_a_look_can_be_asked_for(home: Home) -> None:
-    """A look returns the change that it journalled; half of a save waits for the next one."""
-    await home.write("a.md", topic("a"))
-    assert await home.store.look(home.directory) is None
-    (home.real / "a.md").write_bytes(b"")
-    assert await home.store.look(home.directory, patient=True) is None
-    change = await home.store.look(home.directory)
-    assert change is not None
-    outcome, conflicts = await undo(home.store, home.directory, change, BY)
-    assert ([file.path for file in outcome.files], conflicts) == (["a.md"], ())
-    assert (home.real / "a.md").read_bytes() == topic("a")
-
-
 async def test_hints_are_followed_while_it_runs(tmp_path: Path) -> None:
     """What others do is journalled and told by itself, also in a directory that only was read."""
     (tmp_path / "real").mkdir()

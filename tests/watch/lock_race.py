@@ -18,7 +18,7 @@ STARTERS = 8
 SPREAD_SECONDS = 0.008  # some takings long, so that they overlap and each kind may come first
 MEMD = """
     import sys, time
-    from memd.watch import locks, machine
+    from memd.watch import locks
     folder = sys.argv[1]
     def say(word):
         print(word, flush=True)
@@ -27,7 +27,7 @@ MEMD = """
         until = time.perf_counter() + float(line)
         while time.perf_counter() < until:
             pass
-        held = locks.take(folder, time.time(), lambda *_: None, machine.alive)
+        held = locks.take(folder, time.time(), lambda *_: None, locks.alive)
         say("held" if held else "no")
         say("works" if held and held.ours() else "idle")
         if held:

@@ -9,8 +9,8 @@ import pytest
 from watchdog.observers import inotify_c
 
 from memd.core.names import concerns
-from memd.watch.dirty import Dirty
 from memd.watch.inotify import Inotify
+from memd.watch.watch import Dirty
 
 _OVERFLOW = 0x4000
 

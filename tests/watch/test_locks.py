@@ -1,12 +1,15 @@
 """The consolidation lock."""
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from memd.watch import locks
@@ -304,3 +307,17 @@ def test_a_race_has_one_winner(tmp_path: Path, foreign: int) -> None:
     rounds = race(tmp_path, 10, foreign)
     assert max(found.daemons for found in rounds) <= 1
     assert foreign or [found.daemons for found in rounds] == [1] * 10
+
+
+def test_alive_is_a_process_older_than_its_lock() -> None:
+    """A process lives when it runs and began before it could have written the lock."""
+    started = psutil.Process().create_time()
+    assert locks.alive(os.getpid(), started)
+    assert not locks.alive(os.getpid(), started - 60)
+    child = subprocess.Popen([sys.executable, "-I", "-S", "-c", ""])
+    try:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert not locks.alive(child.pid, started + 1e6)  # a zombie holds nothing
+    finally:
+        child.wait()
+    assert not locks.alive(child.pid, started + 1e6)

@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from memd.watch import locks, machine
+from memd.watch import locks
 from memd.watch.locks import GUARD, LOCK, Held, LockUnusableError, Restored
 
 NS = 1_000_000_000
@@ -29,7 +29,7 @@ as_root = pytest.mark.skipif(not IS_ROOT, reason="only root can give a file away
 
 
 def _take(folder: Path | str, now: float) -> Held | None:
-    return locks.take(str(folder), now, lambda *_: None, machine.alive)
+    return locks.take(str(folder), now, lambda *_: None, locks.alive)
 
 
 def _lock(folder: Path, body: bytes, mtime_ns: int) -> Path:
@@ -81,7 +81,7 @@ def test_who_holds(tmp_path: Path, child: psutil.Process, holder: Holder) -> Non
     path = _lock(tmp_path, b"%d\n" % holder.pid(child.pid), int(wrote * NS))
     before = (path.read_bytes(), path.stat().st_mtime_ns)
     now = wrote + holder.age
-    assert locks.busy(str(tmp_path), now, machine.alive) is holder.holds
+    assert locks.busy(str(tmp_path), now, locks.alive) is holder.holds
     held = _take(tmp_path, now)
     assert (held is not None) is not holder.holds
     if held is not None:
@@ -97,7 +97,7 @@ def test_the_dead_hold_nothing(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-I", "-S", "-c", ""])
     _lock(tmp_path, b"%d\n" % process.pid, int((now + 5) * NS))
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert not locks.busy(str(tmp_path), now + 6, machine.alive)
+    assert not locks.busy(str(tmp_path), now + 6, locks.alive)
     process.wait()
     held = _take(tmp_path, now + 6)
     assert held is not None
@@ -113,7 +113,7 @@ def test_any_time_is_put_back_exactly(tmp_path: Path, mtime_ns: int) -> None:
     path = _lock(tmp_path, b"%d\n" % os.getpid(), mtime_ns)
     kept = path.stat().st_mtime_ns  # a file system may bound times
     now = 1_780_000_000.0
-    assert not locks.busy(str(tmp_path), now, machine.alive)
+    assert not locks.busy(str(tmp_path), now, locks.alive)
     for end in (Held.give_back, _crash):
         held = _take(tmp_path, now)
         assert held is not None
@@ -339,8 +339,8 @@ def test_one_process_has_one_holder_also_without_a_guard(tmp_path: Path) -> None
 def test_another_process_is_kept_out_without_a_guard(tmp_path: Path) -> None:
     """Where the guard of a process that holds the lock is deleted, no other one gets in."""
     program = (
-        "import os, sys, time; from memd.watch import locks, machine;"
-        "held = locks.take(sys.argv[1], time.time(), lambda *_: None, machine.alive);"
+        "import os, sys, time; from memd.watch import locks;"
+        "held = locks.take(sys.argv[1], time.time(), lambda *_: None, locks.alive);"
         "print(held is not None, flush=True); sys.stdin.read()"
     )
     root = Path(__file__).resolve().parents[2]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.watch.mounts import kind_of, tells
+from memd.watch.inotify import kind_of, tells
 
 LINES = """\
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.files import beneath
-from memd.files.beneath import FOLDER, kernel_walks, open_beneath
+from memd.files import kernel
+from memd.files.kernel import FOLDER, kernel_walks, open_beneath
 
 WAYS = [True, False] if kernel_walks() else [False]
 
@@ -83,5 +83,5 @@ def test_an_endless_race_ends_in_the_walk(root: int) -> None:
         tries.append(name)
         raise BlockingIOError
 
-    assert beneath._kernel_open(root, "a.md", os.O_RDONLY, lose) is None
+    assert kernel._kernel_open(root, "a.md", os.O_RDONLY, lose) is None
     assert 1 < len(tries) < 100

@@ -1,5 +1,6 @@
-"""Opening a name beneath an open directory, following no link: two ways with one behaviour.
+"""What is asked of the kernel directly: opening beneath a directory, and who writes to a file.
 
+A name is opened beneath an open directory, following no link, in two ways with one behaviour.
 The kernel's ``openat2`` walks in one call and loses no symlink race. Where there is none (macOS, a
 Linux before 5.6, a sandbox that forbids it), the walk is made here, one descriptor per component
 with ``O_NOFOLLOW``, which loses none either and costs a few microseconds more.
@@ -9,8 +10,10 @@ The names are checked by ``paths.py``: relative, plain components, no NUL.
 
 import ctypes
 import errno
+import fcntl
 import functools
 import os
+import signal
 import stat
 import struct
 import sys
@@ -22,6 +25,9 @@ _NR_OPENAT2 = 437  # one number on every architecture that Linux still adds call
 _RESOLVE_NO_SYMLINKS = 0x04  # linux/openat2.h
 _RESOLVE_BENEATH = 0x08
 _RACES = 16  # openat2 answers EAGAIN while a rename runs; the walk takes over after so many
+_SET_SIGNAL: int | None = getattr(fcntl, "F_SETSIG", None)
+_SET_LEASE: int | None = getattr(fcntl, "F_SETLEASE", None)
+_IN_USE = (errno.EAGAIN, errno.EBUSY)
 
 
 def open_beneath(root: int, name: str, flags: int, *, kernel: bool) -> int:
@@ -46,6 +52,27 @@ def kernel_walks(platform: str = sys.platform, number: int = _NR_OPENAT2) -> boo
     finally:
         os.close(fd)
     return True
+
+
+def open_for_writing(file: int) -> bool | None:
+    """Say whether a program has a file open for writing; ``None`` where that cannot be known.
+
+    Linux grants a read lease on a file only while nobody has it open for writing. The lease is
+    given back at once: a program that opens the file in that instant waits for microseconds.
+    ``file`` is a descriptor that was opened for reading only. It cannot be known where the system
+    or the file system has no leases (macOS, NFS, FUSE), or the file belongs to another user.
+    """
+    if _SET_LEASE is None or _SET_SIGNAL is None:
+        return None
+    try:
+        # Whoever breaks a lease has its holder signalled, by SIGIO unless another one is chosen.
+        # SIGIO ends a process that does not expect it; SIGURG is ignored by default.
+        fcntl.fcntl(file, _SET_SIGNAL, signal.SIGURG)
+        fcntl.fcntl(file, _SET_LEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        return True if error.errno in _IN_USE else None
+    fcntl.fcntl(file, _SET_LEASE, fcntl.F_UNLCK)
+    return False
 
 
 def _kernel_open(root: int, name: str, flags: int, call: Opener | None = None) -> int | None:

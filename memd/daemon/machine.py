@@ -1,4 +1,4 @@
-"""What the machine says of its processes and of how busy it is: the door of psutil.
+"""How busy the machine is, as psutil says.
 
 Rules of this file
 - psutil is imported at its first use: 2.6 MB and 10 ms that only a dream needs, not the start.
@@ -8,41 +8,14 @@ Rules of this file
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
-# psutil counts a start in clock ticks since boot and the clock may have been set since.
-_TOLERANCE_SECONDS = 2.0
+from memd.dream.quiet import Pressure
+
 # No such sensor on this platform, or one whose files do not say what psutil expects of them.
 _UNTOLD = (AttributeError, NotImplementedError, OSError, RuntimeError, TypeError, ValueError)
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Pressure:
-    """How busy the machine is; ``None`` is what it does not tell.
-
-    ``load`` is the average of the last minute for each core, ``free_memory`` bytes that can be had
-    without swapping.
-    """
-
-    on_battery: bool | None = None
-    load: float | None = None
-    free_memory: int | None = None
-
-
-def alive(pid: int, since: float) -> bool:
-    """Return whether this process runs and began before ``since`` (seconds since 1970)."""
-    import psutil  # noqa: PLC0415 - see the rules of this file
-
-    try:
-        process = psutil.Process(pid)
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return False
-        return bool(process.create_time() <= since + _TOLERANCE_SECONDS)
-    except psutil.Error as error:
-        return isinstance(error, psutil.AccessDenied)  # it exists, and we may not know more
 
 
 def pressure() -> Pressure:
