@@ -56,7 +56,6 @@ class Extracted(Result):
     refused: int | None = None
     passed_over: dict[str, int] | None = None
     change: str | None = None
-    earlier_changes: list[str] | None = None
     problem: str | None = None
     usage: dict[str, int] | None = None
     hit_rate: float | None = None

@@ -66,7 +66,7 @@ class Runners:
             allow_model=running.model_allowed,
         )
         facts = extracted.facts()
-        changed = bool(extracted.change or extracted.earlier_changes)
+        changed = bool(extracted.change)
         if changed:
             saved = facts | {"session": request["session"], "job": running.job.id}
             self._events.publish(Event(MEMORY_SAVED, project.memory_dir, saved))

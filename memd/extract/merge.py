@@ -6,7 +6,7 @@ Rules of this file
   writes is written anew, one that somebody worked on gets a dated paragraph and keeps every line.
 - Everything else is a memory of its own.
 - A damaged memory is never touched.
-- The same candidates again change nothing: a slice that a crash made run twice is harmless.
+- The same candidates again change nothing: a stretch that a crash made run twice is harmless.
 """
 
 import re
@@ -99,7 +99,7 @@ def merge(
             known = _Known(header.path, header.type, header.description)
             work.known[header.path] = known
             described = said(header.description)
-            # Most of a large directory shares no word with a slice and need not be sorted in.
+            # Most of a large directory shares no word with them and need not be sorted in.
             if described.words & asked or not described.words:
                 work.shelves[header.type].put(described, header.path)
     for candidate in candidates:
@@ -116,10 +116,7 @@ def merge(
 
 
 def settle(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Return candidates without those that a later one of the same run corrects or says again.
-
-    So none of them, written in slices, ever meets the one that goes before it.
-    """
+    """Return candidates without those that a later one of the same run corrects or says again."""
     shelves: dict[MemoryType, Shelf[int]] = {kind: Shelf() for kind in MemoryType}
     kept: dict[int, Candidate] = {}
     stated: dict[int, Said] = {}

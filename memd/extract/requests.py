@@ -45,7 +45,6 @@ class Extracted:
     ``status`` is completed or skipped (with a ``reason``); ``refused`` names the rule of each
     candidate that held a credential. ``problem`` is a sentence about a transcript that could not
     be understood. ``passed_over`` is the reason for each request to remember that was not taken.
-    Many memories come in several changes: ``earlier_changes`` are those before ``change``.
     ``engine`` is ``local`` or the model's name, ``turns`` how often it was asked, and
     ``prefix_changed`` what of its request's prefix was not as at the session's last run.
     """
@@ -58,7 +57,6 @@ class Extracted:
     refused: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
     change: str | None = None
-    earlier_changes: tuple[str, ...] = ()
     problem: str = ""
     engine: str = LOCAL
     usage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_USAGE, 0))
@@ -82,7 +80,6 @@ class Extracted:
             "reason": self.reason,
             "problem": self.problem,
             "change": self.change,
-            "earlier_changes": list(self.earlier_changes),
             "turns": self.turns,
             "prefix_changed": list(self.prefix_changed),
             "hit_rate": self._hit_rate(),

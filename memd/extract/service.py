@@ -2,9 +2,8 @@
 
 With a model that the settings name, an agent reads the conversation and works in a workspace; what
 it leaves there is one change set. Without one, or where a cap is reached or the server will not let
-memd in, the fixed extractor does it, in change sets of at most 50 candidates, so that nobody waits
-long for the directory and no set is too large. The cursor and the job's end move with the last one:
-after a crash the stretch is read again, and what is already written changes nothing.
+memd in, the fixed extractor finds at most ``_CANDIDATES``, which are one change set as well. The
+cursor and the job's end move with it: after a crash the stretch is read again.
 """
 
 import json
@@ -26,16 +25,19 @@ from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.values import (
     Actor,
+    Draft,
     Effect,
     Header,
     JobEnd,
     Project,
     Provenance,
+    Tree,
 )
-from memd.extract import fork, requests
+from memd.extract import candidates, fork, requests
+from memd.extract.candidates import Candidate
 from memd.extract.listening import Heard, Listener, voices
+from memd.extract.merge import Merged, merge, settle
 from memd.extract.requests import Extracted, ExtractRequest, Unread
-from memd.extract.slices import Slices
 from memd.extract.vouching import origin, vouched
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import LOCAL, Model, ModelSource
@@ -56,6 +58,8 @@ __all__ = [
 
 
 UNVOUCHED = "unvouched"  # what others' words alone would have made a rule of
+TOO_MANY = "too_many"  # of one stretch; the newest are kept
+_CANDIDATES = 400  # of one stretch; a change set may have 500 files
 Progress = Callable[..., None]
 Note = Callable[..., None]
 
@@ -135,26 +139,27 @@ class Extract:
             return Extracted(requests.SKIPPED, requests.EVERY_TURNS, problem=unread.problem)
         written = await to_thread.run_sync(_wrote_memory, project, unread)
         asked = _Asked(project, settings, request, heard, job, client)
-        run = Slices(unread, self._clock.now(), job)
+        problem = unread.problem
         if written:
-            run.skip(requests.ALREADY_WRITTEN)
+            reason = requests.ALREADY_WRITTEN
         elif not turns:
-            run.skip(requests.NOTHING_NEW)
+            reason = requests.NOTHING_NEW
         elif heard.outside and settings.extract.skip_outside:
-            run.skip(requests.OUTSIDE)
+            reason = requests.OUTSIDE
         elif model is not None:
             done = await self._by_model(asked, model, progress)
             if isinstance(done, Extracted):
                 return done
-            run.note(done)
-            await to_thread.run_sync(run.find)
-        else:
-            run.note("" if wanted is model else LEFT_ALONE)
-            await to_thread.run_sync(run.find)
-        return await self._locally(asked, run)
+            problem = done
+        elif wanted is not None:
+            problem = LEFT_ALONE
+        return await self._locally(asked, reason, problem)
 
-    async def _locally(self, asked: "_Asked", run: Slices) -> Extracted:
-        """Commit what the fixed extractor found, slice by slice."""
+    async def _locally(self, asked: "_Asked", skipped: str, problem: str) -> Extracted:
+        """Keep what the fixed extractor finds; nothing where the stretch is skipped."""
+        run = _Local(asked, self._clock.now(), skipped, problem)
+        if not skipped:
+            await to_thread.run_sync(run.find)
         directory = asked.project.memory_dir
         by = Provenance(
             Actor.EXTRACT,
@@ -163,15 +168,9 @@ class Extract:
             reason=f"extracted by the {LOCAL} extractor",
             origin="user",
         )
-        # Between two slices others get the directory, and a cancellation gets through.
-        while not run.done:
-            outcome = await self._store.commit(directory, run.plan, by)
-            run.committed(outcome.change)
-            if not run.done:
-                # What the store has seen it need not parse again for the next slice.
-                await self._store.snapshot(directory)
+        outcome = await self._store.commit(directory, run.plan, by)
         self._listener.keep(directory, asked.request.session, asked.heard)
-        return run.extracted
+        return replace(run.extracted, change=outcome.change)
 
     def _model(self, settings: Settings) -> Model | None:
         """Return the model that learns from conversations, or ``None``."""
@@ -281,6 +280,36 @@ class _Asked:
             return (cursor,)
         result = json.dumps(extracted.facts())
         return cursor, JobEnd(self.job, requests.COMPLETED, result)
+
+
+class _Local:
+    """What the fixed extractor keeps of one stretch; the plan may run again on a changed tree."""
+
+    def __init__(self, asked: _Asked, now: float, skipped: str, problem: str) -> None:
+        self._asked = asked
+        self._now = now
+        self._candidates: Sequence[Candidate] = ()
+        status = requests.SKIPPED if skipped else requests.COMPLETED
+        self.extracted = Extracted(status, skipped, problem=problem)
+
+    def find(self) -> None:
+        """Look for candidates. Takes a while on a long conversation: runs in a worker thread."""
+        found = candidates.find(self._asked.heard.unread.messages, self._now)
+        wanted = settle(found.candidates)
+        self._candidates = wanted[-_CANDIDATES:]
+        over = (TOO_MANY,) * (len(wanted) - len(self._candidates))
+        self.extracted = replace(
+            self.extracted, refused=found.refused, passed_over=(*found.passed_over, *over)
+        )
+
+    def plan(self, tree: Tree) -> Draft:
+        """Return the change set for the directory as it is now. Runs in the store's thread."""
+        merged = Merged(Draft())
+        if self._candidates:  # else the directory, which may be long, need not be looked at
+            session = self._asked.request.session
+            merged = merge(self._candidates, tree, session=session, at=self._now)
+        self.extracted = replace(self.extracted, saved=merged.saved, updated=merged.updated)
+        return replace(merged.draft, effects=self._asked.effects(self.extracted))
 
 
 def _judged(asked: _Asked, proposal: Proposal, seen: str) -> tuple[Proposal, tuple[str, ...], str]:

@@ -61,7 +61,6 @@ def test_facts_hold_what_the_wire_shows() -> None:
     assert facts["refused_rules"] == ["jwt"]
     assert facts["passed_over"] == {}
     assert "reason" not in facts
-    assert "earlier_changes" not in facts
     over = Extracted("completed", passed_over=("structure", "code", "structure")).facts()
     assert over["passed_over"] == {"code": 1, "structure": 2}
     assert Extracted("skipped", "nothing_new", change="c").facts()["change"] == "c"

@@ -7,13 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.values import Snapshot
-from memd.extract.service import Extract, InvalidMessagesError, TranscriptRefusedError
+from memd.extract.service import InvalidMessagesError, TranscriptRefusedError
 from memd.state.jobs import JobState
-from memd.store.service import Store
 from memd.testing import samples
-from memd.testing.clock import FakeClock
-from tests.extract.bench import NOW, Bench, opened
+from tests.extract.bench import Bench, opened
 
 pytestmark = pytest.mark.anyio
 
@@ -146,42 +143,6 @@ def many(count: int) -> list[str]:
     return [f"Remember that service s{n} is owned by team{n % 7} since v{n}." for n in range(count)]
 
 
-async def test_more_than_one_change_set_can_hold_is_kept(bench: Bench) -> None:
-    """600 memories end completed: the cursor and the job's end come with the last slice."""
-    job = bench.job()
-    said = many(600)
-    done = await bench.run(*said, job=job)
-    assert (done.status, len(done.saved), len(done.earlier_changes)) == ("completed", 600, 11)
-    assert len(bench.names()) == 601
-    assert bench.table.get(job).result == {**done.facts(), "change": done.change}
-    assert (await bench.run(*said)).reason == "nothing_new"
-
-
-async def test_a_run_that_ended_between_slices_is_repeated_harmlessly(bench: Bench) -> None:
-    """What was cut off goes on where it was: no memory twice, none lost, corrections stand."""
-    corrected = "Actually service s3 is owned by team3 since v300."
-    texts = [*many(60), corrected]
-
-    class CancelledError(Exception):
-        """The run ends here."""
-
-    class Between(Store):
-        async def snapshot(self, directory: str) -> Snapshot:
-            raise CancelledError(directory)
-
-    bench.extract = Extract(bench.make(Between), bench.cursors, FakeClock(NOW))
-    with pytest.raises(CancelledError):
-        await bench.run(*texts)
-    assert len(bench.names()) == 51
-    assert bench.cursor() is None
-    bench.without_model()
-    done = await bench.run(*texts)
-    assert (len(done.saved), done.updated) == (10, ())
-    assert len(bench.names()) == 61
-    other = await bench.run(*texts[:3], session="other")
-    assert (other.saved, other.updated, other.change) == ((), (), None)
-
-
 async def test_an_unrelated_memory_is_never_replaced(bench: Bench) -> None:
     """Alike sentences about other things are memories of their own."""
     for text in (
@@ -207,3 +168,18 @@ async def test_what_was_asked_for_and_not_taken_is_told(bench: Bench) -> None:
     facts = done.facts()
     assert facts["passed_over"] == {"structure": 1}
     assert facts["refused"] == 1
+
+
+async def test_of_too_many_the_newest_are_kept(bench: Bench) -> None:
+    """450 requests are one change set of 400 memories, and the others are counted."""
+    said = [f"Remember that service s{n} is owned by team{n % 7} since v{n}." for n in range(450)]
+    job = bench.job()
+    done = await bench.run(*said, job=job)
+    assert (done.status, len(done.saved)) == ("completed", 400)
+    assert done.facts()["passed_over"] == {"too_many": 50}
+    assert len(bench.names()) == 401
+    assert "s449" in "".join(done.saved)
+    assert bench.table.get(job).result == {**done.facts(), "change": done.change}
+    assert (await bench.run(*said)).reason == "nothing_new"
+    other = await bench.run(*said[-3:], session="other")
+    assert (other.saved, other.updated, other.change) == ((), (), None)
