@@ -101,7 +101,7 @@ class Command(NamedTuple):
 
     ``words`` are what a person types; ``aliases`` are other first words. ``examples`` pairs a
     command line with what it is good for. ``method`` is what a request calls with the operands and
-    options; unless it is about a ``project``, without the directory.
+    options.
     """
 
     words: tuple[str, ...]
@@ -113,7 +113,6 @@ class Command(NamedTuple):
     examples: tuple[tuple[str, str], ...] = ()
     aliases: tuple[str, ...] = ()
     method: str = ""
-    project: bool = True
 
     @property
     def name(self) -> str:

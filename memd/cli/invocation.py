@@ -155,9 +155,12 @@ class Invocation:
         return self.call(method, seconds=seconds, cwd=self.cwd, **params)
 
     def request(self, *, seconds: float = ANSWER_SECONDS, **more: object) -> Any:
-        """Call the command's method with what the command line says; ``more`` wins over that."""
+        """Call the command's method with what the command line says; ``more`` wins over that.
+
+        A method that is about no project takes ``cwd=None``. Raises what ``call`` raises.
+        """
         command = self.options.run
-        params: dict[str, object] = {"cwd": self.cwd} if command.project else {}
+        params: dict[str, object] = {} if "cwd" in more else {"cwd": self.cwd}
         for argument in (*command.operands, *command.options):
             value = getattr(self.options, argument.attribute)
             if argument.parameter and value is not False and value != []:

@@ -14,7 +14,6 @@ COMMANDS = (
         "Version, uptime, size, jobs, projects, the model and what it cost today.",
         "operation:status",
         method="status",
-        project=False,
         examples=(("memctl status --json", "for a program"),),
     ),
     Command(
@@ -33,7 +32,6 @@ COMMANDS = (
         "may have cost. A kind of work whose cap is reached stands still until the next day.",
         "operation:spend",
         method="spend",
-        project=False,
         options=(
             Option("--days", "how many days, today's too (default: 7)", "N", number),
             Option("--by", "a row for each", choices=("day", "kind", "project", "model")),
@@ -46,7 +44,6 @@ COMMANDS = (
         "The newest first, of all projects.",
         "jobs:list_jobs",
         method="job.list",
-        project=False,
         options=(
             Option("--parked", "only jobs that failed again and again and can be put back"),
             Option("--here", "only jobs of the current project", param=""),
@@ -61,7 +58,6 @@ COMMANDS = (
         "tokens; and what a model did, turn by turn. --json has all that is kept.",
         "jobs:show",
         method="job.get",
-        project=False,
         operands=(_JOB,),
     ),
     Command(
@@ -71,7 +67,6 @@ COMMANDS = (
         "failed or was cancelled.",
         "jobs:wait",
         method="job.wait",
-        project=False,
         operands=(_JOB,),
     ),
     Command(
@@ -80,7 +75,6 @@ COMMANDS = (
         "What it had not committed is as before.",
         "jobs:cancel",
         method="job.cancel",
-        project=False,
         operands=(_JOB,),
     ),
     Command(
@@ -91,7 +85,6 @@ COMMANDS = (
         "place of a parked job for good.",
         "jobs:retry",
         method="job.retry",
-        project=False,
         operands=(_JOB,),
         examples=(("memctl job list --parked", "what can be put back"),),
     ),
@@ -102,7 +95,6 @@ COMMANDS = (
         "accepted and kept meanwhile, and prompts get their memories as ever.",
         "jobs:pause",
         method="pause",
-        project=False,
         options=(Option("--now", "put running jobs back into the queue as well"),),
     ),
     Command(
@@ -111,7 +103,6 @@ COMMANDS = (
         "Ends a pause. No pause is no error.",
         "jobs:resume",
         method="resume",
-        project=False,
     ),
     Command(
         ("session", "start"),
@@ -176,7 +167,6 @@ COMMANDS = (
         "Always JSON.",
         "operation:discover",
         method="rpc.discover",
-        project=False,
     ),
     Command(
         ("service", "install"),

@@ -41,8 +41,7 @@ def test_a_command_takes_what_its_method_takes(command: Command) -> None:
     taken = {field.encode_name: field.type for field in shape.fields}
     every: list[Operand | Option] = [*command.operands, *command.options]
     arguments = [argument for argument in every if argument.parameter]
-    given = {argument.parameter for argument in arguments}
-    assert given | ({"cwd"} if command.project else set()) <= set(taken)
+    assert {argument.parameter for argument in arguments} <= set(taken)
     for argument in arguments:
         kinds = taken[argument.parameter]
         some = kinds.types if isinstance(kinds, msgspec.inspect.UnionType) else (kinds,)

@@ -37,7 +37,7 @@ def list_jobs(invocation: Invocation) -> None:
 
 def show(invocation: Invocation) -> None:
     """Print one job with its result, and what a model did in it turn by turn."""
-    _print(invocation, invocation.request(record=True))
+    _print(invocation, invocation.request(cwd=None, record=True))
 
 
 def wait(invocation: Invocation) -> int:
@@ -47,34 +47,34 @@ def wait(invocation: Invocation) -> int:
 
         job = join(invocation, invocation.options.job)
     else:
-        job = invocation.request(seconds=JOB_SECONDS)
+        job = invocation.request(cwd=None, seconds=JOB_SECONDS)
     _print(invocation, job)
     return 0 if job["state"] == "completed" else 1
 
 
 def cancel(invocation: Invocation) -> None:
     """End a job now."""
-    done = invocation.request()
+    done = invocation.request(cwd=None)
     words = "cancelled" if done["cancelled"] else "it had ended already"
     invocation.screen.answer(done, words)
 
 
 def retry(invocation: Invocation) -> None:
     """Put a parked job back into the queue."""
-    job = invocation.request()
+    job = invocation.request(cwd=None)
     invocation.screen.answer(job, f"{job['job']} is {job['state']} again")
 
 
 def pause(invocation: Invocation) -> None:
     """Stop background work until it is resumed."""
-    stands = invocation.request(seconds=JOB_SECONDS)
+    stands = invocation.request(cwd=None, seconds=JOB_SECONDS)
     words = f"background work is paused; {_left(stands['waiting'])}"
     invocation.screen.answer(stands, words)
 
 
 def resume(invocation: Invocation) -> None:
     """Let background work go on."""
-    stands = invocation.request()
+    stands = invocation.request(cwd=None)
     invocation.screen.answer(stands, f"background work goes on; {_left(stands['waiting'])}")
 
 

@@ -14,7 +14,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "failed": "red"}
 
 def status(invocation: Invocation) -> None:
     """Print how the daemon is."""
-    found = invocation.request()
+    found = invocation.request(cwd=None)
     jobs = ", ".join(f"{count} {state}" for state, count in sorted(found["jobs"].items()))
     pairs: list[tuple[str, object]] = [
         (found["name"], f"{found['version']}, up {output.duration(found['uptime'])}"),
@@ -72,7 +72,7 @@ def _held_up(found: dict[str, Any]) -> list[tuple[str, object]]:
 
 def spend(invocation: Invocation) -> None:
     """Print what was used, a row for each day, kind, project or model, and the sum."""
-    found = invocation.request()
+    found = invocation.request(cwd=None)
     screen = invocation.screen
     today = found["today"]
     rows: list[tuple[str, ...]] = [(found["by"], *_HEAD)]
@@ -137,7 +137,7 @@ def sockname(invocation: Invocation) -> None:
 
 def discover(invocation: Invocation) -> None:
     """Print the OpenRPC document."""
-    invocation.screen.data(invocation.request())
+    invocation.screen.data(invocation.request(cwd=None))
 
 
 def _told(told: Any) -> str:
