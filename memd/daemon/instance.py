@@ -83,9 +83,7 @@ class Instance:
             _make_state_dir(self._places)
             self._descriptor = _take(path, self._patience)
             body = {"pid": os.getpid(), "version": self._version, "socket": self._places.socket}
-            with suppress(
-                OSError
-            ):  # a full disk keeps nobody from serving: the lock is what counts
+            with suppress(OSError):  # a full disk keeps nobody from serving: the lock counts
                 os.ftruncate(self._descriptor, 0)
                 os.pwrite(self._descriptor, json.dumps(body).encode(), 0)
         except OSError as error:
@@ -130,11 +128,7 @@ def _take(path: str, patience: float) -> int:
 
 
 def _make_state_dir(places: Places) -> None:
-    before = os.umask(0o077)
-    try:
-        os.makedirs(places.state_dir, mode=0o700, exist_ok=True)
-    finally:
-        os.umask(before)
+    os.makedirs(places.state_dir, mode=0o700, exist_ok=True)
     found = os.stat(places.state_dir)
     if found.st_uid != os.geteuid() or found.st_mode & 0o022:
         raise InstanceLockError(places.lock, _OTHERS)

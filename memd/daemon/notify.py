@@ -12,9 +12,8 @@ WATCHDOG = "WATCHDOG=1"
 def notify(environ: Mapping[str, str], *states: str) -> bool:
     """Send states to the supervisor and return whether there is one that took them.
 
-    A state is ``READY``, ``STOPPING``, ``WATCHDOG`` or ``status(…)``. A leading ``@`` in
-    ``NOTIFY_SOCKET`` means the abstract namespace. Never fails: a supervisor that does not listen
-    must not stop the daemon.
+    A state is ``READY``, ``STOPPING`` or ``WATCHDOG``. A leading ``@`` in ``NOTIFY_SOCKET`` means
+    the abstract namespace. Never fails: a supervisor that does not listen must not stop the daemon.
     """
     address = environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
@@ -24,11 +23,6 @@ def notify(environ: Mapping[str, str], *states: str) -> bool:
         target = "\0" + address[1:] if address.startswith("@") else address
         return channel.sendto("\n".join(states).encode(), target) > 0
     return False
-
-
-def status(sentence: str) -> str:
-    """Return the state that shows a sentence in ``systemctl status``."""
-    return f"STATUS={sentence.translate({10: ' '})}"
 
 
 def watchdog_seconds(environ: Mapping[str, str], pid: int) -> float | None:

@@ -169,31 +169,19 @@ def _content(writing: Writing, old: MemoryFile | None, *, session: str, modified
             session=session,
             modified=modified,
         )
-    fields = {"metadata.modified": modified}
-    if writing.name is not None:
-        fields["name"] = writing.name
-    if writing.description is not None:
-        fields["description"] = writing.description
-    if writing.type is not None:
-        fields["metadata.type"] = _type(writing).value
+    header = old.header
+    said = {
+        "name": (writing.name, header.name),
+        "description": (writing.description, header.description),
+        "metadata.type": (_type(writing) if writing.type is not None else None, header.type),
+    }
+    fields = {key: str(new) for key, (new, known) in said.items() if new not in (None, known)}
     content = old.content
     if writing.body is not None:
         content = document.with_body(content, writing.body)
-    if content == old.content and all(
-        _same(old, name, value) for name, value in fields.items() if name != "metadata.modified"
-    ):
+    if content == old.content and not fields:
         return content
-    return document.with_fields(content, fields)
-
-
-def _same(old: MemoryFile, field: str, value: str) -> bool:
-    header = old.header
-    known = {
-        "name": header.name,
-        "description": header.description,
-        "metadata.type": header.type.value if header.type else "",
-    }
-    return known[field] == value
+    return document.with_fields(content, {"metadata.modified": modified, **fields})
 
 
 def _type(writing: Writing) -> MemoryType:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.daemon.notify import READY, STOPPING, WATCHDOG, notify, status, watchdog_seconds
+from memd.daemon.notify import READY, STOPPING, WATCHDOG, notify, watchdog_seconds
 
 
 @pytest.mark.parametrize("abstract", [False, True])
@@ -22,8 +22,8 @@ def test_states_reach_the_supervisor(tmp_path: Path, *, abstract: bool) -> None:
         else:
             supervisor.bind(address)
             name = str(tmp_path / "notify")
-        assert notify({"NOTIFY_SOCKET": name}, READY, status("serving\nwell"))
-        assert supervisor.recv(1000) == b"READY=1\nSTATUS=serving well"
+        assert notify({"NOTIFY_SOCKET": name}, READY, WATCHDOG)
+        assert supervisor.recv(1000) == b"READY=1\nWATCHDOG=1"
         assert notify({"NOTIFY_SOCKET": name}, STOPPING)
         assert notify({"NOTIFY_SOCKET": name}, WATCHDOG)
 
