@@ -115,15 +115,13 @@ async def dream(services: Services, call: Call, params: Dream) -> Dreamed:
 
     With ``force`` only the lock can say no.
     """
-    project = await project_of(services, call, params.cwd)
-    settings, _ = await services.store.settings(project)
-    gate = await services.dreams.gate(project, settings, force=bool(params.force), session="")
-    if gate:
-        return Dreamed(status="skipped", gate=gate)
-    job = await services.due.start(project, visit_of(call, params.cwd, ""))
+    visit = visit_of(call, params.cwd, "")
+    requested = await services.starter.request(visit, force=bool(params.force))
+    if requested.gate:
+        return Dreamed(status="skipped", gate=requested.gate)
     if not params.wait:
-        return Dreamed(status="started", job=job)
-    return await ended(services, job, Dreamed)
+        return Dreamed(status="started", job=requested.job)
+    return await ended(services, requested.job, Dreamed)
 
 
 @method("dream.last", "read", NoProjectError)
@@ -149,7 +147,8 @@ async def dream_status(services: Services, call: Call, params: DreamsOf) -> Drea
     """
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(params.cwd, environment)
-    found = await services.dreams.outlook(project, settings)
+    prospect = await services.starter.prospect(project, settings)
+    found = prospect.outlook
     model = settings.dream.use_model and services.models.for_(settings) is not None
     return DreamStatus(
         enabled=found.gates[0].open,
@@ -160,10 +159,10 @@ async def dream_status(services: Services, call: Call, params: DreamsOf) -> Drea
         sessions=found.sessions,
         min_sessions=settings.dream.min_sessions,
         gate=found.gate,
-        waits=await services.due.waits(project, settings),
+        waits=prospect.waits,
         gates=found.gates,
-        running=await services.due.under_way(project),
-        proposals=await services.dreams.open_in(project.memory_dir),
+        running=prospect.running,
+        proposals=await services.reviews.waiting_in(project.memory_dir),
     )
 
 

@@ -161,7 +161,7 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
     standing = await services.jobs.standing()
     settings, _ = await services.store.settings(None)
     projects = sorted(await services.store.directories())
-    waiting = await services.dreams.open_proposals()
+    waiting = await services.reviews.waiting()
     return Status(
         name="memd",
         version=services.version,

@@ -126,7 +126,7 @@ async def session_end(services: Services, call: Call, params: Session) -> Done:
 
     The session can be resumed with all that it was given, so its ledger stays.
     """
-    await services.due.offer(visit_of(call, params.cwd, params.session_id))
+    await services.starter.offer(visit_of(call, params.cwd, params.session_id))
     return Done()
 
 

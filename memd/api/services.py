@@ -8,7 +8,7 @@ from memd.core.clock import Clock
 from memd.core.places import Places
 from memd.core.settings import Settings
 from memd.core.values import Project
-from memd.dream.service import Dreams
+from memd.dream.gates import Outlook
 from memd.extract.service import Extract
 from memd.jobs.manners import Manners
 from memd.jobs.service import Jobs
@@ -24,33 +24,39 @@ from memd.state.visits import Visit
 from memd.store.service import Store
 
 
-class Due(Protocol):
-    """What begins dreams; the composition brings it (daemon/dreaming.py)."""
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """What became of a request to dream: the job, or the gate that is closed."""
+
+    job: str = ""
+    gate: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """When the next dream may begin: all gates, why an automatic one waits, and one that runs.
+
+    ``waits`` is "" where nothing keeps it; ``running`` is a job that waits or runs.
+    """
+
+    outlook: Outlook
+    waits: str
+    running: str | None
+
+
+class Starter(Protocol):
+    """What begins dreams; the composition brings it (``daemon/dreaming.py``)."""
+
+    async def request(self, visit: Visit, *, force: bool) -> Requested:
+        """Submit a dream that a person asks for, unless a gate is closed."""
+        ...
 
     async def offer(self, visit: Visit) -> str:
-        """Let an automatic dream begin if it is due and quiet; return its job, "" for none.
-
-        Raises NoProjectError and StateUnusableError.
-        """
+        """Let an automatic dream begin if it is due and quiet; return its job, "" for none."""
         ...
 
-    async def start(self, project: Project, visit: Visit) -> str:
-        """Submit a dream that a person asked for and return its job. Raises StateUnusableError."""
-        ...
-
-    async def waits(self, project: Project, settings: Settings) -> str:
-        """Return why an automatic dream would wait now, "" when it would not.
-
-        Raises StateUnusableError.
-        """
-        ...
-
-    async def watch(self) -> None:
-        """Look for dreams that are due every ``dream.check_minutes``; runs until cancelled."""
-        ...
-
-    async def under_way(self, project: Project) -> str | None:
-        """Return the dream of a project's directory that waits or runs."""
+    async def prospect(self, project: Project, settings: Settings) -> Prospect:
+        """Return when the next dream may begin and what keeps it; takes nothing."""
         ...
 
 
@@ -65,8 +71,7 @@ class Services:
     prompts: Prompts
     recall: Recall
     extract: Extract
-    dreams: Dreams
-    due: Due
+    starter: Starter
     reviews: Reviews
     memories: Memories
     jobs: Jobs

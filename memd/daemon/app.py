@@ -27,15 +27,15 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.places import Places
 from memd.daemon import machine, notify
-from memd.daemon.dreaming import Dreaming
+from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
 from memd.daemon.retention import keep_bounded
 from memd.daemon.runners import Runners
-from memd.dream.quiet import Pressure
+from memd.dream.gates import Pressure
 from memd.dream.service import Dreams
 from memd.extract.service import Extract
 from memd.jobs.manners import Manners
-from memd.jobs.service import Jobs
+from memd.jobs.service import Jobs, Runner
 from memd.memories.service import Memories
 from memd.model.configured import Models
 from memd.model.endpoint import ENVIRONMENT, Origin
@@ -104,14 +104,15 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
     stop = stop or anyio.Event()
     hub = Hub()
     try:
-        services = await _compose(ports, database, hub, stop)
+        composed = await _compose(ports, database, hub, stop)
+        services = composed.services
         async with anyio.create_task_group() as group:
             await group.start(services.store.run)
             await group.start(services.recall.run)
             await _open_last(services, visits.Visits(database))
-            await group.start(services.jobs.run)
+            await group.start(services.jobs.run, composed.runners)
             group.start_soon(_warm, services)
-            group.start_soon(services.due.watch)
+            group.start_soon(composed.starter.watch)
             group.start_soon(
                 keep_bounded, database, services.store, services.ages, ports.clock, ports.log
             )
@@ -160,7 +161,16 @@ async def _run(ports: Ports) -> None:
         group.cancel_scope.cancel()
 
 
-async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event) -> Services:
+@dataclass(frozen=True, slots=True)
+class _Composed:
+    """What handlers call, what begins dreams, and what jobs do."""
+
+    services: Services
+    starter: DreamStarter
+    runners: Mapping[str, Runner]
+
+
+async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event) -> _Composed:
     clock, places = ports.clock, ports.places
     store = Store(
         database,
@@ -185,23 +195,18 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         ports.log.warning("recovered", detail=note)
     database.on_note(partial(_tell, notes, ports.log))
     manners = Manners()
-    runners = Runners(store, extract, dreaming, hub, manners)
-    work = Jobs(table, clock, hub, runners.table(), on_unexpected=ports.log.unexpected)
-    due = runners.dreaming = _dreaming(ports, database, store, dreaming, work, manners=manners)
-    return Services(
+    work = Jobs(table, clock, hub, on_unexpected=ports.log.unexpected)
+    seen, busy = visits.Visits(database), ports.pressure
+    starter = DreamStarter(
+        store, dreaming, work, seen, clock=clock, manners=manners, pressure=busy, log=log
+    )
+    shown, indexes = ledger.Ledger(database), _indexes(ports, store, notes)
+    services = Services(
         store=store,
         prompts=Prompts(store),
-        recall=Recall(
-            store.reading,
-            ledger.Ledger(database),
-            clock,
-            _indexes(ports, store, notes),
-            models,
-            manners=manners,
-        ),
+        recall=Recall(store.reading, shown, clock, indexes, models, manners=manners),
         extract=extract,
-        dreams=dreaming,
-        due=due,
+        starter=starter,
         reviews=Reviews(store, proposals, clock),
         memories=Memories(store, clock),
         jobs=work,
@@ -219,6 +224,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         stop=stop.set,
         connections=hub.connections,
     )
+    return _Composed(services, starter, Runners(store, extract, starter, hub, manners).table())
 
 
 async def _recovered(recover: Callable[[], Awaitable[tuple[str, ...]]]) -> list[str]:
@@ -227,27 +233,6 @@ async def _recovered(recover: Callable[[], Awaitable[tuple[str, ...]]]) -> list[
         return list(await recover())
     except StateUnusableError:
         return []
-
-
-def _dreaming(
-    ports: Ports,
-    database: Database,
-    store: Store,
-    dreaming: Dreams,
-    work: Jobs,
-    *,
-    manners: Manners,
-) -> Dreaming:
-    return Dreaming(
-        store,
-        dreaming,
-        work,
-        visits.Visits(database),
-        clock=ports.clock,
-        manners=manners,
-        pressure=ports.pressure,
-        log=ports.log,
-    )
 
 
 def _indexes(ports: Ports, store: Store, notes: list[str]) -> Indexes:

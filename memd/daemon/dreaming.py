@@ -1,33 +1,34 @@
-"""Dreams that begin by themselves: the one home of "due and quiet, so submit", and the timer.
+"""The one place where dreams begin: on request, after a session or an extraction, by the timer.
 
 Rules of this file
-- Triggers are the end of a session, an extraction that saved something, and the timer. Each asks
-  the gates first, cheapest first, and then whether it is quiet; what waits at one trigger is
-  looked at again by the timer.
+- Each trigger asks the gates first, cheapest first, and then whether the machine is quiet; what
+  waits at one trigger is looked at again by the timer. A person's request asks the gates alone.
 - A memory directory has at most one dream that waits or runs and was not asked for by a person.
-  Such a dream asks its gates again when its turn comes: somebody may have dreamt meanwhile.
+  Such a dream asks its gates again when its turn comes: another program may have dreamt meanwhile.
 - The timer knows the directories by their last visits (``state/visits.py``); one whose working
   directory is gone is passed over.
-- What a person asks for is submitted at once, however busy the machine is.
 """
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import anyio
 from anyio import to_thread
 
+from memd.api.services import Prospect, Requested
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.daemon.log import Log
-from memd.dream.quiet import Pressure, Standing, waits
+from memd.dream.gates import Conditions, Gatekeeper, Pressure, waits
+from memd.dream.report import Report
 from memd.dream.service import Dreams
 from memd.jobs.manners import Manners
-from memd.jobs.service import Jobs
+from memd.jobs.service import Jobs, Running
 from memd.projects.project import NoProjectError
 from memd.state.visits import Visit, Visits
 from memd.store.service import Store
@@ -36,8 +37,8 @@ AUTOMATIC = "automatic"  # the member of a job's request that says that no perso
 _MINUTE = 60.0
 
 
-class Dreaming:
-    """Begins dreams (``services.due``). ``pressure`` tells how busy the machine is; it blocks."""
+class DreamStarter:
+    """Begins dreams and runs their jobs; ``pressure`` tells how busy the machine is and blocks."""
 
     def __init__(
         self,
@@ -59,13 +60,22 @@ class Dreaming:
         self._manners = manners
         self._pressure = pressure
         self._log = log
+        self._gatekeeper = Gatekeeper(clock)
+        # By directory, so that each is scanned once.
+        self._asking: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
         self._began: Recent[str, float] = Recent()  # directory: its last automatic dream, monotonic
-        self._lock = anyio.Lock()  # from "nobody is at it" to the submission
+        self._submitting = anyio.Lock()  # from "no dream waits or runs" to the submission
 
-    async def visited(self, project: Project, visit: Visit) -> None:
-        """Remember who was last in a memory directory. Raises StateUnusableError."""
-        now = self._clock.now()
-        await to_thread.run_sync(self._visits.remember, project.memory_dir, visit, now)
+    async def request(self, visit: Visit, *, force: bool) -> Requested:
+        """Submit a dream that a person asks for, unless a gate is closed.
+
+        Raises NoProjectError, StateUnusableError, and with ``force`` LockUnusableError.
+        """
+        project, settings, _ = await self._store.where(visit.cwd, visit.environment)
+        gate = await self._closed(project, settings, force=force)
+        if gate:
+            return Requested(gate=gate)
+        return Requested(job=await self._submit(project, visit, automatic=False))
 
     async def offer(self, visit: Visit) -> str:
         """Let an automatic dream begin if it is due and quiet; return its job, "" for none.
@@ -77,24 +87,10 @@ class Dreaming:
         await self.visited(project, visit)
         return await self._begin_if_due(project, settings, visit)
 
-    async def start(self, project: Project, visit: Visit) -> str:
-        """Submit a dream that a person asked for and return its job. Raises StateUnusableError."""
-        return await self._submit(project, visit, automatic=False)
-
-    async def waits(self, project: Project, settings: Settings) -> str:
-        """Return why an automatic dream would wait now, "" when it would not.
-
-        Raises StateUnusableError.
-        """
-        paused = (await self._jobs.standing()).paused_since is not None
-        pressure = await to_thread.run_sync(self._pressure)
-        began = self._began.get(project.memory_dir)
-        ago = None if began is None else self._clock.monotonic() - began
-        return waits(Standing(paused, self._manners.in_flight, pressure, ago), settings)
-
-    async def under_way(self, project: Project) -> str | None:
-        """Return the dream of a project's directory that waits or runs."""
-        return self._jobs.under_way("dream", await _lane(project))
+    async def visited(self, project: Project, visit: Visit) -> None:
+        """Remember who was last in a memory directory. Raises StateUnusableError."""
+        now = self._clock.now()
+        await to_thread.run_sync(self._visits.remember, project.memory_dir, visit, now)
 
     async def watch(self) -> None:
         """Look for dreams that are due every ``dream.check_minutes``; runs until cancelled."""
@@ -102,6 +98,36 @@ class Dreaming:
             settings, _ = await self._store.settings()
             await self._clock.sleep(settings.dream.check_minutes * _MINUTE)
             await self._look()
+
+    async def prospect(self, project: Project, settings: Settings) -> Prospect:
+        """Return when the next dream may begin and what keeps it; takes nothing.
+
+        Raises StateUnusableError.
+        """
+        async with self._asking.setdefault(project.memory_dir, anyio.Lock()):
+            outlook = await to_thread.run_sync(self._gatekeeper.outlook, project, settings)
+        running = self._jobs.under_way("dream", await _lane(project))
+        return Prospect(outlook, await self._waits(project, settings), running)
+
+    async def run(self, running: Running) -> dict[str, Any]:
+        """Run the job of a dream."""
+        request = running.request
+        project, settings, _ = await self._store.where(request["cwd"], request["environment"])
+        session = request["session"]
+        if request.get(AUTOMATIC):
+            gate = await self._closed(project, settings, session=session)
+            if gate:
+                return Report(gate=gate).facts()
+        report = await self._dreams.run(
+            project,
+            settings,
+            job=running.job.id,
+            client=request["client"],
+            session=session,
+            progress=running.progress,
+            allow_model=running.model_allowed,
+        )
+        return report.facts()
 
     async def _look(self) -> None:
         """Offer a dream to each directory that is known; what keeps one from it is logged."""
@@ -122,14 +148,32 @@ class Dreaming:
     async def _begin_if_due(self, project: Project, settings: Settings, visit: Visit) -> str:
         if not settings.dream.auto:
             return ""
-        if await self._dreams.gate(project, settings, force=False, session=visit.session):
+        if await self._closed(project, settings, session=visit.session):
             return ""
-        async with self._lock:
-            if await self.under_way(project) or await self.waits(project, settings):
+        async with self._submitting:
+            if self._jobs.under_way("dream", await _lane(project)):
+                return ""
+            if await self._waits(project, settings):
                 return ""
             job = await self._submit(project, visit, automatic=True)
             self._began[project.memory_dir] = self._clock.monotonic()
             return job
+
+    async def _closed(
+        self, project: Project, settings: Settings, *, force: bool = False, session: str = ""
+    ) -> str:
+        """Return the first gate that is closed, "" when a dream may begin."""
+        ask = partial(self._gatekeeper.closed, project, settings, force=force, session=session)
+        async with self._asking.setdefault(project.memory_dir, anyio.Lock()):
+            return await to_thread.run_sync(ask)
+
+    async def _waits(self, project: Project, settings: Settings) -> str:
+        """Return why an automatic dream would wait now, "" when it would not."""
+        paused = (await self._jobs.standing()).paused_since is not None
+        pressure = await to_thread.run_sync(self._pressure)
+        began = self._began.get(project.memory_dir)
+        ago = None if began is None else self._clock.monotonic() - began
+        return waits(Conditions(paused, self._manners.in_flight, pressure, ago), settings)
 
     async def _submit(self, project: Project, visit: Visit, *, automatic: bool) -> str:
         request: dict[str, Any] = {

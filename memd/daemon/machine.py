@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
-from memd.dream.quiet import Pressure
+from memd.dream.gates import Pressure
 
 # No such sensor on this platform, or one whose files do not say what psutil expects of them.
 _UNTOLD = (AttributeError, NotImplementedError, OSError, RuntimeError, TypeError, ValueError)

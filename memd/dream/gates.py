@@ -1,4 +1,4 @@
-"""Whether a dream may begin, cheapest question first. Pure.
+"""Whether a dream may begin: the gates, cheapest first, and whether the machine is quiet.
 
 Rules of this file
 - Each answer is the name of the gate that is closed, or "" when it is open. What each costs:
@@ -8,13 +8,24 @@ Rules of this file
 - Times that lie in the future are not believed: a clock that was wrong once must neither keep
   dreams away for ever nor bring one after the other. A dream of the future is no dream; a
   transcript of the future counts once its time has come.
+- A dream that nobody asked for also waits for a quiet machine; what the system does not tell does
+  not count. Two of a directory begin at least an hour apart on a clock that nobody sets, or
+  ``dream.min_hours`` where that is less: neither a wall clock that jumps nor a dream that always
+  fails brings a storm.
+- ``Gatekeeper`` blocks: call it in a worker thread, for one memory directory in one at a time.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from memd.core.clock import Clock
+from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import Project
+from memd.projects.project import transcript_folders
+from memd.transcripts.sessions import sessions_of
+from memd.watch import locks
+from memd.watch.locks import LockUnusableError
 
 SWITCHES = "switches"
 MEMORY_OFF = "memory_off"
@@ -22,7 +33,10 @@ DREAM_OFF = "dream_off"
 TIME = "time"
 SESSIONS = "sessions"
 LOCK = "lock"
+_MEBIBYTE = 1024 * 1024
+_MINUTE = 60.0
 _HOUR = 3600.0
+_APART_SECONDS = _HOUR
 _FUTURE_SECONDS = 60.0  # a file server's clock may be ahead of ours by so much
 _BUSY = "another program is consolidating these memories"
 
@@ -151,3 +165,142 @@ def _of_time(since: float | None, now: float, settings: Settings) -> str:
         return "there was no dream yet"
     ago = max(0.0, now - since) / _HOUR
     return f"the last dream was {ago:.1f} of {settings.dream.min_hours:g} hours ago"
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """How busy the machine is; ``None`` is what it does not tell.
+
+    ``load`` is the average of the last minute for each core, ``free_memory`` bytes that can be had
+    without swapping.
+    """
+
+    on_battery: bool | None = None
+    load: float | None = None
+    free_memory: int | None = None
+
+
+_UNTOLD = Pressure()
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What an automatic dream goes by; so many ``prompts`` are being answered now.
+
+    ``began`` is how many seconds ago the last automatic dream of this directory began.
+    """
+
+    paused: bool = False
+    prompts: int = 0
+    pressure: Pressure = _UNTOLD
+    began: float | None = None
+
+
+def waits(conditions: Conditions, settings: Settings) -> str:
+    """Return why an automatic dream waits, in words, "" when it need not."""
+    wanted, told = settings.dream, conditions.pressure
+    apart = min(_APART_SECONDS, wanted.min_hours * _HOUR)
+    why = ""
+    if conditions.paused:
+        why = "background work is paused"
+    elif conditions.prompts:
+        why = "a prompt is being answered"
+    elif told.on_battery and not wanted.on_battery:
+        why = "the machine runs on battery"
+    elif wanted.max_load and told.load is not None and told.load > wanted.max_load:
+        why = f"the load is {told.load:.2f} of each core, above {wanted.max_load:g}"
+    elif told.free_memory is not None and told.free_memory < wanted.free_memory_mb * _MEBIBYTE:
+        free = told.free_memory // _MEBIBYTE
+        why = f"{free} MiB of memory are free, fewer than {wanted.free_memory_mb}"
+    elif conditions.began is not None and conditions.began < apart:
+        why = "the last automatic dream began less than an hour ago"
+    return why
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What the gates look at. ``consolidated_at`` and ``sessions`` never raise.
+
+    ``busy`` takes the directory, the time and a way to tell who lives, and may raise
+    LockUnusableError.
+    """
+
+    consolidated_at: Callable[[str], float | None] = locks.consolidated_at
+    sessions: Callable[[str], Mapping[str, float]] = sessions_of
+    busy: Callable[[str, float, locks.Alive], bool] = locks.busy
+    is_alive: locks.Alive = locks.alive
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """The transcripts of a folder as they were at ``at`` on the monotonic clock."""
+
+    at: float
+    sessions: Mapping[str, float]
+
+
+class Gatekeeper:
+    """Knows when it last looked at transcripts, and asks the rest anew each time."""
+
+    def __init__(self, clock: Clock, sources: Sources | None = None) -> None:
+        self._clock = clock
+        self._sources = sources or Sources()
+        self._scans: Recent[tuple[str, str], _Scan] = Recent()
+
+    def closed(self, project: Project, settings: Settings, *, force: bool, session: str) -> str:
+        """Return the first gate that is closed, "" when a dream may begin.
+
+        ``session`` is the session that asks. With ``force`` a lock that cannot be used is told:
+        LockUnusableError; otherwise it is a closed gate.
+        """
+        off = switches(project, settings)
+        if off:
+            return off
+        if not force:
+            now, since = self._since(project)
+            if time(since, now, settings):
+                return TIME
+            count = changed(self._scan(project, settings), since, now, without=session)
+            if sessions(count, settings):
+                return SESSIONS
+        try:
+            return LOCK if self._busy(project) else ""
+        except LockUnusableError:
+            if force:
+                raise
+            return LOCK
+
+    def outlook(self, project: Project, settings: Settings) -> Outlook:
+        """Return all gates as they stand; takes nothing and raises nothing."""
+        now, since = self._since(project)
+        count = changed(self._scan(project, settings), since, now, without="")
+        unusable = ""
+        try:
+            busy = self._busy(project)
+        except LockUnusableError as error:
+            busy, unusable = True, error.sentence
+        return outlook(
+            project, settings, now, since=since, count=count, busy=busy, unusable=unusable
+        )
+
+    def _since(self, project: Project) -> tuple[float, float | None]:
+        """Return what time it is, and when memories were last consolidated."""
+        at = self._sources.consolidated_at(project.memory_dir)
+        now = self._clock.now()
+        return now, believed(at, now)
+
+    def _busy(self, project: Project) -> bool:
+        return self._sources.busy(project.memory_dir, self._clock.now(), self._sources.is_alive)
+
+    def _scan(self, project: Project, settings: Settings) -> dict[str, float]:
+        """Return the sessions of a project, from a look that is recent enough."""
+        now = self._clock.monotonic()
+        fresh = settings.dream.scan_minutes * _MINUTE
+        scans = []
+        for folder in transcript_folders(project):
+            known = self._scans.get((project.memory_dir, folder))
+            if known is None or now - known.at >= fresh:
+                known = _Scan(now, self._sources.sessions(folder))
+                self._scans[project.memory_dir, folder] = known
+            scans.append(known.sessions)
+        return newest(scans)

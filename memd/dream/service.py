@@ -15,7 +15,7 @@ Rules of this file
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -31,15 +31,12 @@ from memd.core.clock import Clock
 from memd.core.courtesy import minding
 from memd.core.errors import MemdError
 from memd.core.names import INDEX
-from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import Draft, JobEnd, LockKept, Project, Snapshot, Tree
 from memd.dream import briefing, gates, logs
 from memd.dream.consolidate import fixed
 from memd.dream.ending import DreamEndedError, DreamFailedError, DreamTimeoutError, LockLostError
 from memd.dream.findings import Done, Findings, Work, find, orphans, size
-from memd.dream.gatekeeper import Gatekeeper, Looks
-from memd.dream.gates import Outlook
 from memd.dream.holding import Holding
 from memd.dream.report import Report
 from memd.dream.telling import Telling
@@ -99,9 +96,6 @@ class Dreams:
         self._note = note
         self._given = work
         self._holding = Holding(table, clock, is_alive)
-        self._keeper = Gatekeeper(clock, Looks(is_alive=is_alive))
-        # By directory, so that each is scanned once.
-        self._asking: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
 
     async def recover(self) -> tuple[str, ...]:
         """Put back what dreams left that a crash ended; call it before any dream.
@@ -109,29 +103,6 @@ class Dreams:
         Returns sentences about it. Raises StateUnusableError.
         """
         return await to_thread.run_sync(self._holding.recover)
-
-    async def gate(self, project: Project, settings: Settings, *, force: bool, session: str) -> str:
-        """Return the first gate that is closed, "" when a dream may begin.
-
-        ``session`` is the session that asks. With ``force`` a lock that cannot be used is told:
-        LockUnusableError; otherwise it is a closed gate.
-        """
-        ask = partial(self._keeper.closed, project, settings, force=force, session=session)
-        async with self._asking.setdefault(project.memory_dir, anyio.Lock()):
-            return await to_thread.run_sync(ask)
-
-    async def outlook(self, project: Project, settings: Settings) -> Outlook:
-        """Return all gates as they stand; costs what they cost and takes nothing."""
-        async with self._asking.setdefault(project.memory_dir, anyio.Lock()):
-            return await to_thread.run_sync(self._keeper.outlook, project, settings)
-
-    async def open_proposals(self) -> Mapping[str, int]:
-        """Return by real directory how many proposals are open. Raises StateUnusableError."""
-        return await to_thread.run_sync(self._proposals.waiting)
-
-    async def open_in(self, directory: str) -> int:
-        """Return how many proposals of a directory are open. Raises StateUnusableError."""
-        return await to_thread.run_sync(self._proposals.waiting_in, directory)
 
     async def run(
         self,

@@ -67,14 +67,12 @@ class Jobs:
         table: JobTable,
         clock: Clock,
         events: EventSink,
-        runners: Mapping[str, Runner],
         *,
         on_unexpected: Callable[[BaseException], str],
         at_once: int = 2,
     ) -> None:
         self._table = table
         self._clock = clock
-        self._runners = runners
         self._on_unexpected = on_unexpected
         self._lanes = Lanes(at_once)
         self._standstill = Standstill(table.pauses)
@@ -97,9 +95,8 @@ class Jobs:
     ) -> Submitted:
         """Accept a request durably; ``lane_directory`` is the memory directory if not the lane.
 
-        Raises UnknownJobKindError, and StateUnusableError where it cannot be written down.
+        Raises StateUnusableError where it cannot be written down.
         """
-        runner_of(self._runners, kind)
         directory = lane_directory or lane
         async with self._lock:
             await self._take_up()
@@ -223,8 +220,13 @@ class Jobs:
         """Return how many jobs wait or run."""
         return len(self._lanes)
 
-    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Work until cancelled, first on what an earlier daemon left."""
+    async def run(
+        self,
+        runners: Mapping[str, Runner],
+        *,
+        task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Work until cancelled, first on what an earlier daemon left; ``runners`` are by kind."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._durably, self._take_up)
             while not (self._taken_up or self._waiting.stuck):
@@ -234,7 +236,7 @@ class Jobs:
                 while (ticket := self._lanes.next()) is not None:
                     self._lanes.start(ticket.job)
                     self._scopes[ticket.job] = anyio.CancelScope()
-                    group.start_soon(self._work, ticket, group)
+                    group.start_soon(self._work, ticket, runners, group)
                 await self._changed.wait()
 
     async def drain(self, seconds: float) -> int:
@@ -262,7 +264,7 @@ class Jobs:
         self._taken_up = True
         self._notify()
 
-    async def _work(self, ticket: Ticket, group: TaskGroup) -> None:
+    async def _work(self, ticket: Ticket, runners: Mapping[str, Runner], group: TaskGroup) -> None:
         """Run one job in its own scope and see it to its end."""
         scope = self._scopes[ticket.job]
         run = Ending()
@@ -273,7 +275,7 @@ class Jobs:
                 async with self._lock:
                     run.row = row = await to_thread.run_sync(start)
                 if not row.over:
-                    run.result = await runner_of(self._runners, row.kind)(self._running(row))
+                    run.result = await runner_of(runners, row.kind)(self._running(row))
         except anyio.get_cancelled_exc_class():
             # What cannot be put back now is taken up by the next start.
             with anyio.move_on_after(_CLEANUP_SECONDS, shield=True), suppress(StateUnusableError):

@@ -106,6 +106,14 @@ class Reviews:
         live = {file.header.path: file.content for file in files}
         return await to_thread.run_sync(views, found, live)
 
+    async def waiting(self) -> dict[str, int]:
+        """Return by real directory how many proposals are open. Raises StateUnusableError."""
+        return await to_thread.run_sync(self._proposals.waiting)
+
+    async def waiting_in(self, directory: str) -> int:
+        """Return how many proposals of a directory are open. Raises StateUnusableError."""
+        return await to_thread.run_sync(self._proposals.waiting_in, directory)
+
     async def accept(
         self, directory: str, proposal: str, names: Sequence[str] = (), *, client: str = ""
     ) -> Accepted:

@@ -19,7 +19,7 @@ from memd.core.places import Places, find
 from memd.daemon.app import Ports, daemon
 from memd.daemon.clock import SystemClock
 from memd.daemon.log import Log
-from memd.dream.quiet import Pressure
+from memd.dream.gates import Pressure
 from memd.rpc.listener import make_listener
 from memd.testing.leaks import no_leaks_here, no_leaks_of
 

@@ -149,7 +149,7 @@ async def test_doctor_sees_a_state_file_that_cannot_be_used(tmp_path: Path) -> N
     """A state file that does not answer is a failed check with its remedy."""
     database = open_database(str(tmp_path / "state.db"), SCHEMAS)
     database.close()
-    jobs = Jobs(JobTable(database), FakeClock(), Hub(), {}, on_unexpected=str)
+    jobs = Jobs(JobTable(database), FakeClock(), Hub(), on_unexpected=str)
     check = await state_check(jobs, "state.db")
     assert (check.state, "no restart is needed" in check.remedy) == ("failed", True)
 

@@ -13,13 +13,14 @@ import anyio
 import pytest
 
 from memd.client.aio import AsyncClient
+from memd.core.settings import Settings
 from memd.daemon.app import SCHEMAS
-from memd.daemon.dreaming import Dreaming
+from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
-from memd.dream.quiet import Pressure
+from memd.dream.gates import Pressure
 from memd.dream.service import Dreams
 from memd.jobs.manners import Manners
-from memd.jobs.service import Jobs, Running
+from memd.jobs.service import Jobs
 from memd.projects.configuration import Configuration
 from memd.projects.project import slug
 from memd.rpc.hub import Hub
@@ -230,8 +231,8 @@ async def test_a_dream_that_waits_for_its_turn_is_not_doubled(tmp_path: Path) ->
     clock, hub, manners = FakeClock(), Hub(), Manners()
     configuration = Configuration(str(tmp_path / "memd.toml"))
     store = Store(database, configuration, clock, hub, home=str(tmp_path), environ={})
-    jobs = Jobs(JobTable(database), clock, hub, {"dream": _idle}, on_unexpected=repr)
-    dreaming = Dreaming(
+    jobs = Jobs(JobTable(database), clock, hub, on_unexpected=repr)
+    starter = DreamStarter(
         store,
         Dreams(store, DreamTable(database), Proposals(database), clock),
         jobs,  # nobody runs them
@@ -243,18 +244,14 @@ async def test_a_dream_that_waits_for_its_turn_is_not_doubled(tmp_path: Path) ->
     )
     visit = Visit(str(tmp_path / "p"), "c", {})
     project = await store.project(visit.cwd, visit.environment)
-    asked = await dreaming.start(project, visit)
-    assert await dreaming.offer(visit) == ""
-    assert await dreaming.under_way(project) == asked
-    assert await jobs.cancel(asked)
+    requested = (await starter.request(visit, force=False)).job
+    assert await starter.offer(visit) == ""
+    assert (await starter.prospect(project, Settings())).running == requested
+    assert await jobs.cancel(requested)
     with manners.prompt():
-        assert await dreaming.offer(visit) == ""
-    assert await dreaming.offer(visit) not in {"", asked}
+        assert await starter.offer(visit) == ""
+    assert await starter.offer(visit) not in {"", requested}
     database.close()
-
-
-async def _idle(_running: Running) -> dict[str, Any]:
-    return {}
 
 
 async def test_a_pause_keeps_dreams_from_being_submitted() -> None:

@@ -1,5 +1,6 @@
 """What a job does."""
 
+import io
 from pathlib import Path
 
 import anyio
@@ -10,13 +11,18 @@ from memd.client.aio import AsyncClient
 from memd.core.courtesy import give_way
 from memd.core.values import Tree
 from memd.daemon.app import SCHEMAS
+from memd.daemon.dreaming import DreamStarter
+from memd.daemon.log import Log
 from memd.daemon.runners import Runners
+from memd.dream.gates import Pressure
 from memd.dream.verdict import Wanted
 from memd.extract.service import Extract
 from memd.jobs.manners import Manners
 from memd.jobs.running import Running
+from memd.jobs.service import Jobs
 from memd.state.cursors import Cursors
 from memd.state.database import open_database
+from memd.state.visits import Visits
 from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here, throw_away_home
 from memd.watch import locks
@@ -94,7 +100,19 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
     bench = Bench(tmp_path, database)
     (tmp_path / "repo").mkdir()
     extract = Extract(bench.store, Cursors(database), bench.clock)
-    runners = Runners(bench.store, extract, bench.dreams(endless), bench.sink, Manners())
+    manners, log = Manners(), Log(io.StringIO())
+    jobs = Jobs(bench.jobs, bench.clock, bench.sink, on_unexpected=repr)
+    starter = DreamStarter(
+        bench.store,
+        bench.dreams(endless),
+        jobs,
+        Visits(database),
+        clock=bench.clock,
+        manners=manners,
+        pressure=Pressure,
+        log=log,
+    )
+    runners = Runners(bench.store, extract, starter, bench.sink, manners)
     request = {"cwd": str(tmp_path / "repo"), "environment": {}, "client": "c", "session": "s"}
     running = Running(bench.jobs.get(bench.job()), request, bench.progress)
     with anyio.fail_after(20), anyio.CancelScope() as scope:

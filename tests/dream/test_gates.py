@@ -1,6 +1,9 @@
-"""Whether a dream may begin."""
+"""Whether a dream may begin; the whole table of gates is in tests/promises/test_dream_gates.py."""
 
+import os
+import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,48 +13,18 @@ from hypothesis import strategies as st
 from memd.core.settings import DreamSettings, Settings
 from memd.core.values import Project
 from memd.dream import gates
+from memd.dream.gates import Conditions, Gatekeeper, Pressure, Sources
+from memd.projects.project import slug
+from memd.testing.clock import FakeClock
+from memd.transcripts.sessions import sessions_of
+from memd.watch import locks
 
 NOW = 1_760_000_000.0
 HOUR = 3600.0
+MEBIBYTE = 1024 * 1024
 ON = Settings()
+ONE = Settings(dream=DreamSettings(min_sessions=1))
 PROJECT = Project("/p", "/p", "/m", "default", "/t", enabled=True)
-
-
-def test_switches_come_first() -> None:
-    """Memory that is off is named before dreams that are off."""
-    off = replace(ON, dream=DreamSettings(enabled=False))
-    assert gates.switches(PROJECT, ON) == ""
-    assert gates.switches(PROJECT, off) == gates.DREAM_OFF
-    assert gates.switches(replace(PROJECT, enabled=False), off) == gates.MEMORY_OFF
-    assert gates.switches(PROJECT, replace(off, enabled=False)) == gates.MEMORY_OFF
-
-
-@pytest.mark.parametrize(
-    ("consolidated", "gate", "due"),
-    [
-        (None, "", None),
-        (NOW - 24 * HOUR, "", None),
-        (NOW - 23.9 * HOUR, gates.TIME, NOW + 0.1 * HOUR),
-        (NOW, gates.TIME, NOW + 24 * HOUR),
-        (NOW + 30.0, gates.TIME, NOW + 24 * HOUR + 30.0),
-        (NOW + 61.0, "", None),
-        (NOW * 10, "", None),
-        (0.0, "", None),
-    ],
-)
-def test_a_day_lies_between_two_dreams(
-    consolidated: float | None, gate: str, due: float | None
-) -> None:
-    """The gate of time opens after its hours, and at once where the last time cannot be true."""
-    since = gates.believed(consolidated, NOW)
-    assert gates.time(since, NOW, ON) == gate
-    assert gates.due(since, NOW, ON) == pytest.approx(due)
-
-
-def test_no_hours_keep_nothing_closed() -> None:
-    """Without hours between dreams a clock that is a little ahead does not close the gate."""
-    settings = replace(ON, dream=DreamSettings(min_hours=0.0))
-    assert gates.time(NOW + 30.0, NOW, settings) == ""
 
 
 @given(
@@ -65,32 +38,6 @@ def test_no_time_closes_the_gate_for_ever(
     now += data.draw(st.sampled_from((0.0, -24 * HOUR, -now)))
     opens = gates.due(gates.believed(consolidated, now), now, settings)
     assert opens is None or now < opens <= now + hours * HOUR + 60.0
-
-
-def test_sessions_since_the_last_dream_count() -> None:
-    """Transcripts count when they changed since the last dream, without the session that asks."""
-    found = gates.newest([{"a": 1.0, "b": 11.0}, {"a": 12.0, "c": 13.0, "b": 2.0}])
-    assert found == {"a": 12.0, "b": 11.0, "c": 13.0}
-
-    def gate(wanted: int, since: float | None, without: str = "", now: float = NOW) -> str:
-        settings = replace(ON, dream=DreamSettings(min_sessions=wanted))
-        return gates.sessions(gates.changed(found, since, now, without=without), settings)
-
-    assert gate(3, None) == ""
-    assert gate(4, None) == gates.SESSIONS
-    assert gate(3, None, "a") == gates.SESSIONS
-    assert gate(2, 11.0) == ""
-    assert gate(3, 11.0) == gates.SESSIONS
-    assert gate(0, NOW) == ""
-    assert gate(1, None, now=-60.0) == gates.SESSIONS
-
-
-def test_transcripts_of_the_future_wait_for_their_time() -> None:
-    """A transcript dated by a clock that was ahead counts once, after that time has come."""
-    found = {"a": NOW + 61.0}
-    assert gates.changed(found, None, NOW, without="") == 0
-    assert gates.changed(found, NOW, NOW + 2.0, without="") == 1
-    assert gates.changed(found, NOW + 62.0, NOW + 70.0, without="") == 0
 
 
 def _outlook(**changes: Any) -> gates.Outlook:
@@ -124,3 +71,119 @@ def test_an_outlook_says_which_switch_is_off() -> None:
     project = replace(PROJECT, enabled=False, reason="MEMD_DISABLE is set")
     first = gates.outlook(project, off, NOW, since=None, count=0, busy=False).gates[0]
     assert first == gates.Gate("memory_off", open=False, says="MEMD_DISABLE is set")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "word"),
+    [
+        (Conditions(), ""),
+        (Conditions(paused=True), "paused"),
+        (Conditions(prompts=1), "prompt"),
+        (Conditions(pressure=Pressure(on_battery=False)), ""),
+        (Conditions(pressure=Pressure(on_battery=True)), "battery"),
+        (Conditions(pressure=Pressure(load=0.75)), ""),
+        (Conditions(pressure=Pressure(load=0.76)), "0.76"),
+        (Conditions(pressure=Pressure(free_memory=256 * MEBIBYTE)), ""),
+        (Conditions(pressure=Pressure(free_memory=256 * MEBIBYTE - 1)), "255 MiB"),
+        (Conditions(began=3599.0), "hour"),
+        (Conditions(began=3600.0), ""),
+    ],
+)
+def test_a_dream_waits_for_a_quiet_machine(conditions: Conditions, word: str) -> None:
+    """Each reason keeps an automatic dream waiting, and what is not told keeps none."""
+    said = gates.waits(conditions, Settings())
+    assert word in said
+    assert bool(said) == bool(word)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"on_battery": True, "max_load": 0.0, "free_memory_mb": 0, "min_hours": 0.0},
+        {"on_battery": True, "max_load": 99.0, "free_memory_mb": 1, "min_hours": 0.5},
+    ],
+)
+def test_each_reason_but_people_can_be_switched_off(options: dict[str, Any]) -> None:
+    """The settings let a dream begin on a busy machine, never while somebody waits for one."""
+    settings = replace(Settings(), dream=DreamSettings(**options))
+    busy = Conditions(
+        pressure=Pressure(on_battery=True, load=8.0, free_memory=MEBIBYTE), began=1800.0
+    )
+    assert gates.waits(busy, settings) == ""
+    assert gates.waits(replace(busy, prompts=1), settings)
+    assert gates.waits(replace(busy, paused=True), settings)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """Make a project with one transcript, in which nobody has dreamt."""
+    found = Project(
+        str(tmp_path / "p" / "sub"),
+        str(tmp_path / "p"),
+        str(tmp_path / "memory"),
+        "test",
+        str(tmp_path / "projects"),
+        enabled=True,
+    )
+    Path(found.memory_dir).mkdir()
+    add(found, found.root, "s1", FakeClock().now() - HOUR)
+    return found
+
+
+def add(project: Project, cwd: str, session: str, at: float) -> None:
+    """Write a transcript that changed last at a time."""
+    folder = Path(project.transcripts, slug(cwd))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{session}.jsonl").write_text("")
+    os.utime(folder / f"{session}.jsonl", (at, at))
+
+
+def test_each_folder_is_scanned_once_in_a_while(project: Project) -> None:
+    """A folder is looked at again after ``scan_minutes`` of a clock that nobody sets."""
+    clock, scanned = FakeClock(), list[str]()
+
+    def scan(folder: str) -> dict[str, float]:
+        scanned.append(folder)
+        return sessions_of(folder)
+
+    keeper = Gatekeeper(clock, Sources(sessions=scan))
+
+    def closed(project: Project, wanted: int) -> str:
+        settings = Settings(dream=DreamSettings(min_sessions=wanted, scan_minutes=3.0))
+        return keeper.closed(project, settings, force=False, session="")
+
+    assert closed(project, 2) == gates.SESSIONS
+    add(project, project.cwd, "s2", clock.now())
+    assert closed(project, 2) == gates.SESSIONS
+    clock.jump(24 * HOUR)
+    clock.advance(179.0)
+    assert closed(project, 2) == gates.SESSIONS
+    assert len(scanned) == 2
+    clock.advance(1.0)
+    assert closed(project, 2) == ""
+    assert sorted(scanned) == sorted(2 * [*set(scanned)])
+    elsewhere = replace(project, cwd=f"{project.root}/other")
+    assert closed(elsewhere, 1) == ""
+    assert len(scanned) == 5  # the root's folder is known, the other one is new
+
+
+def test_an_outlook_takes_nothing(project: Project) -> None:
+    """Looking at all gates changes no file, and a lock that cannot be used says why."""
+    clock = FakeClock()
+    keeper = Gatekeeper(clock)
+    calm = keeper.outlook(project, ONE)
+    assert (calm.gate, calm.last, calm.due, calm.sessions) == ("", None, None, 1)
+    assert os.listdir(project.memory_dir) == []
+    Path(project.memory_dir, locks.LOCK).mkdir()
+    broken = keeper.outlook(project, replace(ON, dream=DreamSettings(min_hours=0.0)))
+    assert [gate.name for gate in broken.gates if not gate.open] == ["sessions", "lock"]
+    assert "cannot be used" in broken.gates[3].says
+    assert keeper.outlook(replace(project, enabled=False), ONE).gate == gates.MEMORY_OFF
+
+
+def test_the_system_tells_who_lives(project: Project) -> None:
+    """A PID in the lock is looked up among the real processes."""
+    path = Path(project.memory_dir, locks.LOCK)
+    path.write_text(f"{os.getpid()}\n")
+    keeper = Gatekeeper(FakeClock(now=time.time()))
+    assert keeper.closed(project, ON, force=True, session="") == gates.LOCK

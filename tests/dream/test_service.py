@@ -1,8 +1,6 @@
 """Dreams under the lock, judged at the door."""
 
-import os
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +16,8 @@ from memd.core.values import Actor, Draft, FileEdit, MemoryType, Provenance, Tre
 from memd.dream import gates
 from memd.dream.ending import DreamTimeoutError, LockLostError
 from memd.dream.report import Report
-from memd.dream.service import Dreams
 from memd.dream.verdict import Wanted
 from memd.jobs.service import Jobs, Running
-from memd.projects.project import slug
 from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import open_database
 from memd.state.dreams import LockRow
@@ -106,50 +102,11 @@ async def test_switches_and_a_busy_lock_are_answers(bench: Bench) -> None:
     assert bench.table.locks() == ()
 
 
-async def test_gates_open_in_order(bench: Bench) -> None:
-    """Time, sessions and lock are asked in this order; force leaves only the lock."""
-    dreaming = bench.dreams(alive=True)
-
-    async def gate(*, force: bool = False, settings: Settings = ON) -> str:
-        return await dreaming.gate(bench.project, settings, force=force, session="s0")
-
-    off = replace(ON, enabled=False)
-    assert await gate(settings=off) == gates.MEMORY_OFF
-    bench.lock(NOW - 3600, b"")
-    assert await gate() == gates.TIME
-    bench.lock(NOW - 2 * DAY, b"")
-    assert await gate() == gates.SESSIONS
-    for folder in (bench.project.root, bench.project.cwd):
-        transcripts = bench.folder / "projects" / slug(folder)
-        transcripts.mkdir(parents=True)
-        for number in range(3):
-            file = transcripts / f"s{len(folder) + number}.jsonl"
-            file.write_text("")
-            os.utime(file, (NOW, NOW))
-        (transcripts / "notes.txt").write_text("")
-    (transcripts / "s0.jsonl").write_text("")
-    assert await gate() == gates.SESSIONS  # one look per ten minutes
-    bench.clock.advance(600.0)
-    assert await gate() == ""
-    few = replace(ON, dream=DreamSettings(min_sessions=7))
-    assert await gate(settings=few) == gates.SESSIONS
-    bench.lock(NOW + 2 * DAY, b"")
-    assert await gate() == ""
-    bench.lock(NOW, b"4242\n")
-    assert await gate() == gates.TIME
-    assert await gate(force=True) == gates.LOCK
-
-
-async def test_an_unusable_lock_is_told_to_who_insists(bench: Bench) -> None:
-    """A lock that is no file closes the gate, and is an error for a caller that forces a dream."""
+async def test_an_unusable_lock_is_an_error(bench: Bench) -> None:
+    """A lock that is no file fails the dream, and leaves no row."""
     (bench.memory / locks.LOCK).mkdir()
-    dreaming = bench.dreams()
-    free = replace(ON, dream=DreamSettings(min_sessions=0, min_hours=0.0))
-    assert await dreaming.gate(bench.project, free, force=False, session="") == gates.LOCK
     with pytest.raises(locks.LockUnusableError):
-        await dreaming.gate(bench.project, ON, force=True, session="")
-    with pytest.raises(locks.LockUnusableError):
-        await bench.run(dreaming)
+        await bench.run(bench.dreams())
     assert bench.table.locks() == ()
 
 
@@ -358,11 +315,9 @@ async def test_a_job_dreams_and_can_be_cancelled(bench: Bench) -> None:
         )
         return report.facts()
 
-    service = Jobs(
-        bench.jobs, bench.clock, bench.sink, {"dream": runner}, on_unexpected=lambda _: "e"
-    )
+    service = Jobs(bench.jobs, bench.clock, bench.sink, on_unexpected=lambda _: "e")
     async with anyio.create_task_group() as group:
-        await group.start(lambda *, task_status: service.run(task_status=task_status))
+        await group.start(service.run, {"dream": runner})
         submitted = await service.submit("dream", str(bench.memory), "", {})
         await slow.wait()
 
@@ -385,11 +340,3 @@ async def test_the_start_settles_what_a_crash_left(bench: Bench) -> None:
     assert len(await bench.dreams().recover()) == 1
     assert path.stat().st_mtime == NOW - DAY
     assert bench.table.locks() == ()
-
-
-async def test_a_dream_by_default_asks_the_system_who_lives(bench: Bench) -> None:
-    """Without a port for it, a PID in the lock is looked up among the real processes."""
-    bench.clock.jump(time.time() - NOW)
-    bench.lock(bench.clock.now(), f"{os.getpid()}\n".encode())
-    dreaming = Dreams(bench.store, bench.table, bench.proposals, bench.clock)
-    assert await dreaming.gate(bench.project, ON, force=True, session="") == gates.LOCK

@@ -1,6 +1,6 @@
 """Jobs over a real state file, a fake clock, and runners that a test steers."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -9,7 +9,7 @@ import anyio
 
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.core.events import Event
+from memd.core.events import Event, EventSink
 from memd.jobs.service import (
     Jobs,
     Runner,
@@ -61,6 +61,23 @@ class Sink:
         self.events.append(event)
 
 
+class Steered(Jobs):
+    """Jobs with the runners that a test gives them."""
+
+    def __init__(
+        self,
+        table: JobTable,
+        clock: FakeClock,
+        sink: EventSink,
+        runners: Mapping[str, Runner],
+        *,
+        on_unexpected: Callable[[BaseException], str],
+        at_once: int = 2,
+    ) -> None:
+        super().__init__(table, clock, sink, on_unexpected=on_unexpected, at_once=at_once)
+        self.runners = runners
+
+
 class Bench:
     """Jobs over a real state file, a fake clock, and runners that a test steers."""
 
@@ -80,9 +97,9 @@ class Bench:
         *,
         at_once: int = 2,
         runner: Runner | None = None,
-    ) -> Jobs:
+    ) -> Steered:
         """Return jobs as a new daemon makes them."""
-        return Jobs(
+        return Steered(
             JobTable(self.database),
             self.clock,
             self.sink,
@@ -117,10 +134,10 @@ class Bench:
 
 
 @asynccontextmanager
-async def at_work(service: Jobs) -> AsyncIterator[Jobs]:
+async def at_work(service: Steered) -> AsyncIterator[Jobs]:
     """Let jobs run for the length of the block."""
     async with anyio.create_task_group() as group:
-        await group.start(lambda *, task_status: service.run(task_status=task_status))
+        await group.start(service.run, service.runners)
         yield service
         group.cancel_scope.cancel()
 

@@ -22,7 +22,7 @@ from memd.state import jobs
 from memd.state.database import Database, open_database
 from memd.state.jobs import Job, JobState, JobTable
 from memd.testing.clock import FakeClock
-from tests.jobs.bench import LaterError, ModelDownError, NeverError, Sink, at_work
+from tests.jobs.bench import LaterError, ModelDownError, NeverError, Sink, Steered, at_work
 
 SESSIONS, PROJECTS = 5, 3
 _STEPS = 14
@@ -136,7 +136,7 @@ class Story:
         async def runner(running: Running) -> dict[str, Any]:
             return await self._runner(database, running)
 
-        service = Jobs(
+        service = Steered(
             JobTable(database), self.clock, Sink(), {"extract": runner}, on_unexpected=_unexpected
         )
         async with at_work(service):

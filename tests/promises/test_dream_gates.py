@@ -17,7 +17,7 @@ import pytest
 from memd.core.settings import DreamSettings, Settings
 from memd.core.values import Project
 from memd.dream import gates
-from memd.dream.gatekeeper import Gatekeeper, Looks
+from memd.dream.gates import Gatekeeper, Sources
 from memd.projects.project import slug
 from memd.testing.clock import FakeClock
 from memd.transcripts.sessions import sessions_of
@@ -163,8 +163,8 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def counting(counted: Counter[str]) -> Looks:
-    """Return the real looks, each counted."""
+def counting(counted: Counter[str]) -> Sources:
+    """Return the real sources, each counted."""
 
     def count(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def look(*args: Any) -> Any:
@@ -173,7 +173,7 @@ def counting(counted: Counter[str]) -> Looks:
 
         return look
 
-    return Looks(
+    return Sources(
         consolidated_at=count("time", locks.consolidated_at),
         sessions=count("scan", sessions_of),
         busy=count("lock", locks.busy),
