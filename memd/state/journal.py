@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from memd.core import limits
 from memd.core.text import sha256
-from memd.core.values import Change, Outcome
+from memd.core.values import Outcome
 from memd.state import effects, proposed, roots, shadow
 from memd.state.database import Cursor, Database, Row
 from memd.state.packing import packed
@@ -208,19 +208,6 @@ class Journal:
         states = {APPLIED, CONFLICT} if refused else {APPLIED}
         wanted = record and directory in {"", record.directory} and record.state in states
         return record if wanted else None
-
-    def history(
-        self, directory: str, *, path: str = "", limit: int = 50, before: str = ""
-    ) -> tuple[Change, ...]:
-        """Return applied sets, newest first: of one file, and older than one set, if named."""
-        number = _number(before)
-        records = self.select(
-            "directory = ? AND (? = 0 OR id < ?) AND (? = '' OR EXISTS (SELECT 1 FROM change_files"
-            " f WHERE f.path = ? AND f.change = changes.id AND f.conflict = 0))",
-            (directory, number, number, path, path),
-            limit=max(0, limit),
-        )
-        return tuple(record.change() for record in records)
 
     def select(self, condition: str, values: Sequence[object], *, limit: int) -> tuple[Record, ...]:
         """Return the newest applied sets that meet a condition, newest first.

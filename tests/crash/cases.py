@@ -8,6 +8,7 @@ from memd.core.names import INDEX
 from memd.core.values import CursorMove
 from memd.documents import index
 from memd.state.cursors import Cursors
+from tests.changes import history
 from tests.crash.operation import OPERATIONS, prepare
 from tests.store.bench import Bench, open_bench
 
@@ -49,7 +50,7 @@ def make_case(name: str, folder: Path) -> Case:
         before = state(bench, name)
         OPERATIONS[name](bench)
         after = state(bench, name)
-        changes = len(bench.journal.history(bench.directory))
+        changes = len(history(bench.journal, bench.directory))
     assert before != after
     return Case(name, template, root, before, after, changes)
 
@@ -73,7 +74,7 @@ def verdict(case: Case, *, acknowledged: bool) -> str:
             "a set is still open": bool(bench.journal.pending()),
         }
         OPERATIONS[case.name](bench)
-        changes = len(bench.journal.history(bench.directory))
+        changes = len(history(bench.journal, bench.directory))
         retried = {
             "the retry did not end in after": state(bench, case.name) != case.after,
             "the retry was a second change": changes != case.changes,

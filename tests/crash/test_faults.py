@@ -21,6 +21,7 @@ from memd.store.changes import StorageFailedError
 from memd.store.tree import LiveTree
 from memd.testing.clock import FakeClock
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
+from tests.changes import history
 from tests.crash import kill
 from tests.crash.cases import Case, make_case, restore, state, verdict
 from tests.crash.conftest import FIGURE
@@ -81,7 +82,7 @@ class Trial:
         with Directory(self.bench.directory) as directory:
             tree = LiveTree(directory)
             texts = [tree.read(path) for path in tree.files()]
-        return all(texts) and bool(self.bench.journal.history(self.bench.directory))
+        return all(texts) and bool(history(self.bench.journal, self.bench.directory))
 
     def visible(self) -> dict[str, bytes]:
         """Return what a reader sees."""
@@ -100,7 +101,7 @@ class Trial:
         reached, self.countdown.fail_at = self.countdown.reached, 0
         self.clock.advance(1.0)
         self.bench.commit(edits(FileEdit("z.md", topic("z"))))  # one second later by its clock
-        self.bench.undo(self.bench.journal.history(self.bench.directory)[0].id)
+        self.bench.undo(history(self.bench.journal, self.bench.directory)[0].id)
         checks["neither before nor after"] = self.visible() not in sides
         checks["recovery finds something"] = self.bench.changes.recover(1.0) != ()
         checks["something is left over"] = self.bench.tree() not in sides

@@ -19,6 +19,7 @@ from memd.state.proposals import Proposal, Proposals, Refusal
 from memd.state.proposed import ProposedEdit, state_of
 from memd.state.purge import Purge
 from memd.state.retention import Retention
+from tests.changes import history
 
 OLD, NEW = b"old", b"new"
 BASE = sha256(OLD)
@@ -245,7 +246,7 @@ def test_nothing_of_the_journal_sees_a_proposal(database: Database, table: Propo
     book = Journal(database)
     table.decide(decided(name, "rejected"), 2.0)
     propose(table, wanted(edit("b")))
-    assert (book.pending(), book.history("/a"), book.change("/a", "c1")) == ((), (), None)
+    assert (book.pending(), history(book, "/a"), book.change("/a", "c1")) == ((), (), None)
     assert book.known("/a", ["a.md", "b.md"]) == frozenset()
     assert all(step.temp == "" for step in book.steps(2))
 

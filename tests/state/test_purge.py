@@ -9,6 +9,7 @@ from memd.state.database import Database, open_database
 from memd.state.journal import Intent, Journal, Record, Step
 from memd.state.purge import Purge
 from memd.state.shadow import Moves, Shade, Shadow
+from tests.changes import history
 from tests.traces import traces
 
 SECRET = "sesame-open-4711"  # noqa: S105 - made up
@@ -30,7 +31,7 @@ def test_a_purged_body_is_gone_and_marked(tmp_path: Path) -> None:
     assert purge.texts(cleaned) == {"changes": 1, "requests": 1}
     purge.remove([body.hash], cleaned)
     assert traces(tmp_path, SECRET) == []
-    (change,) = journal.history("d")
+    (change,) = history(journal, "d")
     assert (change.files[0].purged, change.by.client) == (True, "client [x]")
     assert (journal.blob(KEY), journal.keeps(KEY)) == (None, False)
     assert purge.removable({KEY}) == ()

@@ -16,6 +16,7 @@ from memd.state.database import StateUnusableError
 from memd.store.changes import FSYNCS_PER_COMMIT, DirectoryBusyError, StorageFailedError
 from memd.store.door import ConflictError
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
+from tests.changes import history
 from tests.store.bench import Bench, edits, open_bench, topic
 
 
@@ -67,7 +68,7 @@ def test_what_is_there_already_is_no_change(bench: Bench) -> None:
     outcome = bench.commit(edits(FileEdit("a.md", topic("a")), FileEdit("x.md", None)))
     assert (outcome.change, outcome.files) == (None, ())
     assert (bench.tree(), bench.times()) == before
-    assert len(bench.journal.history(bench.directory)) == 1
+    assert len(history(bench.journal, bench.directory)) == 1
 
 
 def test_effects_come_true_with_the_change(bench: Bench) -> None:
@@ -313,7 +314,7 @@ def test_any_call_may_fail(tmp_path: Path, operation: str, fault: str) -> None:
                 assert _visible(bench) in (before, after)
             assert not done or _visible(bench) == after
             bench.commit(edits(FileEdit("z.md", topic("z"))))
-            bench.undo(bench.journal.history(bench.directory)[0].id)
+            bench.undo(history(bench.journal, bench.directory)[0].id)
             assert bench.changes.recover(1.0) == ()
             assert bench.tree() in (before, after)
             assert bench.journal.pending() == ()

@@ -10,6 +10,7 @@ from memd.core.text import sha256
 from memd.files.directory import DirectoryUnusableError
 from memd.state.journal import Intent, Step
 from memd.watch.external import Noticed
+from tests.changes import history
 from tests.store.bench import BY, topic
 from tests.store.watched import open_watched
 
@@ -106,7 +107,7 @@ def test_a_commit_sees_and_names_its_files(tmp_path: Path) -> None:
         watched.write("a.md", topic("a"))
         watched.bench.save("b.md", topic("b"))
         watched.write("a.md", topic("a", "new"))
-        who = [record.by.actor.value for record in watched.bench.journal.history(watched.real)]
+        who = [record.by.actor.value for record in history(watched.bench.journal, watched.real)]
         assert who == ["client", "external", "client"]
         assert watched.reading.headers(watched.real).keys() <= {"a.md", "b.md"}
         assert {h.path for h in watched.reading.listed(watched.real)} == {"a.md", "b.md"}

@@ -16,6 +16,7 @@ from memd.state.database import StateUnusableError
 from memd.state.journal import Intent, Record, Step
 from memd.store.replaced import Replaced
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
+from tests.changes import history
 from tests.store.bench import BY, Bench, edits, open_bench, topic
 
 OLD, NEW, ADDED = topic("a"), topic("a", "new"), topic("n")
@@ -106,7 +107,7 @@ def test_a_save_that_was_swapped_out_comes_back(bench: Bench) -> None:
         "a.md": b"by hand\n",
         "d.md": b"saved before it was deleted\n",
     }
-    (change,) = [c for c in bench.journal.history(bench.directory) if c.id == one.id]
+    (change,) = [c for c in history(bench.journal, bench.directory) if c.id == one.id]
     assert [file.path for file in change.files] == ["n.md"]
     assert bench.journal.blob(sha256(NEW)) == NEW
 

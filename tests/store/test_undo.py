@@ -12,6 +12,7 @@ from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Pointer, Tree
 from memd.documents import index
+from tests.changes import history
 from tests.store.bench import Bench, edits, open_bench, topic
 
 LONG_AGO = 1_500_000_000_123_456_789
@@ -153,7 +154,7 @@ def test_lines_of_the_index_come_back_into_a_newer_index(bench: Bench) -> None:
     def change(tree: Tree) -> Draft:
         found = tree.read("a.md")
         assert found is not None
-        base = bench.journal.history(bench.directory)[0].files[-1].after
+        base = history(bench.journal, bench.directory)[0].files[-1].after
         return edits(
             FileEdit("a.md", found.content + b"x"),
             FileEdit("b.md", None),
@@ -193,7 +194,7 @@ def test_an_edit_of_the_index_alone(bench: Bench) -> None:
     """A change of nothing but the index is undone to the byte, or merged, or a conflict."""
     bench.write("z.md", topic("z"))
     old = bench.tree()[INDEX]
-    base = bench.journal.history(bench.directory)[0].files[-1].after
+    base = history(bench.journal, bench.directory)[0].files[-1].after
     change = bench.commit(edits(FileEdit(INDEX, b"# Title\n\n" + old, base))).change
     assert bench.undo(change).conflicts == ()
     assert bench.tree()[INDEX] == old

@@ -13,6 +13,7 @@ from memd.core.values import Actor
 from memd.state.journal import Intent, Record, Step
 from memd.state.shadow import Shade, Shadow
 from memd.watch.external import External, Look, fingerprint
+from tests.changes import history
 from tests.store.bench import BY, Bench, open_bench, topic
 
 A, B = topic("a", "first"), topic("b", "second")
@@ -44,7 +45,7 @@ class Looking:
 
     def history(self) -> int:
         """Return how many changes there are."""
-        return len(self.bench.journal.history(self.bench.directory))
+        return len(history(self.bench.journal, self.bench.directory))
 
 
 @pytest.fixture
