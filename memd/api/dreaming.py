@@ -7,7 +7,7 @@ import msgspec
 from memd.api.memory import project_of
 from memd.api.method import Params, Result, method
 from memd.api.services import Services
-from memd.api.work import ended, visit_of
+from memd.api.work import Ended, ended, visit_of
 from memd.dream.gates import Gate
 from memd.dream.morning import markdown
 from memd.dream.verdict import Contradiction, Left, Removal, Size
@@ -31,19 +31,13 @@ class Merged(Result):
     sources: list[str] = msgspec.field(name="from")
 
 
-class Dreamed(Result):
-    """What became of a dream; all after ``job`` is there once it has ended, if there is any.
+class Dreamed(Ended):
+    """What became of a dream. ``proposal`` was not done for its ``problems``; a person decides.
 
-    ``change`` undoes it. ``proposal`` was kept back for its ``problems``; ``dream.review`` shows
-    it. ``left`` stayed since somebody changed it meanwhile, ``listed`` needs a person. ``usage`` is
-    in tokens.
+    ``left`` stayed since somebody changed it meanwhile, ``listed`` needs a person.
     """
 
-    status: str
     gate: str | None = None
-    reason: str | None = None
-    job: str | None = None
-    engine: str | None = None
     model_problem: str | None = None
     created: list[str] | None = None
     changed: list[str] | None = None
@@ -55,11 +49,8 @@ class Dreamed(Result):
     orphans: list[str] | None = None
     before: Size | None = None
     after: Size | None = None
-    change: str | None = None
     proposal: str | None = None
     problems: list[str] | None = None
-    turns: int | None = None
-    usage: dict[str, int] | None = None
     dollars: float | None = None
     seconds: float | None = None
     said: str | None = None

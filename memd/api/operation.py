@@ -184,10 +184,7 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
 
 @method("pause", "operate")
 async def pause(services: Services, _call: Call, params: Pause) -> Standing:
-    """Start no background work until resume, also after a restart; prompts go on.
-
-    Prompts go on, and jobs are accepted and kept.
-    """
+    """Start no background work until resume, also after a restart; prompts go on.""" ""
     return await services.jobs.pause(now=bool(params.now))
 
 

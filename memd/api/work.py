@@ -18,7 +18,7 @@ from memd.state.visits import Visit
 from memd.transcripts import reading
 from memd.transcripts.reading import TranscriptRefusedError
 
-R = TypeVar("R", bound=Result)
+E = TypeVar("E", bound="Ended")
 
 
 class NothingToReadError(MemdError):
@@ -44,23 +44,31 @@ class Extract(Params):
     wait: bool | None = None
 
 
-class Extracted(Result):
-    """What became of an extraction; all after ``job`` is there once it has ended."""
+class Ended(Result):
+    """What became of a job that a method started; ``change`` undoes it, ``usage`` is in tokens.
+
+    There is no ``job`` where a gate was closed, and nothing after it before the job has ended.
+    """
 
     status: str
     reason: str | None = None
     job: str | None = None
+    engine: str | None = None
+    turns: int | None = None
+    usage: dict[str, int] | None = None
+    change: str | None = None
+
+
+class Extracted(Ended):
+    """What became of an extraction."""
+
     saved: list[str] | None = None
     updated: list[str] | None = None
     removed: list[str] | None = None
     refused: int | None = None
     passed_over: dict[str, int] | None = None
-    change: str | None = None
     problem: str | None = None
-    usage: dict[str, int] | None = None
     hit_rate: float | None = None
-    engine: str | None = None
-    turns: int | None = None
     prefix_changed: list[str] | None = None
 
 
@@ -216,7 +224,7 @@ def visit_of(call: Call, cwd: str, session: str) -> Visit:
     return Visit(cwd, caller.client, caller.environment, session)
 
 
-async def ended(services: Services, job: str, shape: type[R]) -> R:
+async def ended(services: Services, job: str, shape: type[E]) -> E:
     """Return a job's end as its method answers it, once it has ended."""
     found = await services.jobs.wait(job)
     facts: dict[str, Any] = {"status": found.state, "job": job}
