@@ -66,13 +66,14 @@ class UnknownScopeError(MemdError):
         super().__init__(f"the scope {shown} is not one of user, project, local", scope=shown)
 
 
-def find_root(cwd: str) -> str:
-    """Return the project of a working directory: the canonical git root, or itself.
+def locate(cwd: str) -> tuple[str, str]:
+    """Return the real path of a working directory, and its project's root.
 
-    All worktrees of a repository share its main root. The answer is a real path. Raises
-    NoProjectError for a path that is relative, missing or no directory.
+    That is the canonical git root, or the directory itself; all worktrees of a repository share
+    its main root. Raises NoProjectError for a path that is relative, missing or no directory.
     """
-    return git_root(_real(cwd))
+    real = _real(cwd)
+    return real, git_root(real)
 
 
 def slug(path: str) -> str:
@@ -100,27 +101,28 @@ def transcript_folders(project: Project) -> tuple[str, ...]:
 
 
 def find_project(
-    cwd: str, settings: Settings, daemon_environ: Environ, client_environ: Environ, home: str
+    place: tuple[str, str],
+    settings: Settings,
+    daemon_environ: Environ,
+    client_environ: Environ,
+    home: str,
 ) -> Project:
-    """Return where a working directory keeps its memories, and whether memory is on (1.1 to 1.3).
+    """Return where a working directory keeps its memories, and whether memory is on.
 
-    ``client_environ`` is what the client forwarded; ``daemon_environ`` answers where it is silent,
+    ``place`` is what ``locate`` gave. ``client_environ`` is what the client forwarded; ``daemon_environ`` answers where it is silent,
     except for the full-path overrides, which only a client may give. Paths that were refused are
     sentences in the project. Raises NoProjectError.
     """
-    real = _real(cwd)
-    root = git_root(real)
-    if not settings.allow_home:
-        for path in (real, root):
-            if _at_or_above(path, home):
-                raise NoProjectError(cwd, _HOME)
+    cwd, root = place
+    if not settings.allow_home and any(_at_or_above(path, home) for path in place):
+        raise NoProjectError(cwd, _HOME)
     environs = (client_environ, daemon_environ)
     problems: list[str] = []
     base, base_source = _first(_bases(settings, environs, home), home, problems)
     chosen, source = _first(_directories(settings, client_environ), home, problems)
     reason = _off(settings, environs)
     return Project(
-        cwd=real,
+        cwd=cwd,
         root=root,
         memory_dir=chosen or f"{base}/projects/{slug(root)}/memory",
         source=source or base_source,

@@ -14,7 +14,7 @@ from typing import Any
 from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.projects.configuration import Configuration
-from memd.projects.project import find_project, find_root
+from memd.projects.project import find_project, locate
 from memd.state.database import StateUnusableError
 from memd.state.roots import Roots
 
@@ -48,9 +48,7 @@ class Projects:
 
         Raises NoProjectError (1009).
         """
-        settings, _ = self._configuration.current(find_root(cwd))
-        project = find_project(cwd, settings, self._environ, environ, self._home)
-        return with_other_root(project, self._roots)
+        return self.where(cwd, environ)[0]
 
     def settings(self, root: str | None = None) -> tuple[Settings, tuple[str, ...]]:
         """Return the settings in force for a root (or for none) and a sentence per problem."""
@@ -59,9 +57,14 @@ class Projects:
     def where(
         self, cwd: str, environ: Mapping[str, str]
     ) -> tuple[Project, Settings, tuple[str, ...]]:
-        """Return ``find`` and the ``settings`` of what it found. Raises NoProjectError (1009)."""
-        project = self.find(cwd, environ)
-        return (project, *self.settings(project.root))
+        """Return a project, its settings and a sentence for each problem in their files. Blocks.
+
+        Raises NoProjectError (1009).
+        """
+        place = locate(cwd)
+        settings, problems = self._configuration.current(place[1])
+        project = find_project(place, settings, self._environ, environ, self._home)
+        return with_other_root(project, self._roots), settings, problems
 
     def client_loads_memory(self, project: Project, environ: Mapping[str, str]) -> bool:
         """Return whether Claude Code itself loads the memory of a project."""

@@ -14,7 +14,7 @@ from memd.projects.project import (
     UnknownScopeError,
     agent_directory,
     find_project,
-    find_root,
+    locate,
     slug,
     transcript_folders,
 )
@@ -31,7 +31,7 @@ def home(tmp_path: Path) -> Path:
 def project(home: Path, settings: Settings | None = None, **client: str) -> Project:
     """Return the project of the one repository for a client with these variables."""
     cwd = str(home / "work" / "proj" / "sub")
-    return find_project(cwd, settings or Settings(), {}, client, str(home))
+    return find_project(locate(cwd), settings or Settings(), {}, client, str(home))
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_the_daemons_own_environment_answers_where_the_client_is_silent(home: Pa
     daemon = {"MEMD_BASE_DIR": "/x/daemon", "MEMD_MEMORY_PATH": "/x/never"}
     cwd = str(home / "work" / "proj")
     name = slug(cwd)
-    found = find_project(cwd, Settings(), daemon, {}, str(home))
+    found = find_project(locate(cwd), Settings(), daemon, {}, str(home))
     assert found.memory_dir == f"/x/daemon/projects/{name}/memory"
-    found = find_project(cwd, Settings(), daemon, {"MEMD_BASE_DIR": "/x/client"}, str(home))
+    found = find_project(locate(cwd), Settings(), daemon, {"MEMD_BASE_DIR": "/x/client"}, str(home))
     assert found.memory_dir == f"/x/client/projects/{name}/memory"
 
 
@@ -152,13 +152,13 @@ def test_a_home_is_no_project(home: Path) -> None:
     """The home, what lies above it, and a repository that is the home get a clear answer."""
     for cwd in (home, home.parent, Path("/")):
         with pytest.raises(NoProjectError, match="home directory") as caught:
-            find_project(str(cwd), Settings(), {}, {}, str(home))
+            find_project(locate(str(cwd)), Settings(), {}, {}, str(home))
         assert caught.value.code == 1009
     (home / ".git").mkdir()
     (home / "notes").mkdir()
     with pytest.raises(NoProjectError, match="allow_home"):
-        find_project(str(home / "notes"), Settings(), {}, {}, str(home))
-    found = find_project(str(home), Settings(allow_home=True), {}, {}, str(home))
+        find_project(locate(str(home / "notes")), Settings(), {}, {}, str(home))
+    found = find_project(locate(str(home)), Settings(allow_home=True), {}, {}, str(home))
     assert found.root == str(home)
 
 
@@ -166,9 +166,9 @@ def test_a_home_behind_a_link_is_no_project_either(home: Path, tmp_path: Path) -
     """The home is recognised by its real path."""
     (tmp_path / "alias").symlink_to(home)
     with pytest.raises(NoProjectError):
-        find_project(str(home), Settings(), {}, {}, str(tmp_path / "alias"))
+        find_project(locate(str(home)), Settings(), {}, {}, str(tmp_path / "alias"))
     with pytest.raises(NoProjectError):
-        find_project(str(tmp_path / "alias"), Settings(), {}, {}, str(home))
+        find_project(locate(str(tmp_path / "alias")), Settings(), {}, {}, str(home))
 
 
 @pytest.mark.parametrize("cwd", ["", "relative", "{tmp}/no", "{tmp}/file", "/\0", "/\ud800"])
@@ -176,14 +176,14 @@ def test_a_directory_that_is_none_gets_a_clear_answer(tmp_path: Path, cwd: str) 
     """Relative, missing, impossible: the sentence says which, and stays printable."""
     (tmp_path / "file").touch()
     with pytest.raises(NoProjectError) as caught:
-        find_root(cwd.replace("{tmp}", str(tmp_path)))
+        locate(cwd.replace("{tmp}", str(tmp_path)))
     assert caught.value.sentence.isprintable()
 
 
 def test_a_working_directory_behind_a_link_is_its_real_one(home: Path, tmp_path: Path) -> None:
     """Whatever way leads to it, a project has one root."""
     (tmp_path / "way").symlink_to(home / "work")
-    assert find_root(f"{tmp_path}/way/proj/sub") == str(home / "work" / "proj")
+    assert locate(f"{tmp_path}/way/proj/sub")[1] == str(home / "work" / "proj")
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_the_first_switch_that_is_set_decides(
     """Variables come before bare mode, remote mode and settings; falsy ones force memory on."""
     assert set(client) | set(daemon) <= set(places.FORWARDED)
     cwd = str(home / "work" / "proj")
-    found = find_project(cwd, Settings(), daemon, client, str(home))
+    found = find_project(locate(cwd), Settings(), daemon, client, str(home))
     assert found.enabled is not bool(reason)
     assert reason in found.reason
 
