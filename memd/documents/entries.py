@@ -34,7 +34,7 @@ _CONTROL = re.compile(f"[\t\r\n{CONTROLS}\ud800-\udfff{DIRECTIONS}{HIDDEN}]")
 # What would end a link, be decoded, or be cut off by a reader of Markdown.
 _SPECIAL = re.compile(r"[\s%()<>\\\[\]#?:~\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _READINGS = 4  # of what stands in an index and of what it becomes
-_LINES = 4096  # 2 MiB with the next bound
+_LINES = 16_384  # 8 MiB with the next bound
 _LONG_LINE = 1024  # bytes; a longer one is no line of memd's and is read anew
 
 

@@ -27,7 +27,7 @@ from memd.text.words import words
 
 CANDIDATES = 50  # what is weighed at least: 100 found nothing more on two sets
 FEW = 100  # changes that wait in memory; a start reads them again
-_MANY = 2_000  # … while a directory is read for the first time
+_MANY = 1_000  # … while a directory is read for the first time
 
 Fingerprint = tuple[int, int, int]
 _Change = tuple[Document, int] | None  # a document and its mark, None for what is gone
@@ -73,8 +73,8 @@ class Index:
         self.near = near
         self._engine: Engine | None = None
         self._waiting: dict[str, _Change] = {}
-        self._words: dict[str, frozenset[str]] = {}  # of the documents that wait
-        self._holders: Counter[str] = Counter()
+        self._holders: Counter[str] = Counter()  # how many of what waits hold a word
+        self._added = 0  # how many of what waits are documents
         self._notes: list[str] = []
         self._lost = False
         self._committing = threading.Lock()
@@ -87,7 +87,7 @@ class Index:
     @property
     def count(self) -> int:
         """How many entries there are, about: what was replaced lately may count twice."""
-        return len(self._words) + (0 if self._engine is None else self._engine.count)
+        return self._added + (0 if self._engine is None else self._engine.count)
 
     def holders(self, word: str) -> int:
         """Return about how many entries hold a word."""
@@ -128,8 +128,8 @@ class Index:
             self._take_out(entry.path)
             document = analyse(entry)
             self._waiting[entry.path] = (document, mark(entry.path, entry.fingerprint))
-            found = self._words[entry.path] = frozenset(document.words.split())
-            self._holders.update(found)
+            self._holders.update(frozenset(document.words.split()))
+            self._added += 1
 
     def remove(self, paths: Iterable[str]) -> None:
         """Forget entries; unknown paths are ignored."""
@@ -207,7 +207,7 @@ class Index:
         found = [
             change[0]
             for path, change in self._waiting.items()
-            if change is not None and not self._words[path].isdisjoint(weights) and not skip(path)
+            if change is not None and not skip(path)
         ]
         if self._engine is None or not weights:
             return found
@@ -232,10 +232,13 @@ class Index:
 
     def _take_out(self, path: str) -> None:
         """Take a document out of what is counted in memory."""
-        for word in self._words.pop(path, ()):
-            self._holders[word] -= 1
-            if not self._holders[word]:
-                del self._holders[word]
+        change = self._waiting.get(path)
+        if change is not None:
+            self._added -= 1
+            for word in frozenset(change[0].words.split()):
+                self._holders[word] -= 1
+                if not self._holders[word]:
+                    del self._holders[word]
 
     def _stop_committing(self, error: Exception) -> None:
         """Keep in memory what is there; what was committed stays readable."""

@@ -12,11 +12,10 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from memd.client.blocking import Client
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
@@ -124,9 +123,10 @@ def _prepare(caller: Client, home: Home, cwd: str) -> None:
 
 
 @contextmanager
-def _recording(home: Home, pid: int) -> Any:
+def _recording(home: Home, pid: int) -> Iterator[Calls]:
     """Yield a mapping that holds the calls of the block once it has ended."""
-    path, calls = Path(home.path) / "trace", {}
+    path = Path(home.path) / "trace"
+    calls: dict[str, int] = {}
     path.unlink(missing_ok=True)
     _switch(pid, Path(f"{path}.on"))
     yield calls
