@@ -110,8 +110,8 @@ def find_project(
     """Return where a working directory keeps its memories, and whether memory is on.
 
     ``place`` is what ``locate`` gave. ``client_environ`` is what the client forwarded;
-    ``daemon_environ`` answers where it is silent, except for the full-path overrides, which only a client may give. Paths that were refused are
-    sentences in the project. Raises NoProjectError.
+    ``daemon_environ`` answers where it is silent, except for the full-path overrides, which only a
+    client may give. Paths that were refused are sentences in the project. Raises NoProjectError.
     """
     cwd, root = place
     if not settings.allow_home and any(_at_or_above(path, home) for path in place):

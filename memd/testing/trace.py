@@ -7,6 +7,7 @@ each request; ``-v`` names them, with how often each was called.
 
 import json
 import os
+import runpy
 import signal
 import sys
 import threading
@@ -66,9 +67,8 @@ def record() -> None:
     signal.signal(signal.SIGUSR1, recorder.switch)
     threading.setprofile(recorder.hook)
     sys.setprofile(recorder.hook)
-    from memd.__main__ import main as serve  # noqa: PLC0415 - after the hook is set
-
-    sys.exit(serve([]))
+    sys.argv[1:] = []
+    runpy.run_module("memd", run_name="__main__")
 
 
 def main(arguments: list[str]) -> int:
