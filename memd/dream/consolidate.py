@@ -26,7 +26,7 @@ from memd.documents import document, index, secrets
 from memd.documents.document import FrontmatterNotEditableError
 from memd.dream import shorten
 from memd.dream.dated import written
-from memd.dream.links import Moves
+from memd.dream.links import BaselineChange
 from memd.dream.material import Material, Memory, compared, gather
 from memd.dream.merging import carries, merge_all
 from memd.dream.similarity import Text, fenced
@@ -150,7 +150,7 @@ def _merged(
     while True:
         kept, merges = merge_all(kept, room - 2 * len(into), hooks)
         into |= {merge.source: merge.into for merge in merges}
-        moves = Moves(
+        moves = BaselineChange(
             [(every[source], every[in_the_end(into, source)]) for source in into],
             [memory.named for memory in kept],
         )
@@ -161,7 +161,7 @@ def _merged(
     return kept, tuple(Merge(in_the_end(into, source), source) for source in into)
 
 
-def _led(memory: Memory, moves: Moves) -> Memory:
+def _led(memory: Memory, moves: BaselineChange) -> Memory:
     """Return a memory whose links lead to what is still there, as far as it may change."""
     give_way()
     if memory.lasting:

@@ -50,7 +50,7 @@ class Named:
         return (self.name, self.stem, self.bare)
 
 
-class Moves:
+class BaselineChange:
     """Where links lead after merges. ``moved`` maps what is gone to what took it in."""
 
     def __init__(self, moved: Iterable[tuple[Named, Named]], stay: Iterable[Named]) -> None:
@@ -105,7 +105,7 @@ def led_on(texts: Mapping[str, Document], into: Mapping[str, str]) -> dict[str, 
     if not went:
         return dict(texts)
     stay = [memory for path, memory in named.items() if path not in went]
-    moves = Moves([(named[old], named[new]) for old, new in went.items()], stay)
+    moves = BaselineChange([(named[old], named[new]) for old, new in went.items()], stay)
     return {
         path: text
         if text.type in PERSONAL

@@ -55,7 +55,7 @@ Renamer = Callable[[int, str, str, str], None]  # folder, source, target, NOREPL
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Content:
     """What lies under a name: ``hash`` is NOT_A_MEMORY and ``content`` empty for a non-file."""
 
     hash: str
@@ -186,7 +186,7 @@ class Disk:
         """Return the names in a folder that memd gives to files which are not in place."""
         return sorted(name for name in os.listdir(folder) if is_temporary(name))
 
-    def look(self, folder: int, name: str) -> Look | None:
+    def read(self, folder: int, name: str) -> Content | None:
         """Return what lies under a name, or ``None`` when there is nothing."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
@@ -195,7 +195,7 @@ class Disk:
             return None
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.EACCES, errno.ENXIO, errno.EISDIR):
-                return Look(NOT_A_MEMORY, b"", 0, 0)
+                return Content(NOT_A_MEMORY, b"", 0, 0)
             raise
         try:
             return _read(file)
@@ -225,15 +225,15 @@ def _link(folder: int, name: str, spare: str) -> None:
             raise
 
 
-def _read(file: int) -> Look:
+def _read(file: int) -> Content:
     facts = os.fstat(file)
     if not stat.S_ISREG(facts.st_mode) or facts.st_size > limits.READ_BYTES:
-        return Look(NOT_A_MEMORY, b"", 0, 0)
+        return Content(NOT_A_MEMORY, b"", 0, 0)
     parts = []
     while part := os.read(file, _CHUNK):
         parts.append(part)
     content = b"".join(parts)
-    return Look(sha256(content), content, facts.st_mtime_ns, stat.S_IMODE(facts.st_mode))
+    return Content(sha256(content), content, facts.st_mtime_ns, stat.S_IMODE(facts.st_mode))
 
 
 @contextmanager
@@ -263,9 +263,9 @@ def ensure_writable(health: Health, disk: Disk, directory: Directory, at: float)
     raise ReadOnlyError(directory.path, health.cause)
 
 
-def is_probe(name: str, look: Look) -> bool:
+def is_probe(name: str, found: Content) -> bool:
     """Say whether a file is what a crash left of a probe."""
-    return bool(_PROBE_NAME.fullmatch(name) and look.hash) and _PROBE.startswith(look.content)
+    return bool(_PROBE_NAME.fullmatch(name) and found.hash) and _PROBE.startswith(found.content)
 
 
 def real_disk() -> Disk:

@@ -25,7 +25,7 @@ from dataclasses import replace
 from memd.core import limits
 from memd.core.text import sha256
 from memd.core.values import Outcome
-from memd.state import effects, proposed, roots, shadow
+from memd.state import baseline, effects, proposed, roots
 from memd.state.database import Cursor, Database, Row
 from memd.state.packing import packed
 from memd.state.records import (
@@ -118,8 +118,8 @@ CREATE TABLE IF NOT EXISTS requests (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS requests_by_age ON requests (at);
 """
-# The bodies of the shadow are the journal's, and it knows whose each directory is.
-SCHEMA = f"{_TABLES}{shadow.SCHEMA}{roots.SCHEMA}"
+# The bodies of the baseline are the journal's, and it knows whose each directory is.
+SCHEMA = f"{_TABLES}{baseline.SCHEMA}{roots.SCHEMA}"
 
 _ID = re.compile(r"c([0-9]{1,18})")
 
@@ -140,10 +140,10 @@ class Journal:
         with self._database.transaction() as cursor:
             return insert(cursor, intent, CONFLICT)
 
-    def noticed(self, intent: Intent, moves: shadow.Moves) -> Record:
-        """Write down what others have done already, and move the shadow with it."""
+    def noticed(self, intent: Intent, moves: baseline.BaselineChange) -> Record:
+        """Write down what others have done already, and move the baseline with it."""
         with self._database.transaction() as cursor:
-            shadow.move(cursor, intent.directory, moves)
+            baseline.move(cursor, intent.directory, moves)
             return insert(cursor, intent, APPLIED)
 
     def applied(self, record: Record, at: float, left: Collection[str] = ()) -> Record:
@@ -155,7 +155,7 @@ class Journal:
             )
             known = _end(cursor, record, APPLIED)
             files = ((s.path, s.after, s.mode) for s in record.steps if s.path not in left)
-            shadow.committed(cursor, record.directory, files)
+            baseline.committed(cursor, record.directory, files)
             effects.make_true(cursor, record.directory, record.effects, record.id, at)
             _answer(cursor, record, record.number if known else None)
         steps = tuple(replace(s, conflict=s.conflict or s.path in left) for s in record.steps)
@@ -294,7 +294,7 @@ def insert(cursor: Cursor, intent: Intent, state: str) -> Record:
         " mode, after_mtime_ns, temp) VALUES (?,?,?,?,?,?,?,?,?)",
         [(number, position, *step_values(step)) for position, step in enumerate(steps)],
     )
-    shadow.store(cursor, [(key, packed(body)) for key, body in _new(cursor, intent.bodies)])
+    baseline.store(cursor, [(key, packed(body)) for key, body in _new(cursor, intent.bodies)])
     return Record(
         number, intent.directory, state, intent.at, by, intent.request, steps,
         intent.effects, intent.conflicts, intent.merged,

@@ -19,7 +19,7 @@ from typing import Self
 from memd.core.errors import MemdError
 from memd.core.health import Health
 from memd.files.directory import Directory, DirectoryMissingError
-from memd.files.disk import FILE_MODE, Disk, Look, counted
+from memd.files.disk import FILE_MODE, Content, Disk, counted
 from memd.state.journal import Step
 
 _MODE_BITS = 0o777
@@ -63,11 +63,11 @@ class Application:
     ) -> None:
         self._stack.close()
 
-    def live(self, step: Step) -> Look | None:
+    def live(self, step: Step) -> Content | None:
         """Return what lies under the step's own name."""
         return self._look(step, _last(step.path))
 
-    def temp(self, step: Step) -> Look | None:
+    def temp(self, step: Step) -> Content | None:
         """Return what lies under the step's temporary name."""
         return self._look(step, step.temp)
 
@@ -192,12 +192,12 @@ class Application:
         except FileExistsError:
             return  # saved anew meanwhile; the older body stays aside
 
-    def _look(self, step: Step, name: str) -> Look | None:
+    def _look(self, step: Step, name: str) -> Content | None:
         try:
             folder = self._folder(step.path)
         except DirectoryMissingError:
             return None
-        return self._disk.look(folder, name)
+        return self._disk.read(folder, name)
 
     def _folder(self, path: str, *, create: bool = False) -> int:
         prefix = _folder_of(path)
@@ -213,9 +213,9 @@ def beside(step: Step) -> str:
     return f"{folder}/{step.temp}" if folder else step.temp
 
 
-def is_torn(look: Look, body: bytes) -> bool:
+def is_torn(found: Content, body: bytes) -> bool:
     """Say whether a file is the beginning of a body, as a crash leaves it; zeros may follow."""
-    return bool(look.hash) and body.startswith(look.content.rstrip(b"\0"))
+    return bool(found.hash) and body.startswith(found.content.rstrip(b"\0"))
 
 
 def _folder_of(path: str) -> str:
@@ -226,5 +226,5 @@ def _last(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _hash(look: Look | None) -> str | None:
-    return None if look is None else look.hash
+def _hash(found: Content | None) -> str | None:
+    return None if found is None else found.hash

@@ -52,7 +52,7 @@ from memd.state.journal import (
 from memd.store.apply import Application, ForeignSaveError
 from memd.store.door import ConflictError
 from memd.store.drafts import Prepared, StoreDraft, prepare, refused
-from memd.store.recovery import settle, sweep_strays
+from memd.store.recovery import roll_forward, sweep_strays
 from memd.store.replaced import Replaced
 from memd.store.served import Served
 from memd.store.tree import Listed, LiveTree
@@ -178,9 +178,9 @@ class Changes:
             with Directory(request.directory, create=True) as directory:
                 health = self._health_of(request.directory)
                 ensure_writable(health, self._disk, directory, request.at)
-                settled = settle(self._journal, self._disk, directory, request.at, health)
-                self._keep(directory, settled.open, request.monotonic)
-                if settled.sentences:
+                finished = roll_forward(self._journal, self._disk, directory, request.at, health)
+                self._keep(directory, finished.open, request.monotonic)
+                if finished.sentences:
                     answer = self._answered(request)
                 return answer or self._attempts(request, directory, listed)
         except OSError as error:
@@ -211,12 +211,12 @@ class Changes:
             try:
                 with Directory(path) as directory:
                     health = self._health_of(path)
-                    settled = settle(self._journal, self._disk, directory, at, health)
-                    sentences += settled.sentences
+                    finished = roll_forward(self._journal, self._disk, directory, at, health)
+                    sentences += finished.sentences
                     strays = sweep_strays(self._journal, self._disk, directory)
                     sentences += strays.sentences
                     self._keep(directory, strays.open, now)
-                if settled.conflicts:
+                if finished.conflicts:
                     self._mend_index(path, at)
             except StateUnusableError:
                 raise
@@ -264,7 +264,7 @@ class Changes:
             prepared = prepare(draft, tree, self._body)
         except MemdError as error:
             # What the plan or the merge does not like may be half of somebody's save.
-            _refuse_open(request, directory, tree, tree.seen())
+            _refuse_open(request, directory, tree, tree.paths_read())
             if draft is None or not isinstance(error, ConflictError):
                 raise
             if all(edit.content is None for edit in draft.edits):

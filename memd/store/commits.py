@@ -12,9 +12,9 @@ from memd.core.values import Outcome, Provenance
 from memd.state.database import StateUnusableError
 from memd.state.journal import Journal
 from memd.store.changes import BeingWrittenError, Changes, Committed, OpenFiles, Request
-from memd.store.looks import Looks
+from memd.store.detection import Detection
 from memd.store.replaced import PUT_BACK, Late, Replaced, late_plan, put_back_plan
-from memd.watch.external import LATE, External
+from memd.watch.external import LATE, ExternalEdits
 
 
 class Commits:
@@ -24,14 +24,14 @@ class Commits:
         self,
         journal: Journal,
         changes: Changes,
-        external: External,
-        looks: Looks,
+        external: ExternalEdits,
+        detection: Detection,
         replaced: Replaced,
     ) -> None:
         self._journal = journal
         self._changes = changes
         self._external = external
-        self._looks = looks
+        self._detection = detection
         self._replaced = replaced
 
     def change(self, request: Request) -> Committed:
@@ -51,7 +51,7 @@ class Commits:
 
     def rehearse(self, request: Request) -> Committed:
         """Return what ``change`` would do; raises what ``Changes.rehearse`` does."""
-        return self._changes.rehearse(request, self._looks.listed(request.directory))
+        return self._changes.rehearse(request, self._detection.listed(request.directory))
 
     def directories(self) -> frozenset[str]:
         """Return every directory that memd has changed or looked at, as far as it can know."""
@@ -78,13 +78,13 @@ class Commits:
         self._replaced.close()
 
     def _change(self, request: Request) -> Committed:
-        committed = self._changes.commit(request, self._looks.listed(request.directory))
+        committed = self._changes.commit(request, self._detection.listed(request.directory))
         record = self._journal.change(request.directory, committed.outcome.change or "")
         if record is not None and not committed.outcome.repeated:
             paths = [step.path for step in record.steps]
             self._external.learn(request.directory, paths, request.at)
             for path in paths:
-                self._looks.tell(request.directory, path)
+                self._detection.tell(request.directory, path)
         return committed
 
     def _put_back(self, request: Request, path: str) -> None:

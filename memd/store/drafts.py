@@ -89,7 +89,7 @@ def prepare(draft: Draft, tree: LiveTree, blobs: Blobs) -> Prepared:
     wanted_index: FileEdit | None = None
     merged = set(own.merged)
     for wanted in draft.edits:
-        found = tree.look(wanted.path)
+        found = tree.file(wanted.path)
         edit = _on_live(wanted, found, blobs)
         if edit is not wanted:
             merged.add(edit.path)
@@ -107,7 +107,7 @@ def prepare(draft: Draft, tree: LiveTree, blobs: Blobs) -> Prepared:
         if not left:
             topics = Prepared(tuple(steps), bodies)
             edit, left = _index_edit(draft, wanted_index, tree, topics)
-            _add(steps, bodies, edit, tree.look(INDEX), own.modes.get(INDEX))
+            _add(steps, bodies, edit, tree.file(INDEX), own.modes.get(INDEX))
     both = tuple(step.path for step in steps if step.path in merged)
     return Prepared(tuple(steps), bodies, both, f"{left}; it is left as it is" if left else "")
 
@@ -120,7 +120,7 @@ def refused(draft: Draft, tree: LiveTree) -> Prepared:
     bodies: dict[str, bytes] = {}
     steps: list[Step] = []
     for edit in draft.edits:
-        found = tree.look(edit.path)
+        found = tree.file(edit.path)
         if edit.content is not None and edit.path != INDEX:
             _check_body(edit.path, found, edit.content)
         elif edit.content is not None:

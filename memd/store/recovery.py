@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from memd.core.health import Health
 from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue
 from memd.files.directory import Directory, PathRefusedError
-from memd.files.disk import Disk, Look, is_probe
+from memd.files.disk import Content, Disk, is_probe
 from memd.state.journal import Journal, Record, Step
 from memd.store.apply import Application, ForeignSaveError, beside, is_torn
 
@@ -34,7 +34,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class RolledForward:
     """What was finished in one directory: a sentence per set, and whether files were left.
 
     ``open`` are the steps whose temporary file is still there for ``replaced.py`` to see to.
@@ -45,9 +45,9 @@ class Settled:
     open: tuple[Step, ...] = ()
 
 
-def settle(
+def roll_forward(
     journal: Journal, disk: Disk, directory: Directory, at: float, health: Health | None = None
-) -> Settled:
+) -> RolledForward:
     """Roll forward every recorded set of an open directory; ``at`` is seconds since 1970.
 
     Raises OSError and MemdError where the disk or the state file refuses; the set then stays
@@ -62,10 +62,10 @@ def settle(
         journal.applied(record, at, left)
         conflicts = conflicts or bool(left)
         sentences.append(_sentence(record, left))
-    return Settled(tuple(sentences), conflicts, tuple(open_steps))
+    return RolledForward(tuple(sentences), conflicts, tuple(open_steps))
 
 
-def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> Settled:
+def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> RolledForward:
     """Remove temporary files of ended sets, but for those that may hold or get a late save.
 
     Tells of each file that is no set's. Raises OSError and MemdError.
@@ -83,17 +83,17 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> Settled:
                 if step is not None and directory.open_for_writing(path) is not False:
                     late.append(step)
                     continue
-                look = disk.look(fd, name)
-                if look is None or is_probe(name, look) or _disposable(journal, name, look):
+                found = disk.read(fd, name)
+                if found is None or is_probe(name, found) or _disposable(journal, name, found):
                     disk.unlink(fd, name)
-                elif step is not None and look.hash:
+                elif step is not None and found.hash:
                     late.append(step)
                 else:
                     place = "/".join(part for part in (directory.path, folder, name) if part)
                     sentences.append(
                         f"{place} holds a text that memd does not know; it is kept for you to see"
                     )
-    return Settled(tuple(sentences), open=tuple(late))
+    return RolledForward(tuple(sentences), open=tuple(late))
 
 
 def _finish(
@@ -166,21 +166,21 @@ def _sane(step: Step) -> bool:
         return False
 
 
-def _is_ours(step: Step, body: bytes, temp: Look | None) -> bool:
+def _is_ours(step: Step, body: bytes, temp: Content | None) -> bool:
     return _is_known(step, temp) or (temp is not None and is_torn(temp, body))
 
 
-def _is_known(step: Step, temp: Look | None) -> bool:
+def _is_known(step: Step, temp: Content | None) -> bool:
     return temp is None or temp.hash in (step.before, step.after)
 
 
-def _disposable(journal: Journal, name: str, look: Look) -> bool:
+def _disposable(journal: Journal, name: str, found: Content) -> bool:
     match = _TEMP.fullmatch(name)
-    if match is None or not look.hash:
+    if match is None or not found.hash:
         return False
-    if journal.blob(look.hash) is not None:
+    if journal.blob(found.hash) is not None:
         return True
-    return any(is_torn(look, body) for body in _bodies_of(journal, int(match[1]), int(match[2])))
+    return any(is_torn(found, body) for body in _bodies_of(journal, int(match[1]), int(match[2])))
 
 
 def _step_of(journal: Journal, directory: str, path: str) -> Step | None:
@@ -205,5 +205,5 @@ def _sentence(record: Record, left: list[str]) -> str:
     return f"{words}; left as they are, since something else changed them: {', '.join(left)}"
 
 
-def _hash(look: Look | None) -> str | None:
-    return None if look is None else look.hash
+def _hash(found: Content | None) -> str | None:
+    return None if found is None else found.hash

@@ -124,11 +124,11 @@ class Replaced:
         """Return the late save of a file that nobody writes to; remove the file if it has none."""
         try:
             with opened.parent(step.path) as (folder, _):
-                look = self._disk.look(folder, step.temp)
-                if look is None or look.hash == NOT_A_MEMORY:
+                found = self._disk.read(folder, step.temp)
+                if found is None or found.hash == NOT_A_MEMORY:
                     return None  # too large to be a memory: it stays, and each start tells of it
-                if look.hash not in (step.before, step.after):
-                    return Late(step, look.content)
+                if found.hash not in (step.before, step.after):
+                    return Late(step, found.content)
                 self._disk.unlink(folder, step.temp)
         except (OSError, MemdError):
             pass  # the next start looks again
@@ -136,8 +136,8 @@ class Replaced:
 
     def _remove(self, opened: Directory, step: Step, known: tuple[str | None, ...]) -> None:
         with opened.parent(step.path) as (folder, _):
-            look = self._disk.look(folder, step.temp)
-            if look is not None and look.hash in known:
+            found = self._disk.read(folder, step.temp)
+            if found is not None and found.hash in known:
                 self._disk.unlink(folder, step.temp)
 
 

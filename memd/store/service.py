@@ -38,11 +38,11 @@ from memd.files.directory import Directory
 from memd.files.disk import Disk, real_disk
 from memd.projects.configuration import Configuration
 from memd.projects.projects import Projects
+from memd.state.baseline import Baseline
 from memd.state.database import Database
 from memd.state.history import Filter
 from memd.state.journal import Journal
 from memd.state.roots import Roots
-from memd.state.shadow import Shadow
 from memd.store.changes import (
     BeingWrittenError,
     Changes,
@@ -53,14 +53,14 @@ from memd.store.changes import (
     StorageFailedError,
 )
 from memd.store.commits import Commits, event_of
+from memd.store.detection import Detection
 from memd.store.headers_file import HeadersFiles
 from memd.store.history import Past
-from memd.store.looks import Looks
 from memd.store.purge import Purged, Purger, What
 from memd.store.reading import MemoryNotFoundError, Reading
 from memd.store.replaced import Replaced
 from memd.watch.external import BY as EXTERNAL
-from memd.watch.external import External, Noticed
+from memd.watch.external import Detected, ExternalEdits
 from memd.watch.watch import Watch
 
 __all__ = [
@@ -98,9 +98,9 @@ class Store:
         disk = disk or real_disk()
         replaced = Replaced(disk)
         self._changes = Changes(self._journal, disk, self._reading.served, replaced)
-        external = External(self._journal, Shadow(database))
-        self._looks = Looks(external, self._reading)
-        self._commits = Commits(self._journal, self._changes, external, self._looks, replaced)
+        external = ExternalEdits(self._journal, Baseline(database))
+        self._detection = Detection(external, self._reading)
+        self._commits = Commits(self._journal, self._changes, external, self._detection, replaced)
         self._clock = clock
         self._events = events
         self._purger = Purger(database, self._reading, replaced)
@@ -225,10 +225,10 @@ class Store:
         The watch is this task's: it ends with it.
         """
         self._token = current_token()
-        watch = self._watch = Watch(self._looks.tell, self._wake)
-        self._looks.use(watch)
+        watch = self._watch = Watch(self._detection.tell, self._wake)
+        self._detection.use(watch)
         for directory in await to_thread.run_sync(self._commits.directories):
-            self._looks.hint(directory)
+            self._detection.hint(directory)
         self._hinted.set()
         task_status.started()
         try:
@@ -238,11 +238,11 @@ class Store:
                     await self._hinted.wait()
                     await self._clock.sleep(limits.LOOK_SECONDS)
                     self._hinted = anyio.Event()
-                    for directory in sorted(self._looks.wanted()):
+                    for directory in sorted(self._detection.wanted()):
                         await self._look_again(directory)
         finally:
             self._watch = self._token = self._group = None
-            self._looks.use(None)
+            self._detection.use(None)
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(watch.close)
                 await to_thread.run_sync(self._reading.tend)
@@ -254,7 +254,7 @@ class Store:
             await self._clock.sleep(_TEND_SECONDS)
             await to_thread.run_sync(self._reading.tend)
             if turn % _DOUBT_TURNS == 0:
-                self._looks.doubt()
+                self._detection.doubt()
                 self._hinted.set()
 
     def watching(self) -> tuple[str, ...]:
@@ -345,14 +345,14 @@ class Store:
     ) -> str | None:
         """Look at a directory whose lock is held, and tell of what others did."""
 
-        def look() -> tuple[Noticed, list[Outcome], bool]:
+        def look() -> tuple[Detected, list[Outcome], bool]:
             at = self._clock.now()
-            noticed = self._looks.look(real, at, patient=patient, claim=claim)
+            noticed = self._detection.detect(real, at, patient=patient, claim=claim)
             return noticed, *self._commits.late(real, at, self._clock.monotonic())
 
         noticed, saved, again = await to_thread.run_sync(look)
         self._unseen.pop(real, None)
-        pause = self._looks.pause(real, again=again or bool(noticed.unsettled))
+        pause = self._detection.pause(real, again=again or bool(noticed.unsettled))
         if pause == 0:
             self._hint(real)
         elif pause and self._group:
@@ -366,7 +366,7 @@ class Store:
         """Look at a directory after a hint; what keeps us out of it is only noted."""
         try:
             async with self._lock(real):
-                await self._noticed(real, patient=not self._looks.doubted(real))
+                await self._noticed(real, patient=not self._detection.doubted(real))
         except (OSError, MemdError) as error:
             self._unseen[real] = f"{real} cannot be looked at: {error}"
 
@@ -379,7 +379,7 @@ class Store:
     def _news(self, real: str, directory: str) -> None:
         """Note, in any thread but the loop's, that a directory is worth a look."""
         self._spelled.setdefault(real, directory)
-        self._looks.hint(real)
+        self._detection.hint(real)
         self._wake()
 
     async def _hint_after(self, real: str, pause: float) -> None:
@@ -387,7 +387,7 @@ class Store:
         self._hint(real)
 
     def _hint(self, real: str) -> None:
-        self._looks.hint(real)
+        self._detection.hint(real)
         self._hinted.set()
 
     def _wake(self) -> None:

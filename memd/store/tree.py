@@ -73,33 +73,33 @@ class LiveTree:
         """One memory, or ``None``. Raises NameRefusedError for a name that no memory has."""
         if not in_catalogue(path):
             check_name(path, index=True)
-        found = self.look(path)
+        found = self.file(path)
         return None if found is None else memory_file(path, found)
 
     def index(self) -> bytes | None:
         """Return the raw index, or ``None`` when there is none, or one too large to be loaded."""
         if self.index_trouble():
             return None
-        found = self.look(INDEX)
+        found = self.file(INDEX)
         return None if found is None else found.content
 
     def index_trouble(self) -> str:
         """Return why the index has to stay as it is, "" where it can be rewritten."""
         if self._trouble is None:
             try:
-                self.look(INDEX)
+                self.file(INDEX)
                 self._trouble = ""
             except FileTooLargeError as error:
                 self._trouble = error.sentence
         return self._trouble
 
-    def look(self, path: str) -> Found | None:
+    def file(self, path: str) -> Found | None:
         """Return a file as it was when this tree first saw it."""
         if path not in self._found:
             self._found[path] = read_file(self._directory, path)
         return self._found[path]
 
-    def seen(self) -> tuple[str, ...]:
+    def paths_read(self) -> tuple[str, ...]:
         """Return the paths of the files that were looked at."""
         return tuple(self._found)
 

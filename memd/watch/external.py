@@ -1,8 +1,8 @@
 """What others did to a memory directory: noticed by its content and journalled as theirs.
 
 People, their editors, git, rsync and Claude Code write here without asking memd. A *look* compares
-the directory with the shadow (``state/shadow.py``) and records all that differs as one change of
-the actor ``external`` that is applied already, with what was there before; so it is seen in the
+the directory with the baseline (``state/baseline.py``) and records all that differs as one change
+of the actor ``external`` that is applied already, with what was there before; so it is seen in the
 history and undone like any other. Rules of this file:
 
 - Content is the truth. A status that has not changed saves reading a file, unless it is so young
@@ -32,9 +32,9 @@ from memd.core.recent import Recent
 from memd.core.text import sha256
 from memd.core.values import Actor, Provenance
 from memd.files.directory import Directory, DirectoryMissingError, PathRefusedError
+from memd.state.baseline import Baseline, BaselineChange, FileState
 from memd.state.journal import Intent, Journal, Record, Step
 from memd.state.packing import packed
-from memd.state.shadow import Moves, Shade, Shadow
 from memd.watch.watch import Paths
 
 BY = Provenance(Actor.EXTERNAL, reason="edited outside memd")
@@ -52,7 +52,7 @@ _QUIET_PAGE = 1000  # and while a look at everything runs, which must not fill t
 
 
 @dataclass(frozen=True, slots=True)
-class Noticed:
+class Detected:
     """What a look found: the change that it journalled, and the paths that want one more look.
 
     ``looked`` is false where it was not the time to look.
@@ -64,15 +64,15 @@ class Noticed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Current:
     """A file as it is now; ``content`` is ``None`` where only its hash is kept."""
 
-    shade: Shade
+    state: FileState
     content: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Scope:
     """How to look. ``at`` is seconds since 1970.
 
     A ``patient`` look leaves what may be half of a save for the next one. With ``claim`` a
@@ -90,45 +90,45 @@ class Look:
 
 
 @dataclass(slots=True)
-class _Findings:
+class _Differences:
     """What differs in a directory, while a look runs."""
 
     directory: str
     steps: list[Step] = field(default_factory=list)
-    shades: dict[str, Shade | None] = field(default_factory=dict)
+    states: dict[str, FileState | None] = field(default_factory=dict)
     bodies: dict[str, bytes] = field(default_factory=dict)
     unsettled: set[str] = field(default_factory=set)
     size: int = 0  # of the bodies
 
-    def add(self, path: str, old: Shade | None, seen: _Seen | None) -> None:
+    def add(self, path: str, old: FileState | None, seen: _Current | None) -> None:
         """Note one file that is not what it was."""
-        new = seen.shade if seen else None
+        new = seen.state if seen else None
         self.steps.append(_step(path, old, new))
-        self.shades[path] = new
+        self.states[path] = new
         if seen and new and seen.content is not None and self.size <= _LOOK_BYTES:
             body = self.bodies[new.hash] = packed(seen.content)
             self.size += len(body)
 
 
-class External:
-    """Looks at memory directories. Blocks; one look at a time per directory (its real path)."""
+class ExternalEdits:
+    """Detects what others did to memory directories. Blocks; one call at a time per directory."""
 
-    def __init__(self, journal: Journal, shadow: Shadow) -> None:
+    def __init__(self, journal: Journal, baseline: Baseline) -> None:
         self._journal = journal
-        self._shadow = shadow
-        # What was seen of files whose hash in the shadow is right: a status, not worth a write.
-        self._quiet: Recent[str, dict[str, Shade]] = Recent()
+        self._baseline = baseline
+        # What was seen of files whose hash in the baseline is right: a status, not worth a write.
+        self._quiet: Recent[str, dict[str, FileState]] = Recent()
 
-    def look(self, directory: str, how: Look) -> Noticed:
+    def detect(self, directory: str, how: Scope) -> Detected:
         """Journal what others did to a directory (its real path) since the last look.
 
         Raises DirectoryUnusableError, PathRefusedError and StateUnusableError.
         """
         if self._journal.pending(directory):
-            return Noticed(looked=False)
-        known = self._shadow.knows(directory)
+            return Detected(looked=False)
+        known = self._baseline.knows(directory)
         if known and how.paths == frozenset():
-            return Noticed()
+            return Detected()
         try:
             opened: Directory | None = Directory(directory)
         except DirectoryMissingError:
@@ -139,8 +139,8 @@ class External:
             if opened is not None:
                 self._fill(opened, how)
             if opened is not None or how.claim:
-                self._shadow.seen(directory, how.at)
-        return Noticed()
+                self._baseline.seen(directory, how.at)
+        return Detected()
 
     def keep(self, directory: str, step: Step, body: bytes, at: float) -> Record:
         """Journal a text that came too late to be in the directory, so that it is not lost.
@@ -149,53 +149,53 @@ class External:
         """
         key = sha256(body)
         intent = Intent(directory, at, LATE, "", "", (Step(step.path, step.before, key),), {})
-        return self._journal.noticed(intent, Moves(bodies={key: packed(body)}))
+        return self._journal.noticed(intent, BaselineChange(bodies={key: packed(body)}))
 
-    def last(self, directory: str, path: str) -> Shade | None:
+    def last(self, directory: str, path: str) -> FileState | None:
         """Return what memd last knew of a file, or ``None``."""
-        return self._shadow.some(directory, (path,)).get(path)
+        return self._baseline.some(directory, (path,)).get(path)
 
     def directories(self) -> tuple[str, ...]:
         """Return every directory that was ever looked at."""
-        return self._shadow.directories()
+        return self._baseline.directories()
 
     def learn(self, directory: str, paths: Iterable[str], at: float) -> None:
         """Remember the status of files that a commit has just put there."""
         quiet = self._quiet.setdefault(directory, {})
         with suppress(MemdError), Directory(directory) as opened:
             for path in paths:
-                seen = _look(opened, path, at)
+                seen = _current(opened, path, at)
                 if seen is not None:
-                    quiet[path] = seen.shade
+                    quiet[path] = seen.state
 
-    def _fill(self, opened: Directory, how: Look) -> None:
-        found = _Findings(opened.path)
+    def _fill(self, opened: Directory, how: Scope) -> None:
+        found = _Differences(opened.path)
         for path in _files(opened, how):
-            seen = _look(opened, path, how.at)
+            seen = _current(opened, path, how.at)
             if seen is not None:
                 found.add(path, None, seen)
             if len(found.steps) >= _CHUNK_FILES or found.size > _LOOK_BYTES:
-                self._shadow.move(opened.path, Moves(found.shades, found.bodies))
-                found = _Findings(opened.path)
-        self._shadow.move(opened.path, Moves(found.shades, found.bodies))
+                self._baseline.move(opened.path, BaselineChange(found.states, found.bodies))
+                found = _Differences(opened.path)
+        self._baseline.move(opened.path, BaselineChange(found.states, found.bodies))
 
-    def _compare(self, directory: str, opened: Directory | None, how: Look) -> Noticed:
-        found = _Findings(directory)
+    def _compare(self, directory: str, opened: Directory | None, how: Scope) -> Detected:
+        found = _Differences(directory)
         if how.paths is None:
             paths = self._changed(directory, opened, how)
         else:
             paths = {path for path in how.paths if concerns(path)}
         left = iter(sorted(paths))
         while part := list(islice(left, _CHUNK_FILES)):
-            rows = self._shadow.some(directory, part)
+            rows = self._baseline.some(directory, part)
             for path in part:
                 self._one(opened, path, rows.get(path), how, found)
             self._remember(directory, _QUIET_PAGE)
-        return Noticed(self._take_over(found, how.at), frozenset(found.unsettled))
+        return Detected(self._journal_change(found, how.at), frozenset(found.unsettled))
 
-    def _changed(self, directory: str, opened: Directory | None, how: Look) -> set[str]:
+    def _changed(self, directory: str, opened: Directory | None, how: Scope) -> set[str]:
         """Return the paths whose file, by its status, may not be the one that is known."""
-        known = self._shadow.fingerprints(directory)
+        known = self._baseline.fingerprints(directory)
         for path, status in opened.walk([], how.enter) if opened else ():
             give_way()
             mark = fingerprint(status, how.at)
@@ -206,7 +206,12 @@ class External:
         return {INDEX, *known}
 
     def _one(
-        self, opened: Directory | None, path: str, row: Shade | None, how: Look, found: _Findings
+        self,
+        opened: Directory | None,
+        path: str,
+        row: FileState | None,
+        how: Scope,
+        found: _Differences,
     ) -> None:
         """Compare one file with what is known of it."""
         give_way()
@@ -214,7 +219,7 @@ class External:
         known = row and _newer(row, quiet.get(path))
         try:
             status = opened.stat(path) if opened else None
-            if known is not None and status is not None and _vouches(known, status, how.at):
+            if known is not None and status is not None and _is_unchanged(known, status, how.at):
                 return
             how.told(path)
             seen = _read(opened, path, how.at) if opened and status else None
@@ -227,19 +232,19 @@ class External:
                 found.unsettled.add(path)
             elif known is not None:
                 found.add(path, known, None)
-        elif known is not None and known.hash == seen.shade.hash:
-            quiet[path] = seen.shade
+        elif known is not None and known.hash == seen.state.hash:
+            quiet[path] = seen.state
         elif seen.content == b"" and (how.patient or (opened and opened.open_for_writing(path))):
             found.unsettled.add(path)
         else:
             found.add(path, known, seen)
 
-    def _take_over(self, found: _Findings, at: float) -> Record | None:
+    def _journal_change(self, found: _Differences, at: float) -> Record | None:
         directory = found.directory
         if not found.steps:
             self._remember(directory, _QUIET_FILES)
             return None
-        moves = Moves({**self._learned(directory), **found.shades}, found.bodies)
+        moves = BaselineChange({**self._learned(directory), **found.states}, found.bodies)
         lost = [step.path for step in found.steps if not self._kept(step, found.bodies)]
         intent = Intent(directory, at, _by(lost), "", "", tuple(found.steps), {})
         record = self._journal.noticed(intent, moves)
@@ -254,13 +259,13 @@ class External:
     def _remember(self, directory: str, most: int) -> None:
         """Write down what was learned of files, if it is worth a durable transaction."""
         if len(self._quiet.get(directory, ())) >= most:
-            self._shadow.move(directory, Moves(self._learned(directory)))
+            self._baseline.move(directory, BaselineChange(self._learned(directory)))
             self._quiet.pop(directory, None)
 
-    def _learned(self, directory: str) -> dict[str, Shade]:
+    def _learned(self, directory: str) -> dict[str, FileState]:
         """Return what was learned of files whose hash is still the one that is known."""
         quiet = self._quiet.get(directory, {})
-        rows = self._shadow.some(directory, quiet)
+        rows = self._baseline.some(directory, quiet)
         return {p: s for p, s in quiet.items() if p in rows and rows[p].hash == s.hash}
 
 
@@ -281,14 +286,14 @@ def _by(lost: Sequence[str]) -> Provenance:
     return replace(BY, reason=f"{BY.reason}; too large to be kept for an undo: {names}{more}")
 
 
-def _files(opened: Directory, how: Look) -> Iterator[str]:
+def _files(opened: Directory, how: Scope) -> Iterator[str]:
     """Yield the path of every memory, and of the index."""
     for path, _, _ in opened.entries([], how.enter):
         yield path
     yield INDEX
 
 
-def _look(opened: Directory, path: str, at: float) -> _Seen | None:
+def _current(opened: Directory, path: str, at: float) -> _Current | None:
     """Return a file as it is now, ``None`` where there is none that can be read."""
     try:
         return _read(opened, path, at)
@@ -296,7 +301,7 @@ def _look(opened: Directory, path: str, at: float) -> _Seen | None:
         return None
 
 
-def _read(opened: Directory, path: str, at: float) -> _Seen | None:
+def _read(opened: Directory, path: str, at: float) -> _Current | None:
     """Return a file as it is now, or ``None``. Raises PathRefusedError, FileUnreadableError."""
     status = opened.stat(path)
     if status is None:
@@ -308,26 +313,26 @@ def _read(opened: Directory, path: str, at: float) -> _Seen | None:
             return None
         content, status = answer
     if content is not None and len(content) <= limits.READ_BYTES:
-        return _Seen(_shade(sha256(content), status, at), content)
+        return _Current(_state_of(sha256(content), status, at), content)
     digest = opened.digest(path)
-    return digest and _Seen(_shade(digest[0], digest[1], at), None)
+    return digest and _Current(_state_of(digest[0], digest[1], at), None)
 
 
-def _shade(key: str, status: os.stat_result, at: float) -> Shade:
-    return Shade(key, fingerprint(status, at), status.st_mtime_ns, status.st_mode & 0o777)
+def _state_of(key: str, status: os.stat_result, at: float) -> FileState:
+    return FileState(key, fingerprint(status, at), status.st_mtime_ns, status.st_mode & 0o777)
 
 
-def _vouches(known: Shade, status: os.stat_result, at: float) -> bool:
+def _is_unchanged(known: FileState, status: os.stat_result, at: float) -> bool:
     """Say whether the bytes must still be those that are known."""
     return known.fingerprint != "" and known.fingerprint == fingerprint(status, at)
 
 
-def _newer(row: Shade, quiet: Shade | None) -> Shade:
+def _newer(row: FileState, quiet: FileState | None) -> FileState:
     return quiet if quiet is not None and quiet.hash == row.hash else row
 
 
-def _step(path: str, old: Shade | None, new: Shade | None) -> Step:
-    modes = [shade.mode for shade in (old, new) if shade is not None and shade.mode is not None]
+def _step(path: str, old: FileState | None, new: FileState | None) -> Step:
+    modes = [state.mode for state in (old, new) if state is not None and state.mode is not None]
     return Step(
         path,
         old.hash if old else None,

@@ -47,9 +47,11 @@ MUTANTS = (
     Mutant(
         "a set is marked before its files are in place",
         CHANGES,
-        "            try:\n                self._apply(directory, record, prepared.bodies)\n",
+        "            try:\n                self._apply(directory, record, prepared.bodies, "
+        "request.monotonic)\n",
         "            self._journal.applied(record, request.at)\n"
-        "            try:\n                self._apply(directory, record, prepared.bodies)\n",
+        "            try:\n                self._apply(directory, record, prepared.bodies, "
+        "request.monotonic)\n",
         KILL,
     ),
     Mutant(
@@ -73,7 +75,7 @@ MUTANTS = (
         "                self._disk.exchange(folder, step.temp, live)\n        except",
         "                with open(live, 'wb', opener=lambda p, f: __import__('os').open(\n"
         "                    p, f, dir_fd=folder)) as file:\n"
-        "                    file.write(self._disk.look(folder, step.temp).content)\n"
+        "                    file.write(self._disk.read(folder, step.temp).content)\n"
         "        except",
         ("tests/store/test_apply.py",),
     ),

@@ -134,8 +134,8 @@ def test_a_look_tells_content_and_time(folder: int, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes(b"text")
     os.utime(tmp_path / "a.md", ns=(5, 5))
     os.chmod(tmp_path / "a.md", 0o640)
-    assert Disk().look(folder, "a.md") == exchange.Look(sha256(b"text"), b"text", 5, 0o640)
-    assert Disk().look(folder, "b.md") is None
+    assert Disk().read(folder, "a.md") == exchange.Content(sha256(b"text"), b"text", 5, 0o640)
+    assert Disk().read(folder, "b.md") is None
 
 
 def test_what_is_no_memory_is_seen_as_something_else(folder: int, tmp_path: Path) -> None:
@@ -154,11 +154,11 @@ def test_what_is_no_memory_is_seen_as_something_else(folder: int, tmp_path: Path
             os.fchdir(here)
             os.close(here)
         for name in ("link", "folder", "fifo", "huge", "socket"):
-            look = Disk().look(folder, name)
-            assert look is not None
-            assert (look.hash, look.content) == (NOT_A_MEMORY, b"")
+            found = Disk().read(folder, name)
+            assert found is not None
+            assert (found.hash, found.content) == (NOT_A_MEMORY, b"")
     with pytest.raises(OSError, match=os.strerror(errno.ENAMETOOLONG)):
-        Disk().look(folder, "x" * 300)
+        Disk().read(folder, "x" * 300)
 
 
 def test_removing_twice_is_fine(folder: int, tmp_path: Path) -> None:

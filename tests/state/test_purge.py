@@ -5,10 +5,10 @@ from pathlib import Path
 from memd.core.text import sha256
 from memd.core.values import Actor, Provenance
 from memd.daemon.app import SCHEMAS
+from memd.state.baseline import Baseline, BaselineChange, FileState
 from memd.state.database import Database, open_database
 from memd.state.journal import Intent, Journal, Record, Step
 from memd.state.purge import Purge
-from memd.state.shadow import Moves, Shade, Shadow
 from tests.changes import history
 from tests.traces import traces
 
@@ -60,7 +60,7 @@ def test_live_files_keep_their_names(tmp_path: Path) -> None:
     """The names of files that are there stay as they are, and are told with their hashes."""
     database = make(tmp_path)
     path = f"{SECRET}.md"
-    Shadow(database).move("d", Moves({path: Shade(KEY)}))
+    Baseline(database).move("d", BaselineChange({path: FileState(KEY)}))
     purge = Purge(database)
     purge.remove([], cleaned)
     (file,) = purge.files()
@@ -82,7 +82,7 @@ def recorded(journal: Journal, directory: str) -> Record:
 def looked(journal: Journal) -> None:
     """Have a look find the file."""
     intent = Intent("d", 3.0, BY, "", "t", (Step("b.md", None, KEY),), {KEY: BODY})
-    journal.noticed(intent, Moves({"b.md": Shade(KEY)}))
+    journal.noticed(intent, BaselineChange({"b.md": FileState(KEY)}))
 
 
 def cleaned(text: str) -> str:

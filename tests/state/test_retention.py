@@ -12,7 +12,7 @@ import pytest
 
 from memd.core.text import sha256
 from memd.core.values import Actor, Provenance
-from memd.state import cursors, jobs, journal, shadow
+from memd.state import baseline, cursors, jobs, journal
 from memd.state.ages import Bound
 from memd.state.database import Database, open_database
 from memd.state.journal import ABANDONED, FAILED, Intent, Journal, Step
@@ -155,11 +155,11 @@ def test_a_body_that_somebody_names_stays(database: Database) -> None:
     assert prune(database, before=50.0) == Pruned(1, 0)
     assert book.blob(key) == body
     with database.transaction() as cursor:
-        shadow.committed(cursor, "/m", [("a.md", key, None)])
+        baseline.committed(cursor, "/m", [("a.md", key, None)])
     assert prune(database, before=1e9).bodies == 0
     assert (book.blob(key), numbers(database)) == (body, [])
     with database.transaction() as cursor:
-        shadow.committed(cursor, "/m", [("a.md", None, None)])
+        baseline.committed(cursor, "/m", [("a.md", None, None)])
     assert prune(database, before=1e9).bodies == 1
     assert book.blob(key) is None
 

@@ -8,7 +8,7 @@ import pytest
 
 from memd.core.text import sha256
 from memd.files.directory import Directory
-from memd.files.disk import Look, real_disk
+from memd.files.disk import Content, real_disk
 from memd.state.journal import Step
 from memd.store.apply import Application, ForeignSaveError, is_torn
 from memd.testing.faults import Countdown, FaultyDisk
@@ -145,8 +145,8 @@ def test_a_missing_folder_holds_nothing(application: Application) -> None:
 )
 def test_a_torn_body_is_a_beginning(content: bytes, torn: bool) -> None:  # noqa: FBT001 - a parameter
     """A crash leaves the beginning of a body, perhaps with zeros after it, and nothing else."""
-    assert is_torn(Look(sha256(content), content, 0, 0), NEW) is torn
-    assert not is_torn(Look("", b"", 0, 0), NEW)
+    assert is_torn(Content(sha256(content), content, 0, 0), NEW) is torn
+    assert not is_torn(Content("", b"", 0, 0), NEW)
 
 
 def test_a_descriptor_is_not_fsynced_again_after_a_failure(root: Path) -> None:

@@ -6,23 +6,23 @@ from pathlib import Path
 from memd.core import limits
 from memd.core.values import Draft, FileEdit
 from memd.files.disk import real_disk
-from memd.state.shadow import Shadow
+from memd.state.baseline import Baseline
 from memd.store.changes import Request
 from memd.store.commits import Commits
-from memd.store.looks import Looks
+from memd.store.detection import Detection
 from memd.store.reading import Reading
 from memd.store.replaced import Replaced
 from memd.testing.clock import FakeClock
-from memd.watch.external import External
+from memd.watch.external import ExternalEdits
 from tests.store.bench import BY, Bench, open_bench, topic
 
 
 def commits(bench: Bench) -> Commits:
     """Return commits on a bench."""
-    external = External(bench.journal, Shadow(bench.database))
-    looks = Looks(external, Reading(FakeClock()))
+    external = ExternalEdits(bench.journal, Baseline(bench.database))
+    detection = Detection(external, Reading(FakeClock()))
     replaced = Replaced(real_disk())
-    return Commits(bench.journal, bench.keeping(replaced).changes, external, looks, replaced)
+    return Commits(bench.journal, bench.keeping(replaced).changes, external, detection, replaced)
 
 
 def request(bench: Bench, body: bytes, now: float = 0.0) -> Request:

@@ -7,16 +7,16 @@ from pathlib import Path
 from memd.core.values import Draft, FileEdit, Header
 from memd.files.directory import Directory
 from memd.files.disk import real_disk
-from memd.state.shadow import Shadow
+from memd.state.baseline import Baseline
 from memd.store import catalogue
 from memd.store.changes import Request
 from memd.store.commits import Commits
+from memd.store.detection import Detection
 from memd.store.headers_file import HeadersFiles
-from memd.store.looks import Looks
 from memd.store.reading import Reading
 from memd.store.replaced import Replaced
 from memd.testing.clock import FakeClock
-from memd.watch.external import External, Noticed
+from memd.watch.external import Detected, ExternalEdits
 from memd.watch.watch import Watch
 from tests.store.bench import BY, Bench, open_bench
 
@@ -36,33 +36,33 @@ class Watched:
         self.clock = FakeClock(at)
         self.news: list[tuple[str, str]] = []
         self.reading = Reading(self.clock, lambda *news: self.news.append(news), files)
-        external = External(bench.journal, Shadow(bench.database))
-        self.looks = Looks(external, self.reading)
+        external = ExternalEdits(bench.journal, Baseline(bench.database))
+        self.detection = Detection(external, self.reading)
         replaced = Replaced(real_disk())
         changes = bench.keeping(replaced).changes
-        self.commits = Commits(bench.journal, changes, external, self.looks, replaced)
-        self.watch = Watch(self.looks.tell, lambda: None)
-        self.looks.use(self.watch)
+        self.commits = Commits(bench.journal, changes, external, self.detection, replaced)
+        self.watch = Watch(self.detection.tell, lambda: None)
+        self.detection.use(self.watch)
 
     def close(self) -> None:
         """End the watch."""
-        self.looks.use(None)
+        self.detection.use(None)
         self.watch.close()
         self.commits.close()
 
     def again(self) -> None:
         """Lose the watch and begin with another one."""
         self.watch.close()
-        self.watch = Watch(self.looks.tell, lambda: None)
-        self.looks.use(self.watch)
+        self.watch = Watch(self.detection.tell, lambda: None)
+        self.detection.use(self.watch)
 
-    def look(self, *, patient: bool = False) -> Noticed:
+    def look(self, *, patient: bool = False) -> Detected:
         """Look at what others did."""
-        return self.looks.look(self.real, self.clock.now(), patient=patient)
+        return self.detection.detect(self.real, self.clock.now(), patient=patient)
 
     def write(self, path: str, content: bytes | None) -> None:
         """Write or delete one memory as the store does."""
-        self.looks.look(self.real, self.clock.now(), claim=True)
+        self.detection.detect(self.real, self.clock.now(), claim=True)
         draft = Draft((FileEdit(path, content),))
         self.commits.change(Request(self.real, lambda _: draft, BY, self.clock.now()))
 

@@ -10,9 +10,9 @@ import pytest
 from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Actor
+from memd.state.baseline import Baseline, FileState
 from memd.state.journal import Intent, Record, Step
-from memd.state.shadow import Shade, Shadow
-from memd.watch.external import External, Look, fingerprint
+from memd.watch.external import ExternalEdits, Scope, fingerprint
 from tests.changes import history
 from tests.store.bench import BY, Bench, open_bench, topic
 
@@ -27,19 +27,19 @@ class Looking:
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         self.path = bench.path
-        self.external = External(bench.journal, Shadow(bench.database))
+        self.external = ExternalEdits(bench.journal, Baseline(bench.database))
 
     def look(self, at: float = NEVER, **options: Any) -> Any:
         """Look once."""
-        return self.external.look(self.bench.directory, Look(at, **options))
+        return self.external.detect(self.bench.directory, Scope(at, **options))
 
     def change(self) -> Record | None:
-        """Look, and return the change that it made."""
+        """Scope, and return the change that it made."""
         found: Record | None = self.look().change
         return found
 
     def actions(self) -> dict[str, str]:
-        """Look, and return what happened to each file."""
+        """Scope, and return what happened to each file."""
         change = self.change()
         return {step.path: step.action for step in change.steps} if change else {}
 
@@ -85,12 +85,14 @@ def test_what_cannot_be_read_at_first_sight_is_not_known(tmp_path: Path) -> None
         bench.save("a.md", A)
         opened = Looking(bench)
         opened.look()
-        assert Shadow(bench.database).of(bench.directory) == {"a.md": _shade(bench.path / "a.md")}
+        assert Baseline(bench.database).of(bench.directory) == {
+            "a.md": _state_of(bench.path / "a.md")
+        }
 
 
-def _shade(file: Path) -> Shade:
+def _state_of(file: Path) -> FileState:
     status = file.stat()
-    return Shade(sha256(file.read_bytes()), "", status.st_mtime_ns, status.st_mode & 0o777)
+    return FileState(sha256(file.read_bytes()), "", status.st_mtime_ns, status.st_mode & 0o777)
 
 
 def test_a_directory_that_is_claimed_has_only_news(tmp_path: Path) -> None:
@@ -159,8 +161,8 @@ def test_many_statuses_are_written_down_at_last(looking: Looking) -> None:
         looking.bench.save(f"n{number}.md", topic(f"n{number}"))
     looking.look(NEVER)
     looking.look(LATER)
-    shades = Shadow(looking.bench.database).of(looking.bench.directory) or {}
-    assert all(shade.fingerprint for shade in shades.values())
+    states = Baseline(looking.bench.database).of(looking.bench.directory) or {}
+    assert all(state.fingerprint for state in states.values())
     assert looking.history() == 1
 
 

@@ -4,11 +4,11 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from memd.state.shadow import Shadow
-from memd.watch.external import External, Look
+from memd.state.baseline import Baseline
+from memd.watch.external import ExternalEdits, Scope
 from tests.store.bench import Bench, open_bench, topic
 
-LATER = Look(2e10)  # at a time when every status vouches for its file
+LATER = Scope(2e10)  # at a time when every status vouches for its file
 FILES = 200
 
 
@@ -19,13 +19,13 @@ def test_an_unchanged_file_costs_a_look_little(tmp_path: Path) -> None:
         for number in range(2 * FILES):
             bench.save(f"{number}.md", topic(str(number), "text"))
             if number % FILES == FILES - 1:
-                _external(bench).look(bench.directory, LATER)
+                _external(bench).detect(bench.directory, LATER)
                 costs.append(_calls(bench))
     assert (costs[1] - costs[0]) / FILES < 20
 
 
-def _external(bench: Bench) -> External:
-    return External(bench.journal, Shadow(bench.database))
+def _external(bench: Bench) -> ExternalEdits:
+    return ExternalEdits(bench.journal, Baseline(bench.database))
 
 
 def _calls(bench: Bench) -> int:
@@ -39,7 +39,7 @@ def _calls(bench: Bench) -> int:
     external, before = _external(bench), sys.getprofile()
     sys.setprofile(count)
     try:
-        assert external.look(bench.directory, LATER).change is None
+        assert external.detect(bench.directory, LATER).change is None
     finally:
         sys.setprofile(before)
     return calls

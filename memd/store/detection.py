@@ -1,4 +1,4 @@
-"""Looks at what others did, at as little as is known to be enough.
+"""Detects what others did, looking at as little as is known to be enough.
 
 Blocks; the caller holds the lock of the directory meant. Hints come from any thread.
 """
@@ -8,14 +8,14 @@ from memd.core.names import concerns
 from memd.core.recent import Recent
 from memd.store.reading import Listing, Reading
 from memd.store.tree import Listed
-from memd.watch.external import External, Look, Noticed
+from memd.watch.external import Detected, ExternalEdits, Scope
 from memd.watch.watch import Dirty, Watch
 
 
-class Looks:
+class Detection:
     """When a directory was looked at as a whole, and what was named below it since."""
 
-    def __init__(self, external: External, reading: Reading) -> None:
+    def __init__(self, external: ExternalEdits, reading: Reading) -> None:
         self._external = external
         self._reading = reading
         self._watch: Watch | None = None
@@ -60,8 +60,10 @@ class Looks:
         """Return what knows at each time what a directory holds."""
         return Listing(self._reading, real)
 
-    def look(self, real: str, at: float, *, patient: bool = False, claim: bool = False) -> Noticed:
-        """Journal what others did to a directory; raises what ``External.look`` does.
+    def detect(
+        self, real: str, at: float, *, patient: bool = False, claim: bool = False
+    ) -> Detected:
+        """Journal what others did to a directory; raises what ``ExternalEdits.detect`` does.
 
         Whatever was done before this call is seen, also where nobody has told of it yet.
         """
@@ -73,9 +75,9 @@ class Looks:
         if number is None or number != self._whole.get(real):
             paths = None
         try:
-            noticed = self._external.look(
+            noticed = self._external.detect(
                 real,
-                Look(
+                Scope(
                     at,
                     patient=patient,
                     claim=claim,

@@ -1,11 +1,11 @@
-"""The shadow: what memd last knew of each file of each memory directory.
+"""The baseline: what memd last knew of each file of each memory directory.
 
-Whatever differs from it was done by somebody else, and ``store/external.py`` journals it. Rules:
-- A directory that was never looked at has no shadow; its first sight fills it and is no change.
-- The body of every file in the shadow lies in the journal's ``blobs``, so that what others
+Whatever differs from it was done by somebody else, and ``watch/external.py`` journals it. Rules:
+- A directory that was never looked at has no baseline; its first sight fills it and is no change.
+- The body of every file in the baseline lies in the journal's ``blobs``, so that what others
   overwrite can be brought back; only the hash is known of what is larger than a memory may be.
   Pruning keeps the blobs that a row of ``shadows`` names.
-- A commit moves the shadow in the transaction that marks it applied. So a set is either not
+- A commit moves the baseline in the transaction that marks it applied. So a set is either not
   finished, or its files are no surprise.
 - An empty fingerprint says: the hash is known, look at the bytes before trusting the status.
 """
@@ -39,7 +39,7 @@ _INTEGER = 2**63 - 1  # SQLite's largest; a file's mtime may be beyond it
 
 
 @dataclass(frozen=True, slots=True)
-class Shade:
+class FileState:
     """One file as memd last knew it: the SHA-256 of its bytes, and its status then.
 
     ``fingerprint`` is "" where the status cannot vouch for the bytes. ``mtime_ns`` and ``mode``
@@ -53,20 +53,20 @@ class Shade:
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
-    """How a shadow changes: files by path (``None``: gone), and packed bodies by hash."""
+class BaselineChange:
+    """How a baseline changes: files by path (``None``: gone), and packed bodies by hash."""
 
-    shades: Mapping[str, Shade | None] = field(default_factory=dict)
+    states: Mapping[str, FileState | None] = field(default_factory=dict)
     bodies: Mapping[str, bytes] = field(default_factory=dict)
 
 
-class Shadow:
-    """The shadows in the state file. All methods block and raise StateUnusableError."""
+class Baseline:
+    """The baselines in the state file. All methods block and raise StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of(self, directory: str) -> dict[str, Shade] | None:
+    def of(self, directory: str) -> dict[str, FileState] | None:
         """Return a directory's files by path, or ``None`` when it was never looked at."""
         if not self.knows(directory):
             return None
@@ -95,9 +95,9 @@ class Shadow:
                 return found
             last = rows[-1]["path"]
 
-    def some(self, directory: str, paths: Iterable[str]) -> dict[str, Shade]:
+    def some(self, directory: str, paths: Iterable[str]) -> dict[str, FileState]:
         """Return those of some files of a directory that are known, by path."""
-        found: dict[str, Shade] = {}
+        found: dict[str, FileState] = {}
         left = iter(paths)
         while part := list(islice(left, _PART)):
             marks = ",".join("?" * len(part))
@@ -111,34 +111,34 @@ class Shadow:
         rows = self._database.read("SELECT directory FROM shadow_directories ORDER BY directory")
         return tuple(row["directory"] for row in rows)
 
-    def move(self, directory: str, moves: Moves) -> None:
+    def move(self, directory: str, moves: BaselineChange) -> None:
         """Take over what a look has found, without a change of the history."""
         with self._database.transaction() as cursor:
             move(cursor, directory, moves)
 
     def seen(self, directory: str, at: float) -> None:
-        """Say that the whole directory is in the shadow; ``at`` is seconds since 1970."""
+        """Say that the whole directory is in the baseline; ``at`` is seconds since 1970."""
         with self._database.transaction() as cursor:
             cursor.execute(
                 "INSERT OR REPLACE INTO shadow_directories VALUES (?, ?)", (directory, at)
             )
 
 
-def move(cursor: Cursor, directory: str, moves: Moves) -> None:
-    """Change rows of a shadow inside the caller's transaction."""
+def move(cursor: Cursor, directory: str, moves: BaselineChange) -> None:
+    """Change rows of a baseline inside the caller's transaction."""
     store(cursor, moves.bodies.items())
     cursor.executemany(
         "INSERT OR REPLACE INTO shadows (directory, path, hash, fingerprint, mtime_ns, mode)"
         " VALUES (?,?,?,?,?,?)",
         [
-            (directory, path, shade.hash, shade.fingerprint, _bounded(shade.mtime_ns), shade.mode)
-            for path, shade in moves.shades.items()
-            if shade is not None
+            (directory, path, state.hash, state.fingerprint, _bounded(state.mtime_ns), state.mode)
+            for path, state in moves.states.items()
+            if state is not None
         ],
     )
     cursor.executemany(
         "DELETE FROM shadows WHERE directory = ? AND path = ?",
-        [(directory, path) for path, shade in moves.shades.items() if shade is None],
+        [(directory, path) for path, state in moves.states.items() if state is None],
     )
 
 
@@ -154,19 +154,19 @@ def store(cursor: Cursor, bodies: Iterable[tuple[str, bytes]]) -> None:
 def committed(
     cursor: Cursor, directory: str, files: Iterable[tuple[str, str | None, int | None]]
 ) -> None:
-    """Let the shadow follow a set that was applied: path, new hash (``None``: gone), and mode."""
-    shades = {path: None if key is None else Shade(key, mode=mode) for path, key, mode in files}
-    move(cursor, directory, Moves(shades))
+    """Let the baseline follow a set that was applied: path, new hash (``None``: gone), and mode."""
+    states = {path: None if key is None else FileState(key, mode=mode) for path, key, mode in files}
+    move(cursor, directory, BaselineChange(states))
 
 
-def _shades(rows: Iterable[Row]) -> dict[str, Shade]:
-    return {row["path"]: _shade(row) for row in rows if isinstance(row["path"], str)}
+def _shades(rows: Iterable[Row]) -> dict[str, FileState]:
+    return {row["path"]: _state_of(row) for row in rows if isinstance(row["path"], str)}
 
 
-def _shade(row: Row) -> Shade:
+def _state_of(row: Row) -> FileState:
     texts, numbers = (row["hash"], row["fingerprint"]), (row["mtime_ns"] or 0, row["mode"] or 0)
     sane = {type(text) for text in texts} == {str} and {type(n) for n in numbers} == {int}
-    return Shade(*texts, row["mtime_ns"], row["mode"]) if sane else Shade("")
+    return FileState(*texts, row["mtime_ns"], row["mode"]) if sane else FileState("")
 
 
 def _bounded(number: int | None) -> int | None:

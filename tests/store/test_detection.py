@@ -1,4 +1,4 @@
-"""Looks at as little as is known to be enough, that miss nothing."""
+"""Detection looks at as little as is known to be enough and misses nothing."""
 
 import os
 from pathlib import Path
@@ -9,13 +9,13 @@ from memd.core.errors import MemdError
 from memd.core.text import sha256
 from memd.files.directory import DirectoryUnusableError
 from memd.state.journal import Intent, Step
-from memd.watch.external import Noticed
+from memd.watch.external import Detected
 from tests.changes import history
 from tests.store.bench import BY, topic
 from tests.store.watched import open_watched
 
 
-def actions(noticed: Noticed) -> dict[str, str]:
+def actions(noticed: Detected) -> dict[str, str]:
     """Return what happened to each file."""
     return {step.path: step.action for step in noticed.change.steps} if noticed.change else {}
 
@@ -42,7 +42,7 @@ def test_half_of_a_save_is_looked_at_again(tmp_path: Path) -> None:
         watched.look()
         (watched.path / "a.md").write_bytes(b"")
         assert watched.look(patient=True).unsettled == {"a.md"}
-        assert watched.looks.wanted() == {watched.real}
+        assert watched.detection.wanted() == {watched.real}
         assert actions(watched.look()) == {"a.md": "updated"}
 
 
@@ -71,7 +71,7 @@ def test_without_a_watch_everything_is_looked_at(tmp_path: Path) -> None:
     """Where nobody tells, each look finds what differs by itself."""
     with open_watched(tmp_path) as watched:
         watched.look()
-        watched.looks.use(None)
+        watched.detection.use(None)
         watched.bench.save("sub/a.md", topic("a"))
         assert actions(watched.look()) == {"sub/a.md": "created"}
 
@@ -82,8 +82,8 @@ def test_now_and_then_all_is_in_doubt(tmp_path: Path) -> None:
         watched.bench.save("a.md", topic("a"))
         assert watched.reading.files(watched.real)[0] == {"a.md"}
         watched.look()
-        watched.looks.doubt()
-        assert watched.looks.wanted() == {watched.real}
+        watched.detection.doubt()
+        assert watched.detection.wanted() == {watched.real}
         watched.bench.save("a.md", topic("c"))
         watched.look()
         assert [header.name for header in watched.reading.listed(watched.real)] == ["c"]
@@ -92,7 +92,7 @@ def test_now_and_then_all_is_in_doubt(tmp_path: Path) -> None:
 def test_what_a_directory_holds_is_asked_at_each_time(tmp_path: Path) -> None:
     """A plan's list is the catalogue when it asks, also of a file that was saved just now."""
     with open_watched(tmp_path) as watched:
-        listed = watched.looks.listed(watched.real)
+        listed = watched.detection.listed(watched.real)
         assert (listed.headers(), listed.files()) == ((), (frozenset(), False))
         watched.bench.save("a.md", topic("a"))
         assert listed.files() == (frozenset({"a.md"}), False)

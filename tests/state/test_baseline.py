@@ -1,0 +1,97 @@
+"""What memd last knew of each file."""
+
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from memd.core.text import sha256
+from memd.state import journal
+from memd.state.baseline import SCHEMA, Baseline, BaselineChange, FileState, committed
+from memd.state.database import Database, open_database
+from memd.state.packing import packed
+
+HERE = "/memories"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """Open a state file."""
+    opened = open_database(str(tmp_path / "state.db"), (journal.SCHEMA, SCHEMA))
+    yield opened
+    opened.close()
+
+
+def test_a_directory_has_no_shadow_before_it_was_seen(database: Database) -> None:
+    """Rows alone make no baseline: a first sight that was cut short starts anew."""
+    baseline = Baseline(database)
+    baseline.move(HERE, BaselineChange({"a.md": FileState("1")}))
+    assert baseline.of(HERE) is None
+    baseline.seen(HERE, 1.0)
+    baseline.seen("/other", 1.0)
+    assert baseline.of(HERE) == {"a.md": FileState("1")}
+    assert baseline.of("/other") == {}
+    assert baseline.directories() == (HERE, "/other")
+
+
+def test_a_move_keeps_what_was_known_of_a_file(database: Database) -> None:
+    """Status and hash come back as they were given, within what the state file can hold."""
+    baseline = Baseline(database)
+    baseline.seen(HERE, 1.0)
+    baseline.move(
+        HERE, BaselineChange({"a.md": FileState("1", "5:6", 2**70, 0o640), "b.md": FileState("2")})
+    )
+    baseline.move(HERE, BaselineChange({"b.md": None, "none.md": None}))
+    assert baseline.of(HERE) == {"a.md": FileState("1", "5:6", 2**63 - 1, 0o640)}
+
+
+def test_bodies_are_the_journals(database: Database) -> None:
+    """A body of the baseline can be read where those of changes are."""
+    body = b"text\n" * 1000
+    key = sha256(body)
+    moves = BaselineChange({"a.md": FileState(key)}, {key: packed(body)})
+    Baseline(database).move(HERE, moves)
+    Baseline(database).move(HERE, moves)
+    assert journal.Journal(database).blob(key) == body
+    assert zlib.decompress(packed(body)) == body
+
+
+def test_a_commit_moves_the_shadow_in_its_own_transaction(database: Database) -> None:
+    """What is rolled back leaves the baseline where it was; what is not leaves no old status."""
+    baseline = Baseline(database)
+    baseline.seen(HERE, 1.0)
+    before = {"a.md": FileState("1", "5:6", 7, 0o600), "b.md": FileState("2", "8:9", 7, 0o600)}
+    baseline.move(HERE, BaselineChange(before))
+    files = (("a.md", "3", 0o640), ("b.md", None, None), ("c.md", "4", None))
+    with suppress(ZeroDivisionError), database.transaction() as cursor:
+        committed(cursor, HERE, files)
+        raise ZeroDivisionError
+    assert baseline.of(HERE) == before
+    with database.transaction() as cursor:
+        committed(cursor, HERE, files)
+    assert baseline.of(HERE) == {"a.md": FileState("3", mode=0o640), "c.md": FileState("4")}
+
+
+def test_many_files_come_in_pages_and_some_by_name(database: Database) -> None:
+    """Every fingerprint comes, from however many pages; named files are found among many."""
+    baseline = Baseline(database)
+    baseline.seen(HERE, 1.0)
+    files = {f"{number:05}.md": FileState(str(number), f"{number}:1") for number in range(4500)}
+    baseline.move(HERE, BaselineChange(files))
+    marks = {path: state.fingerprint for path, state in files.items()}
+    assert (baseline.fingerprints(HERE), baseline.fingerprints("/other")) == (marks, {})
+    assert baseline.of(HERE) == files
+    assert baseline.some(HERE, [*files, "none.md"]) == files
+    assert (baseline.some("/other", files), baseline.some(HERE, ())) == ({}, {})
+    assert (baseline.knows(HERE), baseline.knows("/other")) == (True, False)
+
+
+def test_rows_that_memd_did_not_write_do_no_harm(database: Database) -> None:
+    """A row of other types is a file whose bytes are looked at anew."""
+    baseline = Baseline(database)
+    baseline.seen(HERE, 1.0)
+    with database.transaction() as cursor:
+        cursor.execute("INSERT INTO shadows VALUES (?, 'a.md', x'00ff', 5, 'noon', 'rw')", (HERE,))
+    assert baseline.of(HERE) == {"a.md": FileState("")}
