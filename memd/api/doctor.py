@@ -71,14 +71,14 @@ async def state_check(jobs: Jobs, path: str) -> Check:
 async def _clock_check(services: Services) -> Check:
     clock = services.clock
     try:
-        found = await to_thread.run_sync(services.ages.look, clock.now(), clock.monotonic())
+        reading = await to_thread.run_sync(services.ages.look, clock.now(), clock.monotonic())
     except MemdError as error:
         return Check("clock", "failed", error.sentence, error.hint)
-    waits = "" if found.proved else "; nothing goes by its age before it has run for a day"
-    if found.problem:
+    waits = "" if reading.proved else "; nothing goes by its age before it has run for a day"
+    if reading.problem:
         remedy = "see whether the time is right; nothing was removed"
-        return Check("clock", "warning", f"{found.problem}{waits}", remedy)
-    return Check("clock", "ok", f"{iso_time(found.at)}{waits}")
+        return Check("clock", "warning", f"{reading.problem}{waits}", remedy)
+    return Check("clock", "ok", f"{iso_time(reading.at)}{waits}")
 
 
 def _socket_check(path: str) -> Check:

@@ -139,19 +139,19 @@ async def dream_status(services: Services, call: Call, params: DreamsOf) -> Drea
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(params.cwd, environment)
     prospect = await services.starter.prospect(project, settings)
-    found = prospect.outlook
+    outlook = prospect.outlook
     model = settings.dream.use_model and services.models.for_(settings) is not None
     return DreamStatus(
-        enabled=found.gates[0].open,
+        enabled=outlook.gates[0].open,
         auto=settings.dream.auto,
         engine=services.models.name(settings, "dream") if model else LOCAL,
-        last=found.last,
-        due=found.due,
-        sessions=found.sessions,
+        last=outlook.last,
+        due=outlook.due,
+        sessions=outlook.sessions,
         min_sessions=settings.dream.min_sessions,
-        gate=found.gate,
+        gate=outlook.gate,
         waits=prospect.waits,
-        gates=found.gates,
+        gates=outlook.gates,
         running=prospect.running,
         proposals=await services.reviews.waiting_in(project.memory_dir),
     )

@@ -231,10 +231,10 @@ async def memory_diff(services: Services, call: Call, params: DiffParams) -> Dif
     directory, change, path = project.memory_dir, params.change, params.path or ""
     versions = old is not None or new is not None
     if not versions and (change is not None or not path):
-        found = await services.store.consult(
+        diffs = await services.store.consult(
             lambda past: past.diff(directory, change, path), directory
         )
-        return Diff(files=found)
+        return Diff(files=diffs)
     if change is not None or not path:
         raise InvalidParamsError(*_ONE_KIND_OF_DIFF)
     diff = await services.store.consult(
@@ -287,14 +287,16 @@ async def memory_why(services: Services, call: Call, params: WhyParams) -> Why:
     writers = await services.store.consult(lambda past: past.writers(directory, path), directory)
     if not exists and writers.first is None:
         raise MemoryNotFoundError(path)
-    seen = await services.recall.last_surfaced(directory, path)
+    sighting = await services.recall.last_surfaced(directory, path)
     return Why(
         path=path,
         exists=exists,
         first=writers.first,
         last=writers.last,
         changes=writers.changes,
-        surfaced=LastSurfaced(at=iso_time(seen.at), session=seen.session) if seen else None,
+        surfaced=LastSurfaced(at=iso_time(sighting.at), session=sighting.session)
+        if sighting
+        else None,
     )
 
 

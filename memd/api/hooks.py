@@ -77,7 +77,7 @@ class Payload(Named):
     seconds_since_last_response: float | None = None
 
 
-class Seen:
+class RecentPrompts:
     """The prompt ids of the last events, so that a repeated event is answered once.
 
     With each prompt the paths of the memories that it brought.
@@ -112,7 +112,7 @@ class HookMethod:
     """The handler of ``hook`` with what it remembers between calls."""
 
     def __init__(self) -> None:
-        self._seen = Seen()
+        self._recent = RecentPrompts()
 
     async def answer(self, services: Services, call: Call, params: Hook) -> dict[str, Any] | None:
         """A client's hook event, answered with what that client's hook is to print."""
@@ -127,15 +127,17 @@ class HookMethod:
             client=params.client,
             environment=forwarded(params.environment),
         )
-        if payload.agent_id or self._seen.again(params.event, payload):
+        if payload.agent_id or self._recent.again(params.event, payload):
             return None
         if params.event == "SessionStart":
             await self._bring_ledger_in_line(services, payload)
             return await _session_start(services, call, payload)
         if params.event == _PROMPT:
-            found = await _user_prompt(services, call, payload, params.deadline_ms or _PROMPT_MS)
-            self._seen.brings(payload, [memory.path for memory in found.memories])
-            return _context(_PROMPT, found.block) if found.block else None
+            prefetched = await _user_prompt(
+                services, call, payload, params.deadline_ms or _PROMPT_MS
+            )
+            self._recent.brings(payload, [memory.path for memory in prefetched.memories])
+            return _context(_PROMPT, prefetched.block) if prefetched.block else None
         if params.event in {"Stop", "PreCompact", "SessionEnd"}:
             with services.manners.aside():  # no prompt waits for this: a due dream may begin
                 await _after_turn(services, call, params.event, payload)
@@ -146,7 +148,7 @@ class HookMethod:
         if payload.source in {"compact", "clear"}:
             # A prompt that is too long for the context is compacted before it is sent: what came
             # with that very prompt is not part of what was summed up.
-            await services.recall.reset(payload.session_id, self._seen.brought(payload))
+            await services.recall.reset(payload.session_id, self._recent.brought(payload))
         elif payload.source in {"fork", "resume"}:
             since = payload.seconds_since_last_response
             answered = None if since is None else services.clock.now() - since
@@ -179,8 +181,8 @@ def _fit(prompt: str, room: int, directory: str) -> str:
     if len(units) <= 2 * room:
         return prompt
     note = f"\n(There is more: read {directory}/MEMORY.md for the whole index.)"
-    kept = units[: 2 * (room - len(note))].decode("utf-16-le", errors="ignore")
-    return kept.rpartition("\n")[0] + note
+    cut = units[: 2 * (room - len(note))].decode("utf-16-le", errors="ignore")
+    return cut.rpartition("\n")[0] + note
 
 
 async def _user_prompt(

@@ -62,10 +62,10 @@ async def memory_list(services: Services, call: Call, params: ListMemories) -> L
     """The memories of a project, newest first, a page at a time."""
     start = _place(params.after) if params.after else None
     project = await project_of(services, call, params.cwd)
-    found = await services.memories.list(project)
+    snapshot = await services.memories.list(project)
     headers = [
         header
-        for header in found.headers
+        for header in snapshot.headers
         if params.scope is None or (params.scope == "team") == header.path.startswith(TEAM)
     ]
     if start is not None:
@@ -75,8 +75,8 @@ async def memory_list(services: Services, call: Call, params: ListMemories) -> L
         memory_dir=project.memory_dir,
         memories=page,
         next=_cursor(headers[len(page) - 1]) if len(page) < len(headers) else None,
-        index=shaped(load(found.index), IndexFacts),
-        problems=_first(found.problems),
+        index=shaped(load(snapshot.index), IndexFacts),
+        problems=_first(snapshot.problems),
     )
 
 

@@ -73,10 +73,10 @@ def seconds(name: str, value: Time | None) -> float | None:
     """Return the seconds since 1970 of a parameter. Raises NotATimeError."""
     if value is None:
         return None
-    found = written(value if isinstance(value, str) else f"{value:.3f}")
-    if found is None:
+    instant = written(value if isinstance(value, str) else f"{value:.3f}")
+    if instant is None:
         raise NotATimeError(name, str(value))
-    return found
+    return instant
 
 
 def moment(name: str, value: Time | None) -> At | None:

@@ -56,10 +56,10 @@ class Proposals(Result):
 async def dream_review(services: Services, call: Call, params: ReviewProposals) -> Proposals:
     """What dreams wanted and the judge kept back, each file with its diff."""
     directory = (await project_of(services, call, params.cwd)).memory_dir
-    found = await services.reviews.review(
+    proposals = await services.reviews.review(
         directory, params.proposal or "", decided=bool(params.all)
     )
-    return Proposals(proposals=found)
+    return Proposals(proposals=proposals)
 
 
 @method(

@@ -208,8 +208,8 @@ async def job_list(services: Services, call: Call, params: JobList) -> JobsFound
 
 def _is_remote(call: Call) -> bool:
     """Return whether the client says that nobody sits in front of it."""
-    said = call.connection.caller.environment.get("CLAUDE_CODE_REMOTE", "")
-    return said.strip().lower() not in {"", "0", "false", "no", "off"}
+    remote = call.connection.caller.environment.get("CLAUDE_CODE_REMOTE", "")
+    return remote.strip().lower() not in {"", "0", "false", "no", "off"}
 
 
 def request_of(call: Call, cwd: str) -> dict[str, Any]:
@@ -226,11 +226,11 @@ def visit_of(call: Call, cwd: str, session: str) -> Visit:
 
 async def ended(services: Services, job: str, shape: type[E]) -> E:
     """Return a job's end as its method answers it, once it has ended."""
-    found = await services.jobs.wait(job)
-    facts: dict[str, Any] = {"status": found.state, "job": job}
-    if found.error:
-        facts["reason"] = found.error.get("message")
-    return msgspec.convert(facts | (found.result or {}), type=shape)
+    finished = await services.jobs.wait(job)
+    facts: dict[str, Any] = {"status": finished.state, "job": job}
+    if finished.error:
+        facts["reason"] = finished.error.get("message")
+    return msgspec.convert(facts | (finished.result or {}), type=shape)
 
 
 METHODS = (extract, job_get, job_list, job_wait, job_cancel, job_retry)

@@ -23,8 +23,8 @@ def seconds(text: str) -> float:
 
 def moment(text: str) -> float:
     """Return a time as a person says it, in seconds since 1970. Raises ValueError."""
-    found = spoken(text, time.time())
-    return float("") if found is None else found
+    instant = spoken(text, time.time())
+    return float("") if instant is None else instant
 
 
 def version(text: str) -> str | float:

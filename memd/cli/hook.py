@@ -190,11 +190,11 @@ def start(state: bytes, environ: Environ, now: float) -> int:
 def interpreter(folder: bytes) -> bytes:
     """Return the Python that has memd, by the link in this folder; else the one that runs."""
     try:
-        found = posix.readlink(folder + b"/python")
-        posix.stat(found)
+        python = posix.readlink(folder + b"/python")
+        posix.stat(python)
     except OSError:
         return sys.executable.encode(errors="surrogateescape")
-    return found
+    return python
 
 
 def launch() -> None:
@@ -258,9 +258,9 @@ def run(client: str, event: str, path: bytes, environ: Environ, descriptor: int)
 
 def _private(path: bytes, kind: int) -> bool:
     """Return whether a file of this kind (by its S_IFMT) is there and nobody else's business."""
-    found = posix.lstat(path)
-    ours = found.st_uid == posix.geteuid() and not found.st_mode & 0o077
-    return ours and found.st_mode & 0o170000 == kind
+    status = posix.lstat(path)
+    ours = status.st_uid == posix.geteuid() and not status.st_mode & 0o077
+    return ours and status.st_mode & 0o170000 == kind
 
 
 def _absolute(environ: Environ, name: bytes, default: bytes) -> bytes:

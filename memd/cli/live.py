@@ -32,13 +32,13 @@ class View:
     def catch_up(self, progress: Mapping[str, Any]) -> None:
         """Show what a job told before anybody watched: the ``progress`` of ``job.get``."""
         self._caught_up = list(progress.get("texts") or ())
-        for said in self._caught_up:
-            self._line(said)
+        for earlier in self._caught_up:
+            self._line(earlier)
         self._now(progress)
 
     def show(self, params: Mapping[str, Any]) -> None:
         """Show what a job tells: the ``params`` of a ``job.progress``."""
-        if isinstance(params.get("text"), str) and not self._seen(params):
+        if isinstance(params.get("text"), str) and not self._shown_before(params):
             self._line(params)
         self._now(params)
 
@@ -48,26 +48,26 @@ class View:
         parts = [self._words, output.duration(passed) if passed >= 1 else ""]
         self._screen.passing(self._cut(", ".join(filter(None, parts)), 1))
 
-    def _seen(self, params: Mapping[str, Any]) -> bool:
+    def _shown_before(self, params: Mapping[str, Any]) -> bool:
         """Whether a turn was among those that came before; each of them comes again at most once.
 
         What is told between subscribing and asking is in both.
         """
-        for place, said in enumerate(self._caught_up):
-            if all(params.get(name) == value for name, value in said.items()):
+        for place, earlier in enumerate(self._caught_up):
+            if all(params.get(name) == value for name, value in earlier.items()):
                 del self._caught_up[place]
                 return True
         return False
 
-    def _line(self, said: Mapping[str, Any]) -> None:
+    def _line(self, params: Mapping[str, Any]) -> None:
         """Show one turn for good."""
-        facts = [_tools(said.get("tools")), *_counts(said)]
-        told = output.escape(", ".join(filter(None, facts)))
-        text = " ".join(str(said.get("text", "")).split()) or "(no words)"
-        turn = f"{said.get('turn', ''):>3}  "
-        room = output.columns(turn) + output.columns(told) + 3
+        facts = [_tools(params.get("tools")), *_counts(params)]
+        counts = output.escape(", ".join(filter(None, facts)))
+        text = " ".join(str(params.get("text", "")).split()) or "(no words)"
+        turn = f"{params.get('turn', ''):>3}  "
+        room = output.columns(turn) + output.columns(counts) + 3
         self._screen.passing("")
-        self._screen.note(f"{turn}{self._cut(text, room)}{f'  [{told}]' if told else ''}")
+        self._screen.note(f"{turn}{self._cut(text, room)}{f'  [{counts}]' if counts else ''}")
 
     def _now(self, params: Mapping[str, Any]) -> None:
         turn = [f"turn {params['turn']}"] if params.get("turn") else []
@@ -92,9 +92,9 @@ def follow(invocation: Invocation, method: str, params: dict[str, Any]) -> dict[
     if not job:
         return started
     _watch(invocation, job, View(invocation.screen))
-    found = invocation.call("job.get", job=job)
-    why = {"reason": found["error"].get("message")} if found.get("error") else {}
-    return {"status": found["state"], "job": job, **why, **(found.get("result") or {})}
+    job_facts = invocation.call("job.get", job=job)
+    why = {"reason": job_facts["error"].get("message")} if job_facts.get("error") else {}
+    return {"status": job_facts["state"], "job": job, **why, **(job_facts.get("result") or {})}
 
 
 def join(invocation: Invocation, job: str) -> dict[str, Any]:
@@ -103,12 +103,12 @@ def join(invocation: Invocation, job: str) -> dict[str, Any]:
     What it told before comes first.
     """
     invocation.call("subscribe", topics=_TOPICS)
-    found: dict[str, Any] = invocation.call("job.get", job=job)
-    if found.get("ended"):
-        return found
+    job_facts: dict[str, Any] = invocation.call("job.get", job=job)
+    if job_facts.get("ended"):
+        return job_facts
     view = View(invocation.screen)
-    if found.get("progress"):
-        view.catch_up({"kind": found["kind"], **found["progress"]})
+    if job_facts.get("progress"):
+        view.catch_up({"kind": job_facts["kind"], **job_facts["progress"]})
     _watch(invocation, job, view)
     ended: dict[str, Any] = invocation.call("job.get", job=job)
     return ended
@@ -132,13 +132,13 @@ def _until_done(invocation: Invocation, job: str, view: View) -> None:
     silent = 0.0
     while silent < most:
         seconds = min(_TICK_SECONDS, most - silent)
-        for told in invocation.client().notifications(seconds):
+        for event in invocation.client().notifications(seconds):
             silent = 0.0
-            if told.params.get("job") != job:
+            if event.params.get("job") != job:
                 continue
-            if told.method == "job.done":
+            if event.method == "job.done":
                 return
-            view.show(told.params)
+            view.show(event.params)
         silent += seconds
         view.tick()
 

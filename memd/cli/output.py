@@ -120,12 +120,12 @@ _PAINTED = re.compile(f"{_OPEN}({'|'.join(_STYLES.values())});|{_CLOSE}")
 
 
 def _colors(text: str) -> str:
-    return _PAINTED.sub(lambda found: f"\x1b[{found[1] or '0'}m", text)
+    return _PAINTED.sub(lambda match: f"\x1b[{match[1] or '0'}m", text)
 
 
 def escape(text: str) -> str:
     """Return a text whose control characters are visible, as JSON would write them."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def columns(text: str) -> int:

@@ -95,16 +95,16 @@ def launchd(python: str, home: str, uid: int) -> Service:
 
 def states(service: Service) -> dict[str, str]:
     """Return for each file whether it is installed, outdated, foreign or absent."""
-    found = {}
+    result = {}
     for path, content in service.files.items():
         there = _read(path)
         if there is None:
-            found[path] = "absent"
+            result[path] = "absent"
         elif there == content:
-            found[path] = "installed"
+            result[path] = "installed"
         else:
-            found[path] = "outdated" if MARK.encode() in there else "foreign"
-    return found
+            result[path] = "outdated" if MARK.encode() in there else "foreign"
+    return result
 
 
 def write(service: Service) -> tuple[str, ...]:

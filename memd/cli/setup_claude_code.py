@@ -93,14 +93,14 @@ def parse(content: bytes | None, path: str) -> Settings:
     if content is None or not content.removeprefix(_BOM).strip():
         return {}
     try:
-        found = json.loads(
+        settings = json.loads(
             content.decode("utf-8-sig"), object_pairs_hook=_object, parse_float=_number
         )
     except (ValueError, RecursionError) as error:
         raise SettingsUnreadableError(path, str(error)) from error
-    if not isinstance(found, dict):
+    if not isinstance(settings, dict):
         raise SettingsUnreadableError(path, _NO_OBJECT)
-    hooks = found.get("hooks", {})
+    hooks = settings.get("hooks", {})
     if not isinstance(hooks, dict):
         raise SettingsUnreadableError(path, _NO_HOOKS)
     for event, groups in hooks.items():
@@ -110,12 +110,12 @@ def parse(content: bytes | None, path: str) -> Settings:
         if not well:
             cause = f"hooks.{event} is no list of hook groups"
             raise SettingsUnreadableError(path, cause)
-    return found
+    return settings
 
 
 def states(settings: Settings, hook: str) -> dict[str, str]:
     """Return for each event whether our hook is installed, outdated or absent."""
-    found = {}
+    result = {}
     for event, matcher in EVENTS.items():
         ours = [
             (group.get("matcher"), item)
@@ -124,8 +124,8 @@ def states(settings: Settings, hook: str) -> dict[str, str]:
             if _is_ours(item)
         ]
         right = (matcher, entry(event, hook))
-        found[event] = "absent" if not ours else "installed" if ours == [right] else "outdated"
-    return found
+        result[event] = "absent" if not ours else "installed" if ours == [right] else "outdated"
+    return result
 
 
 def install(settings: Settings, hook: str) -> Settings:
@@ -249,12 +249,12 @@ def _sync_directory(path: str) -> None:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Settings:
-    found: Settings = {}
+    settings: Settings = {}
     for key, value in pairs:
-        if key in found:
+        if key in settings:
             raise _RepeatedKeyError(key)
-        found[key] = value
-    return found
+        settings[key] = value
+    return settings
 
 
 def _is_ours(item: Any) -> bool:

@@ -47,12 +47,12 @@ def dream(invocation: Invocation) -> int:
 
 def review(invocation: Invocation) -> None:
     """Print what dreams wanted and were not let do."""
-    found = _of_verb(invocation).request()
+    answer = _of_verb(invocation).request()
     screen = invocation.screen
-    if not found["proposals"]:
+    if not answer["proposals"]:
         screen.note("no proposals" if invocation.options.all else "no open proposals")
-    pages = ("".join(_proposal(proposal, screen)) for proposal in found["proposals"])
-    screen.answer(found, "\n".join(pages))
+    pages = ("".join(_proposal(proposal, screen)) for proposal in answer["proposals"])
+    screen.answer(answer, "\n".join(pages))
 
 
 def accept(invocation: Invocation) -> int:
@@ -75,31 +75,31 @@ def reject(invocation: Invocation) -> None:
 
 
 def _last(invocation: Invocation) -> int:
-    found = invocation.ask("dream.last")
-    if not found["job"]:
+    answer = invocation.ask("dream.last")
+    if not answer["job"]:
         invocation.screen.note("no dream has run here")
-    invocation.screen.answer(found, found["markdown"])
+    invocation.screen.answer(answer, answer["markdown"])
     return 0
 
 
 def _status(invocation: Invocation) -> int:
     """Print when the next dream is due, what each gate says, and what waits."""
-    found = invocation.ask("dream.status")
+    answer = invocation.ask("dream.status")
     screen, now = invocation.screen, time.time()
-    waiting = found["proposals"]
-    look = f"{waiting} wait{'s' * (waiting == 1)} for you: memctl dream review"
+    waiting = answer["proposals"]
+    hint = f"{waiting} wait{'s' * (waiting == 1)} for you: memctl dream review"
     pairs: list[tuple[str, object]] = [
-        ("last", _moment(found["last"], now) or "never"),
-        ("due", _moment(found["due"], now)),
-        ("sessions", f"{found['sessions']} of {found['min_sessions']} since then"),
-        ("by itself", "yes" if found["auto"] else "no: dream.auto is off"),
-        ("engine", found["engine"]),
-        ("closed gate", found["gate"] or "none"),
-        ("waits", found["waits"]),
-        ("running", f"{found['running']}: memctl job wait {found['running']}"),
-        ("proposals", look),
+        ("last", _moment(answer["last"], now) or "never"),
+        ("due", _moment(answer["due"], now)),
+        ("sessions", f"{answer['sessions']} of {answer['min_sessions']} since then"),
+        ("by itself", "yes" if answer["auto"] else "no: dream.auto is off"),
+        ("engine", answer["engine"]),
+        ("closed gate", answer["gate"] or "none"),
+        ("waits", answer["waits"]),
+        ("running", f"{answer['running']}: memctl job wait {answer['running']}"),
+        ("proposals", hint),
     ]
-    shown = {"running": found["running"], "proposals": waiting}
+    shown = {"running": answer["running"], "proposals": waiting}
     pairs = [(name, value) for name, value in pairs if shown.get(name, True)]
     rows = [
         (
@@ -107,9 +107,9 @@ def _status(invocation: Invocation) -> int:
             gate["name"],
             gate["says"],
         )
-        for gate in found["gates"]
+        for gate in answer["gates"]
     ]
-    screen.answer(found, f"{output.facts(pairs)}\n{output.table(rows, screen.width)}")
+    screen.answer(answer, f"{output.facts(pairs)}\n{output.table(rows, screen.width)}")
     return 0
 
 
@@ -136,17 +136,20 @@ def _moment(seconds: float | None, now: float) -> str:
     return f"{words} ({iso_time(seconds)})"
 
 
-def _proposal(found: Mapping[str, Any], screen: Screen) -> Iterator[str]:
-    name = found["id"]
-    by = f", by {one_line(found['engine'], _LINE)}" if found["engine"] else ""
-    yield f"{screen.paint(name, 'bold')}  {output.ago(found['at'])}{by}, {found['state']}\n"
-    yield from (f"kept back: {one_line(problem, _LINE)}\n" for problem in found["problems"])
-    for words, text in (("the model said", found["said"]), ("rejected since", found["reason"])):
+def _proposal(proposal: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+    name = proposal["id"]
+    by = f", by {one_line(proposal['engine'], _LINE)}" if proposal["engine"] else ""
+    yield f"{screen.paint(name, 'bold')}  {output.ago(proposal['at'])}{by}, {proposal['state']}\n"
+    yield from (f"kept back: {one_line(problem, _LINE)}\n" for problem in proposal["problems"])
+    for words, text in (
+        ("the model said", proposal["said"]),
+        ("rejected since", proposal["reason"]),
+    ):
         if text:
             yield f"{words}: {one_line(text, _LINE)}\n"
-    for file in found["files"]:
+    for file in proposal["files"]:
         yield from _file(file, screen)
-    if found["state"] == "open":
+    if proposal["state"] == "open":
         yield f"\naccept with: memctl dream accept {name} [FILE...]\n"
         yield f"reject with: memctl dream reject {name} [FILE...] --reason TEXT\n"
 
@@ -155,9 +158,9 @@ def _file(file: Mapping[str, Any], screen: Screen) -> Iterator[str]:
     action = screen.paint(file["action"], _STYLES.get(file["action"], "bold"))
     into = f" into {file['merged_into']}" if file["merged_into"] else ""
     why = f": {one_line(file['reason'], _LINE)}" if file["reason"] and not into else ""
-    marks = [file["state"]] if file["state"] != "open" else []
-    marks += ["stale: somebody changed it since"] if file["stale"] else []
-    mark = screen.paint(f" ({', '.join(marks)})", "yellow") if marks else ""
+    notes = [file["state"]] if file["state"] != "open" else []
+    notes += ["stale: somebody changed it since"] if file["stale"] else []
+    mark = screen.paint(f" ({', '.join(notes)})", "yellow") if notes else ""
     yield f"\n{action} {one_line(file['path'], _LINE)}{into}{why}{mark}\n"
     text = file["diff"]
     if text:

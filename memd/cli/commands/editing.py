@@ -75,13 +75,13 @@ def _keep(invocation: Invocation, draft: str, before: bytes) -> None:
     os.makedirs(folder, mode=0o700, exist_ok=True)
     number = 1
     while True:
-        kept = f"{folder}/{number}-{os.path.basename(draft)}"
+        copy = f"{folder}/{number}-{os.path.basename(draft)}"
         try:
-            descriptor = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             number += 1
             continue
         with open(descriptor, "wb") as file:
             file.write(text)
-        invocation.screen.error(f"your text is kept in {kept}")
+        invocation.screen.error(f"your text is kept in {copy}")
         return

@@ -17,7 +17,7 @@ def list_jobs(invocation: Invocation) -> None:
     """List the newest jobs."""
     options = invocation.options
     cwd = invocation.cwd if options.here else None
-    found = invocation.request(cwd=cwd)
+    answer = invocation.request(cwd=cwd)
     screen = invocation.screen
     now = time.time()
     rows = [
@@ -28,11 +28,11 @@ def list_jobs(invocation: Invocation) -> None:
             f"{output.duration(now - job['created'])} ago",
             job["directory"],
         )
-        for job in found["jobs"]
+        for job in answer["jobs"]
     ]
     if not rows:
         screen.note("no parked jobs" if options.parked else "no jobs")
-    screen.answer(found, output.table(rows, screen.width))
+    screen.answer(answer, output.table(rows, screen.width))
 
 
 def show(invocation: Invocation) -> None:
@@ -133,9 +133,9 @@ def _turn(turn: Mapping[str, Any]) -> Iterator[str]:
     yield f"turn {turn.get('turn', '?')}  " + " · ".join(fact for fact in facts if fact)
     for block in turn.get("reply") or ():
         yield from _block(block)
-    for told in turn.get("results") or ():
-        fault = f" ({told['fault']})" if told.get("fault") else ""
-        yield from _text(f"  ← {told.get('tool', '')}{fault}: ", told.get("text"))
+    for result in turn.get("results") or ():
+        fault = f" ({result['fault']})" if result.get("fault") else ""
+        yield from _text(f"  ← {result.get('tool', '')}{fault}: ", result.get("text"))
 
 
 def _block(block: Any) -> Iterator[str]:
@@ -146,8 +146,8 @@ def _block(block: Any) -> Iterator[str]:
             f"  → {block.get('name', '')} ", json.dumps(block.get("input"), ensure_ascii=False)
         )
     else:
-        said = block.get("text") or block.get(str(block.get("type"))) or ""
-        yield from _text("  " if block.get("type") == "text" else f"  [{block.get('type')}] ", said)
+        text = block.get("text") or block.get(str(block.get("type"))) or ""
+        yield from _text("  " if block.get("type") == "text" else f"  [{block.get('type')}] ", text)
 
 
 def _text(before: str, text: object) -> Iterator[str]:

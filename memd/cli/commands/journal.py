@@ -13,9 +13,9 @@ _PURGE_SECONDS = 600.0  # a state file of some hundred MiB is written anew
 def log(invocation: Invocation) -> None:
     """List changes, newest first, one line each."""
     options, screen = invocation.options, invocation.screen
-    found = invocation.request()
+    answer = invocation.request()
     rows = []
-    for change in found["changes"]:
+    for change in answer["changes"]:
         files = ", ".join(_touched(file) for file in change["files"])
         where = [change["directory"]] if options.all else []
         reason = change["reason"] or "-"
@@ -23,14 +23,14 @@ def log(invocation: Invocation) -> None:
         rows.append((name, output.ago(change["at"]), _who(change), reason, *where, files))
     if not rows:
         screen.note("no changes")
-    screen.answer(found, output.table(rows, screen.width))
+    screen.answer(answer, output.table(rows, screen.width))
 
 
 def diff(invocation: Invocation) -> None:
     """Print the unified diffs of one change, or of two versions of a memory."""
-    found = invocation.request()
-    text = "".join(invocation.screen.diff(file["diff"]) for file in found["files"] if file["diff"])
-    invocation.screen.answer(found, text)
+    answer = invocation.request()
+    text = "".join(invocation.screen.diff(file["diff"]) for file in answer["files"] if file["diff"])
+    invocation.screen.answer(answer, text)
 
 
 def undo(invocation: Invocation) -> int:
@@ -50,17 +50,17 @@ def restore(invocation: Invocation) -> int:
 
 def why(invocation: Invocation) -> None:
     """Say where a memory comes from and when it was last used."""
-    found = invocation.request()
+    answer = invocation.request()
     pairs = [
-        ("memory", found["path"] + ("" if found["exists"] else " (not there any more)")),
-        ("first", _written(found["first"])),
-        ("last", _written(found["last"]) if found["last"] != found["first"] else ""),
-        ("changes", " ".join(found["changes"])),
-        ("surfaced", _surfaced(found["surfaced"])),
+        ("memory", answer["path"] + ("" if answer["exists"] else " (not there any more)")),
+        ("first", _written(answer["first"])),
+        ("last", _written(answer["last"]) if answer["last"] != answer["first"] else ""),
+        ("changes", " ".join(answer["changes"])),
+        ("surfaced", _surfaced(answer["surfaced"])),
     ]
-    if found["first"] is None:
+    if answer["first"] is None:
         invocation.screen.note("the journal knows no change of it")
-    invocation.screen.answer(found, output.facts(pairs))
+    invocation.screen.answer(answer, output.facts(pairs))
 
 
 def purge(invocation: Invocation) -> int:
@@ -84,11 +84,11 @@ def purge(invocation: Invocation) -> int:
     return 0
 
 
-def _surfaced(seen: dict[str, Any] | None) -> str:
+def _surfaced(sighting: dict[str, Any] | None) -> str:
     """Return in words when a memory last came to a prompt."""
-    if seen is None:
+    if sighting is None:
         return "never, as far back as memd remembers"
-    return f"last {output.ago(seen['at'])}, in session {seen['session']}"
+    return f"last {output.ago(sighting['at'])}, in session {sighting['session']}"
 
 
 def _undone(invocation: Invocation, done: dict[str, Any], nothing: str) -> int:

@@ -81,11 +81,11 @@ def _paused(invocation: Invocation) -> bool:
 
 def _messages(invocation: Invocation, path: str) -> Any:
     try:
-        found = json.loads(invocation.read(path))
+        content = json.loads(invocation.read(path))
     except ValueError as error:
         cause = f"it is not JSON: {error}"
         raise InputUnreadableError(path, cause) from error
-    return found.get("messages") if isinstance(found, dict) else found
+    return content.get("messages") if isinstance(content, dict) else content
 
 
 def result_lines(done: dict[str, Any]) -> list[str]:

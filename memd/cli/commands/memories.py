@@ -82,14 +82,14 @@ def show(invocation: Invocation) -> None:
 
 def search(invocation: Invocation) -> int:
     """Search the memories of the project; 1 when nothing was found, as grep has it."""
-    found = invocation.request(query=" ".join(invocation.options.query))
+    answer = invocation.request(query=" ".join(invocation.options.query))
     screen = invocation.screen
     lines = []
-    for hit in found["hits"]:
+    for hit in answer["hits"]:
         lines.append(f"{screen.paint(hit['path'], 'bold')}: {hit['description']}")
         lines += [f"    {line}" for line in hit["snippet"].splitlines()]
-    screen.answer(found, "\n".join(lines))
-    return 0 if found["hits"] else 1
+    screen.answer(answer, "\n".join(lines))
+    return 0 if answer["hits"] else 1
 
 
 def add(invocation: Invocation) -> None:

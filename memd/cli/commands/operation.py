@@ -14,28 +14,28 @@ _STYLES = {"ok": "green", "warning": "yellow", "failed": "red"}
 
 def status(invocation: Invocation) -> None:
     """Print how the daemon is."""
-    found = invocation.request(cwd=None)
-    jobs = ", ".join(f"{count} {state}" for state, count in sorted(found["jobs"].items()))
+    answer = invocation.request(cwd=None)
+    jobs = ", ".join(f"{count} {state}" for state, count in sorted(answer["jobs"].items()))
     pairs: list[tuple[str, object]] = [
-        (found["name"], f"{found['version']}, up {output.duration(found['uptime'])}"),
-        ("pid", found["pid"]),
-        ("size", output.size(found["rss"]) if found["rss"] else ""),
-        ("socket", found["socket"]),
-        ("state", found["state_dir"]),
-        ("connections", found["connections"]),
+        (answer["name"], f"{answer['version']}, up {output.duration(answer['uptime'])}"),
+        ("pid", answer["pid"]),
+        ("size", output.size(answer["rss"]) if answer["rss"] else ""),
+        ("socket", answer["socket"]),
+        ("state", answer["state_dir"]),
+        ("connections", answer["connections"]),
         ("jobs", jobs),
     ]
-    pairs += _held_up(found)
-    pairs += [("project", directory) for directory in found["projects"]]
-    pairs += _proposals(found)
-    pairs += _model(found)
-    pairs += [("note", note) for note in found["notes"]]
-    invocation.screen.answer(found, output.facts(pairs))
+    pairs += _held_up(answer)
+    pairs += [("project", directory) for directory in answer["projects"]]
+    pairs += _proposals(answer)
+    pairs += _model(answer)
+    pairs += [("note", note) for note in answer["notes"]]
+    invocation.screen.answer(answer, output.facts(pairs))
 
 
-def _model(found: dict[str, Any]) -> list[tuple[str, object]]:
+def _model(answer: dict[str, Any]) -> list[tuple[str, object]]:
     """Return the model and what it cost today, as far as the daemon is new enough to tell."""
-    model, spend = found.get("model"), found.get("spend")
+    model, spend = answer.get("model"), answer.get("spend")
     pairs: list[tuple[str, object]] = []
     if model:
         names = ", ".join(sorted(set(model["names"].values())))
@@ -47,24 +47,24 @@ def _model(found: dict[str, Any]) -> list[tuple[str, object]]:
     return pairs
 
 
-def _proposals(found: dict[str, Any]) -> list[tuple[str, object]]:
+def _proposals(answer: dict[str, Any]) -> list[tuple[str, object]]:
     """Return what dreams want a person to decide, if the daemon is new enough to tell."""
     return [
         ("dream", f"{count} proposal{wait} for you in {directory}: memctl dream review")
-        for directory, count in (found.get("proposals") or {}).items()
+        for directory, count in (answer.get("proposals") or {}).items()
         for wait in (" waits" if count == 1 else "s wait",)
     ]
 
 
-def _held_up(found: dict[str, Any]) -> list[tuple[str, object]]:
+def _held_up(answer: dict[str, Any]) -> list[tuple[str, object]]:
     """Return what keeps background work from going on."""
     pairs: list[tuple[str, object]] = []
     now = time.time()
-    since = found.get("paused_since")
+    since = answer.get("paused_since")
     if since is not None:
         words = f"for {output.duration(now - since)}; memctl resume lets background work go on"
         pairs.append(("paused", words))
-    for row in found.get("breakers") or ():
+    for row in answer.get("breakers") or ():
         left = output.duration(row["until"] - now)
         pairs.append(("no model", f"for {row['directory']} in the next {left}: {row['why']}"))
     return pairs
@@ -72,15 +72,15 @@ def _held_up(found: dict[str, Any]) -> list[tuple[str, object]]:
 
 def spend(invocation: Invocation) -> None:
     """Print what was used, a row for each day, kind, project or model, and the sum."""
-    found = invocation.request(cwd=None)
+    answer = invocation.request(cwd=None)
     screen = invocation.screen
-    today = found["today"]
-    rows: list[tuple[str, ...]] = [(found["by"], *_HEAD)]
-    rows += [(row["label"], *_cells(row)) for row in found["rows"]]
-    rows.append(("all", *_cells(found["total"])))
+    today = answer["today"]
+    rows: list[tuple[str, ...]] = [(answer["by"], *_HEAD)]
+    rows += [(row["label"], *_cells(row)) for row in answer["rows"]]
+    rows.append(("all", *_cells(answer["total"])))
     lines = [output.table(rows, screen.width), f"today: {_bounded(today)}"]
     lines += _standing_still(today)
-    screen.answer(found, "\n".join(lines))
+    screen.answer(answer, "\n".join(lines))
 
 
 def doctor(invocation: Invocation) -> int:
@@ -88,8 +88,8 @@ def doctor(invocation: Invocation) -> int:
     # The home directory is no project, and that is nothing to be cured of.
     cwd = invocation.cwd
     home = os.path.realpath(invocation.around.home)
-    found = invocation.call("doctor", cwd=None if os.path.realpath(cwd) == home else cwd)
-    checks = list(found["checks"])
+    answer = invocation.call("doctor", cwd=None if os.path.realpath(cwd) == home else cwd)
+    checks = list(answer["checks"])
     if not invocation.screen.as_json:
         checks += _local_checks(invocation)
     lines = []
@@ -98,8 +98,8 @@ def doctor(invocation: Invocation) -> int:
         lines.append(f"{state}{check['name']}: {check['detail']}")
         if check["remedy"]:
             lines.append(f"        → {check['remedy']}")
-    invocation.screen.answer(found, "\n".join(lines))
-    return 0 if found["ok"] else 1
+    invocation.screen.answer(answer, "\n".join(lines))
+    return 0 if answer["ok"] else 1
 
 
 def watch(invocation: Invocation) -> int:
@@ -108,11 +108,13 @@ def watch(invocation: Invocation) -> int:
     cwd = invocation.cwd if options.here else None
     invocation.call("subscribe", topics=options.topic, cwd=cwd)
     left = options.count
-    for told in invocation.client().notifications(options.timeout or JOB_SECONDS):
+    for event in invocation.client().notifications(options.timeout or JOB_SECONDS):
         if invocation.screen.as_json:
-            invocation.screen.data({"method": told.method, "params": told.params})
+            invocation.screen.data({"method": event.method, "params": event.params})
         else:
-            invocation.screen.line(f"{time.strftime('%H:%M:%S')}  {told.method:<14}  {_told(told)}")
+            invocation.screen.line(
+                f"{time.strftime('%H:%M:%S')}  {event.method:<14}  {_event_line(event)}"
+            )
         left = None if left is None else left - 1
         if left == 0:
             break
@@ -140,8 +142,8 @@ def discover(invocation: Invocation) -> None:
     invocation.screen.data(invocation.request(cwd=None))
 
 
-def _told(told: Any) -> str:
-    params = dict(told.params)
+def _event_line(event: Any) -> str:
+    params = dict(event.params)
     files = params.pop("files", None) or []
     touched = [f"{file['action']} {file['path']}" for file in files if isinstance(file, dict)]
     plain = [f"{key} {value}" for key, value in params.items() if isinstance(value, str | int)]

@@ -20,19 +20,19 @@ def load_prompt(invocation: Invocation) -> None:
 def prefetch(invocation: Invocation) -> None:
     """Print the block of memories that goes with a prompt, or how it came about."""
     options = invocation.options
-    found = invocation.request(
+    answer = invocation.request(
         session_id=options.session or f"memctl-{os.urandom(6).hex()}",
         query=" ".join(options.query),
         read_paths=[os.path.abspath(path) for path in options.read] if options.read else None,
     )
-    if not found["memories"]:
-        why = found.get("skipped")
+    if not answer["memories"]:
+        why = answer.get("skipped")
         invocation.screen.note(f"skipped: {why}" if why else "no memory fits")
-    explanation = found.get("explanation")
-    if found.get("note") and explanation is None:  # an explanation has the note in its own lines
-        invocation.screen.note(found["note"])
-    text = found["block"] if explanation is None else explained(invocation, explanation)
-    invocation.screen.answer(found, text)
+    explanation = answer.get("explanation")
+    if answer.get("note") and explanation is None:  # an explanation has the note in its own lines
+        invocation.screen.note(answer["note"])
+    text = answer["block"] if explanation is None else explained(invocation, explanation)
+    invocation.screen.answer(answer, text)
 
 
 def session(invocation: Invocation) -> None:
@@ -53,13 +53,13 @@ def explained(invocation: Invocation, explanation: dict[str, Any]) -> str:
 
 def _row(invocation: Invocation, row: dict[str, Any]) -> tuple[str, ...]:
     paint = invocation.screen.paint
-    seen = row["last_surfaced"]
+    at = row["last_surfaced"]
     return (
         f"{row['score']:.2f}",
         paint(row["path"], "bold" if row["kept"] else "dim"),
         " + ".join(f"{name} {part:.2f}" for name, part in row["parts"].items()) or "-",
         _words(row["terms"]),
-        output.ago(seen) if seen else "never",
+        output.ago(at) if at else "never",
         paint("brought", "green") if row["kept"] else row["reason"],
     )
 

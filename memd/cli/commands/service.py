@@ -86,21 +86,23 @@ def uninstall(invocation: Invocation) -> None:
 def status(invocation: Invocation) -> int:
     """Print the state of each file, and whether the supervisor runs memd; 1 unless installed."""
     service = find(invocation)
-    found = service_unit.states(service)
+    states = service_unit.states(service)
     active = _run(invocation, service.active) == ""
-    rows = [(path, invocation.screen.paint(state, _STYLES[state])) for path, state in found.items()]
+    rows = [
+        (path, invocation.screen.paint(state, _STYLES[state])) for path, state in states.items()
+    ]
     rows.append((service.supervisor, "runs memd" if active else "does not run memd"))
-    result = {"supervisor": service.supervisor, "files": found, "active": active}
+    result = {"supervisor": service.supervisor, "files": states, "active": active}
     invocation.screen.answer(result, output.table(rows))
-    return 0 if set(found.values()) == {"installed"} else 1
+    return 0 if set(states.values()) == {"installed"} else 1
 
 
 def check(invocation: Invocation) -> dict[str, str]:
     """Return a check for ``doctor``: whether memd is a service, and this version's."""
-    found = set(service_unit.states(find(invocation)).values())
-    if found == {"installed"}:
+    states = set(service_unit.states(find(invocation)).values())
+    if states == {"installed"}:
         state, detail, remedy = "ok", "memd is a service of this user", ""
-    elif found == {"absent"}:
+    elif states == {"absent"}:
         state, detail = "off", "memd is no service; clients start it"
         remedy = "memctl service install"
     else:

@@ -58,13 +58,13 @@ def check(invocation: Invocation) -> dict[str, str]:
     except MemdError as error:
         return _finding("failed", str(error), error.hint)
     hook = hook_file.hook_path(invocation.places)
-    found = set(setup_claude_code.states(settings, hook).values())
+    states = set(setup_claude_code.states(settings, hook).values())
     remedy = "memctl setup claude-code"
-    if found == {"absent"}:
+    if states == {"absent"}:
         return _finding("off", f"no hooks of memd in {path}", remedy)
     if settings.get("disableAllHooks"):
         return _finding("warning", f"disableAllHooks is set in {path}", "take it out there")
-    if found != {"installed"}:
+    if states != {"installed"}:
         return _finding("warning", f"some hooks in {path} are missing or old", remedy)
     if not hook_file.is_current(invocation.places):
         return _finding("warning", f"{hook} is missing or another version's", remedy)
@@ -86,20 +86,21 @@ def _path(invocation: Invocation) -> str:
 
 def _status(invocation: Invocation, path: str, settings: setup_claude_code.Settings) -> int:
     hook = hook_file.hook_path(invocation.places)
-    found = setup_claude_code.states(settings, hook)
+    states = setup_claude_code.states(settings, hook)
     ready = hook_file.is_current(invocation.places)
     disabled = bool(settings.get("disableAllHooks"))
     if disabled:
         invocation.screen.note(f"disableAllHooks is set in {path}: Claude Code runs no hook")
     rows = [
-        (event, invocation.screen.paint(state, _STYLES[state])) for event, state in found.items()
+        (event, invocation.screen.paint(state, _STYLES[state])) for event, state in states.items()
     ]
     if not ready:
         invocation.screen.note(f"{hook} is missing or another version's")
     invocation.screen.answer(
-        {"settings": path, "events": found, "disabled": disabled, "hook": ready}, output.table(rows)
+        {"settings": path, "events": states, "disabled": disabled, "hook": ready},
+        output.table(rows),
     )
-    return 0 if set(found.values()) == {"installed"} and ready and not disabled else 1
+    return 0 if set(states.values()) == {"installed"} and ready and not disabled else 1
 
 
 def _write(path: str, before: bytes | None, after: bytes, *, empty: bool) -> str | None:
