@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from memd.agent.step import AskModel, Planned, Result, Run
-from memd.core.courtesy import give_way
 from memd.core.text import cut_bytes
+from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.model.port import Reply, ToolCall
 
@@ -71,7 +71,7 @@ class Record:
         return "…"
 
     def _text(self, text: str) -> str:
-        give_way()
+        yield_to_requests()
         limit = TEXT_BYTES if self._left > 0 else _SHORT_BYTES
         clean = secrets.scrub(cut_bytes(text, _LOOKED_AT_BYTES))
         cut = cut_bytes(clean, limit)

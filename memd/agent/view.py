@@ -17,9 +17,9 @@ from functools import cached_property
 from memd.agent import places
 from memd.agent.places import MEMORY, Place, Root
 from memd.agent.refusals import LimitError, NotReachableError, PathMissingError, WrongKindError
-from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
 from memd.core.text import decode
+from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.files.confined import Confined
 from memd.text import invisible
@@ -50,7 +50,7 @@ class Meter:
 
     def tick(self) -> None:
         """Let prompts go first, and look at the time."""
-        give_way()
+        yield_to_requests()
         if self._over():
             raise LimitError(_TOO_LATE)
 
@@ -111,7 +111,7 @@ class Piece:
 def _visible(text: str) -> Iterator[str]:
     """Yield a text in parts, with what shows nothing spelled out; between them prompts go first."""
     for start in range(0, len(text), _AT_ONCE):
-        give_way()
+        yield_to_requests()
         yield invisible.spelled_out(text[start : start + _AT_ONCE])
 
 

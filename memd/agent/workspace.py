@@ -27,9 +27,9 @@ from memd.agent.refusals import (
 from memd.agent.step import DENIED, FAILED, Result
 from memd.agent.view import Meter, View
 from memd.core import limits
-from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, clash
+from memd.core.yielding import yield_to_requests
 from memd.files.directory import Directory, DirectoryMissingError, PathRefusedError
 
 FILES = 100  # that one run may write
@@ -215,7 +215,7 @@ class Workspace:
         if self._listed is None:
             found: set[str] = set()
             for path, _, _ in self._directory.entries() if self._directory else ():
-                give_way()
+                yield_to_requests()
                 found.add(path)
             self._listed = frozenset(found)
         return self._listed

@@ -139,7 +139,7 @@ class HookMethod:
             self._recent.brings(payload, [memory.path for memory in prefetched.memories])
             return _context(_PROMPT, prefetched.block) if prefetched.block else None
         if params.event in {"Stop", "PreCompact", "SessionEnd"}:
-            with services.manners.aside():  # no prompt waits for this: a due dream may begin
+            with services.priority.uncounted():  # no prompt waits for this: a due dream may begin
                 await _after_turn(services, call, params.event, payload)
         return None
 

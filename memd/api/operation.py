@@ -13,7 +13,7 @@ from memd.api.method import Method, Params, Result, forwarded, method
 from memd.api.services import Services
 from memd.core import events
 from memd.core.errors import MemdError
-from memd.jobs.standstill import Standing
+from memd.jobs.breaker import WorkState
 from memd.model.configured import ModelState
 from memd.rpc.connection import Call
 from memd.state.pauses import Breaker
@@ -158,7 +158,7 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
     for job in await services.jobs.list("", 200):
         jobs[job.state] = jobs.get(job.state, 0) + 1
     parked = len(await services.jobs.list("", 200, parked=True))
-    standing = await services.jobs.standing()
+    state = await services.jobs.state()
     settings, _ = await services.store.settings(None)
     projects = sorted(await services.store.directories())
     waiting = await services.reviews.waiting()
@@ -172,8 +172,8 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
         connections=services.connections(),
         rss=await to_thread.run_sync(_rss),
         jobs=jobs | ({"parked": parked} if parked else {}),
-        paused_since=standing.paused_since,
-        breakers=standing.breakers,
+        paused_since=state.paused_since,
+        breakers=state.breakers,
         projects=projects,
         proposals={directory: waiting[directory] for directory in projects if directory in waiting},
         model=services.models.state(settings),
@@ -183,13 +183,13 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
 
 
 @method("pause", "operate")
-async def pause(services: Services, _call: Call, params: Pause) -> Standing:
-    """Start no background work until resume, also after a restart; prompts go on.""" ""
+async def pause(services: Services, _call: Call, params: Pause) -> WorkState:
+    """Start no background work until resume, also after a restart; prompts go on."""
     return await services.jobs.pause(now=bool(params.now))
 
 
 @method("resume", "operate")
-async def resume(services: Services, _call: Call, _params: Nothing) -> Standing:
+async def resume(services: Services, _call: Call, _params: Nothing) -> WorkState:
     """Let background work go on."""
     return await services.jobs.resume()
 

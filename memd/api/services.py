@@ -10,7 +10,7 @@ from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.dream.gates import Outlook
 from memd.extract.service import Extract
-from memd.jobs.manners import Manners
+from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs
 from memd.memories.service import Memories
 from memd.model.configured import Models
@@ -79,7 +79,7 @@ class Services:
     spent: SpendTable
     ages: Ages
     runs: Runs
-    manners: Manners
+    priority: RequestPriority
     clock: Clock
     places: Places
     version: str

@@ -54,7 +54,7 @@ def _bind(row: Method[Any, Any], services: Services) -> Handler:
         return await row.answer(services, call, params)
 
     async def prompt(call: Call, params: dict[str, Any]) -> Any:
-        with services.manners.prompt():
+        with services.priority.prompt():
             return await row.answer(services, call, params)
 
     return prompt if row.name in _PROMPTS else handler

@@ -1,6 +1,5 @@
 """extract, and the jobs that background work runs as."""
 
-import os
 from typing import Any, TypeVar
 
 import msgspec
@@ -159,9 +158,8 @@ async def extract(services: Services, call: Call, params: Extract) -> Extracted:
         "messages": params.messages,
         "cache": params.cache,
     }
-    lane = await to_thread.run_sync(os.path.realpath, project.memory_dir)
     submitted = await services.jobs.submit(
-        "extract", lane, params.session_id, request, lane_directory=project.memory_dir
+        "extract", project.memory_dir, params.session_id, request
     )
     if not params.wait:
         return Extracted(status=submitted.status, job=submitted.job)

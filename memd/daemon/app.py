@@ -34,7 +34,7 @@ from memd.daemon.runners import Runners
 from memd.dream.gates import Pressure
 from memd.dream.service import Dreams
 from memd.extract.service import Extract
-from memd.jobs.manners import Manners
+from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Runner
 from memd.memories.service import Memories
 from memd.model.configured import Models
@@ -194,17 +194,17 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     for note in notes:
         ports.log.warning("recovered", detail=note)
     database.on_note(partial(_tell, notes, ports.log))
-    manners = Manners()
+    priority = RequestPriority()
     work = Jobs(table, clock, hub, on_unexpected=ports.log.unexpected)
     seen, busy = visits.Visits(database), ports.pressure
     starter = DreamStarter(
-        store, dreaming, work, seen, clock=clock, manners=manners, pressure=busy, log=log
+        store, dreaming, work, seen, clock=clock, priority=priority, pressure=busy, log=log
     )
     shown, indexes = ledger.Ledger(database), _indexes(ports, store, notes)
     services = Services(
         store=store,
         prompts=Prompts(store),
-        recall=Recall(store.reading, shown, clock, indexes, models, manners=manners),
+        recall=Recall(store.reading, shown, clock, indexes, models, priority=priority),
         extract=extract,
         starter=starter,
         reviews=Reviews(store, proposals, clock),
@@ -214,7 +214,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         spent=spent,
         ages=ages.Ages(database),
         runs=kept,
-        manners=manners,
+        priority=priority,
         clock=clock,
         places=places,
         version=__version__,
@@ -224,7 +224,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         stop=stop.set,
         connections=hub.connections,
     )
-    return _Composed(services, starter, Runners(store, extract, starter, hub, manners).table())
+    return _Composed(services, starter, Runners(store, extract, starter, hub, priority).table())
 
 
 async def _recovered(recover: Callable[[], Awaitable[tuple[str, ...]]]) -> list[str]:

@@ -9,7 +9,6 @@ Rules of this file
   directory is gone is passed over.
 """
 
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -27,7 +26,7 @@ from memd.daemon.log import Log
 from memd.dream.gates import Conditions, Gatekeeper, Pressure, waits
 from memd.dream.report import Report
 from memd.dream.service import Dreams
-from memd.jobs.manners import Manners
+from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Running
 from memd.projects.project import NoProjectError
 from memd.state.visits import Visit, Visits
@@ -48,7 +47,7 @@ class DreamStarter:
         visits: Visits,
         *,
         clock: Clock,
-        manners: Manners,
+        priority: RequestPriority,
         pressure: Callable[[], Pressure],
         log: Log,
     ) -> None:
@@ -57,7 +56,7 @@ class DreamStarter:
         self._jobs = jobs
         self._visits = visits
         self._clock = clock
-        self._manners = manners
+        self._priority = priority
         self._pressure = pressure
         self._log = log
         self._gatekeeper = Gatekeeper(clock)
@@ -106,7 +105,7 @@ class DreamStarter:
         """
         async with self._asking.setdefault(project.memory_dir, anyio.Lock()):
             outlook = await to_thread.run_sync(self._gatekeeper.outlook, project, settings)
-        running = self._jobs.under_way("dream", await _lane(project))
+        running = await self._jobs.under_way("dream", project.memory_dir)
         return Prospect(outlook, await self._waits(project, settings), running)
 
     async def run(self, running: Running) -> dict[str, Any]:
@@ -151,7 +150,7 @@ class DreamStarter:
         if await self._closed(project, settings, session=visit.session):
             return ""
         async with self._submitting:
-            if self._jobs.under_way("dream", await _lane(project)):
+            if await self._jobs.under_way("dream", project.memory_dir):
                 return ""
             if await self._waits(project, settings):
                 return ""
@@ -169,11 +168,11 @@ class DreamStarter:
 
     async def _waits(self, project: Project, settings: Settings) -> str:
         """Return why an automatic dream would wait now, "" when it would not."""
-        paused = (await self._jobs.standing()).paused_since is not None
+        paused = (await self._jobs.state()).paused_since is not None
         pressure = await to_thread.run_sync(self._pressure)
         began = self._began.get(project.memory_dir)
         ago = None if began is None else self._clock.monotonic() - began
-        return waits(Conditions(paused, self._manners.in_flight, pressure, ago), settings)
+        return waits(Conditions(paused, self._priority.in_flight, pressure, ago), settings)
 
     async def _submit(self, project: Project, visit: Visit, *, automatic: bool) -> str:
         request: dict[str, Any] = {
@@ -183,13 +182,4 @@ class DreamStarter:
             "session": visit.session,
             AUTOMATIC: automatic,
         }
-        directory = project.memory_dir
-        submitted = await self._jobs.submit(
-            "dream", await _lane(project), "", request, lane_directory=directory
-        )
-        return submitted.job
-
-
-async def _lane(project: Project) -> str:
-    """Return what jobs of a directory must not overlap in: its real path."""
-    return await to_thread.run_sync(os.path.realpath, project.memory_dir)
+        return (await self._jobs.submit("dream", project.memory_dir, "", request)).job

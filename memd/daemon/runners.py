@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from memd.core.courtesy import polite
 from memd.core.events import MEMORY_SAVED, Event, EventSink
+from memd.core.yielding import yielding
 from memd.daemon.dreaming import DreamStarter
 from memd.extract.service import Extract, ExtractRequest
-from memd.jobs.manners import Manners
+from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Runner, Running
 from memd.state.visits import Visit
 from memd.store.service import Store
@@ -21,23 +21,23 @@ class Runners:
         extract: Extract,
         starter: DreamStarter,
         events: EventSink,
-        manners: Manners,
+        priority: RequestPriority,
     ) -> None:
         self._store = store
         self._extract = extract
         self._starter = starter
         self._events = events
-        self._manners = manners
+        self._priority = priority
 
     def table(self) -> dict[str, Runner]:
         """Return the runner of each kind of job."""
-        return {"extract": self._politely(self.extract), "dream": self._politely(self._starter.run)}
+        return {"extract": self._yielding(self.extract), "dream": self._yielding(self._starter.run)}
 
-    def _politely(self, runner: Runner) -> Runner:
+    def _yielding(self, runner: Runner) -> Runner:
         """Return a runner that lets prompts go first, and dies at the next piece of its work."""
 
         async def run(running: Running) -> dict[str, Any]:
-            with polite(self._manners.between_pieces):
+            with yielding(self._priority.checkpoint):
                 return await runner(running)
 
         return run

@@ -23,8 +23,8 @@ from importlib import resources
 from typing import Any
 
 from memd.core import regex
-from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
+from memd.core.yielding import yield_to_requests
 from memd.documents.secret_forms import derived
 from memd.documents.secret_values import CHECKS
 from memd.text.invisible import removed
@@ -180,7 +180,7 @@ def _matches(text: str, rules: tuple[_Rule, ...]) -> Iterator[_Hit]:
     long = len(text) > _LONG
     for rule in rules:
         if long:
-            give_way()
+            yield_to_requests()
         if not any(word in lowered for word in rule.words):
             continue
         if rule.needs and _regex(rule.needs).search(text) is None:

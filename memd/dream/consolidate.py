@@ -18,10 +18,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from memd.core import limits
-from memd.core.courtesy import give_way
 from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import FileEdit, MemoryType, Pointer, Tree
+from memd.core.yielding import yield_to_requests
 from memd.documents import document, index, secrets
 from memd.documents.document import FrontmatterNotEditableError
 from memd.dream import shorten
@@ -101,7 +101,7 @@ def absolute(text: str, at: float, resolve: Resolve) -> str:
     """
 
     def resolved(part: str) -> str:
-        give_way()
+        yield_to_requests()
         return resolve(part, at)
 
     done: list[str] = []
@@ -163,7 +163,7 @@ def _merged(
 
 def _led(memory: Memory, moves: BaselineChange) -> Memory:
     """Return a memory whose links lead to what is still there, as far as it may change."""
-    give_way()
+    yield_to_requests()
     if memory.lasting:
         return memory
     body = moves.repointed(memory.body, memory.path)
@@ -183,7 +183,7 @@ def _written_at(memory: Memory) -> float:
 
 
 def _with_dates(memory: Memory, resolve: Resolve) -> Memory:
-    give_way()
+    yield_to_requests()
     if memory.type is not MemoryType.PROJECT:
         return memory
     at = _written_at(memory)
@@ -231,7 +231,7 @@ def _index(
         hooks = {e.line: dated(e.path, e.hook) for e in shorten.pointers(content) if dates}
         return shorten.shortened(shorten.with_hooks(content, hooks), said, stable)
 
-    give_way()
+    yield_to_requests()
     whole = _reconciled(tree, before, kept, merges)
     wanted = better(whole)
     if wanted == whole:

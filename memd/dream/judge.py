@@ -25,9 +25,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from memd.core import limits
-from memd.core.courtesy import give_way
 from memd.core.names import INDEX, in_catalogue
 from memd.core.text import decode
+from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.documents.document import parse
 from memd.dream import amount, handwritten, heads, rules
@@ -66,7 +66,7 @@ def judge(
     problems += [f"{path} is damaged and would be touched" for path in dream.damaged]
     hidden, found = _secrets(dream, index)
     for path in dream.written:
-        give_way()
+        yield_to_requests()
         problems += _written(dream, path)
     places = {path: dream.places(path) for path in dream.old} | _into(merged)
     problems += rules.problems(dream.old, dream.new, places, times)
@@ -170,7 +170,7 @@ def _went(dream: _Dream) -> tuple[list[Merge], list[Removal], list[str]]:
     removed: list[Removal] = []
     problems: list[str] = []
     for path in dream.gone:
-        give_way()
+        yield_to_requests()
         claims = dream.claims.get(path, ())
         found = _proven(dream, path, claims) if claims else _computed(dream, path)
         merged += found
@@ -271,7 +271,7 @@ def _secrets(dream: _Dream, index: bytes | None) -> tuple[tuple[str, ...], list[
     paths: list[str] = []
     problems: list[str] = []
     for path, content in dream.edits.items():
-        give_way()
+        yield_to_requests()
         old = (index if path == INDEX else dream.before.get(path)) or b""
         if content is None or content == old:
             continue
@@ -310,7 +310,7 @@ def _contradictions(dream: _Dream) -> tuple[Contradiction, ...]:
     denials = Denials(told, _LOOKS)
     found: list[Contradiction] = []
     for path, gone in lost:
-        give_way()
+        yield_to_requests()
         other = denials.of(gone)
         if other:
             found.append(Contradiction(path, quoted(gone, SHOWN), quoted(other, SHOWN)))

@@ -13,10 +13,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from memd.core import limits
-from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, TEAM, check_name
 from memd.core.values import PERSONAL, MemoryFile, MemoryType, Tree
+from memd.core.yielding import yield_to_requests
 from memd.documents import document, secrets
 from memd.documents.document import Document
 from memd.dream import repair
@@ -102,7 +102,7 @@ def gather(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Material:
     listed: list[Left] = []
     links: set[str] = set()
     for header in tree.headers():
-        give_way()
+        yield_to_requests()
         path = header.path
         memory, file, why = _read(tree, path)
         if why and not _is_team(path):

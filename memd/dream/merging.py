@@ -17,8 +17,8 @@ from dataclasses import replace
 from itertools import chain
 
 from memd.core import limits
-from memd.core.courtesy import give_way
 from memd.core.values import MemoryType
+from memd.core.yielding import yield_to_requests
 from memd.documents import document
 from memd.dream import verbatim
 from memd.dream.carried import Said, facts, holds, is_shown
@@ -55,7 +55,7 @@ def merge_all(
         ordered = sorted(kept.values(), key=_rank)
         before = len(into)
         for first, second in _pairs(ordered):
-            give_way()
+            yield_to_requests()
             both = first.path in kept and second.path in kept and not second.pinned
             if both and 2 * len(into) + 2 <= room:
                 hook = hooks.get(second.path, "")
@@ -71,7 +71,7 @@ def merge_all(
 
 
 def _rank(memory: Memory) -> tuple[bool, int, int, str]:
-    give_way()
+    yield_to_requests()
     return memory.rank
 
 
@@ -84,7 +84,7 @@ def _pairs(ordered: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
     """Yield candidates, the richer one first: equal texts, then those that share shingles."""
     equal: dict[tuple[str, ...], Memory] = {}
     for memory in ordered:
-        give_way()
+        yield_to_requests()
         same = (memory.type.value, *memory.text.sentences)
         if same in equal and _comparable(equal[same], memory):
             yield equal[same], memory
@@ -105,13 +105,13 @@ def _near(ordered: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
     known: list[frozenset[int]] = []
     places: dict[int, list[int]] = defaultdict(list)
     for place, memory in enumerate(ordered):
-        give_way()
+        yield_to_requests()
         known.append(memory.text.shingles & repeated)
         for shingle in known[place]:
             places[shingle].append(place)
     found: set[tuple[int, int]] = set()
     for place, memory in enumerate(ordered):
-        give_way()
+        yield_to_requests()
         if len(known[place]) < _KNOWN * len(memory.text.shingles):
             continue
         near = (places[shingle] for shingle in known[place])
@@ -130,7 +130,7 @@ def _repeated(memories: Sequence[Memory]) -> set[int]:
     seen: list[set[int]] = [set() for _ in range(_PARTS)]  # a large set grows in long leaps
     repeated: set[int] = set()
     for memory in memories:
-        give_way()
+        yield_to_requests()
         for shingle in memory.text.shingles:
             part = seen[shingle % _PARTS]
             if shingle in part:

@@ -28,11 +28,11 @@ from memd.agent.record import Record
 from memd.agent.service import Ended, Progress, Task
 from memd.agent.step import total
 from memd.core.clock import Clock
-from memd.core.courtesy import minding
 from memd.core.errors import MemdError
 from memd.core.names import INDEX
 from memd.core.settings import Settings
 from memd.core.values import Draft, JobEnd, LockKept, Project, Snapshot, Tree
+from memd.core.yielding import checking
 from memd.dream import briefing, gates, logs
 from memd.dream.consolidate import fixed
 from memd.dream.ending import DreamEndedError, DreamFailedError, DreamTimeoutError, LockLostError
@@ -228,7 +228,7 @@ class Dreams:
 
     def _found(self, dream: Underway, done: Done, past: Past, tree: Tree) -> Findings:
         """Return what a pass comes to. Blocks; raises DreamEndedError once the dream is over."""
-        with minding(dream.heed):
+        with checking(dream.heed):
             gone, lost = self._table.lately(dream.directory, self._clock.now() - _LATELY_SECONDS)
             return find(tree, done, past, gone, lost)
 

@@ -15,8 +15,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from memd.core import limits
-from memd.core.courtesy import give_way
 from memd.core.text import decode
+from memd.core.yielding import yield_to_requests
 from memd.documents import index
 from memd.dream.similarity import SHINGLE_WORDS, Text, run
 from memd.dream.wording import CJK, words
@@ -48,7 +48,7 @@ def pointers(content: bytes) -> list[index.Entry]:
     """Return the pointers of an index, in its order; prompts go first between two of them."""
     found = []
     for entry in index.each(content):
-        give_way()
+        yield_to_requests()
         found.append(entry)
     return found
 
@@ -79,7 +79,7 @@ def shortened(content: bytes, said: Mapping[str, Said], stable: Stable) -> bytes
             break
         hooks: dict[int, str] = {}
         for number, length, entry in _longest(content, limit):
-            give_way()
+            yield_to_requests()
             fits = limit < limits.INDEX_LINE_CHARACTERS
             enough = not fits or size > limits.INDEX_BYTES
             if not enough or entry.path not in said or (fits and number >= limits.INDEX_LINES):

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from memd.core.courtesy import give_way
+from memd.core.yielding import yield_to_requests
 from memd.dream.wording import AT_ONCE, QUALIFIERS, short, words
 
 SHINGLE_WORDS = 3
@@ -86,7 +86,7 @@ class Text:
         last = max(1, len(found) - SHINGLE_WORDS + 1)
         runs: set[int] = set()
         for first in range(0, last, AT_ONCE):
-            give_way()
+            yield_to_requests()
             starts = range(first, min(first + AT_ONCE, last))
             runs.update(run(found[start : start + SHINGLE_WORDS]) for start in starts)
         return frozenset(runs)
@@ -111,7 +111,7 @@ class Text:
         """How many words each sentence has, by what it is compared by."""
         found = {}
         for name, raw in self.sentences.items():
-            give_way()
+            yield_to_requests()
             found[name] = len(words(raw))
         return found
 
@@ -182,7 +182,7 @@ def contradict(first: Text, second: Text) -> bool:
         return True
     others = [claim(raw) for raw in other]
     for one in map(claim, own):
-        give_way()
+        yield_to_requests()
         if any(denies(one, two) or _swapped(one, two) for two in others):
             return True
     return False
@@ -269,7 +269,7 @@ def _units(text: str) -> Iterator[Unit]:
                 yield _code(part)
                 part, fence = [], ""
             continue
-        give_way()
+        yield_to_requests()
         if mark or not line.strip() or ITEM.match(line) or _ALONE.match(line):
             yield from _paragraph(part)
             part = []

@@ -12,7 +12,7 @@ import unicodedata
 from functools import lru_cache
 from sys import intern
 
-from memd.core.courtesy import give_way
+from memd.core.yielding import yield_to_requests
 
 AT_ONCE = 2048  # characters or words between two words to whoever goes first
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -29,7 +29,7 @@ def words(text: str) -> tuple[str, ...]:
         return tuple(_words(text))
     found: list[str] = []
     for line in text.splitlines():
-        give_way()
+        yield_to_requests()
         found += _words(line)
     return tuple(found)
 

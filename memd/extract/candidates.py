@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from memd.core.courtesy import give_way
 from memd.core.values import MemoryType, Message
+from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.extract import cues
 from memd.extract.conditions import has_address, meets
@@ -93,7 +93,7 @@ def find(messages: Iterable[Message], now: float) -> Found:
     refused: list[str] = []
     passed_over: list[str] = []
     for message in messages:
-        give_way()
+        yield_to_requests()
         if message.origin == "user" and message.role == "user":
             at = now if message.at is None else message.at
             said = sentences(message.text)

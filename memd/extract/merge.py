@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from memd.core import text
-from memd.core.courtesy import give_way
 from memd.core.names import INDEX
 from memd.core.values import Draft, FileEdit, MemoryType, Pointer, Tree
+from memd.core.yielding import yield_to_requests
 from memd.documents import document
 from memd.documents.document import FrontmatterNotEditableError
 from memd.documents.index import entries, with_pointer
@@ -103,7 +103,7 @@ def merge(
             if described.words & asked or not described.words:
                 work.shelves[header.type].put(described, header.path)
     for candidate in candidates:
-        give_way()
+        yield_to_requests()
         _take(candidate, work)
     changed = [item for item in work.known.values() if item.changed]
     edits = [FileEdit(item.path, item.content, base=item.base) for item in changed]
@@ -121,7 +121,7 @@ def settle(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     kept: dict[int, Candidate] = {}
     stated: dict[int, Said] = {}
     for number, candidate in enumerate(candidates):
-        give_way()
+        yield_to_requests()
         new, shelf = said(state(candidate)), shelves[candidate.type]
         verdicts = {
             other: compare(new, stated[other], candidate.change)

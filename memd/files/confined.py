@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Self
 
 from memd.core import names
-from memd.core.courtesy import give_way
+from memd.core.yielding import yield_to_requests
 from memd.files.directory import Directory, FileUnreadableError, PathRefusedError
 from memd.files.kernel import FOLDER, kernel_walks, open_beneath
 
@@ -84,7 +84,7 @@ class Confined:
                 return found
             with suppress(OSError), os.scandir(fd) as entries:
                 for entry in islice(entries, limit):
-                    give_way()
+                    yield_to_requests()
                     with suppress(FileNotFoundError):  # deleted while we looked
                         status = entry.stat(follow_symlinks=False)
                         plain = stat.S_ISDIR(status.st_mode) or self._plain_file(status)

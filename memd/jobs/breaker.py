@@ -1,4 +1,4 @@
-"""What a failure leads to: another try, parking, or a directory without its model. Pure.
+"""What holds work up: another try after a pause, parking, a breaker, or a person's pause.
 
 Rules of this file
 1. A failure that may pass is tried again; the pauses between the tries grow fourfold.
@@ -18,10 +18,11 @@ Rules of this file
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from memd.core import limits
-from memd.state.pauses import Breaker
+from memd.state.pauses import Breaker, Pauses
 
 TIMES = "times"  # how often in a row a job failed the same way; a fact of its error
 PARKED = "parked"
@@ -64,3 +65,67 @@ def is_open(breaker: Breaker | None, now: float) -> bool:
 
 def _sort(error: Mapping[str, Any]) -> tuple[str, str]:
     return str(error.get("kind")), _NUMBERED.sub("#", str(error.get("message")))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkState:
+    """Since when background work is paused (seconds since 1970), null when it is not.
+
+    ``waiting`` is how many jobs wait or run, ``breakers`` are those that are open.
+    """
+
+    paused_since: float | None
+    waiting: int
+    breakers: tuple[Breaker, ...]
+
+
+class PauseControl:
+    """A person's pause and the directories' breakers: in memory, and in rows that change first.
+
+    Used under the lock of ``Jobs``; what changes something blocks and may raise
+    StateUnusableError.
+    """
+
+    def __init__(self, rows: Pauses) -> None:
+        self._rows = rows
+        self._breakers: dict[str, Breaker] = {}
+        self.paused_since: float | None = None
+
+    def load(self) -> None:
+        """Read what an earlier daemon left."""
+        self._breakers = {row.directory: row for row in self._rows.breakers()}
+        self.paused_since = self._rows.since()
+
+    def pause(self, now: float) -> float:
+        """Pause everything; return since when it is."""
+        self._rows.pause(now)
+        if self.paused_since is None:
+            self.paused_since = now
+        return self.paused_since
+
+    def resume(self) -> None:
+        """Let work go on."""
+        self._rows.resume()
+        self.paused_since = None
+
+    def model_failed(self, directory: str, why: str, now: float) -> None:
+        """Count a failure of a model for a directory."""
+        now_is = failed(self._breakers.get(directory), directory, why, now)
+        self._rows.keep(now_is)
+        self._breakers[directory] = now_is
+
+    def model_worked(self, directory: str) -> None:
+        """Close a directory's breaker."""
+        if directory in self._breakers:
+            self._rows.forget(directory)
+            del self._breakers[directory]
+
+    def model_allowed(self, directory: str, now: float) -> bool:
+        """Whether jobs of a directory may ask a model."""
+        return not is_open(self._breakers.get(directory), now)
+
+    def state(self, now: float, waiting: int) -> WorkState:
+        """Return what holds work up now, with so many jobs that wait or run."""
+        found = (self._breakers[directory] for directory in sorted(self._breakers))
+        opened = tuple(row for row in found if is_open(row, now))
+        return WorkState(self.paused_since, waiting, opened)

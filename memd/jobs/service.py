@@ -13,6 +13,7 @@ Rules of this file
 """
 
 import math
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -25,7 +26,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.events import EventSink
-from memd.jobs.ending import Ending
+from memd.jobs.breaker import PauseControl, WorkState
 from memd.jobs.lanes import Lanes, Ticket
 from memd.jobs.progress import Progress
 from memd.jobs.running import (
@@ -33,24 +34,15 @@ from memd.jobs.running import (
     COALESCED,
     Runner,
     Running,
+    RunResult,
     Submitted,
-    UnknownJobKindError,
     runner_of,
 )
-from memd.jobs.standstill import Standing, Standstill
 from memd.jobs.waiting import Waiting
 from memd.state.database import StateUnusableError
 from memd.state.jobs import Job, JobState, JobTable, NewJob
 
-__all__ = [
-    "ACCEPTED",
-    "COALESCED",
-    "Jobs",
-    "Runner",
-    "Running",
-    "Submitted",
-    "UnknownJobKindError",
-]
+__all__ = ["Jobs", "Runner", "Running"]
 
 _REFUSED_SECONDS = 2.0  # that a job which the disk keeps from its end is waited for
 _SETTLE_SECONDS = 5.0  # the longest pause between tries to write an end down
@@ -75,7 +67,7 @@ class Jobs:
         self._clock = clock
         self._on_unexpected = on_unexpected
         self._lanes = Lanes(at_once)
-        self._standstill = Standstill(table.pauses)
+        self._control = PauseControl(table.pauses)
         self._pausing: set[str] = set()  # cancelled, to go back into the queue
         self._lock = anyio.Lock()
         self._taken_up = False
@@ -85,19 +77,14 @@ class Jobs:
         self.progress = Progress(events)  # what running jobs tell of themselves
 
     async def submit(
-        self,
-        kind: str,
-        lane: str,
-        session: str,
-        request: dict[str, Any],
-        *,
-        lane_directory: str = "",
+        self, kind: str, directory: str, session: str, request: dict[str, Any]
     ) -> Submitted:
-        """Accept a request durably; ``lane_directory`` is the memory directory if not the lane.
+        """Accept a request about a memory directory durably.
 
-        Raises StateUnusableError where it cannot be written down.
+        Jobs of one real directory never overlap. Raises StateUnusableError where it cannot be
+        written down.
         """
-        directory = lane_directory or lane
+        lane = await to_thread.run_sync(os.path.realpath, directory)
         async with self._lock:
             await self._take_up()
             waiting = self._lanes.waiting(kind, lane, session)
@@ -173,18 +160,18 @@ class Jobs:
             await self._take_up()
             row = await to_thread.run_sync(self._table.retry, job)
             self._lanes.put(Ticket(row.id, row.kind, row.lane, row.session))
-            await to_thread.run_sync(self._standstill.model_worked, row.directory)
+            await to_thread.run_sync(self._control.model_worked, row.directory)
         self._notify()
         return row
 
-    async def pause(self, *, now: bool = False) -> Standing:
+    async def pause(self, *, now: bool = False) -> WorkState:
         """Let nothing start until ``resume``, also after a restart; jobs are accepted as before.
 
         ``now``: what runs goes back into the queue, before this returns. Raises StateUnusableError.
         """
         async with self._lock:
             await self._take_up()
-            await to_thread.run_sync(self._standstill.pause, self._clock.now())
+            await to_thread.run_sync(self._control.pause, self._clock.now())
             self._lanes.paused = True
         self._notify()
         if now:
@@ -195,25 +182,26 @@ class Jobs:
                 if self._waiting.stuck:
                     raise self._waiting.stuck.with_traceback(None)
                 await self._changed.wait()
-        return await self.standing()
+        return await self.state()
 
-    async def resume(self) -> Standing:
+    async def resume(self) -> WorkState:
         """End a pause. Raises StateUnusableError."""
         async with self._lock:
             await self._take_up()
-            await to_thread.run_sync(self._standstill.resume)
+            await to_thread.run_sync(self._control.resume)
             self._lanes.paused = False
         self._notify()
-        return await self.standing()
+        return await self.state()
 
-    async def standing(self) -> Standing:
+    async def state(self) -> WorkState:
         """Return what holds work up now. Raises StateUnusableError."""
         async with self._lock:
             await self._take_up()
-        return self._standstill.standing(self._clock.now(), self.unfinished())
+        return self._control.state(self._clock.now(), self.unfinished())
 
-    def under_way(self, kind: str, lane: str) -> str | None:
-        """Return the oldest job of a kind in a lane that waits or runs."""
+    async def under_way(self, kind: str, directory: str) -> str | None:
+        """Return the oldest job of a kind that waits or runs in a memory directory."""
+        lane = await to_thread.run_sync(os.path.realpath, directory)
         return next((t.job for t in self._lanes if (t.kind, t.lane) == (kind, lane)), None)
 
     def unfinished(self) -> int:
@@ -259,15 +247,15 @@ class Jobs:
             return
         for job in await to_thread.run_sync(self._table.take_up, self._clock.now()):
             self._lanes.put(Ticket(job.id, job.kind, job.lane, job.session))
-        await to_thread.run_sync(self._standstill.load)
-        self._lanes.paused = self._standstill.paused_since is not None
+        await to_thread.run_sync(self._control.load)
+        self._lanes.paused = self._control.paused_since is not None
         self._taken_up = True
         self._notify()
 
     async def _work(self, ticket: Ticket, runners: Mapping[str, Runner], group: TaskGroup) -> None:
         """Run one job in its own scope and see it to its end."""
         scope = self._scopes[ticket.job]
-        run = Ending()
+        run = RunResult()
         try:
             with scope:
                 self._waiting.goes_on(ticket.job)
@@ -288,7 +276,7 @@ class Jobs:
         except Exception as failure:  # noqa: BLE001 - the job edge: no bug of a runner may end the daemon or another job
             run.broke(self._on_unexpected(failure))
         if run.about_model():
-            tell = partial(run.tell, self._standstill, self._clock.now())
+            tell = partial(run.report, self._control, self._clock.now())
             await self._durably(partial(to_thread.run_sync, tell))
         # A job that answered before its cancellation reached it has done its work.
         if run.result is not None:
@@ -370,7 +358,7 @@ class Jobs:
         self._notify()
 
     def _running(self, row: Job) -> Running:
-        allowed = self._standstill.model_allowed(row.directory, self._clock.now())
+        allowed = self._control.model_allowed(row.directory, self._clock.now())
         return Running(row, row.request, self.progress.teller(row), model_allowed=allowed)
 
     def _ended(self, job: Job) -> None:

@@ -24,7 +24,7 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.values import Project
-from memd.jobs.manners import Manners
+from memd.jobs.priority import RequestPriority
 from memd.model.errors import CapReachedError, ModelError
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.recall import block, explain, local, select, selector
@@ -115,14 +115,14 @@ class Recall:
         indexes: Indexes,
         models: ModelSource | None = None,
         *,
-        manners: Manners | None = None,
+        priority: RequestPriority | None = None,
     ) -> None:
         self._reader = reader
         self._ledger = ledger
         self._clock = clock
         self._indexes = indexes
         self._models = models
-        self._manners = manners or Manners()
+        self._priority = priority or RequestPriority()
         self._patience = Patience()
         self._threads = CapacityLimiter(_THREADS)
         self._unindexed: dict[str, None] = {}
@@ -295,7 +295,7 @@ class Recall:
         )
         reply, problem = None, _LATE
         try:
-            with anyio.move_on_after(seconds), self._manners.aside():
+            with anyio.move_on_after(seconds), self._priority.uncounted():
                 reply = await model.ask(question)
         except CapReachedError as error:  # nobody waited, and the model did nothing wrong
             return None, f"{error.sentence}; the local ranker answered"
@@ -378,7 +378,7 @@ class Recall:
             self._unindexed.pop(directory, None)
 
     def _work(self, directory: str) -> bool:
-        self._manners.give_way()
+        self._priority.yield_to_requests()
         return self._indexes.work(directory, _SLICE)
 
     async def _flush(self) -> None:

@@ -20,10 +20,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
-from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
 from memd.core.text import sha256
 from memd.core.values import Message
+from memd.core.yielding import yield_to_requests
 from memd.transcripts.lines import Assembly, InvalidMessagesError, from_messages
 from memd.transcripts.tools import MEMORY_ROOT
 
@@ -217,7 +217,7 @@ def _lines(file: BinaryIO, start: int) -> Iterator[tuple[bytes, int]]:
     """Yield each whole line, b"" for one that is too long, with the offset behind it."""
     position = start
     while True:
-        give_way()
+        yield_to_requests()
         line = file.readline(LINE_BYTES)
         length, long = len(line), not line.endswith(b"\n")
         rest = line

@@ -25,12 +25,12 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from memd.core import limits
-from memd.core.courtesy import give_way
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, concerns, printable
 from memd.core.recent import Recent
 from memd.core.text import sha256
 from memd.core.values import Actor, Provenance
+from memd.core.yielding import yield_to_requests
 from memd.files.directory import Directory, DirectoryMissingError, PathRefusedError
 from memd.state.baseline import Baseline, BaselineChange, FileState
 from memd.state.journal import Intent, Journal, Record, Step
@@ -197,7 +197,7 @@ class ExternalEdits:
         """Return the paths whose file, by its status, may not be the one that is known."""
         known = self._baseline.fingerprints(directory)
         for path, status in opened.walk([], how.enter) if opened else ():
-            give_way()
+            yield_to_requests()
             mark = fingerprint(status, how.at)
             if mark and known.get(path) == mark:
                 del known[path]
@@ -214,7 +214,7 @@ class ExternalEdits:
         found: _Differences,
     ) -> None:
         """Compare one file with what is known of it."""
-        give_way()
+        yield_to_requests()
         quiet = self._quiet.setdefault(found.directory, {})
         known = row and _newer(row, quiet.get(path))
         try:

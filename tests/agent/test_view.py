@@ -8,7 +8,7 @@ from memd.agent import view as seeing
 from memd.agent.places import MEMORY
 from memd.agent.refusals import LimitError, NotReachableError, PathMissingError, WrongKindError
 from memd.agent.view import CALL_BYTES, CALL_FILES, Meter, Piece, View
-from memd.core.courtesy import polite
+from memd.core.yielding import yielding
 from tests.agent.home import NOW, TOKEN, Home, never
 
 
@@ -84,7 +84,7 @@ def test_prompts_go_first_between_two_files(home: Home) -> None:
 
     roots = (seeing.root_of(MEMORY, str(home.memory)),)
     folders = seeing.open_roots(roots)
-    with polite(lambda: asked.append(1)), folders[roots[0].real]:
+    with yielding(lambda: asked.append(1)), folders[roots[0].real]:
         sight = View(roots, folders, {}, {}, meter=Meter(over), now=NOW)
         with pytest.raises(LimitError):
             sight.children(sight.entry("many"))

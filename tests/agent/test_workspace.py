@@ -7,9 +7,9 @@ import pytest
 
 from memd.agent import workspace as working
 from memd.agent.proposal import Change, Proposed
-from memd.core.courtesy import polite
 from memd.core.errors import MemdError
 from memd.core.values import Actor, Provenance
+from memd.core.yielding import yielding
 from tests.agent.home import Home, call, memory
 from tests.store.home import Home as StoreHome
 from tests.store.home import state
@@ -100,7 +100,7 @@ def test_names_on_disk_are_listed_once(home: Home) -> None:
     for number in range(50):
         (home.memory / "Many" / f"m{number}.md").write_text("x", encoding="utf-8")
     asked: list[int] = []
-    with polite(lambda: asked.append(1)), home.workspace() as workspace:
+    with yielding(lambda: asked.append(1)), home.workspace() as workspace:
         assert not call(workspace, "Write", file_path="one.md", content=memory("one")).fault
         assert len(asked) > 50
         asked.clear()

@@ -19,7 +19,7 @@ from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
 from memd.dream.gates import Pressure
 from memd.dream.service import Dreams
-from memd.jobs.manners import Manners
+from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs
 from memd.projects.configuration import Configuration
 from memd.projects.project import slug
@@ -228,7 +228,7 @@ async def test_a_dream_that_waits_for_its_turn_is_not_doubled(tmp_path: Path) ->
     (tmp_path / "memd.toml").chmod(0o600)
     (tmp_path / "p").mkdir()
     database = open_database(str(tmp_path / "state.db"), SCHEMAS)
-    clock, hub, manners = FakeClock(), Hub(), Manners()
+    clock, hub, priority = FakeClock(), Hub(), RequestPriority()
     configuration = Configuration(str(tmp_path / "memd.toml"))
     store = Store(database, configuration, clock, hub, home=str(tmp_path), environ={})
     jobs = Jobs(JobTable(database), clock, hub, on_unexpected=repr)
@@ -238,7 +238,7 @@ async def test_a_dream_that_waits_for_its_turn_is_not_doubled(tmp_path: Path) ->
         jobs,  # nobody runs them
         Visits(database),
         clock=clock,
-        manners=manners,
+        priority=priority,
         pressure=Pressure,
         log=Log(io.StringIO()),
     )
@@ -248,7 +248,7 @@ async def test_a_dream_that_waits_for_its_turn_is_not_doubled(tmp_path: Path) ->
     assert await starter.offer(visit) == ""
     assert (await starter.prospect(project, Settings())).running == requested
     assert await jobs.cancel(requested)
-    with manners.prompt():
+    with priority.prompt():
         assert await starter.offer(visit) == ""
     assert await starter.offer(visit) not in {"", requested}
     database.close()

@@ -8,8 +8,8 @@ import pytest
 from anyio import from_thread
 
 from memd.client.aio import AsyncClient
-from memd.core.courtesy import give_way
 from memd.core.values import Tree
+from memd.core.yielding import yield_to_requests
 from memd.daemon.app import SCHEMAS
 from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
@@ -17,7 +17,7 @@ from memd.daemon.runners import Runners
 from memd.dream.gates import Pressure
 from memd.dream.verdict import Wanted
 from memd.extract.service import Extract
-from memd.jobs.manners import Manners
+from memd.jobs.priority import RequestPriority
 from memd.jobs.running import Running
 from memd.jobs.service import Jobs
 from memd.state.cursors import Cursors
@@ -91,7 +91,7 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
 
     def endless(_: Tree) -> Wanted:
         while True:
-            give_way()
+            yield_to_requests()
             looked.append(1)
             if len(looked) == 3:
                 from_thread.run_sync(scope.cancel)
@@ -100,7 +100,7 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
     bench = Bench(tmp_path, database)
     (tmp_path / "repo").mkdir()
     extract = Extract(bench.store, Cursors(database), bench.clock)
-    manners, log = Manners(), Log(io.StringIO())
+    priority, log = RequestPriority(), Log(io.StringIO())
     jobs = Jobs(bench.jobs, bench.clock, bench.sink, on_unexpected=repr)
     starter = DreamStarter(
         bench.store,
@@ -108,11 +108,11 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
         jobs,
         Visits(database),
         clock=bench.clock,
-        manners=manners,
+        priority=priority,
         pressure=Pressure,
         log=log,
     )
-    runners = Runners(bench.store, extract, starter, bench.sink, manners)
+    runners = Runners(bench.store, extract, starter, bench.sink, priority)
     request = {"cwd": str(tmp_path / "repo"), "environment": {}, "client": "c", "session": "s"}
     running = Running(bench.jobs.get(bench.job()), request, bench.progress)
     with anyio.fail_after(20), anyio.CancelScope() as scope:

@@ -9,10 +9,10 @@ from typing import Any
 import anyio
 import pytest
 
-from memd.core.courtesy import give_way, polite
 from memd.core.settings import DreamSettings, Settings
 from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, MemoryType, Provenance, Tree
+from memd.core.yielding import yield_to_requests, yielding
 from memd.dream import gates
 from memd.dream.ending import DreamTimeoutError, LockLostError
 from memd.dream.report import Report
@@ -286,10 +286,10 @@ async def test_a_pass_that_gives_way_ends_at_once(bench: Bench) -> None:
     def endless(_tree: Tree) -> Wanted:
         while True:
             begun.set()
-            give_way()
+            yield_to_requests()
 
     async def run() -> None:
-        with polite(lambda: ways.append(1)):
+        with yielding(lambda: ways.append(1)):
             await bench.run(bench.dreams(endless))
 
     with anyio.fail_after(10):

@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 
 from memd.core import limits
 from memd.jobs import breaker
+from memd.jobs.breaker import PauseControl
+from memd.state.jobs import JobTable
 from memd.state.pauses import Breaker
+from tests.jobs.bench import Bench
 
 _DOWN = {"kind": "down", "message": "overloaded (request req_01AB), try in 5 s"}
 
@@ -61,3 +64,28 @@ def test_a_directorys_pause_grows_within_its_bound(count: int, now: float) -> No
     most = limits.BREAKER_SECONDS_MOST
     assert seconds == pytest.approx([min(s, most) for s in grown[:count]], abs=1e-3)
     assert not breaker.is_open(None, now)
+
+
+def test_it_is_the_same_after_a_restart(bench: Bench) -> None:
+    """A pause and the breakers are in memory and in the state file alike."""
+    rows = JobTable(bench.database).pauses
+    first, second = PauseControl(rows), PauseControl(rows)
+    assert first.pause(10.0) == 10.0
+    assert first.pause(20.0) == 10.0
+    for _ in range(limits.BREAKER_AFTER):
+        first.model_failed("/m", "down", 10.0)
+    first.model_failed("/n", "down", 10.0)
+    second.load()
+    for control in (first, second):
+        state = control.state(11.0, 2)
+        assert state.paused_since == 10.0
+        assert [row.directory for row in state.breakers] == ["/m"]
+        assert not control.model_allowed("/m", 11.0)
+        assert control.model_allowed("/n", 11.0)
+        assert control.model_allowed("/m", 10.0 + limits.BREAKER_SECONDS)
+    first.resume()
+    first.model_worked("/m")
+    first.model_worked("/never")
+    second.load()
+    assert second.state(11.0, 0).breakers == ()
+    assert second.paused_since is None

@@ -4,7 +4,11 @@ from typing import Any
 
 import pytest
 
-from memd.jobs.running import Running, UnknownJobKindError, runner_of
+from memd.core import limits
+from memd.jobs.breaker import PauseControl
+from memd.jobs.running import Running, RunResult, UnknownJobKindError, runner_of
+from memd.state.jobs import Job, JobState, JobTable
+from tests.jobs.bench import Bench, LaterError, ModelDownError, NeverError
 
 
 async def run(_running: Running) -> dict[str, Any]:
@@ -18,3 +22,52 @@ def test_a_kind_without_a_runner_is_told() -> None:
     with pytest.raises(UnknownJobKindError) as caught:
         runner_of({"extract": run}, "paint")
     assert "paint" in caught.value.sentence
+
+
+_ROW = Job(
+    "j1", "extract", "/m", "/m", "s", {}, JobState.RUNNING, "", None, None, 1, 0.0, 0.0, None
+)
+
+
+def test_a_failure_that_may_pass_has_another_try() -> None:
+    """What follows tells how often it failed so, and when to try again."""
+    run = RunResult(row=_ROW)
+    run.failed(LaterError())
+    follows = run.setback()
+    assert (follows.again, follows.parked, follows.pause) == (True, False, limits.RETRY_SECONDS)
+    assert follows.error["times"] == 1
+    assert not run.about_model()
+
+
+def test_other_failures_are_the_end() -> None:
+    """A failure that cannot pass is neither tried again nor parked, nor is an unexpected one."""
+    never, broken = RunResult(row=_ROW), RunResult(row=_ROW)
+    never.failed(NeverError())
+    broken.broke("e1")
+    assert never.setback().error == {"kind": "never", "message": "this cannot work"}
+    assert broken.setback().error["id"] == "e1"
+    for run in (never, broken):
+        assert (run.setback().again, run.setback().parked) == (False, False)
+
+
+def test_a_run_that_did_not_begin_is_tried_again() -> None:
+    """Where the state file let no job begin nothing is counted."""
+    run = RunResult()
+    run.failed(LaterError())
+    assert run.setback().again
+    assert RunResult().setback().error == {}
+
+
+def test_the_breaker_hears_of_models_alone(bench: Bench) -> None:
+    """A model that failed is counted for the directory, one that worked ends the count."""
+    control = PauseControl(JobTable(bench.database).pauses)
+    down, worked, quiet = RunResult(row=_ROW), RunResult(row=_ROW), RunResult(row=_ROW)
+    down.failed(ModelDownError(1))
+    worked.result, quiet.result = {"turns": 1}, {"turns": 0}
+    assert [run.about_model() for run in (down, worked, quiet)] == [True, True, False]
+    for _ in range(limits.BREAKER_AFTER):
+        down.report(control, 5.0)
+    RunResult(result={"turns": 1}).report(control, 5.0)
+    assert not control.model_allowed("/m", 5.0)
+    worked.report(control, 5.0)
+    assert control.model_allowed("/m", 5.0)

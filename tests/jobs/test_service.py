@@ -1,7 +1,9 @@
 """Durable background jobs."""
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -9,9 +11,8 @@ import pytest
 
 from memd.core import limits
 from memd.core.events import JOB_DONE, JOB_PROGRESS, Event
+from memd.jobs.running import ACCEPTED, COALESCED
 from memd.jobs.service import (
-    ACCEPTED,
-    COALESCED,
     Runner,
     Running,
 )
@@ -30,21 +31,24 @@ from tests.jobs.bench import (
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_job_runs_and_tells(bench: Bench) -> None:
+async def test_a_job_runs_and_tells(bench: Bench, tmp_path: Path) -> None:
     """A submitted job runs, its progress and its end are published, and its result is kept."""
+    link = str(tmp_path / "link")
+    os.symlink("/m", link)
     async with at_work(bench.jobs()) as service:
-        answer = await service.submit("extract", "/lane", "s", {"name": "a"}, lane_directory="/m")
+        answer = await service.submit("extract", link, "s", {"name": "a"})
         assert answer.status == ACCEPTED
         ended = await service.wait(answer.job)
         assert (ended.state, ended.result) == (JobState.COMPLETED, {"name": "a"})
-        assert (ended.directory, ended.phase) == ("/m", "working")
+        assert (ended.lane, ended.session) == ("/m", "s")
+        assert (ended.directory, ended.phase) == (link, "working")
         assert await service.wait(answer.job) == ended
-        assert [job.id for job in await service.list("/m")] == [answer.job]
+        assert [job.id for job in await service.list(link)] == [answer.job]
         assert service.unfinished() == 0
     facts = {"job": answer.job, "kind": "extract"}
     assert bench.sink.events == [
-        Event(JOB_PROGRESS, "/m", {**facts, "phase": "working", "name": "a"}),
-        Event(JOB_DONE, "/m", {**facts, "state": "completed", "result": {"name": "a"}}),
+        Event(JOB_PROGRESS, link, {**facts, "phase": "working", "name": "a"}),
+        Event(JOB_DONE, link, {**facts, "state": "completed", "result": {"name": "a"}}),
     ]
 
 
@@ -187,12 +191,12 @@ async def test_what_is_under_way_is_known_by_kind_and_lane(bench: Bench) -> None
         running = await submit(service, "running", lane="/a")
         await submit(service, "waiting", lane="/a")
         await until(lambda: bench.ran == ["running"])
-        assert service.under_way("extract", "/a") == running
-        assert service.under_way("dream", "/a") is None
-        assert service.under_way("extract", "/b") is None
+        assert await service.under_way("extract", "/a") == running
+        assert await service.under_way("dream", "/a") is None
+        assert await service.under_way("extract", "/b") is None
         bench.gates["running"].set()
         await service.wait(running)
-        assert service.under_way("extract", "/a") != running
+        assert await service.under_way("extract", "/a") != running
 
 
 async def test_cancel_kills_what_waits_and_what_runs(bench: Bench) -> None:

@@ -5,7 +5,8 @@ import pytest
 
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.jobs.service import COALESCED, Jobs
+from memd.jobs.running import COALESCED
+from memd.jobs.service import Jobs
 from memd.state.jobs import JobNotParkedError, JobState
 from tests.jobs.bench import (
     Bench,
@@ -108,10 +109,10 @@ async def test_a_model_that_fails_is_left_alone_for_a_while(bench: Bench) -> Non
         await fail_often(bench, service, job, 3)
         ended = await service.wait(job)
         assert ended.parked
-        standing = await service.standing()
-    assert [(row.directory, row.failures) for row in standing.breakers] == [("/m", 3)]
-    assert standing.breakers[0].why == "the model is down (request req_2)"
-    assert standing.breakers[0].until == bench.clock.now() + limits.BREAKER_SECONDS
+        state = await service.state()
+    assert [(row.directory, row.failures) for row in state.breakers] == [("/m", 3)]
+    assert state.breakers[0].why == "the model is down (request req_2)"
+    assert state.breakers[0].until == bench.clock.now() + limits.BREAKER_SECONDS
     bench.models.clear()
     async with at_work(bench.jobs()) as service:
         await service.wait(await submit(service, "b"))
@@ -121,16 +122,16 @@ async def test_a_model_that_fails_is_left_alone_for_a_while(bench: Bench) -> Non
         probe = await submit(service, "a", "later")
         await fail_often(bench, service, probe, 1)
         await blocked(service, probe)
-        again = (await service.standing()).breakers[0]
+        again = (await service.state()).breakers[0]
         assert (again.failures, again.until - again.since) == (4, 2 * limits.BREAKER_SECONDS)
         bench.failures.clear()
         bench.turns = 2
         bench.clock.advance(2 * limits.BREAKER_SECONDS)
         await service.wait(probe)
         assert bench.models[-1]
-        assert (await service.standing()).breakers == ()
+        assert (await service.state()).breakers == ()
     async with at_work(bench.jobs()) as service:
-        assert (await service.standing()).breakers == ()
+        assert (await service.state()).breakers == ()
 
 
 async def test_a_person_who_puts_a_job_back_has_the_model_asked(bench: Bench) -> None:
@@ -143,7 +144,7 @@ async def test_a_person_who_puts_a_job_back_has_the_model_asked(bench: Bench) ->
         await service.retry(job)  # done without, it would be over and what a model finds lost
         assert (await service.wait(job)).state is JobState.COMPLETED
         assert bench.models[-1]
-        assert (await service.standing()).breakers == ()
+        assert (await service.state()).breakers == ()
 
 
 async def test_a_pause_outlives_the_daemon(bench: Bench) -> None:

@@ -6,24 +6,24 @@ import anyio
 import pytest
 from anyio import from_thread, to_thread
 
-from memd.jobs.manners import Manners
+from memd.jobs.priority import RequestPriority
 
 
 def test_background_work_waits_for_the_last_prompt() -> None:
     """While prompts are in flight a thread that gives way waits; with the last one it goes on."""
-    manners = Manners()
-    manners.give_way()
+    priority = RequestPriority()
+    priority.yield_to_requests()
     asked, went = threading.Event(), threading.Event()
 
     def work() -> None:
         asked.set()
         while not went.is_set():
-            manners.give_way()
-            if not manners._prompts:
+            priority.yield_to_requests()
+            if not priority._prompts:
                 went.set()
 
-    with manners.prompt():
-        with manners.prompt():
+    with priority.prompt():
+        with priority.prompt():
             thread = threading.Thread(target=work)
             thread.start()
             asked.wait()
@@ -34,35 +34,35 @@ def test_background_work_waits_for_the_last_prompt() -> None:
 
 def test_prompts_without_end_do_not_stop_the_background() -> None:
     """One wait is short, however long a prompt takes."""
-    manners = Manners()
-    with manners.prompt():
-        manners.give_way()
-        manners.give_way()
+    priority = RequestPriority()
+    with priority.prompt():
+        priority.yield_to_requests()
+        priority.yield_to_requests()
 
 
 def test_a_prompt_that_waits_for_others_is_left_out() -> None:
     """While it waits for a model the background goes on; outside of prompts nothing changes."""
-    manners = Manners()
-    with manners.aside():
-        assert manners._prompts == 0
-    with manners.prompt():
-        assert manners.in_flight == 1
-        with manners.aside():
-            assert manners.in_flight == 0
-            assert manners._quiet.is_set()
-        assert not manners._quiet.is_set()
-    assert manners._quiet.is_set()
+    priority = RequestPriority()
+    with priority.uncounted():
+        assert priority._prompts == 0
+    with priority.prompt():
+        assert priority.in_flight == 1
+        with priority.uncounted():
+            assert priority.in_flight == 0
+            assert priority._quiet.is_set()
+        assert not priority._quiet.is_set()
+    assert priority._quiet.is_set()
 
 
 @pytest.mark.anyio
 async def test_a_cancelled_job_looks_at_nothing_more() -> None:
     """Its thread ends where it next gives way; until then it goes through its work."""
-    manners = Manners()
+    priority = RequestPriority()
     looked: list[int] = []
 
     def work() -> None:
         for piece in range(1_000):
-            manners.between_pieces()
+            priority.checkpoint()
             looked.append(piece)
             if piece == 2:
                 from_thread.run_sync(scope.cancel)
@@ -76,12 +76,12 @@ async def test_a_cancelled_job_looks_at_nothing_more() -> None:
 @pytest.mark.anyio
 async def test_what_must_be_settled_is_not_cut_short() -> None:
     """Work behind a shield goes on to its end, whatever is cancelled around it."""
-    manners = Manners()
+    priority = RequestPriority()
     looked: list[int] = []
 
     def settle() -> None:
         for piece in range(3):
-            manners.between_pieces()
+            priority.checkpoint()
             looked.append(piece)
 
     with anyio.CancelScope() as scope:

@@ -1,4 +1,4 @@
-"""Whether somebody waits for a prompt, and how long background work steps back for it.
+"""Prompts before background work: who is being answered, and how long jobs wait for that.
 
 Rules of this file
 - A prompt is counted on the event loop, from its begin to its answer.
@@ -16,8 +16,8 @@ from anyio import from_thread
 MOST_SECONDS = 0.05  # one wait; a prompt takes a few milliseconds
 
 
-class Manners:
-    """Counts prompts in flight. ``prompt`` belongs to the loop, ``give_way`` to other threads."""
+class RequestPriority:
+    """Counts prompts in flight; ``yield_to_requests`` and ``checkpoint`` are for other threads."""
 
     def __init__(self) -> None:
         self._prompts = 0
@@ -34,7 +34,7 @@ class Manners:
             self._leave()
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
+    def uncounted(self) -> Iterator[None]:
         """Leave out of the count a prompt that only waits for somebody else."""
         if not self._prompts:
             yield
@@ -50,6 +50,16 @@ class Manners:
         """How many prompts are being answered now."""
         return self._prompts
 
+    def yield_to_requests(self) -> None:
+        """Wait until no prompt is in flight, or a moment has passed."""
+        if self._prompts:
+            self._quiet.wait(MOST_SECONDS)
+
+    def checkpoint(self) -> None:
+        """Yield, in a worker thread of a job; what cancels the job is raised here."""
+        from_thread.check_cancelled()
+        self.yield_to_requests()
+
     def _enter(self) -> None:
         self._prompts += 1
         self._quiet.clear()
@@ -58,13 +68,3 @@ class Manners:
         self._prompts -= 1
         if not self._prompts:
             self._quiet.set()
-
-    def give_way(self) -> None:
-        """Wait until no prompt is in flight, or a moment has passed."""
-        if self._prompts:
-            self._quiet.wait(MOST_SECONDS)
-
-    def between_pieces(self) -> None:
-        """Give way, in a worker thread of a job; what cancels the job is raised here."""
-        from_thread.check_cancelled()
-        self.give_way()
