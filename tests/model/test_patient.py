@@ -15,14 +15,6 @@ from tests.model.asks import ToldModel, ask, reply
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_passes_is_tried_again() -> None:
-    """A busy and a troubled server are asked again, each time with what is left of the time."""
-    model = ToldModel([ModelBusyError("x"), ModelUnavailableError("x", retry_after=0.0), reply()])
-    assert (await Patient(model, 0.001).ask(ask(retries=2))).text == "hi"
-    assert [sent.retries for sent in model.asked] == [0, 0, 0]
-    assert model.asked[0].seconds >= model.asked[2].seconds > 9
-
-
 async def test_tries_are_bounded() -> None:
     """After the last try its failure is the caller's."""
     model = ToldModel([ModelBusyError("first"), ModelBusyError("second"), reply()])

@@ -26,27 +26,6 @@ def body(request: Ask, *dropped: str) -> Any:
     return json.loads(wire.encode(request, frozenset(dropped)))
 
 
-def test_a_clients_prefix_goes_out_as_it_came() -> None:
-    """System, tools and messages stand in the body with the very bytes of a compact JSON writer."""
-    system = '[{"type":"text","text":"héllo 你好","cache_control":{"type":"ephemeral"}}]'
-    tools = '[{"name":"Read","zeta":1,"input_schema":{"type":"object"},"alpha":2}]'
-    messages = '[{"role":"user","content":[{"text":"a","type":"text"}]}]'
-    encoded = wire.encode(
-        ask(
-            system=tuple(json.loads(system)),
-            tools=tuple(json.loads(tools)),
-            messages=tuple(json.loads(messages)),
-        )
-    ).decode()
-    assert all(part in encoded for part in (system, tools, messages))
-
-
-def test_an_ask_with_nothing_more_sends_nothing_more() -> None:
-    """Empty members are left out."""
-    assert body(ask()) == {"model": "claude-sonnet-5-5", "max_tokens": 100, "messages": [USER]}
-    assert body(ask(system="be brief"))["system"] == "be brief"
-
-
 def test_a_schema_is_promised_by_the_server_or_asked_for_in_words() -> None:
     """Where the server cannot promise JSON the schema stands behind the last message."""
     request = ask(schema=SCHEMA, extra={"output_config": {"effort": "low"}})
@@ -72,46 +51,10 @@ def test_the_words_keep_the_blocks_before_them() -> None:
     assert (said[0], said[1]["role"]) == (assistant, "user")
 
 
-def test_refused_parts_are_left_out() -> None:
-    """Thinking gives way in two steps, cache marks go everywhere, any other extra by its name."""
-    marked = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
-    request = ask(
-        system=(marked,),
-        extra={"thinking": {"type": "between_tools"}, "metadata": {"user_id": "u"}},
-    )
-    assert body(request, "between_tools")["thinking"] == {"type": "disabled"}
-    assert "thinking" not in body(request, "between_tools", "thinking")
-    assert "metadata" not in body(request, "metadata")
-    assert body(request, "cache_control")["system"] == [{"type": "text", "text": "x"}]
-
-
 def test_half_a_character_is_still_valid_json() -> None:
     """A lone surrogate of a cut transcript goes out escaped."""
     request = ask(messages=({"role": "user", "content": "cut \ud83d"},))
     assert body(request)["messages"][0]["content"] == "cut \ud83d"
-
-
-def test_a_reply_is_read() -> None:
-    """Text, tool calls, stop reason, usage and the untouched blocks come out."""
-    blocks = [
-        {"type": "thinking", "thinking": "", "signature": "s"},
-        {"type": "text", "text": "a"},
-        {"type": "tool_use", "id": "t1", "name": "Read", "input": {"p": 1}},
-        {"type": "text", "text": "b"},
-    ]
-    counts = {
-        "input_tokens": 1,
-        "output_tokens": 2,
-        "cache_read_input_tokens": 3,
-        "cache_creation_input_tokens": 4,
-    }
-    reply = wire.reply(
-        {"content": blocks, "stop_reason": "tool_use", "usage": counts, "model": "m"}
-    )
-    assert (reply.text, reply.stop, reply.model) == ("ab", "tool_use", "m")
-    assert reply.calls[0].name == "Read"
-    assert list(reply.content) == blocks
-    assert reply.usage == Usage(1, 2, 3, 4)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +80,38 @@ def test_strange_counts_are_nought() -> None:
     """Usage that is missing, negative or no number counts nothing."""
     assert wire.usage({"usage": {"input_tokens": -1, "output_tokens": True}}) == Usage()
     assert wire.usage({"usage": 3}) == wire.usage(None) == Usage()
+
+
+def test_a_reply_is_no_failure() -> None:
+    """A body with content, or one that says nothing, is left to the reader of replies."""
+    assert wire.failure(Answer(200, {"content": [], "message": "x"})) is None
+    assert wire.failure(Answer(200, {})) is None
+
+
+def test_a_servers_words_are_tamed() -> None:
+    """No credential, no control character and no long text of a server reaches a sentence."""
+    said = wire.tame(f"bad key sk-secret\x1b[31m\n{'x' * 999}", ("sk-secret", ""))
+    assert "sk-secret" not in said
+    assert said.isprintable()
+    assert len(said) <= 300
+
+
+def test_a_server_may_ask_for_patience() -> None:
+    """Seconds and milliseconds count; a date, nonsense and a time without end do not."""
+    assert wire.retry_after({"retry-after": "2"}) == 2.0
+    assert wire.retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
+    for value in ("Wed, 21 Oct 2026 07:28:00 GMT", "-1", "inf", "nan", ""):
+        assert wire.retry_after({"retry-after": value}) is None
+
+
+@given(st.integers(100, 599), JSON)
+def test_any_answer_is_a_reply_or_a_failure(status: int, payload: Any) -> None:
+    """Whatever a server says, nothing but the declared failures comes out."""
+    if wire.failure(Answer(status, payload)) is None:
+        try:
+            wire.reply(payload)
+        except errors.ModelReplyError:
+            return
 
 
 @pytest.mark.parametrize(
@@ -188,35 +163,3 @@ def test_a_failure_is_told_by_status_type_and_words(answer: Answer, kind: str) -
     failure = wire.failure(answer)
     assert failure is not None
     assert failure.kind.endswith(kind)
-
-
-def test_a_reply_is_no_failure() -> None:
-    """A body with content, or one that says nothing, is left to the reader of replies."""
-    assert wire.failure(Answer(200, {"content": [], "message": "x"})) is None
-    assert wire.failure(Answer(200, {})) is None
-
-
-def test_a_servers_words_are_tamed() -> None:
-    """No credential, no control character and no long text of a server reaches a sentence."""
-    said = wire.tame(f"bad key sk-secret\x1b[31m\n{'x' * 999}", ("sk-secret", ""))
-    assert "sk-secret" not in said
-    assert said.isprintable()
-    assert len(said) <= 300
-
-
-def test_a_server_may_ask_for_patience() -> None:
-    """Seconds and milliseconds count; a date, nonsense and a time without end do not."""
-    assert wire.retry_after({"retry-after": "2"}) == 2.0
-    assert wire.retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
-    for value in ("Wed, 21 Oct 2026 07:28:00 GMT", "-1", "inf", "nan", ""):
-        assert wire.retry_after({"retry-after": value}) is None
-
-
-@given(st.integers(100, 599), JSON)
-def test_any_answer_is_a_reply_or_a_failure(status: int, payload: Any) -> None:
-    """Whatever a server says, nothing but the declared failures comes out."""
-    if wire.failure(Answer(status, payload)) is None:
-        try:
-            wire.reply(payload)
-        except errors.ModelReplyError:
-            return

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memd.rpc.conversation import Cancel, Conversation, Event, Refusal, Request, Token, Work
+from memd.rpc.conversation import Conversation, Event, Refusal, Request, Token, Work
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "m"}
 
@@ -30,12 +30,6 @@ def refused(*messages: Any) -> list[tuple[Any, int]]:
         for item in event.items
         if isinstance(item, Refusal)
     ]
-
-
-def test_a_request_becomes_work() -> None:
-    """Method, parameters and id come through; the envelope may have more members."""
-    message = {**CALL, "params": {"a": 1}, "_meta": {"x": 1}, "trace": "t"}
-    assert received(message) == [Work((Request("m", {"a": 1}, 1),))]
 
 
 @pytest.mark.parametrize("request_id", [0, -0.0, 1.5, "", "a", "x" * 1_000_000, None, 2**63])
@@ -84,27 +78,10 @@ def test_what_is_no_request_is_answered(message: Any) -> None:
     assert len(received(message, CALL)) == 2
 
 
-def test_notifications_get_no_answer() -> None:
-    """A request without id runs unanswered, also when its parameters are wrong."""
-    message = {"jsonrpc": "2.0", "method": "m"}
-    assert received(message) == [Work((Request("m", {}, None, answered=False),))]
-    assert received({**message, "params": [1]}) == []
-    assert received({**message, "method": "$/unknown"}) == []
-
-
 def test_answers_of_a_client_are_dropped() -> None:
     """The daemon asks nothing, so answers mean nothing."""
     assert received({"jsonrpc": "2.0", "id": 1, "result": 1}) == []
     assert received([{"jsonrpc": "2.0", "id": 1, "error": {}}]) == []
-
-
-def test_a_batch_keeps_its_order_and_each_bad_item_its_own_error() -> None:
-    """Items come in order, refusals among them, in one piece of work."""
-    (event,) = received([CALL, 1, [], {**CALL, "id": 2, "params": [1]}])
-    assert isinstance(event, Work)
-    assert event.batch
-    kinds = [item.error.code if isinstance(item, Refusal) else item.id for item in event.items]
-    assert kinds == [1, -32600, -32600, -32602]
 
 
 def test_batches_have_a_size() -> None:
@@ -116,28 +93,6 @@ def test_batches_have_a_size() -> None:
     assert refused([CALL] * 101) == [(None, 1007)]
     assert refused([1] * 20_000) == [(None, 1007)]
     assert refused([{**CALL, "id": number} for number in range(100)]) == []
-
-
-def test_a_cancellation_is_understood_in_both_dialects() -> None:
-    """LSP's and MCP's notification name a request; a foreign id or none cancels nothing."""
-    lsp = {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "a"}}
-    mcp = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
-    assert received(lsp, mcp, [lsp]) == [Cancel("a"), Cancel(2), Cancel("a")]
-    assert received({**lsp, "params": {"id": True}}, {**lsp, "params": {}}) == []
-    assert received({**lsp, "params": [1]}, {"jsonrpc": "2.0", "method": "$/cancelRequest"}) == []
-
-
-def test_a_progress_token_is_taken_out_of_the_parameters() -> None:
-    """Handlers never see workDoneToken or _meta; LSP's token wins over MCP's."""
-    both = {"a": 1, "workDoneToken": "t", "_meta": {"progressToken": 5}}
-    assert received({**CALL, "params": both}) == [
-        Work((Request("m", {"a": 1}, 1, token=Token("t", mcp=False)),))
-    ]
-    mcp = {"_meta": {"progressToken": 5}}
-    assert received({**CALL, "params": mcp}) == [
-        Work((Request("m", {}, 1, token=Token(5, mcp=True)),))
-    ]
-    assert received({**CALL, "params": {"_meta": 1}}) == [Work((Request("m", {}, 1),))]
 
 
 def test_progress_is_told_in_the_dialect_of_its_token() -> None:

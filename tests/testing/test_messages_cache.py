@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.testing.clock import FakeClock
-from memd.testing.messages_cache import LOOK_BACK, PromptCache, Reading, count, minimum, row, tokens
+from memd.testing.messages_cache import LOOK_BACK, PromptCache, Reading, count, tokens
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 HOUR = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
@@ -53,14 +53,6 @@ def test_one_byte_before_the_mark_spoils_it(cache: PromptCache) -> None:
     assert cache.visit({**base, "output_config": {"effort": "low"}}).read > 0
 
 
-def test_a_string_is_a_text_block(cache: PromptCache) -> None:
-    """Plain content and one text block are the same prompt, and so is a moved mark."""
-    words = "x" * 500
-    cache.visit(ask(block("end", **MARK), system=words))
-    asked = ask(block("end", **MARK), system=[{"type": "text", "text": words, **MARK}])
-    assert cache.visit(asked).read == count(asked)
-
-
 def test_an_entry_ends_with_its_life(cache: PromptCache, clock: FakeClock) -> None:
     """Five minutes after the last use an entry is gone; a use renews it; an hour is an hour."""
     short, long = ask(block("a", **MARK)), ask(block("b", **HOUR))
@@ -74,14 +66,6 @@ def test_an_entry_ends_with_its_life(cache: PromptCache, clock: FakeClock) -> No
     assert cache.visit(long).read > 0
     clock.advance(3600)
     assert cache.visit(long).read == 0
-
-
-def test_a_long_life_is_not_cut_short(cache: PromptCache, clock: FakeClock) -> None:
-    """A five-minute mark at a living hour's entry leaves it an hour."""
-    cache.visit(ask(block("a", **HOUR)))
-    cache.visit(ask(block("a", **MARK)))
-    clock.advance(3000)
-    assert cache.visit(ask(block("a", **MARK))).read > 0
 
 
 def test_two_lives_are_accounted_apart(cache: PromptCache) -> None:
@@ -113,27 +97,6 @@ def test_short_prefixes_are_never_cached(clock: FakeClock) -> None:
     asked = ask(block("a", **MARK))
     assert cache.visit(asked) == cache.visit(asked) == Reading(count(asked), 0, 0, 0)
     assert cache.visit({"model": "m"}) == Reading(0, 0, 0, 0)
-
-
-@pytest.mark.parametrize(
-    ("model", "least"),
-    [
-        ("claude-opus-5-5", 512),
-        ("claude-haiku-5-5", 4096),
-        ("claude-sonnet-4-6", 1024),
-        ("x", 1024),
-    ],
-)
-def test_minima_go_by_family(model: str, least: int) -> None:
-    """Each family has its own minimum, an unknown model the usual one."""
-    assert minimum(model) == least
-
-
-def test_the_requests_own_mark_is_at_its_end(cache: PromptCache) -> None:
-    """A mark on the request moves along with the conversation; a block's own mark stands."""
-    assert cache.visit(ask(block("a"), **MARK)).created_5m > 0
-    assert cache.visit(ask(block("a"), block("b"), **MARK)).read > 0
-    assert [part.ttl for part in row(ask(block("a", **HOUR), **MARK))] == ["1h"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=12))
