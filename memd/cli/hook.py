@@ -1,8 +1,8 @@
 """A client's hook in one file: the raw payload goes to the daemon, the daemon's answer comes out.
 
 ``memctl setup`` copies this file into the user's data directory (``client/hook_file``) and has the
-client run it there, ``python -I -S hook.py <client> <event>``, while a person waits at a prompt. So
-these rules hold:
+client run it there through ``hook_stub.py``, ``python -I -S hook.py <client> <event>``, while a
+person waits at a prompt. So these rules hold:
 
 - Only ``_socket`` is imported from outside the interpreter. The other modules are built in and
   loaded before the first line here runs, so naming them costs nothing. No ``json``, no ``os``,

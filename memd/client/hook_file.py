@@ -4,8 +4,9 @@ A client's settings name ``hook.py`` in the user's data directory and never a pa
 installation, since Python ends with 2 for a missing script and 2 blocks the client's prompt.
 
 Rules of this file
-- ``hook.py`` is a copy of ``memd/cli/hook.py``, ``python`` beside it a link to the interpreter that
-  has memd. Each is replaced in one step, so a hook that runs meanwhile sees the old or the new one.
+- ``hook_body.py`` is a copy of ``memd/cli/hook.py``, ``hook.py`` the few lines that run it, and
+  ``python`` beside them a link to the interpreter that has memd. Each is replaced in one step, so a
+  hook that runs meanwhile sees the old or the new one.
 - ``memctl setup`` writes them. The daemon that starts writes them anew where they are another
   version's, and makes none where nobody was set up.
 - ``orphaned`` is the hook's own mark that it told how to remove it; whoever writes the files takes
@@ -13,13 +14,17 @@ Rules of this file
 """
 
 import os
+import shutil
 import sys
 from contextlib import suppress
 
 from memd.core.errors import MemdError
 from memd.core.places import Places
 
-SOURCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cli/hook.py")
+_CLI = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cli")
+SOURCE = f"{_CLI}/hook.py"
+FILES = {"hook_body.py": SOURCE, "hook.py": f"{_CLI}/hook_stub.py"}  # the body first
+_COMPILED = "__pycache__"
 _PYTHON = "python"
 _ORPHANED = "orphaned"
 
@@ -49,7 +54,9 @@ def is_current(places: Places, python: str = sys.executable) -> bool:
         # Several names of an interpreter in one folder are one installation.
         ours = os.path.dirname(os.readlink(link)) == os.path.dirname(python)
         same = ours and os.path.exists(link)
-        return same and _content(hook_path(places)) == _content(SOURCE)
+        return same and all(
+            _content(f"{folder}/{name}") == _content(source) for name, source in FILES.items()
+        )
     except OSError:
         return False
 
@@ -67,11 +74,12 @@ def write(places: Places, python: str = sys.executable) -> None:
         os.symlink(_without_version(python), draft)
         os.rename(draft, f"{folder}/{_PYTHON}")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        with open(os.open(draft, flags, 0o600), "wb") as file:
-            file.write(_content(SOURCE))
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(draft, hook_path(places))
+        for name, source in FILES.items():
+            with open(os.open(draft, flags, 0o600), "wb") as file:
+                file.write(_content(source))
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(draft, f"{folder}/{name}")
     except BaseException:
         with suppress(OSError):
             os.unlink(draft)
@@ -88,9 +96,11 @@ def refresh(places: Places) -> None:
 
 def remove(places: Places) -> None:
     """Take hook and link away, and their folder if nothing else is in it. Raises OSError."""
-    for name in (hook_path(places), *(f"{places.data_dir}/{n}" for n in (_PYTHON, _ORPHANED))):
+    for name in (*FILES, _PYTHON, _ORPHANED):
         with suppress(FileNotFoundError):
-            os.unlink(name)
+            os.unlink(f"{places.data_dir}/{name}")
+    with suppress(FileNotFoundError):
+        shutil.rmtree(f"{places.data_dir}/{_COMPILED}")
     with suppress(OSError):
         os.rmdir(places.data_dir)
 

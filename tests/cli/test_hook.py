@@ -184,6 +184,24 @@ def test_with_the_daemon_down_one_is_started_once(home: Home, installed: Callabl
     assert os.stat(stamp).st_mtime_ns == claimed
 
 
+@pytest.mark.parametrize("body", [b"", b"not Python", None])
+def test_a_hook_without_its_body_stays_silent(home: Home, body: bytes | None) -> None:
+    """Whatever became of the file that the hook runs, no prompt is blocked and nothing is said."""
+    hook_file.write(home.places)
+    path = Path(home.places.data_dir) / "hook_body.py"
+    path.unlink() if body is None else path.write_bytes(body)
+    assert _silent(_run(home, "claude-code", PROMPT, file=hook_file.hook_path(home.places)))
+
+
+def test_the_hook_is_compiled_once(home: Home) -> None:
+    """The first call leaves a compiled form beside the hook, which setup takes away again."""
+    hook_file.write(home.places)
+    _run(home, "claude-code", "Stop", file=hook_file.hook_path(home.places), MEMD_HOOK_NO_START="1")
+    assert list(Path(home.places.data_dir).glob("__pycache__/hook_body.*.pyc"))
+    hook_file.remove(home.places)
+    assert not os.path.exists(home.places.data_dir)
+
+
 def test_the_interpreter_is_the_one_that_has_memd(home: Home) -> None:
     """The link beside the file counts; where it leads nowhere the Python that runs has to do."""
     folder = os.fsencode(home.places.data_dir)

@@ -23,12 +23,14 @@ def test_it_is_written_and_taken_away(places: Places) -> None:
     hook_file.write(places)
     assert hook_file.is_current(places)
     folder = Path(places.data_dir)
-    assert sorted(os.listdir(folder)) == ["hook.py", "python"]
-    assert (folder / "hook.py").read_bytes() == Path(hook_file.SOURCE).read_bytes()
+    assert sorted(os.listdir(folder)) == ["hook.py", "hook_body.py", "python"]
+    for name, source in hook_file.FILES.items():
+        assert (folder / name).read_bytes() == Path(source).read_bytes()
     assert (folder / "hook.py").stat().st_mode & 0o777 == 0o600
     assert folder.stat().st_mode & 0o777 == 0o700
     assert (folder / "python").readlink().name in {"python", "python3"}
     (folder / "other").touch()
+    (folder / "__pycache__").mkdir()
     hook_file.remove(places)
     assert os.listdir(folder) == ["other"]
     (folder / "other").unlink()
@@ -43,6 +45,7 @@ def test_another_version_is_brought_up_to_date(places: Places) -> None:
     folder = Path(places.data_dir)
     for spoil in (
         lambda: (folder / "hook.py").write_text("older"),
+        lambda: (folder / "hook_body.py").unlink(),
         lambda: os.rename(folder / "elsewhere", folder / "python"),
         (folder / "orphaned").touch,
     ):
@@ -53,7 +56,7 @@ def test_another_version_is_brought_up_to_date(places: Places) -> None:
         assert not hook_file.is_current(places)
         hook_file.refresh(places)
         assert hook_file.is_current(places)
-        assert sorted(os.listdir(folder)) == ["hook.py", "python"]
+        assert sorted(os.listdir(folder)) == ["hook.py", "hook_body.py", "python"]
 
 
 def test_a_failed_write_leaves_the_old_file(places: Places) -> None:
@@ -65,7 +68,7 @@ def test_a_failed_write_leaves_the_old_file(places: Places) -> None:
     (hook / "full").touch()
     with pytest.raises(OSError, match="directory"):
         hook_file.write(places)
-    assert sorted(os.listdir(places.data_dir)) == ["hook.py", "python"]
+    assert sorted(os.listdir(places.data_dir)) == ["hook.py", "hook_body.py", "python"]
     assert os.listdir(hook) == ["full"]
 
 
