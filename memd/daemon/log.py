@@ -11,10 +11,17 @@ from collections.abc import MutableMapping
 from contextlib import suppress
 from typing import Any, TextIO
 
-import structlog
-
 from memd.documents import secrets
 from memd.text.invisible import without_directions
+
+if "rich" not in sys.modules:
+    # structlog loads rich for its console where that happens to be installed: 3 MB and 40 ms.
+    sys.modules["rich"] = None  # type: ignore[assignment]
+    import structlog
+
+    del sys.modules["rich"]
+else:  # pragma: no cover - another program in this process uses it
+    import structlog
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 

@@ -45,7 +45,7 @@ def test_another_version_is_brought_up_to_date(places: Places) -> None:
     folder = Path(places.data_dir)
     for spoil in (
         lambda: (folder / "hook.py").write_text("older"),
-        lambda: (folder / "hook_body.py").unlink(),
+        (folder / "hook_body.py").unlink,
         lambda: os.rename(folder / "elsewhere", folder / "python"),
         (folder / "orphaned").touch,
     ):
