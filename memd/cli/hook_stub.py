@@ -9,5 +9,5 @@ from _frozen_importlib_external import SourceFileLoader
 try:
     _code = SourceFileLoader("hook_body", __file__[:-3] + "_body.py").get_code("hook_body")
     exec(_code or "", {"__name__": "__main__", "__file__": __file__})  # noqa: S102 - our own file
-except Exception:  # noqa: BLE001, S110 - a client's prompt waits: silence is the only answer
+except (OSError, SyntaxError, ValueError, EOFError, ImportError):  # a prompt waits: be silent
     pass
