@@ -31,12 +31,10 @@ import psutil
 from anyio import to_thread
 
 from memd.core.errors import MemdError
-from memd.core.events import Event
 from memd.core.settings import Settings
 from memd.core.values import MemoryType, Project
 from memd.documents import document
 from memd.dream.service import Dreams
-from memd.projects.configuration import Configuration
 from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import open_database
 from memd.state.dreams import DreamTable
@@ -46,7 +44,9 @@ from memd.state.proposals import Proposals
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.watch import locks
+from tests.crash.cases import restore
 from tests.crash.kill import CHANGING, Point
+from tests.stores import store_in
 
 NOW = 1_772_450_000.0  # 2026-03-02, a Monday
 PRIOR_NS = 1_772_000_000_123_456_789
@@ -93,20 +93,12 @@ class World:
         await to_thread.run_sync(end)
 
 
-class _Nobody:
-    """Takes events and tells nobody."""
-
-    def publish(self, event: Event) -> None:
-        """Take an event."""
-
-
 @asynccontextmanager
 async def opened(root: Path) -> AsyncIterator[tuple[World, tuple[Job, ...]]]:
     """Start as the daemon does, first putting right what was left; yields the waiting jobs."""
     database = await to_thread.run_sync(open_database, str(root / "state.db"), SCHEMAS)
     clock = FakeClock(NOW)
-    configuration = Configuration(str(root / "memd.toml"), str(root / "policy.toml"))
-    store = Store(database, configuration, clock, _Nobody(), home=str(root), environ={})
+    store = store_in(root, database, clock)
     table = DreamTable(database)
     rows = JobTable(database, os.getpid())
     dreaming = Dreams(store, table, Proposals(database), clock)
@@ -149,12 +141,6 @@ def prepare(root: Path, *, prior: bool) -> None:
     database = open_database(str(root / "state.db"), SCHEMAS)
     JobTable(database).add(NewJob("dream", str(memory), str(memory), "", {}), NOW)
     database.close()
-
-
-def restore(template: Path, root: Path) -> None:
-    """Put a state back under the same path, times included."""
-    shutil.rmtree(root, ignore_errors=True)
-    shutil.copytree(template, root)
 
 
 def look(root: Path) -> list[Any]:

@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from memd.core.events import Event
 from memd.core.names import is_temporary
 from memd.core.settings import Settings
 from memd.core.values import MemoryType, Project
@@ -12,28 +11,19 @@ from memd.documents import document
 from memd.dream.findings import Work
 from memd.dream.report import Report
 from memd.dream.service import Dreams
-from memd.projects.configuration import Configuration
 from memd.state.database import Database
 from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable, NewJob
 from memd.state.proposals import Proposals
 from memd.state.runs import Runs
-from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.testing.scripted_model import Answer, ScriptedModel
 from memd.watch import locks
+from tests.stores import Sink, store_in
 
 NOW = 1_772_450_000.0  # 2026-03-02, a Monday
 DAY = 86_400.0
 NS = 1_000_000_000
-
-
-class Sink:
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def publish(self, event: Event) -> None:
-        self.events.append(event)
 
 
 class Taught(ScriptedModel):
@@ -65,14 +55,7 @@ class Bench:
         self.phases: list[str] = []
         self.told: list[dict[str, Any]] = []
         self.noted: list[str] = []
-        self.store = Store(
-            database,
-            Configuration(str(folder / "memd.toml"), str(folder / "policy.toml")),
-            self.clock,
-            self.sink,
-            home=str(folder),
-            environ={},
-        )
+        self.store = store_in(folder, database, self.clock, events=self.sink)
         self.project = Project(
             cwd=str(folder / "repo" / "sub"),
             root=str(folder / "repo"),

@@ -5,11 +5,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from memd.core.events import Event
 from memd.core.settings import Settings
 from memd.core.values import CursorMove, Project
 from memd.extract.service import Extract, Extracted, ExtractRequest
-from memd.projects.configuration import Configuration
 from memd.state import cursors, jobs, journal, runs
 from memd.state.cursors import Cursors
 from memd.state.database import Database, open_database
@@ -18,15 +16,9 @@ from memd.state.runs import Runs
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.testing.scripted_model import Answer, ScriptedModel, says
+from tests.stores import store_of
 
 NOW = 1_772_528_400.0  # 2026-03-03, a Tuesday
-
-
-class Silence:
-    """An event sink that keeps nothing."""
-
-    def publish(self, event: Event) -> None:
-        """Take an event."""
 
 
 class Taught(ScriptedModel):
@@ -65,14 +57,7 @@ class Bench:
 
     def make(self, kind: type[Store]) -> Store:
         """Return a store over this folder."""
-        return kind(
-            self.database,
-            Configuration(str(self.config), str(self.folder / "policy.toml")),
-            FakeClock(NOW),
-            Silence(),
-            home=str(self.folder),
-            environ={},
-        )
+        return store_of(kind, self.folder, self.database, FakeClock(NOW))
 
     def without_model(self) -> None:
         """Extract with the fixed extractor alone, as after a start."""

@@ -6,28 +6,19 @@ from pathlib import Path
 import pytest
 
 from memd.core import limits
-from memd.core.events import Event
 from memd.core.names import INDEX
 from memd.core.values import Actor, Project, Provenance
 from memd.memories.service import Memories
 from memd.memories.writing import NothingThereError, Writing
-from memd.projects.configuration import Configuration
 from memd.state import cursors, jobs, journal
 from memd.state.database import open_database
 from memd.store.door import ConflictError
-from memd.store.service import Store
 from memd.testing.clock import FakeClock
+from tests.stores import store_in
 
 pytestmark = pytest.mark.anyio
 BY = Provenance(Actor.CLIENT, client="t")
 PARTS = {"name": "a", "description": "d", "type": "user", "body": "text"}
-
-
-class Silence:
-    """An event sink that nobody listens to."""
-
-    def publish(self, event: Event) -> None:
-        """Drop the event."""
 
 
 @pytest.fixture
@@ -35,9 +26,8 @@ def memories(tmp_path: Path) -> Iterator[Memories]:
     """Return the room on a store of its own."""
     schemas = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA)
     database = open_database(str(tmp_path / "state.db"), schemas)
-    configuration = Configuration(str(tmp_path / "memd.toml"), "/nowhere")
     clock = FakeClock()
-    store = Store(database, configuration, clock, Silence(), home=str(tmp_path), environ={})
+    store = store_in(tmp_path, database, clock)
     yield Memories(store, clock)
     database.close()
 

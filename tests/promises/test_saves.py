@@ -9,27 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.events import Event
 from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, Provenance, Tree
 from memd.daemon.clock import SystemClock
-from memd.projects.configuration import Configuration
 from memd.state.database import open_database
 from memd.state.journal import Journal
-from memd.store.service import Store
 from tests.store.bench import SCHEMAS, topic
+from tests.stores import store_in
 
 pytestmark = pytest.mark.anyio
 BY = Provenance(Actor.CLIENT, client="test")
 MEMORY = "/dev/shm"
 SPREAD = 12_000  # steps of an empty loop, about as long as a commit
-
-
-class Nobody:
-    """An event sink that nobody listens to."""
-
-    def publish(self, event: Event) -> None:
-        """Forget an event."""
 
 
 class Person:
@@ -107,8 +98,7 @@ def journal(root: Path) -> Iterator[Journal]:
 
 async def race(root: Path, journal: Journal, rounds: int) -> tuple[int, int]:
     """Let a person and memd save the same memory; return how many saves of each are lost."""
-    config = Configuration(str(root / "memd.toml"), str(root / "policy.toml"))
-    store = Store(journal._database, config, SystemClock(), Nobody(), home=str(root), environ={})
+    store = store_in(root, journal._database, SystemClock())
     directory = root / "memory"
     directory.mkdir()
     person = Person(directory / "a.md", rounds, seed=6)

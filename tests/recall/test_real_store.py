@@ -6,26 +6,17 @@ from threading import Lock
 
 import pytest
 
-from memd.core.events import Event
 from memd.core.settings import Settings, TeamSettings
-from memd.projects.configuration import Configuration
 from memd.recall.indexes import Indexes
 from memd.recall.service import Recall
 from memd.state import journal
 from memd.state.database import open_database
 from memd.state.ledger import SCHEMA, Ledger
-from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from tests.recall.shelf import FREEZE, PROJECT, ask
+from tests.stores import store_in
 
 pytestmark = pytest.mark.anyio
-
-
-class Deaf:
-    """Events that nobody listens to."""
-
-    def publish(self, event: Event) -> None:
-        """Drop the event."""
 
 
 async def test_through_the_real_store(tmp_path: Path) -> None:
@@ -43,9 +34,8 @@ async def test_through_the_real_store(tmp_path: Path) -> None:
     )
     (memories / "raw.md").write_text("---\nname: [[[\n---\n\nThe lease renewal takes a minute.\n")
     database = open_database(str(tmp_path / "state.db"), [SCHEMA, journal.SCHEMA])
-    configuration = Configuration(str(tmp_path / "memd.toml"))
     clock = FakeClock(memories.stat().st_mtime + 60)
-    store = Store(database, configuration, clock, Deaf(), home=str(tmp_path), environ={})
+    store = store_in(tmp_path, database, clock)
     recall = Recall(store.reading, Ledger(database), clock, Indexes(store.reading, Lock))
     project = replace(PROJECT, memory_dir=str(memories))
     before = {path: path.read_bytes() for path in memories.rglob("*.md")}

@@ -5,19 +5,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memd.core.events import Event
 from memd.core.text import sha256
 from memd.core.values import Actor, MemoryType, Provenance
 from memd.documents import document
 from memd.files.disk import Disk
-from memd.projects.configuration import Configuration
 from memd.review.service import Reviews
 from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import Database, open_database
 from memd.state.proposals import Proposal, Proposals
 from memd.state.proposed import ProposedEdit
-from memd.store.service import Store
 from memd.testing.clock import FakeClock
+from tests.stores import store_in
 
 SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA)
 NOW = 1_772_450_000.0  # 2026-03-02, a Monday
@@ -28,13 +26,6 @@ def topic(body: str) -> bytes:
     return document.new(
         "a-name", "About it", MemoryType.PROJECT, body, session="s", modified="2026-03-02T10:00:00Z"
     )
-
-
-class Sink:
-    """Takes events and forgets them."""
-
-    def publish(self, event: Event) -> None:
-        """Take one."""
 
 
 class Bench:
@@ -48,15 +39,7 @@ class Bench:
         self.database = database
         self.clock = FakeClock(now=NOW)
         self.table = Proposals(database)
-        self.store = Store(
-            database,
-            Configuration(str(folder / "memd.toml"), str(folder / "policy.toml")),
-            self.clock,
-            Sink(),
-            home=str(folder),
-            environ={},
-            disk=disk,
-        )
+        self.store = store_in(folder, database, self.clock, disk=disk)
         self.reviews = Reviews(self.store, self.table, self.clock)
 
     def write(self, path: str, content: bytes) -> None:

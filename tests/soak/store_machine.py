@@ -19,18 +19,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from memd.core.errors import MemdError
-from memd.core.events import Event
 from memd.core.names import INDEX, is_temporary
 from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, Outcome, Provenance
 from memd.documents import index
-from memd.projects.configuration import Configuration
 from memd.state.database import open_database
 from memd.store.door import ConflictError
-from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.testing.faults import Countdown, FaultyDisk
 from tests.store.bench import SCHEMAS
+from tests.stores import store_in
 from tests.undoing import undo
 
 BY = Provenance(Actor.CLIENT, client="machine")
@@ -43,13 +41,6 @@ _FILLER = "\n\nlines\n\nthat\n\nnobody\n\nchanges\n\n"
 
 class Killed(BaseException):
     """The process is dead from here on."""
-
-
-class Silence:
-    """An event sink that nobody listens to."""
-
-    def publish(self, event: Event) -> None:
-        """Drop the event."""
 
 
 class KillingDisk(FaultyDisk):
@@ -302,16 +293,7 @@ class StoreMachine(RuleBasedStateMachine):
     def _open(self) -> None:
         self.disk = KillingDisk()
         self.database = open_database(f"{self.root}/state.db", SCHEMAS)
-        configuration = Configuration(f"{self.root}/memd.toml", "/nowhere")
-        self.store = Store(
-            self.database,
-            configuration,
-            self.clock,
-            Silence(),
-            home=self.root,
-            environ={},
-            disk=self.disk,
-        )
+        self.store = store_in(self.root, self.database, self.clock, disk=self.disk)
         self._call(self.store.recover)
         self.index_is_true = self.strays = False
 

@@ -12,11 +12,10 @@ from memd.core.clock import Clock
 from memd.core.events import Event
 from memd.core.values import Actor, Draft, FileEdit, Provenance
 from memd.files.disk import Disk
-from memd.projects.configuration import Configuration
 from memd.state.database import Database, open_database
-from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from tests.store.bench import SCHEMAS
+from tests.stores import store_in
 
 BY = Provenance(Actor.CLIENT, client="test", session="s1")
 
@@ -60,13 +59,12 @@ class Home:
         if not os.path.lexists(self.directory):
             os.symlink(self.real, self.directory)
         self.database = database
-        self.store = Store(
+        self.store = store_in(
+            root,
             database,
-            Configuration(str(root / "memd.toml"), str(root / "policy.toml")),
             clock or self.clock,
-            self.events,
+            events=self.events,
             home=str(root / "home"),
-            environ={},
             disk=disk,
             headers=headers,
         )
