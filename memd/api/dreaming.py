@@ -9,8 +9,8 @@ from memd.api.method import Params, Result, method
 from memd.api.services import Services
 from memd.api.work import Ended, ended, visit_of
 from memd.dream.gates import Gate
-from memd.dream.morning import markdown
-from memd.dream.verdict import Contradiction, Left, Removal, Size
+from memd.dream.report_page import markdown
+from memd.dream.values import Contradiction, Left, Removal, Size
 from memd.model.port import LOCAL
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call

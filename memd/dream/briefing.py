@@ -7,7 +7,7 @@ Rules of this file
 - A mending goes on in the same conversation, with what is left of the same budget.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +15,16 @@ from memd.agent import step, tools, workspace
 from memd.agent.service import Ended, Task
 from memd.agent.step import Budget
 from memd.core import limits, prose
+from memd.core.errors import MemdError
+from memd.core.names import LOGS, SUFFIX
+from memd.core.settings import DreamSettings
 from memd.core.text import decode, iso_time
-from memd.core.values import Header, Project
+from memd.core.values import Project, Snapshot
 from memd.documents.index import manifest
+from memd.files.confined import Confined
 from memd.model.port import Block
 from memd.projects.project import transcript_folders
+from memd.state.proposals import Refusal
 
 KIND = "dream"
 ASK_SECONDS = 180.0
@@ -41,24 +46,22 @@ _SYSTEM, _TASK, _MEND = "system", "task", "mend"
 
 def task(
     project: Project,
-    headers: Sequence[Header],
-    index: bytes | None,
+    seen: Snapshot,
     *,
     model: str,
     now: float,
     last: float | None,
-    refused: Sequence[str],
-    minutes: float,
-    turns: int,
+    refusals: Sequence[Refusal],
+    settings: DreamSettings,
     log_days: Sequence[str],
 ) -> Task:
-    """Return the run of a dream.
+    """Return what a model is asked.
 
-    ``now`` and ``last``, the time of the last dream, are seconds since 1970. ``refused`` says what
-    the person did not want of earlier ones, a sentence each. ``log_days`` are the daily logs to
-    look at, below the memory directory.
+    ``now`` and ``last``, the time of the last dream, are seconds since 1970. ``refusals`` are what
+    the person did not want of earlier ones, ``log_days`` the daily logs to look at, below the
+    memory directory.
     """
-    directory = project.memory_dir
+    directory, headers = project.memory_dir, seen.headers
     system = prose.fill(
         prose.template(_SYSTEM, _PACKAGE), (), {"directory": directory, **_guidance()}
     )
@@ -71,10 +74,10 @@ def task(
         "manifest": prose.inert(manifest(headers)) or "(nothing yet)",
         "listed": str(limits.MANIFEST_ENTRIES),
         "count": str(len(headers)),
-        "index": prose.inert(decode(index or b"")[: limits.INDEX_BYTES]) or "(there is none)",
-        "refused": prose.inert(_listed(refused, "- ")),
-        "turns": str(turns),
-        "minutes": f"{minutes:g}",
+        "index": prose.inert(decode(seen.index or b"")[: limits.INDEX_BYTES]) or "(there is none)",
+        "refused": prose.inert(_listed(map(_refusal, refusals), "- ")),
+        "turns": str(settings.max_turns),
+        "minutes": f"{settings.max_minutes:g}",
         "files": str(workspace.FILES),
         "index_lines": str(limits.INDEX_LINES),
         "index_bytes": f"{limits.INDEX_BYTES:,}",
@@ -84,7 +87,7 @@ def task(
         "last": last is not None,
         "logs": bool(log_days),
         "more": len(headers) > limits.MANIFEST_ENTRIES,
-        "refused": bool(refused),
+        "refused": bool(refusals),
     }
     flags = [name for name, true in said.items() if true]
     text = prose.fill(prose.template(_TASK, _PACKAGE), flags, values)
@@ -95,8 +98,8 @@ def task(
         tools=tools.definitions(),
         runs=tools.NAMES,
         system=({"type": "text", "text": system, **_MARK},),
-        budget=_budget(turns),
-        seconds=minutes * _MINUTE * _PART,
+        budget=_budget(settings.max_turns),
+        seconds=settings.max_minutes * _MINUTE * _PART,
         ask_seconds=ASK_SECONDS,
         project=directory,
         extra=_OPTIONS,
@@ -150,5 +153,39 @@ def _guidance() -> dict[str, str]:
     }
 
 
-def _listed(lines: Sequence[str], lead: str) -> str:
+def _listed(lines: Iterable[str], lead: str) -> str:
     return "\n".join(f"{lead}{' '.join(line.split())}" for line in lines)
+
+
+def _refusal(refusal: Refusal) -> str:
+    because = f" because: {refusal.reason}" if refusal.reason else ""
+    return f"on {iso_time(refusal.at)[:10]}, {', '.join(refusal.paths)}: {refusal.wanted}{because}"
+
+
+MOST = 31  # a month of them; a dream a night reads one or two
+_LEVELS = 2  # logs/YYYY/MM
+_ENTRIES = 1_000  # of a folder
+_NS = 1_000_000_000
+
+
+def changed_logs(memory: str, since: float | None) -> tuple[str, ...]:
+    """Return the logs below a memory directory that changed since a time, the newest first.
+
+    ``since`` is seconds since 1970, ``None`` for ever. What cannot be looked at has none.
+    """
+    found: list[str] = []
+    after = -1.0 if since is None else since * _NS
+    try:
+        with Confined(memory) as folder:
+            waiting = [(0, LOGS)]
+            while waiting:
+                level, name = waiting.pop()
+                for seen in folder.entries(name, _ENTRIES):
+                    path = f"{name}/{seen.name}"
+                    if seen.folder and level < _LEVELS:
+                        waiting.append((level + 1, path))
+                    elif seen.name.endswith(SUFFIX) and seen.mtime_ns > after and not seen.folder:
+                        found.append(path)
+    except MemdError:
+        return ()
+    return tuple(sorted(found, reverse=True)[:MOST])

@@ -25,12 +25,12 @@ from memd.core.yielding import yield_to_requests
 from memd.documents import document, index, secrets
 from memd.documents.document import FrontmatterNotEditableError
 from memd.dream import shorten
-from memd.dream.dated import written
 from memd.dream.links import BaselineChange
 from memd.dream.material import Material, Memory, compared, gather
 from memd.dream.merging import carries, merge_all
+from memd.dream.rules import written
 from memd.dream.similarity import Text, fenced
-from memd.dream.verdict import Left, Merge, Wanted, in_the_end
+from memd.dream.values import Left, Merge, Wanted, in_the_end
 
 Resolve = Callable[[str, float], str]  # (text, when it was written) -> with absolute dates
 Repeats = Callable[[Sequence[FileEdit]], Collection[str]]  # paths of edits that were taken back

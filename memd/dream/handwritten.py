@@ -23,8 +23,8 @@ from memd.core.values import PERSONAL
 from memd.documents.document import Document
 from memd.documents.index import Entry, entries, load, read
 from memd.dream.carried import Denials, Said, telling
+from memd.dream.values import quoted
 from memd.dream.verbatim import Stand, Verbatim, key
-from memd.dream.verdict import quoted
 from memd.dream.wording import QUALIFIERS, words
 
 _HEADING = re.compile(r"(#{1,6})(?:[ \t]|$)")

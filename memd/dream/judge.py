@@ -16,7 +16,7 @@ Rules of this file: nothing evaporates
   that memd reads and others refuse is not damaged; mending it changes nothing that is read. No new
   text is damaged or too large.
 - What takes others in, or is a rule, is not longer afterwards than what recall shows of a memory.
-- The head of a rule: ``heads.py``. The lines of the index: ``handwritten.py``.
+- The lines of the index: ``handwritten.py``.
 - What stays and denies what went is a contradiction that the dream resolved; it is told.
 """
 
@@ -30,11 +30,11 @@ from memd.core.text import decode
 from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.documents.document import parse
-from memd.dream import amount, handwritten, heads, rules
+from memd.dream import amount, handwritten, rules
 from memd.dream.carried import Denials, Said, is_shown, lacks, reason_lost
 from memd.dream.links import led_on
+from memd.dream.values import SHOWN, Contradiction, JudgeResult, Merge, Removal, Wanted, quoted
 from memd.dream.verbatim import missing
-from memd.dream.verdict import SHOWN, Contradiction, Merge, Removal, Verdict, Wanted, quoted
 from memd.dream.wording import words
 
 _LIKELY = 0.5  # of the telling words: what has fewer of them is another text
@@ -53,7 +53,7 @@ def judge(
     total: int = 0,
     gone_lately: int = 0,
     lost_lately: int = 0,
-) -> Verdict:
+) -> JudgeResult:
     """Return what the edits do to the memories, and every reason why they may not.
 
     ``before`` holds each memory that an edit or a merge names, and of which the index says
@@ -79,7 +79,7 @@ def judge(
         memories = {path: said.document for path, said in dream.new.items()}
         free = {path for path in dream.written if not dream.new[path].lasting}
         problems += handwritten.problems(index or b"", dream.edits[INDEX] or b"", memories, free)
-    return Verdict(
+    return JudgeResult(
         created=dream.created,
         changed=dream.changed,
         merged=tuple(merged),
@@ -240,7 +240,7 @@ def _written(dream: _Dream, path: str) -> Iterator[str]:
         yield f"{path} would be damaged"
     if not in_catalogue(path):  # such as a log: nothing there is ever recalled
         yield f"{path} is no place for a memory"
-    line = heads.foreign(content, after, dream.rules()) if dream.new[path].lasting else ""
+    line = rules.foreign_line(content, after, dream.rules()) if dream.new[path].lasting else ""
     if line:
         yield f"{path} would say in its head: '{quoted(line)}'"
     if dream.hides(path):

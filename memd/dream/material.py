@@ -23,7 +23,7 @@ from memd.dream import repair
 from memd.dream.links import Named, leads_to, targets
 from memd.dream.shorten import pointers
 from memd.dream.similarity import Text
-from memd.dream.verdict import LISTED, Left
+from memd.dream.values import LISTED, Left
 from memd.dream.wording import words
 
 DAMAGED = "its frontmatter does not parse"

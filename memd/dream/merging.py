@@ -31,7 +31,7 @@ from memd.dream.similarity import (
     key,
     missing,
 )
-from memd.dream.verdict import Merge, in_the_end
+from memd.dream.values import Merge, in_the_end
 from memd.dream.wording import QUALIFIERS, words
 
 _FEW_WORDS = 5  # "See above." is no duplicate of "See above.": so short, the description decides

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from memd.dream.verdict import Contradiction, Left, Merge, Removal, Size
+from memd.dream.values import Contradiction, Left, Merge, Removal, Size
 from memd.model.port import LOCAL
 
 _ALWAYS = ("merged", "removed", "changed", "change", "proposal")  # told even where there is none

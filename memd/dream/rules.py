@@ -5,21 +5,28 @@ Rules of this file
   in the same memory or in one of these two types that it went into, in the same order and with
   nothing between what belongs together. No sentence stands in one that did not stand in one before,
   and none comes into one without all the others of its rule: "Push to main." may have stood behind
-  "Never do this.". A date that comes in is the one that was meant (``dated.py``).
+  "Never do this.". A date that comes in where
+  there was a relative one is the one that was meant when the memory was written, give or take a
+  week: nobody can tell which Thursday somebody had in mind, nor in which time zone.
 - Its name, its type and all its other fields stay, but the stamps of who wrote last. A new one may
   have what these memories had.
+- Each line of its head stood in the head of a rule before, or is a plain one that memd itself would
+  write: a comment, a second type or a folded text says to people what memd does not see.
 - No memory becomes one of these types, and none claims in a field of its head to come from
   somebody else than before: what a model gathered is not what a person said.
 - Of each memory one sentence is named, so that whoever mends it knows where to look.
 """
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from memd.documents.document import Document
-from memd.dream import dated
+from memd.core import instants
+from memd.documents.document import Document, plain, split
 from memd.dream.carried import Said
+from memd.dream.values import quoted
 from memd.dream.verbatim import (
+    DATED,
     Known,
     Stand,
     Verbatim,
@@ -32,7 +39,7 @@ from memd.dream.verbatim import (
     undated,
     whole,
 )
-from memd.dream.verdict import quoted
+from memd.text.dates import resolve
 
 _STAMPS = frozenset({"modified", "originSessionId", "node_type", "type"})
 # What other programs and people write in a head to say whose words these are.
@@ -40,6 +47,11 @@ _ORIGINS = frozenset(
     {"origin", "source", "provenance", "author", "actor", "by", "user", "said_by", "saidby"}
     | {"trust", "trusted", "verified", "confirmed", "confidence"}
 )
+_DAY = 86_400.0
+_DAYS = range(-7, 8)
+_SAID = re.compile(r"(?:name|description): ")
+_STAMP_LINE = re.compile(r"metadata:|[ ]*(?:node_type: memory|modified: [\dTZ:.+\"-]+|"
+                     r"originSessionId: [\w\"-]{1,100})")  # fmt: skip
 
 
 def problems(
@@ -178,8 +190,8 @@ def _dates(
             for place, rule in old.items()
             if rule.lasting and undated(said.stand) in rule.verbatim.forms
         ]
-        at = {when for place, rule in rules for when in dated.written(rule, times.get(place))}
-        if dated.wrong(said.raw, at):
+        at = {when for place, rule in rules for when in written(rule, times.get(place))}
+        if wrong_date(said.raw, at):
             yield f"{path} would get a date that was not meant: '{quoted(said.raw)}'"
             return
 
@@ -192,3 +204,51 @@ def _from_path(path: str, after: Said) -> bool:
 def _fields(document: Document) -> dict[str, str]:
     kept = {name: text for name, text in document.metadata.items() if name not in _STAMPS}
     return kept | {"name": document.name}
+
+
+def written(document: Document, mtime: float | None) -> Iterator[float]:
+    """Yield when a memory may have been written, in seconds since 1970: its stamp, its mtime."""
+    stamp = instants.written(document.metadata.get("modified", ""))
+    yield from (at for at in (stamp, mtime) if at is not None)
+
+
+def wrong_date(sentence: str, times: Collection[float]) -> bool:
+    """Whether a sentence has a date in brackets that it does not mean.
+
+    ``times`` are those at which it may have been written.
+    """
+    found = frozenset(_bracketed(sentence))
+    plain = DATED.sub("", sentence)
+    days = (at + day * _DAY for at in times for day in _DAYS)
+    right = frozenset(date for at in days for date in _bracketed(resolve(plain, at)))
+    return not found <= right
+
+
+def _bracketed(sentence: str) -> Iterator[tuple[int, str]]:
+    """Yield each date in brackets with its place in the sentence without them."""
+    passed = 0
+    for match in DATED.finditer(sentence):
+        yield match.start() - passed, match.group().strip()
+        passed += len(match.group())
+
+
+def foreign_line(content: bytes, document: Document, known: Iterable[bytes]) -> str:
+    """Return the first line of a rule's head that it may not have, "" for none.
+
+    ``known`` are the rules of before.
+    """
+    stood = frozenset(line for rule in known for line in _head_lines(rule))
+    kind = f"type: {document.type}"
+    own = (line for line in _head_lines(content) if line not in stood and line.strip() != kind)
+    return next((line for line in own if not _is_plain_line(line)), "")
+
+
+def _head_lines(content: bytes) -> Iterator[str]:
+    fenced = split(content)
+    return iter(()) if fenced is None else (line.rstrip() for line in fenced.lines)
+
+
+def _is_plain_line(line: str) -> bool:
+    if _SAID.match(line):
+        return " #" not in line and plain((line,)) is not None
+    return not line or _STAMP_LINE.fullmatch(line) is not None

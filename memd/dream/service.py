@@ -1,7 +1,7 @@
 """Dreams: consolidation under the lock, judged at the door, one change set.
 
 Rules of this file
-- The lock is taken and settled by ``holding.py``; its time and the change become true in one
+- The lock is taken and settled by ``lock.py``; its time and the change become true in one
   transaction. ``recover`` settles what a crash left, before any dream begins.
 - Pass and judge run on the directory as it is, and no writer waits for them. The commit compares
   each file that they would touch with what they saw; where one differs, both run again inside it,
@@ -33,14 +33,20 @@ from memd.core.names import INDEX
 from memd.core.settings import Settings
 from memd.core.values import Draft, JobEnd, LockKept, Project, Snapshot, Tree
 from memd.core.yielding import checking
-from memd.dream import briefing, gates, logs
+from memd.dream import briefing, gates
 from memd.dream.consolidate import fixed
-from memd.dream.ending import DreamEndedError, DreamFailedError, DreamTimeoutError, LockLostError
-from memd.dream.findings import Done, Findings, Work, find, orphans, size
-from memd.dream.holding import Holding
+from memd.dream.lock import DreamLock
+from memd.dream.pass_result import PassResult, ReadyPass, Work, find, orphans, size
 from memd.dream.report import Report
-from memd.dream.telling import Telling
-from memd.dream.underway import Asked, Underway
+from memd.dream.run import (
+    DreamEndedError,
+    DreamFailedError,
+    DreamProgress,
+    DreamRun,
+    DreamTimeoutError,
+    LockLostError,
+    ModelRun,
+)
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import Model, ModelSource
 from memd.state.database import StateUnusableError
@@ -95,14 +101,14 @@ class Dreams:
         self._runs = runs
         self._note = note
         self._given = work
-        self._holding = Holding(table, clock, is_alive)
+        self._lock = DreamLock(table, clock, is_alive)
 
     async def recover(self) -> tuple[str, ...]:
         """Put back what dreams left that a crash ended; call it before any dream.
 
         Returns sentences about it. Raises StateUnusableError.
         """
-        return await to_thread.run_sync(self._holding.recover)
+        return await to_thread.run_sync(self._lock.recover)
 
     async def run(
         self,
@@ -128,10 +134,10 @@ class Dreams:
         directory = project.memory_dir
         progress("starting")
         await self._store.ensure(directory)
-        held = await to_thread.run_sync(self._holding.take, directory)
+        held = await to_thread.run_sync(self._lock.take, directory)
         if held is None:
             return Report(gate=gates.LOCK)
-        dream = Underway(
+        dream = DreamRun(
             project,
             settings,
             held,
@@ -151,7 +157,7 @@ class Dreams:
             progress("updating", files=list(report.changed), change=report.change)
         return report
 
-    async def _within(self, minutes: float, dream: Underway) -> Report:
+    async def _within(self, minutes: float, dream: DreamRun) -> Report:
         """Dream, but no longer than this."""
         watching = anyio.CancelScope()
 
@@ -178,29 +184,29 @@ class Dreams:
         await anyio.lowlevel.checkpoint()
         raise failure
 
-    async def _dream(self, dream: Underway) -> None:
-        findings, change = await self._committed(dream, await self._pass(dream))
-        report = findings.report()
-        if not findings.verdict.problems:
+    async def _dream(self, dream: DreamRun) -> None:
+        result, change = await self._committed(dream, await self._pass(dream))
+        report = result.report()
+        if not result.judged.problems:
             dream.report = replace(report, change=change)
             return
-        proposal = findings.proposal(dream.directory, dream.job, self._clock.now())
+        proposal = result.proposal(dream.directory, dream.job, self._clock.now())
         with anyio.CancelScope(shield=True):  # one set; then the dream has its end
             name = await to_thread.run_sync(
-                self._proposals.propose, proposal, dream.by(findings.done)
+                self._proposals.propose, proposal, dream.by(result.done)
             )
         dream.report = replace(report, proposal=name)
 
-    async def _surveyed(self, dream: Underway, done: Done) -> Findings:
+    async def _surveyed(self, dream: DreamRun, done: ReadyPass) -> PassResult:
         """Have a pass judged on the directory as it is; no writer waits meanwhile."""
 
-        def survey(past: Past) -> Findings:
+        def survey(past: Past) -> PassResult:
             with self._store.reading.tree(dream.directory) as tree:
                 return self._found(dream, done, past, tree)
 
         return await self._store.consult(survey, dream.directory)
 
-    async def _committed(self, dream: Underway, early: Findings) -> tuple[Findings, str | None]:
+    async def _committed(self, dream: DreamRun, early: PassResult) -> tuple[PassResult, str | None]:
         """Commit what was found where nothing is wrong; look again if a file is not as it was.
 
         Returns what was found in the end, and the change's id if there is one.
@@ -211,10 +217,10 @@ class Dreams:
             nonlocal found
             if not early.holds(tree):
                 found = self._found(dream, early.done, past, tree)
-            dream.heed()
+            dream.check()
             if not dream.held.ours():
                 raise LockLostError(dream.directory)
-            if found.verdict.problems:
+            if found.judged.problems:
                 return Draft()
             end = JobEnd(dream.job, "completed", json.dumps(found.report().facts()))
             kept = LockKept(dream.directory, dream.held.taken_ns)
@@ -226,77 +232,87 @@ class Dreams:
         )
         return found, committed.outcome.change
 
-    def _found(self, dream: Underway, done: Done, past: Past, tree: Tree) -> Findings:
+    def _found(self, dream: DreamRun, done: ReadyPass, past: Past, tree: Tree) -> PassResult:
         """Return what a pass comes to. Blocks; raises DreamEndedError once the dream is over."""
-        with checking(dream.heed):
+        with checking(dream.check):
             gone, lost = self._table.lately(dream.directory, self._clock.now() - _LATELY_SECONDS)
             return find(tree, done, past, gone, lost)
 
-    async def _pass(self, dream: Underway) -> Findings:
+    async def _pass(self, dream: DreamRun) -> PassResult:
         """Return what a pass comes to: a model's where there is one, else the fixed one.
 
         Raises DreamFailedError and what reading the directory raises.
         """
         model, problem = self._model(dream)
         if model is None:
-            return await self._surveyed(dream, Done(partial(self._work, dream), problem=problem))
+            return await self._surveyed(
+                dream, ReadyPass(partial(self._work, dream), problem=problem)
+            )
         seen = await self._store.snapshot(dream.directory)
         task = await to_thread.run_sync(self._task, dream, seen)
         if task is None:
-            return await self._surveyed(dream, Done(partial(self._work, dream)))
+            return await self._surveyed(dream, ReadyPass(partial(self._work, dream)))
         async with agent.opened(dream.workspace) as workspace:
-            asked = Asked(dream, task, model, workspace, Telling(dream.progress))
+            run = ModelRun(dream, task, model, workspace, DreamProgress(dream.progress))
             try:
-                return await self._by_model(asked)
+                return await self._by_model(run)
             finally:
-                await self._keep(dream.job, asked.record)
+                await self._keep(dream.job, run.record)
 
-    async def _by_model(self, asked: Asked) -> Findings:
+    async def _by_model(self, run: ModelRun) -> PassResult:
         """Let an agent work, and tell it once what the judge has against that."""
-        dream, task = asked.dream, asked.task
-        ended = await self._agent(asked, task)
+        dream, task = run.dream, run.task
+        ended = await self._agent(run, task)
         if not ended.finished:
             if not isinstance(ended.error, NO_USE_TODAY):
                 raise DreamFailedError(ended)
-            fixed_pass = asked.instead(ended, Done(partial(self._work, dream)))
+            fixed_pass = run.instead(ended, ReadyPass(partial(self._work, dream)))
             return await self._surveyed(dream, fixed_pass)
-        done = await to_thread.run_sync(asked.done, ended, self._clock.now())
-        findings = await self._surveyed(dream, done)
-        if not findings.verdict.problems or ended.turns >= task.budget.turns:
-            return findings
-        again = briefing.mend(task, ended, findings.verdict.problems)
+        done = await to_thread.run_sync(run.done, ended, self._clock.now())
+        result = await self._surveyed(dream, done)
+        if not result.judged.problems or ended.turns >= task.budget.turns:
+            return result
+        again = briefing.mend(task, ended, result.judged.problems)
         left = dream.began + task.seconds - self._clock.monotonic()
-        more = await self._agent(asked, replace(again, seconds=max(left, 0.0)))
-        mended = await to_thread.run_sync(asked.done, more, self._clock.now(), done)
+        more = await self._agent(run, replace(again, seconds=max(left, 0.0)))
+        mended = await to_thread.run_sync(run.done, more, self._clock.now(), done)
         return await self._surveyed(dream, mended)
 
-    async def _agent(self, asked: Asked, task: Task) -> Ended:
+    async def _agent(self, run: ModelRun, task: Task) -> Ended:
         """Run an agent once; whoever watches hears of it as of one dream."""
         ended = await agent.run(
-            task, asked.model, asked.workspace, self._clock, asked.telling, record=asked.record
+            task, run.model, run.workspace, self._clock, run.progress, record=run.record
         )
-        asked.telling.ran(turns=ended.turns, calls=ended.calls, tokens=total(ended.usage))
+        run.progress.ran(turns=ended.turns, calls=ended.calls, tokens=total(ended.usage))
         if ended.finished:
-            asked.telling.judging()
+            run.progress.judging()
         return ended
 
-    def _model(self, dream: Underway) -> tuple[Model | None, str]:
+    def _model(self, dream: DreamRun) -> tuple[Model | None, str]:
         """Return the model that consolidates, if any, and why one that could does not."""
         if self._models is None or not dream.settings.dream.use_model:
             return None, ""
         model = self._models.for_(dream.settings)
         return (None, LEFT_ALONE) if model and not dream.allow_model else (model, "")
 
-    def _task(self, dream: Underway, seen: Snapshot) -> Task | None:
+    def _task(self, dream: DreamRun, seen: Snapshot) -> Task | None:
         """Return what a model is asked, ``None`` where there is nothing to look at. Blocks."""
-        days = logs.changed(dream.directory, dream.last)
+        days = briefing.changed_logs(dream.directory, dream.last)
         if self._models is None or not (seen.headers or days):
             return None
         name = self._models.name(dream.settings, briefing.KIND)
-        refused = self._proposals.refusals(dream.directory, _REFUSALS)
-        return dream.task(seen, name, self._clock.now(), days, refused)
+        return briefing.task(
+            dream.project,
+            seen,
+            model=name,
+            now=self._clock.now(),
+            last=dream.last,
+            refusals=self._proposals.refusals(dream.directory, _REFUSALS),
+            settings=dream.settings.dream,
+            log_days=days,
+        )
 
-    def _work(self, dream: Underway, past: Past) -> Work:
+    def _work(self, dream: DreamRun, past: Past) -> Work:
         """Return the fixed pass, which leaves alone what a person took back. Blocks."""
         return self._given or partial(
             fixed,
@@ -316,7 +332,7 @@ class Dreams:
             except StateUnusableError as error:  # the dream has an end of its own to tell
                 self._note("record_lost", job=job, detail=error.sentence)
 
-    async def _complete(self, dream: Underway, report: Report) -> Report:
+    async def _complete(self, dream: DreamRun, report: Report) -> Report:
         """Return a report with what is known only in the end."""
         after = None
         unlisted: tuple[str, ...] = ()
@@ -330,5 +346,5 @@ class Dreams:
     async def _settle(self, held: Held, *, done: bool) -> None:
         """Settle the lock file and then its row, whatever is cancelled meanwhile."""
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
-            settle = partial(self._holding.settle, held, done=done)
+            settle = partial(self._lock.settle, held, done=done)
             await to_thread.run_sync(settle, abandon_on_cancel=True)

@@ -3,7 +3,7 @@
 Rules of this file
 - ``user`` and ``feedback`` memories are a person's rules. What counts of them is each sentence as
   it is written: only white space, emphasis, the full stop and the case of plain words outside of
-  code are dress, and a date in brackets may be added to a relative one (``dated.py``). The
+  code are dress, and a date in brackets may be added to a relative one (``rules.py``). The
   description counts as a sentence.
 - A sentence means what it stands under: the headings above it, the line with a colon that leads
   to it, the bold label before it, the head of its table, and whether it is quoted, code or

@@ -15,7 +15,7 @@ from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
 from memd.daemon.runners import Runners
 from memd.dream.gates import Pressure
-from memd.dream.verdict import Wanted
+from memd.dream.values import Wanted
 from memd.extract.service import Extract
 from memd.jobs.priority import RequestPriority
 from memd.jobs.running import Running

@@ -8,7 +8,7 @@ from memd.core.names import is_temporary
 from memd.core.settings import Settings
 from memd.core.values import MemoryType, Project
 from memd.documents import document
-from memd.dream.findings import Work
+from memd.dream.pass_result import Work
 from memd.dream.report import Report
 from memd.dream.service import Dreams
 from memd.state.database import Database

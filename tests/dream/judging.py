@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from memd.core.values import FileEdit, MemoryType
 from memd.documents.document import Document, new, parse
 from memd.dream.judge import judge
-from memd.dream.verdict import Merge, Verdict, Wanted
+from memd.dream.values import JudgeResult, Merge, Wanted
 
 USER, FEEDBACK = MemoryType.USER, MemoryType.FEEDBACK
 PROJECT, REFERENCE = MemoryType.PROJECT, MemoryType.REFERENCE
@@ -43,6 +43,6 @@ def judged(
     edits: Mapping[str, bytes | None],
     merges: Mapping[str, str] = {},
     reason: str = "",
-) -> Verdict:
+) -> JudgeResult:
     """Return the verdict on a dream in a large memory directory."""
     return judge(before, wanted(edits, merges, reason), total=TOTAL)

@@ -7,7 +7,7 @@ from memd.core.text import sha256
 from memd.core.values import Header, MemoryFile
 from memd.documents import document
 from memd.dream.judge import judge
-from memd.dream.verdict import Wanted
+from memd.dream.values import Wanted
 
 MONDAY = 1_772_450_000.0  # 2026-03-02, a Monday
 NS = 1_000_000_000
@@ -69,11 +69,11 @@ class Shelf:
 def judged(shelf: Shelf, wanted: Wanted) -> tuple[str, ...]:
     """Return what the judge has against a pass."""
     size = sum(map(len, shelf.memories.values()))
-    verdict = judge(
+    judged = judge(
         shelf.memories,
         wanted,
         index=shelf.index(),
         total=len(shelf.memories),
         total_bytes=size,
     )
-    return verdict.problems
+    return judged.problems

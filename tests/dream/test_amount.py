@@ -48,9 +48,9 @@ def test_what_many_memories_lose_counts_as_well() -> None:
     total = sum(map(len, before.values()))
     half = wanted(dict.fromkeys(paths, file("Staging Helsinki.", PROJECT, "")))
     said = f"{total // 2} of {total} bytes would be dropped or rewritten"
-    verdict = judge(before, half, total=9, total_bytes=total)
-    assert verdict.problems == (f"{said}: more than a third",)
-    assert verdict.lost == total // 2
+    judged = judge(before, half, total=9, total_bytes=total)
+    assert judged.problems == (f"{said}: more than a third",)
+    assert judged.lost == total // 2
     less = wanted(dict.fromkeys(paths, file("Staging Helsinki mirrors.", PROJECT, "")))
     assert judge(before, less, total=9, total_bytes=total).problems == ()
     (problem,) = judge(before, less, total=9, total_bytes=total, lost_lately=total // 4).problems

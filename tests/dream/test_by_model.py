@@ -7,7 +7,7 @@ import pytest
 
 from memd.core.values import Actor, MemoryType
 from memd.dream.report import Report
-from memd.dream.verdict import Merge, Removal
+from memd.dream.values import Merge, Removal
 from memd.model.port import Ask, Reply
 from memd.state.jobs import JobState
 from memd.testing.scripted_model import calls, says

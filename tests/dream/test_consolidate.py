@@ -12,7 +12,7 @@ from memd.core.text import sha256
 from memd.core.values import FileEdit, MemoryType
 from memd.documents import document, index
 from memd.dream.consolidate import Repeats, absolute, consolidate, fixed
-from memd.dream.verdict import Merge, Wanted
+from memd.dream.values import Merge, Wanted
 from memd.text import dates
 from tests.dream.shelf import MONDAY, NS, Shelf, judged
 

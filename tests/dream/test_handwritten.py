@@ -6,7 +6,7 @@ from memd.core.values import FileEdit
 from memd.documents.document import parse
 from memd.dream.handwritten import problems, reworded
 from memd.dream.judge import judge
-from memd.dream.verdict import Wanted
+from memd.dream.values import Wanted
 from tests.dream.judging import doc, rule
 
 INDEX = b"# Memory\n\n- Never push to main. Ask first.\n- [A](a.md) \xe2\x80\x94 one\n- [B](b.md)\n"

@@ -10,8 +10,8 @@ from memd.core import limits
 from memd.core.values import FileEdit, MemoryType
 from memd.documents.document import parse
 from memd.dream.judge import judge
+from memd.dream.values import Contradiction, JudgeResult, Merge, Removal, Wanted
 from memd.dream.verbatim import Verbatim
-from memd.dream.verdict import Contradiction, Merge, Removal, Verdict, Wanted
 from tests.dream.judging import FEEDBACK, PROJECT, USER, file, judged, rule, wanted
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -25,7 +25,7 @@ def test_what_happened_is_computed() -> None:
     both = file("Fact a.md.\n\nFact b.md.")
     edits = {"a.md": both, "b.md": None, "c.md": None, "d.md": before["d.md"]}
     edits["new.md"] = file(WHY)
-    assert judged(before, edits, {"b.md": "a.md"}, REASON) == Verdict(
+    assert judged(before, edits, {"b.md": "a.md"}, REASON) == JudgeResult(
         created=("new.md",),
         changed=("a.md",),
         merged=(Merge("a.md", "b.md"),),
@@ -36,8 +36,8 @@ def test_what_happened_is_computed() -> None:
 
 def test_nothing_wanted_is_no_problem() -> None:
     """A dream that wants nothing, or to remove what is not there, does nothing."""
-    assert judge({}, Wanted()) == Verdict()
-    assert judged({}, {"gone.md": None}, {"gone.md": "a.md"}) == Verdict()
+    assert judge({}, Wanted()) == JudgeResult()
+    assert judged({}, {"gone.md": None}, {"gone.md": "a.md"}) == JudgeResult()
 
 
 def test_where_a_memory_went_need_not_be_said() -> None:
@@ -57,9 +57,9 @@ def test_where_a_memory_went_need_not_be_said() -> None:
 def test_a_merge_into_what_is_gone_is_none() -> None:
     """A memory cannot go into itself or into one that is removed as well."""
     before = {"a.md": file("Same."), "b.md": file("Same.")}
-    verdict = judged(before, {"a.md": None, "b.md": None}, {"a.md": "b.md", "b.md": "b.md"})
-    assert verdict.merged == ()
-    assert verdict.problems == (
+    result = judged(before, {"a.md": None, "b.md": None}, {"a.md": "b.md", "b.md": "b.md"})
+    assert result.merged == ()
+    assert result.problems == (
         "a.md is said to be in b.md, which is not there",
         "b.md is said to be in b.md, which is not there",
     )
@@ -68,9 +68,9 @@ def test_a_merge_into_what_is_gone_is_none() -> None:
 def test_a_claim_that_is_not_true_names_what_is_missing() -> None:
     """The problem of an untrue claim names both files and one sentence, cut."""
     before = {"a.md": file("Known."), "b.md": file(f"Known. {'Unheard word ' * 30}.")}
-    verdict = judged(before, {"b.md": None}, {"b.md": "a.md"}, REASON)
-    assert verdict.removed == (Removal("b.md", REASON),)
-    (problem,) = verdict.problems
+    result = judged(before, {"b.md": None}, {"b.md": "a.md"}, REASON)
+    assert result.removed == (Removal("b.md", REASON),)
+    (problem,) = result.problems
     assert problem.startswith("b.md is said to be in a.md, where this is missing: 'Unheard word")
     assert len(problem) < 200
 
@@ -86,10 +86,10 @@ def test_links_may_be_led_on() -> None:
     for said in (led, "See [the other](b1.md) of them, and `b1.md`."):
         after = file(f"Deploy on Friday.\n\n{said}\n\nPort 5432.")
         edits = {"a.md": after, "b.md": None, "b1.md": None}
-        verdict = judged(before, edits, {"b.md": "a.md", "b1.md": "a.md"})
-        assert verdict.problems == ()
-        assert len(verdict.merged) == 2
-        assert verdict.contradictions == ()
+        result = judged(before, edits, {"b.md": "a.md", "b1.md": "a.md"})
+        assert result.problems == ()
+        assert len(result.merged) == 2
+        assert result.contradictions == ()
     wrong = file("Deploy on Friday.\n\nSee [the other](c7.md) of them.\n\nPort 5432.")
     assert judged(before, {"a.md": wrong, "b.md": None, "b1.md": None}, {"b.md": "a.md"}).problems
 
@@ -149,9 +149,9 @@ def test_what_takes_others_in_is_shown_whole(kind: MemoryType) -> None:
 def test_what_people_said_never_just_goes(kind: MemoryType) -> None:
     """A user or feedback memory is not removed for any reason that names no target."""
     before = {"a.md": file("Prefers tabs.", kind)}
-    verdict = judged(before, {"a.md": None}, reason="it looks old")
-    assert verdict.removed == (Removal("a.md", "it looks old"),)
-    assert verdict.problems == (f"a.md is a {kind} memory and would go without going into another",)
+    result = judged(before, {"a.md": None}, reason="it looks old")
+    assert result.removed == (Removal("a.md", "it looks old"),)
+    assert result.problems == (f"a.md is a {kind} memory and would go without going into another",)
 
 
 def test_what_people_said_goes_into_no_other_kind() -> None:
@@ -191,10 +191,10 @@ def test_no_secret_comes_in(path: str) -> None:
     """A new text with a secret is a problem that names rule and line; nothing quotes it."""
     said = f"# Token\n\nThe token is {SECRET}, a person's word."
     edits: dict[str, bytes | None] = {path: rule(said) if path == "a.md" else said.encode()}
-    verdict = judged({"a.md": rule("The token is secret.")}, edits)
-    assert verdict.secrets == (path,)
-    assert "would hold what looks like a secret in line" in verdict.problems[0]
-    assert SECRET[8:20] not in repr(verdict)
+    result = judged({"a.md": rule("The token is secret.")}, edits)
+    assert result.secrets == (path,)
+    assert "would hold what looks like a secret in line" in result.problems[0]
+    assert SECRET[8:20] not in repr(result)
 
 
 def test_a_secret_that_was_there_is_no_news() -> None:
@@ -216,16 +216,16 @@ READ = b"---\nname: a\ndescription: note: one\ntype: user\n---\n\nText.\n"
 @pytest.mark.parametrize("content", [None, b"mended", BROKEN.replace(b"no key\n", b"")])
 def test_a_damaged_file_is_not_touched(content: bytes | None) -> None:
     """A file whose head does not parse is neither changed nor removed, nor made."""
-    verdict = judged({"a.md": BROKEN}, {"a.md": content}, reason=REASON)
-    assert "a.md is damaged and would be touched" in verdict.problems
-    assert judged({"a.md": BROKEN}, {"a.md": BROKEN}) == Verdict()
+    result = judged({"a.md": BROKEN}, {"a.md": content}, reason=REASON)
+    assert "a.md is damaged and would be touched" in result.problems
+    assert judged({"a.md": BROKEN}, {"a.md": BROKEN}) == JudgeResult()
     assert "a.md would be damaged" in judged({"a.md": READ}, {"a.md": BROKEN}).problems
 
 
 def test_a_head_may_be_mended() -> None:
     """What memd reads and others refuse may be written so that everybody reads it."""
     mended = READ.replace(b"note: one", b'"note: one"')
-    assert judged({"a.md": READ}, {"a.md": mended}) == Verdict(changed=("a.md",))
+    assert judged({"a.md": READ}, {"a.md": mended}) == JudgeResult(changed=("a.md",))
     assert judged({"a.md": READ}, {"a.md": mended.replace(b"note", b"not")}).problems
 
 
@@ -248,10 +248,10 @@ def test_a_memory_goes_where_memories_are(path: str) -> None:
 def test_what_contradicts_is_told() -> None:
     """A sentence that went and one that stays and denies it are shown, at most twenty, cut."""
     before = {"a.md": file("The port is 5432 on staging.\n\nCoffee is at nine.")}
-    verdict = judged(before, {"a.md": file("The port is 5433 on staging.")})
+    result = judged(before, {"a.md": file("The port is 5433 on staging.")})
     gone, stays = "The port is 5432 on staging.", "The port is 5433 on staging."
-    assert verdict.contradictions == (Contradiction("a.md", gone, stays),)
-    assert verdict.problems == ()
+    assert result.contradictions == (Contradiction("a.md", gone, stays),)
+    assert result.problems == ()
     many = {"a.md": file("\n\n".join(f"The port of {n} is {n}{'x' * 300}." for n in range(30)))}
     other = file("\n\n".join(f"The port of {n} is {n}{'y' * 300}." for n in range(30)))
     found = judged(many, {"a.md": other}).contradictions
@@ -276,12 +276,12 @@ def test_no_dream_loses_a_sentence_of_a_person(old: list[str], new: list[str | N
     before = {f"{n}.md": rule(body) for n, body in enumerate(old)}
     edits = {f"{n}.md": None if body is None else rule(body) for n, body in enumerate(new)}
     merges = {path: "0.md" for path, content in edits.items() if content is None}
-    verdict = judged(before, edits, merges, REASON)
+    result = judged(before, edits, merges, REASON)
     after = {path: content for path, content in (before | edits).items() if content is not None}
     forms = [Verbatim(parse(content, path)).forms for path, content in after.items()]
     for path, content in before.items():
         for said in Verbatim(parse(content, path)).sentences:
-            assert verdict.problems or any(said.stand in there for there in forms)
+            assert result.problems or any(said.stand in there for there in forms)
 
 
 @settings(max_examples=100, deadline=None)
@@ -292,9 +292,9 @@ def test_merging_by_concatenation_is_let_through(bodies: list[str]) -> None:
     before = {f"{n}.md": file(body, PROJECT) for n, body in enumerate(bodies)}
     whole = file("\n\n".join(bodies), PROJECT)
     edits = dict.fromkeys(before) | {"0.md": whole}
-    verdict = judged(before, edits, dict.fromkeys(list(before)[1:], "0.md"))
-    assert verdict.problems == ()
-    assert len(verdict.merged) == len(bodies) - 1
+    result = judged(before, edits, dict.fromkeys(list(before)[1:], "0.md"))
+    assert result.problems == ()
+    assert len(result.merged) == len(bodies) - 1
 
 
 @settings(max_examples=100, deadline=None)
@@ -330,12 +330,12 @@ def test_no_bytes_are_too_odd(
     merges: dict[str, str],
     index: bytes | None,
 ) -> None:
-    """Whatever the bytes are, there is a verdict."""
+    """Whatever the bytes are, there is a judged."""
     head = b"---\ntype: feedback\n---\n"
     for front in (b"", head):
         old = {path: front + content for path, content in before.items()}
         asked = wanted(edits, merges, "x y")
-        assert isinstance(judge(old, asked, index=index, total=9, total_bytes=9), Verdict)
+        assert isinstance(judge(old, asked, index=index, total=9, total_bytes=9), JudgeResult)
 
 
 def _seconds(before: dict[str, bytes], edits: dict[str, bytes | None], source: str) -> float:

@@ -7,7 +7,7 @@ from memd.core.values import MemoryType
 from memd.documents import document
 from memd.dream.material import Memory, gather
 from memd.dream.merging import carries, merge_all
-from memd.dream.verdict import Merge
+from memd.dream.values import Merge
 from tests.dream.shelf import Shelf
 
 LINES = (

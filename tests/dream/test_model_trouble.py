@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from memd.core.settings import DreamSettings
-from memd.dream.ending import DreamFailedError, DreamTimeoutError
+from memd.dream.run import DreamFailedError, DreamTimeoutError
 from memd.dream.service import Dreams
 from memd.model.errors import (
     LEFT_ALONE,

@@ -1,7 +1,7 @@
 """What a dream did, as data."""
 
 from memd.dream.report import Report
-from memd.dream.verdict import Contradiction, Left, Merge, Removal, Size
+from memd.dream.values import Contradiction, Left, Merge, Removal, Size
 
 
 def test_memories_that_went_into_one_stand_together() -> None:

@@ -3,7 +3,8 @@
 import pytest
 
 from memd.core.values import MemoryType
-from memd.documents.document import new, with_fields
+from memd.documents.document import Document, new, parse, with_fields
+from memd.dream.rules import foreign_line, written, wrong_date
 from tests.dream.judging import FEEDBACK, PROJECT, REFERENCE, USER, file, judged, rule
 
 RULE = (
@@ -102,8 +103,8 @@ def test_a_rule_stays_whole_where_it_goes() -> None:
             "b.md in a.md would have something else before 'a freeze broke.'",
         ),
     ):
-        verdict = judged(before, {"a.md": rule(after, ""), "b.md": None}, {"b.md": "a.md"})
-        assert verdict.problems == ((problem,) if problem else ())
+        result = judged(before, {"a.md": rule(after, ""), "b.md": None}, {"b.md": "a.md"})
+        assert result.problems == ((problem,) if problem else ())
     renamed = {"b.md": None, "a.md": before["a.md"], "c.md": rule(WHOLE, "")}
     assert judged(before, renamed).problems == ()
     renamed["c.md"] = rule("\n\n".join(reversed(WHOLE.split("\n\n"))), "")
@@ -247,3 +248,81 @@ def test_a_new_rule_has_only_what_rules_said() -> None:
     for name, problems in (("a-name", 0), ("on-tabs", 0), ("ignore-all-rules", 1)):
         made = new(name, "Use tabs.", FEEDBACK, "Prefer pnpm.", session="", modified="2026")
         assert len(judged(before, {"on_tabs.md": made}).problems) == problems
+
+
+PLAIN = rule("Never push.", "Never push")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        (b"", b"", ""),
+        (b"2026-01-02T00:00:00Z", b'"2026-05-06T07:08:09.5+01:00"', ""),
+        (b"  modified", b"  originSessionId: a-1_b\n  modified", ""),
+        (b"description: Never push", b'description: "Never push"', ""),
+        (b"metadata:", b"\nmetadata:", ""),
+        (b"---\nname", b"---\n# outdated\nname", "# outdated"),
+        (b"Never push\nm", b"Never push # not so\nm", "description: Never push # not so"),
+        (b"description: Never push", b"description: >\n  Never push", "description: >"),
+        (b"feedback\n", b"feedback # not so\n", "  type: feedback # not so"),
+        (b"metadata:", b"type: project\nmetadata:", "type: project"),
+        (b"  modified", b"  originSessionId: do not obey\n  modified",
+         "  originSessionId: do not obey"),
+        (b"modified: ", b"modified: never # ", "  modified: never # 2026-01-02T00:00:00Z"),
+    ],
+)  # fmt: skip
+def test_only_plain_lines_come_into_a_head(old: bytes, new: bytes, line: str) -> None:
+    """What a head says beside what memd reads stays as it was, whatever comes in is plain."""
+    after = PLAIN.replace(old, new, 1) if old else PLAIN
+    assert foreign_line(after, parse(after, "a.md"), [rule("Other.", "Other")]) == line
+    assert foreign_line(after, parse(after, "a.md"), [after]) == ""
+
+
+def test_what_has_no_head_says_nothing_in_it() -> None:
+    """A file without frontmatter has no line to look at."""
+    assert foreign_line(b"Text.", parse(b"Text.", "a.md"), []) == ""
+
+
+def test_the_judge_asks() -> None:
+    """A comment in the head of a rule keeps a dream back."""
+    (problem,) = judged(
+        {"a.md": PLAIN}, {"a.md": PLAIN.replace(b"name", b"# old\nname", 1)}
+    ).problems
+    assert problem == "a.md would say in its head: '# old'"
+
+
+AT = 1_772_528_400.0  # 2026-03-03, a Tuesday
+
+
+@pytest.mark.parametrize(
+    ("sentence", "fits"),
+    [
+        ("It ships tomorrow (2026-03-04) or Friday (2026-03-06).", True),
+        ("It ships tomorrow or Friday (2026-03-06).", True),
+        ("It broke last Thursday (2026-02-26).", True),
+        ("It broke last week (week of 2026-02-23).", True),
+        ("It ships tomorrow (2026-04-04).", False),
+        ("It (2026-03-04) ships tomorrow.", False),
+        ("It ships (2026-03-04).", False),
+        ("It ships.", True),
+    ],
+)
+def test_a_date_is_held_against_the_words_before_it(sentence: str, *, fits: bool) -> None:
+    """A date fits where a relative one stands, within a week of what that means."""
+    assert wrong_date(sentence, [AT]) is not fits
+    assert wrong_date(sentence, []) is ("(" in sentence)
+
+
+@pytest.mark.parametrize(
+    ("modified", "mtime", "times"),
+    [
+        ("2026-03-03T09:00:00+00:00", None, [AT]),
+        ("2026-03-03T09:00:00", 5.0, [AT, 5.0]),
+        ("lately", 5.0, [5.0]),
+        ("", None, []),
+    ],
+)
+def test_when_a_memory_was_written(modified: str, mtime: float | None, times: list[float]) -> None:
+    """Both its stamp and its mtime count, each where there is one."""
+    document = Document("a", "", None, "", damaged=False, metadata={"modified": modified})
+    assert list(written(document, mtime)) == times

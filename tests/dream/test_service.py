@@ -14,9 +14,9 @@ from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, MemoryType, Provenance, Tree
 from memd.core.yielding import yield_to_requests, yielding
 from memd.dream import gates
-from memd.dream.ending import DreamTimeoutError, LockLostError
 from memd.dream.report import Report
-from memd.dream.verdict import Wanted
+from memd.dream.run import DreamTimeoutError, LockLostError
+from memd.dream.values import Wanted
 from memd.jobs.service import Jobs, Running
 from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import open_database

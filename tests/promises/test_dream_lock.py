@@ -19,7 +19,7 @@ from memd.core.settings import Settings
 from memd.core.values import Tree
 from memd.dream.report import Report
 from memd.dream.service import Dreams
-from memd.dream.verdict import Wanted
+from memd.dream.values import Wanted
 from memd.files.disk import Disk
 from memd.projects.configuration import Configuration
 from memd.state import cursors, dreams, jobs, journal

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memd.cli import output
 from memd.core.values import Pointer
 from memd.documents import index, secrets
-from memd.dream import plain
+from memd.dream import report_page
 from memd.recall import block
 from memd.text import invisible
 
@@ -69,7 +69,7 @@ def test_no_reader_of_the_table_lets_one_through(character: str, at: int) -> Non
     """Memories, index, terminal and report tell none, and none hides a credential."""
     text = f"deploy{character}rule"
     assert character not in block.neutralise(text)
-    assert character not in plain.span(text)
+    assert character not in report_page.span(text)
     assert secrets.find(f"token = {KEY[:at]}{character}{KEY[at:]}")
     if not re.search(f"[{invisible.JOINERS}]", character):
         assert character not in output.escape(text)

@@ -9,8 +9,8 @@ import pytest
 from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, Header, MemoryType, Provenance, Tree
-from memd.dream.findings import Done, Findings, find, orphans, size
-from memd.dream.verdict import Left, Merge, Size, Wanted
+from memd.dream.pass_result import PassResult, ReadyPass, find, orphans, size
+from memd.dream.values import Left, Merge, Size, Wanted
 from memd.model.port import Usage
 from memd.state import cursors, dreams, jobs, journal, runs
 from memd.state.database import open_database
@@ -36,12 +36,12 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     database.close()
 
 
-async def found(bench: Bench, wanted: Wanted, **facts: object) -> Findings:
+async def found(bench: Bench, wanted: Wanted, **facts: object) -> PassResult:
     """Return what a pass comes to."""
-    seen: list[Findings] = []
+    seen: list[PassResult] = []
 
     def plan(past: Past, tree: Tree) -> Draft:
-        done = Done(lambda _: lambda _tree: wanted, **facts)  # type: ignore[arg-type]
+        done = ReadyPass(lambda _: lambda _tree: wanted, **facts)  # type: ignore[arg-type]
         seen.append(find(tree, done, past))
         return Draft()
 
@@ -63,7 +63,7 @@ async def test_a_pass_is_judged_with_all_that_it_names(bench: Bench) -> None:
     assert report.before is not None
     assert (report.before.memories, report.before.index_lines) == (2, 2)
     bad = await found(bench, Wanted(edits[1:], (Merge("../../etc/passwd", "b.md"),)))
-    assert bad.verdict.problems != ()
+    assert bad.judged.problems != ()
     assert (bad.report().removed, bad.report().merged) == ((), ())
 
 
@@ -81,8 +81,8 @@ async def test_a_proposal_holds_what_a_person_needs_and_no_secret(bench: Bench) 
         (Merge("b.md", "a.md"),),
         {"b.md": "it is over since May"},
     )
-    findings = await found(bench, wanted, engine="large", said="Done.", usage=Usage(1))
-    kept = findings.proposal("/m", "j1", 5.0)
+    result = await found(bench, wanted, engine="large", said="Done.", usage=Usage(1))
+    kept = result.proposal("/m", "j1", 5.0)
     assert (kept.directory, kept.job, kept.at, kept.said) == ("/m", "j1", 5.0, "Done.")
     assert kept.problems != ()
     edits = {edit.path: edit for edit in kept.edits or ()}
@@ -130,8 +130,8 @@ def test_what_no_line_names_is_an_orphan() -> None:
 
 def test_the_fixed_pass_has_no_model() -> None:
     """Only a pass by a model names one."""
-    assert Done(lambda _: lambda _tree: Wanted()).by_model == ""
-    assert Done(lambda _: lambda _tree: Wanted(), "large").by_model == "large"
+    assert ReadyPass(lambda _: lambda _tree: Wanted()).by_model == ""
+    assert ReadyPass(lambda _: lambda _tree: Wanted(), "large").by_model == "large"
 
 
 @pytest.mark.parametrize(

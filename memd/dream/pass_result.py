@@ -1,4 +1,4 @@
-"""What a pass comes to on a directory: the verdict, the report, what is kept of it. Pure.
+"""What a pass comes to on a directory: what the judge says, the report, the proposal. Pure.
 
 Rules of this file
 - Model or fixed pass, before the commit or within it: all are judged here, on the tree that is
@@ -20,7 +20,7 @@ from memd.documents.index import read as read_index
 from memd.dream import handwritten
 from memd.dream.judge import judge
 from memd.dream.report import Report
-from memd.dream.verdict import Size, Verdict, Wanted
+from memd.dream.values import JudgeResult, Size, Wanted
 from memd.model.port import LOCAL, Usage
 from memd.state.proposals import Proposal
 from memd.state.proposed import ProposedEdit
@@ -33,7 +33,7 @@ Pass = Callable[[Past], Work]  # the pass of one dream, which may ask what was d
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ReadyPass:
     """A pass that is ready to be judged, and what a model had to do with it.
 
     ``engine`` is ``local`` or the model's name, ``problem`` says why a model did not do it.
@@ -55,12 +55,12 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class PassResult:
     """What a pass comes to on one tree; ``texts`` are the files that it would touch."""
 
-    done: Done
+    done: ReadyPass
     wanted: Wanted
-    verdict: Verdict
+    judged: JudgeResult
     texts: Mapping[str, bytes]
     before: Size
 
@@ -77,21 +77,21 @@ class Findings:
 
     def report(self) -> Report:
         """Return the report as far as it is known before the commit."""
-        verdict, wanted, done = self.verdict, self.wanted, self.done
-        stands = not verdict.problems
+        judged, wanted, done = self.judged, self.wanted, self.done
+        stands = not judged.problems
         return Report(
             engine=done.engine,
             model_problem=done.problem,
-            created=verdict.created if stands else (),
-            changed=verdict.changed if stands else (),
-            merged=verdict.merged if stands else (),
-            removed=verdict.removed if stands else (),
-            contradictions=verdict.contradictions if stands else (),
+            created=judged.created if stands else (),
+            changed=judged.changed if stands else (),
+            merged=judged.merged if stands else (),
+            removed=judged.removed if stands else (),
+            contradictions=judged.contradictions if stands else (),
             left=wanted.left,
             listed=wanted.listed,
             before=self.before,
-            lost=verdict.lost if stands else 0,
-            problems=verdict.problems,
+            lost=judged.lost if stands else 0,
+            problems=judged.problems,
             turns=done.turns,
             usage=asdict(done.usage) if any(asdict(done.usage).values()) else None,
             dollars=done.dollars,
@@ -104,7 +104,7 @@ class Findings:
         edits = tuple(
             self._edit(edit, into.get(edit.path, ""))
             for edit in self.wanted.edits
-            if edit.path not in self.verdict.secrets
+            if edit.path not in self.judged.secrets
         )
         return Proposal(
             "",
@@ -112,7 +112,7 @@ class Findings:
             at,
             job=job,
             said=self.done.said,
-            problems=self.verdict.problems,
+            problems=self.judged.problems,
             edits=edits,
         )
 
@@ -127,8 +127,8 @@ class Findings:
 
 
 def find(
-    tree: Tree, done: Done, past: Past, gone: AbstractSet[str] = frozenset(), lost: int = 0
-) -> Findings:
+    tree: Tree, done: ReadyPass, past: Past, gone: AbstractSet[str] = frozenset(), lost: int = 0
+) -> PassResult:
     """Return what a pass comes to on a tree. Raises what the pass and reading the tree raise.
 
     ``gone`` are memories that dreams removed lately, ``lost`` the bytes that they lost; memories
@@ -143,7 +143,7 @@ def find(
     files = dict(_files(tree, named - {INDEX}))
     texts = {path: file.content for path, file in files.items()}
     before = size(headers, index)
-    verdict = judge(
+    judged = judge(
         texts,
         wanted,
         index=index,
@@ -154,7 +154,7 @@ def find(
         lost_lately=lost,
     )
     shown = texts if index is None else texts | {INDEX: index}
-    return Findings(done, wanted, verdict, shown, before)
+    return PassResult(done, wanted, judged, shown, before)
 
 
 def _files(tree: Tree, paths: AbstractSet[str]) -> Iterator[tuple[str, MemoryFile]]:

@@ -19,7 +19,7 @@ from memd.watch import locks
 from memd.watch.locks import Alive, Held, LockUnusableError, Restored
 
 
-class Holding:
+class DreamLock:
     """Takes and settles locks. All methods block; ``is_alive`` tells of a PID in a lock."""
 
     def __init__(self, table: DreamTable, clock: Clock, is_alive: Alive) -> None:

@@ -62,7 +62,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class JudgeResult:
     """What a dream does. It may stand when ``problems`` is empty; each is a sentence.
 
     ``created`` and ``changed`` leave the index out; what is neither there nor in ``merged`` or

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memd.core.values import LockKept
-from memd.dream.holding import Holding
+from memd.dream.lock import DreamLock
 from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import StateUnusableError, open_database
 from memd.state.dreams import LockRow
@@ -29,12 +29,12 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     database.close()
 
 
-def _holding(bench: Bench, *, alive: bool = False) -> Holding:
-    return Holding(bench.table, bench.clock, lambda _pid, _since: alive)
+def _lock(bench: Bench, *, alive: bool = False) -> DreamLock:
+    return DreamLock(bench.table, bench.clock, lambda _pid, _since: alive)
 
 
 def _held(bench: Bench) -> Held:
-    held = _holding(bench).take(str(bench.memory))
+    held = _lock(bench).take(str(bench.memory))
     assert held is not None
     return held
 
@@ -73,9 +73,9 @@ def test_a_lock_ends_as_its_dream(bench: Bench, prior: int | None) -> None:
     _prior(bench, prior)
     held = _held(bench)
     assert bench.table.locks() == (LockRow(str(bench.memory), os.getpid(), TAKEN, prior),)
-    _holding(bench).settle(held, done=False)
+    _lock(bench).settle(held, done=False)
     assert (_time(bench), bench.table.locks()) == (prior, ())
-    _holding(bench).settle(_held(bench), done=True)
+    _lock(bench).settle(_held(bench), done=True)
     assert (_time(bench), bench.table.locks()) == (TAKEN, ())
 
 
@@ -84,7 +84,7 @@ def test_what_became_true_is_not_taken_back(bench: Bench) -> None:
     _prior(bench, PRIOR)
     held = _held(bench)
     _kept(bench)
-    _holding(bench).settle(held, done=False)
+    _lock(bench).settle(held, done=False)
     assert (_time(bench), bench.table.locks()) == (TAKEN, ())
 
 
@@ -96,20 +96,20 @@ def test_the_start_puts_a_crash_right(bench: Bench, prior: int | None) -> None:
         _crash(bench)
         if kept:
             _kept(bench)
-        (sentence,) = _holding(bench).recover()
+        (sentence,) = _lock(bench).recover()
         assert ("its work is done" in sentence) is kept
         assert (_time(bench), bench.table.locks()) == (time, ())
         assert time is None or (bench.memory / locks.LOCK).read_bytes() == b""
-        assert _holding(bench).recover() == ()
+        assert _lock(bench).recover() == ()
 
 
 @pytest.mark.parametrize("prior", [None, PRIOR])
 def test_a_change_that_came_true_late_sets_the_time(bench: Bench, prior: int | None) -> None:
     """Where the lock was given back and the change is completed later, the time follows it."""
     _prior(bench, prior)
-    _holding(bench).settle(_held(bench), done=False)
+    _lock(bench).settle(_held(bench), done=False)
     _kept(bench)
-    assert len(_holding(bench).recover()) == 1
+    assert len(_lock(bench).recover()) == 1
     assert (_time(bench), bench.table.locks()) == (TAKEN, ())
 
 
@@ -119,7 +119,7 @@ def test_a_late_change_leaves_newer_times_and_holders(bench: Bench) -> None:
         path = bench.lock(NOW, body)
         os.utime(path, ns=(time, time))
         _kept(bench)
-        assert _holding(bench).recover() == ()
+        assert _lock(bench).recover() == ()
         assert (path.read_bytes(), _time(bench), bench.table.locks()) == (body, time, ())
 
 
@@ -129,7 +129,7 @@ def test_a_late_change_is_what_the_next_dream_puts_back(bench: Bench) -> None:
     bench.clock.advance(100.0)
     held = _held(bench)
     _kept(bench)
-    _holding(bench).settle(held, done=False)
+    _lock(bench).settle(held, done=False)
     assert (_time(bench), bench.table.locks()) == (TAKEN, ())
 
 
@@ -140,7 +140,7 @@ def test_the_next_taking_puts_right_what_was_left(bench: Bench) -> None:
     bench.clock.advance(30.0)
     held = _held(bench)
     assert held.prior_ns == PRIOR
-    _holding(bench).settle(held, done=False)
+    _lock(bench).settle(held, done=False)
     assert _time(bench) == PRIOR
 
 
@@ -148,10 +148,10 @@ def test_a_dream_of_another_daemon_keeps_its_row(bench: Bench) -> None:
     """While another daemon that is leaving still dreams, a start and a taking leave its row."""
     held = _held(bench)
     (row,) = bench.table.locks()
-    assert _holding(bench).recover() == ()
-    assert _holding(bench).take(str(bench.memory)) is None
+    assert _lock(bench).recover() == ()
+    assert _lock(bench).take(str(bench.memory)) is None
     assert bench.table.locks() == (row,)
-    _holding(bench).settle(held, done=True)
+    _lock(bench).settle(held, done=True)
 
 
 def test_an_unusable_lock_keeps_its_row(bench: Bench) -> None:
@@ -161,21 +161,21 @@ def test_an_unusable_lock_keeps_its_row(bench: Bench) -> None:
     path = bench.memory / locks.LOCK
     path.rename(bench.memory / "aside")
     path.mkdir()
-    _holding(bench).settle(held, done=False)
+    _lock(bench).settle(held, done=False)
     for _ in range(2):
-        (sentence,) = _holding(bench).recover()
+        (sentence,) = _lock(bench).recover()
         assert "cannot be used" in sentence
     assert len(bench.table.locks()) == 1
     path.rmdir()
     (bench.memory / "aside").rename(path)
-    assert len(_holding(bench).recover()) == 1
+    assert len(_lock(bench).recover()) == 1
     assert (_time(bench), bench.table.locks()) == (PRIOR, ())
 
 
 def test_a_directory_that_is_away_waits(bench: Bench) -> None:
     """The row of a directory that is not there now, perhaps not mounted, waits for it."""
     bench.table.remember(LockRow(str(bench.folder / "gone"), 4242, 1, None))
-    assert _holding(bench).recover() == ()
+    assert _lock(bench).recover() == ()
     assert len(bench.table.locks()) == 1
 
 
@@ -184,7 +184,7 @@ def test_a_time_that_cannot_be_is_told(bench: Bench) -> None:
     _crash(bench)
     (row,) = bench.table.locks()
     bench.table.remember(replace(row, prior_ns=2**100))
-    (sentence,) = _holding(bench).recover()
+    (sentence,) = _lock(bench).recover()
     assert "cannot be set" in sentence
 
 
@@ -193,10 +193,10 @@ def test_a_state_file_that_is_gone_lets_the_lock_go(bench: Bench) -> None:
     _prior(bench, PRIOR)
     held = _held(bench)
     bench.database.close()
-    _holding(bench).settle(held, done=False)
+    _lock(bench).settle(held, done=False)
     assert _time(bench) == PRIOR
     with pytest.raises(StateUnusableError):
-        _holding(bench).take(str(bench.memory))
+        _lock(bench).take(str(bench.memory))
     assert _time(bench) == PRIOR
 
 
@@ -208,7 +208,7 @@ def test_a_foreign_take_over_while_taking_leaves_no_row(bench: Bench) -> None:
         path.write_text("4242\n")
         return False
 
-    assert Holding(bench.table, bench.clock, overwrite).take(str(bench.memory)) is None
+    assert DreamLock(bench.table, bench.clock, overwrite).take(str(bench.memory)) is None
     assert path.read_text() == "4242\n"
     assert bench.table.locks() == ()
 
@@ -218,5 +218,5 @@ def test_a_taking_that_fails_leaves_the_lock_as_it_was(bench: Bench) -> None:
     _prior(bench, PRIOR)
     (bench.memory / f"{locks.LOCK}.new").mkdir()
     with pytest.raises(LockUnusableError):
-        _holding(bench).take(str(bench.memory))
+        _lock(bench).take(str(bench.memory))
     assert (_time(bench), bench.table.locks()) == (PRIOR, ())

@@ -25,8 +25,8 @@ from memd.core.values import FileEdit, Tree
 from memd.documents import document
 from memd.dream.material import DAMAGED
 from memd.dream.similarity import Text
+from memd.dream.values import LISTED, Left, Merge, Wanted, in_the_end
 from memd.dream.verbatim import DATED
-from memd.dream.verdict import LISTED, Left, Merge, Wanted, in_the_end
 
 _CLAIM = re.compile(r"merged into:?\s+[`'\"<(\[]*([^\s`'\"<>()\[\]]+)", re.IGNORECASE)
 _NS = 1_000_000_000
@@ -60,12 +60,12 @@ def wanted(
     (seconds since 1970). ``repeats`` returns the paths of edits that a dream made before to the
     same text (``Past.repeats``).
     """
-    found = _Outcome(proposal, tree, session, at).wanted()
+    found = _Changes(proposal, tree, session, at).wanted()
     again = repeats([edit for edit in found.edits if edit.path != INDEX])
-    return _Outcome(proposal, tree, session, at, again).wanted() if again else found
+    return _Changes(proposal, tree, session, at, again).wanted() if again else found
 
 
-class _Outcome:
+class _Changes:
     """One proposal on one tree."""
 
     def __init__(

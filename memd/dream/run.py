@@ -1,40 +1,113 @@
-"""One dream at work, and the model that works for it, as values. Pure."""
+"""One dream while it runs: its state, its progress, its model, and how it may fail. Pure."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from memd.agent.record import Record
 from memd.agent.service import Ended, Progress, Task
 from memd.agent.workspace import Workspace
 from memd.core import prices
+from memd.core.errors import MemdError
 from memd.core.settings import Settings
-from memd.core.text import cut_bytes, iso_time
-from memd.core.values import Actor, Project, Provenance, Snapshot
+from memd.core.text import cut_bytes
+from memd.core.values import Actor, Project, Provenance
 from memd.documents import secrets
-from memd.dream import briefing, outcome
-from memd.dream.ending import DreamEndedError
-from memd.dream.findings import Done, Work
+from memd.dream import from_workspace
+from memd.dream.pass_result import ReadyPass, Work
 from memd.dream.report import Report
-from memd.dream.telling import Telling
 from memd.model.port import Model
 from memd.projects.project import transcript_folders
-from memd.state.proposals import Refusal
 from memd.store.history import Past
 from memd.watch.locks import Held
 
 ORIGIN = "assistant"  # whose words a model works on here
 _SAID_BYTES = 4_000
 _NS = 1_000_000_000
+STARTING, UPDATING, JUDGING = "starting", "updating", "judging"
 
 
-def _refusal(refusal: Refusal) -> str:
-    because = f" because: {refusal.reason}" if refusal.reason else ""
-    return f"on {iso_time(refusal.at)[:10]}, {', '.join(refusal.paths)}: {refusal.wanted}{because}"
+class DreamTimeoutError(MemdError):
+    """The dream took longer than the settings allow."""
+
+    code = 1004
+    kind = "dream_timeout"
+    hint = "raise dream.max_minutes in the settings"
+
+    def __init__(self, minutes: float) -> None:
+        super().__init__(f"the dream took longer than {minutes:g} minutes", minutes=minutes)
+
+
+class DreamEndedError(MemdError):
+    """The dream was cancelled before it could commit."""
+
+    code = -32800
+    kind = "cancelled"
+
+    def __init__(self) -> None:
+        super().__init__("the dream was cancelled; nothing was written")
+
+
+class LockLostError(MemdError):
+    """Another program took the consolidation lock while memd held it."""
+
+    code = 1004
+    kind = "lock_lost"
+    retryable = True
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(
+            f"another program began to consolidate {directory}; nothing was written",
+            directory=directory,
+        )
+
+
+class DreamFailedError(MemdError):
+    """A model did not come to an end with the memories; nothing was kept of its work."""
+
+    code = 1022
+    kind = "dream_failed"
+    retryable = True
+    of_model = True
+    hint = "memctl job show tells what the model did"
+
+    def __init__(self, ended: Ended) -> None:
+        super().__init__(ended.unfinished, reason=str(ended.reason), turns=ended.turns)
+
+
+class DreamProgress:
+    """Passes on an agent's progress in the phases of a dream.
+
+    A dream is ``starting`` until its first write and ``updating`` from then on. The turns of a
+    second run go on counting where those of the first ended.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._turns = 0
+        self._calls = 0
+        self._tokens = 0
+
+    def __call__(self, phase: str, **facts: Any) -> None:  # noqa: ARG002 - the agent's own phases
+        """Pass on an agent's progress."""
+        facts["turn"] += self._turns
+        facts["tool_calls"] += self._calls
+        facts["tokens"] += self._tokens
+        self._progress(UPDATING if facts["touched"] else STARTING, **facts)
+
+    def ran(self, *, turns: int, calls: int, tokens: int) -> None:
+        """Count a run that is over, for the next one."""
+        self._turns += turns
+        self._calls += calls
+        self._tokens += tokens
+
+    def judging(self) -> None:
+        """Say that the result is being judged."""
+        self._progress(JUDGING)
 
 
 @dataclass(slots=True)
-class Underway:
+class DreamRun:
     """One dream at work. ``over``: it was cancelled or took too long and may not commit.
 
     ``began`` is on the monotonic clock. ``report`` is there once the dream has its end.
@@ -62,12 +135,12 @@ class Underway:
         """When memories were consolidated before this, ``None`` for never."""
         return None if self.held.prior_ns is None else self.held.prior_ns / _NS
 
-    def heed(self) -> None:
+    def check(self) -> None:
         """Go on only while the dream lasts. Raises DreamEndedError."""
         if self.over:
             raise DreamEndedError
 
-    def by(self, done: Done) -> Provenance:
+    def by(self, done: ReadyPass) -> Provenance:
         """Return what the history says of what a pass changes."""
         model = done.by_model
         return Provenance(
@@ -77,28 +150,6 @@ class Underway:
             model,
             reason="consolidation",
             origin=ORIGIN if model else "",
-        )
-
-    def task(
-        self,
-        seen: Snapshot,
-        model: str,
-        now: float,
-        log_days: Sequence[str],
-        refused: Sequence[Refusal],
-    ) -> Task:
-        """Return what a model is asked; see ``briefing.task``."""
-        return briefing.task(
-            self.project,
-            seen.headers,
-            seen.index,
-            model=model,
-            now=now,
-            last=self.last,
-            refused=[_refusal(refusal) for refusal in refused],
-            minutes=self.settings.dream.max_minutes,
-            turns=self.settings.dream.max_turns,
-            log_days=log_days,
         )
 
     def workspace(self) -> Workspace:
@@ -113,22 +164,22 @@ class Underway:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A model at work for a dream; ``record`` and ``telling`` go on through all of its runs."""
+class ModelRun:
+    """A model at work for a dream; ``record`` and ``progress`` go on through all of its runs."""
 
-    dream: Underway
+    dream: DreamRun
     task: Task
     model: Model
     workspace: Workspace
-    telling: Telling
+    progress: DreamProgress
     record: Record = field(default_factory=Record)
 
-    def instead(self, ended: Ended, done: Done) -> Done:
+    def instead(self, ended: Ended, done: ReadyPass) -> ReadyPass:
         """Return another pass in place of a run that could not go on, which still cost its part."""
         why = ended.error.sentence if ended.error else ""
         return replace(done, problem=why, usage=ended.usage, dollars=self._cost(ended))
 
-    def done(self, ended: Ended, at: float, first: Done | None = None) -> Done:
+    def done(self, ended: Ended, at: float, first: ReadyPass | None = None) -> ReadyPass:
         """Return what a run came to; a mending that did not finish leaves the ``first`` one.
 
         ``at`` is seconds since 1970. Looks for credentials in what was said: call it in a thread.
@@ -138,9 +189,9 @@ class Asked:
 
         def work(past: Past) -> Work:
             repeats = partial(past.repeats, directory)
-            return partial(outcome.wanted, proposal, session=session, at=at, repeats=repeats)
+            return partial(from_workspace.wanted, proposal, session=session, at=at, repeats=repeats)
 
-        done = Done(
+        done = ReadyPass(
             work,
             self.task.model,
             said=cut_bytes(secrets.scrub(ended.text), _SAID_BYTES),
