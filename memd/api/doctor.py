@@ -7,7 +7,7 @@ import msgspec
 from anyio import to_thread
 
 from memd.api.memory import project_of
-from memd.api.method import Params, Result, method
+from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
@@ -26,12 +26,6 @@ class Check(msgspec.Struct):
     remedy: str = ""
 
 
-class DoctorParams(Params):
-    """Parameters of ``doctor``; with ``cwd`` the project is looked at too."""
-
-    cwd: str | None = None
-
-
 class Diagnosis(Result):
     """All self-checks; ``ok`` when none failed."""
 
@@ -40,8 +34,11 @@ class Diagnosis(Result):
 
 
 @method("doctor", "read")
-async def doctor(services: Services, call: Call, params: DoctorParams) -> Diagnosis:
-    """Self-checks, each with a remedy."""
+async def doctor(services: Services, call: Call, *, cwd: str | None = None) -> Diagnosis:
+    """Self-checks, each with a remedy.
+
+    With ``cwd`` the project is looked at too.
+    """
     settings, problems = await services.store.settings(None)
     noticed = "what others do to memories is noticed at once"
     checks = [
@@ -54,8 +51,8 @@ async def doctor(services: Services, call: Call, params: DoctorParams) -> Diagno
         _problems("watching", noticed, services.store.watching()),
         await _clock_check(services),
     ]
-    if params.cwd is not None:
-        checks += await _project_checks(services, call, params.cwd)
+    if cwd is not None:
+        checks += await _project_checks(services, call, cwd)
     return Diagnosis(ok=all(check.state != "failed" for check in checks), checks=checks)
 
 

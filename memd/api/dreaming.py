@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from memd.api.memory import project_of
-from memd.api.method import Params, Result, method
+from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.api.work import Ended, ended, visit_of
 from memd.dream.gates import Gate
@@ -14,14 +14,6 @@ from memd.dream.values import Contradiction, Left, Removal, Size
 from memd.model.port import LOCAL
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
-
-
-class Dream(Params):
-    """Parameters of ``dream``."""
-
-    cwd: str
-    force: bool | None = None
-    wait: bool | None = None
 
 
 class Merged(Result):
@@ -54,12 +46,6 @@ class Dreamed(Ended):
     dollars: float | None = None
     seconds: float | None = None
     said: str | None = None
-
-
-class DreamsOf(Params):
-    """Parameters of ``dream.last`` and ``dream.status``."""
-
-    cwd: str
 
 
 class LastDream(Result):
@@ -101,24 +87,26 @@ class DreamStatus(Result):
 
 
 @method("dream", "write", NoProjectError)
-async def dream(services: Services, call: Call, params: Dream) -> Dreamed:
+async def dream(
+    services: Services, call: Call, *, cwd: str, force: bool = False, wait: bool = False
+) -> Dreamed:
     """Consolidate the memories of a project when the gates are open.
 
     With ``force`` only the lock can say no.
     """
-    visit = visit_of(call, params.cwd, "")
-    requested = await services.starter.request(visit, force=bool(params.force))
+    visit = visit_of(call, cwd, "")
+    requested = await services.starter.request(visit, force=force)
     if requested.gate:
         return Dreamed(status="skipped", gate=requested.gate)
-    if not params.wait:
+    if not wait:
         return Dreamed(status="started", job=requested.job)
     return await ended(services, requested.job, Dreamed)
 
 
 @method("dream.last", "read", NoProjectError)
-async def dream_last(services: Services, call: Call, params: DreamsOf) -> LastDream:
+async def dream_last(services: Services, call: Call, *, cwd: str) -> LastDream:
     """What the newest dream did, as data and as a page for people."""
-    project = await project_of(services, call, params.cwd)
+    project = await project_of(services, call, cwd)
     job = await services.jobs.newest(project.memory_dir, "dream")
     if job is None:
         return LastDream()
@@ -131,13 +119,13 @@ async def dream_last(services: Services, call: Call, params: DreamsOf) -> LastDr
 
 
 @method("dream.status", "read", NoProjectError)
-async def dream_status(services: Services, call: Call, params: DreamsOf) -> DreamStatus:
+async def dream_status(services: Services, call: Call, *, cwd: str) -> DreamStatus:
     """When the next dream of a project may begin, and what keeps it.
 
     Costs what the gates cost, and takes nothing.
     """
     environment = call.connection.caller.environment
-    project, settings, _ = await services.store.where(params.cwd, environment)
+    project, settings, _ = await services.store.where(cwd, environment)
     prospect = await services.starter.prospect(project, settings)
     outlook = prospect.outlook
     model = settings.dream.use_model and services.models.for_(settings) is not None

@@ -2,18 +2,14 @@
 
 from dataclasses import asdict
 
-from msgspec import field
-
 from memd.api.memory import WRITE_ERRORS, project_of, writable
 from memd.api.method import (
     InvalidParamsError,
     Limit,
-    Params,
     Result,
     Time,
     method,
     moment,
-    request_key,
     seconds,
     shaped,
 )
@@ -40,7 +36,6 @@ from memd.store.history import (
 )
 from memd.store.service import Committed, MemoryNotFoundError
 
-_PAGE = 50
 _ONE_KIND_OF_DIFF = (
     "memory.diff",
     "from and to are for the versions of a file: give path with them, and no change",
@@ -49,87 +44,6 @@ _ONE_KIND_OF_UNDO = (
     "memory.undo",
     "give exactly one of change, from (with or without to) and as_of",
 )
-
-
-class HistoryParams(Params):
-    """Parameters of ``memory.history``; ``before`` is a change id to page on from.
-
-    ``since`` and ``until`` are ISO 8601 or seconds since 1970, the former included.
-    """
-
-    cwd: str
-    path: str | None = None
-    actor: Actor | None = None
-    session: str | None = None
-    client: str | None = None
-    since: Time | None = None
-    until: Time | None = None
-    all_projects: bool | None = None
-    limit: Limit | None = None
-    before: str | None = None
-
-
-class DiffParams(Params):
-    """Parameters of ``memory.diff``: a change, the newest unless given, or two versions of a file.
-
-    ``from`` and ``to`` are change ids or times; ``to`` is the live file unless given, and ``from``
-    what was there before the last change up to ``to``.
-    """
-
-    cwd: str
-    change: str | None = None
-    path: str | None = None
-    from_: Time | None = field(default=None, name="from")
-    to: Time | None = None
-
-
-class UndoParams(Params):
-    """Parameters of ``memory.undo``: one change, a range of change ids, or a time to go back to.
-
-    ``to`` is the newest change unless given.
-    """
-
-    cwd: str
-    change: str | None = None
-    from_: str | None = field(default=None, name="from")
-    to: str | None = None
-    as_of: Time | None = None
-    dry_run: bool | None = None
-    request_id: str | None = None
-
-
-class WhyParams(Params):
-    """Parameters of ``memory.why``."""
-
-    cwd: str
-    path: str
-
-
-class RestoreParams(WhyParams):
-    """Parameters of ``memory.restore``.
-
-    Without ``change`` the last version that is not the live one comes back; with it, the file as
-    that change left it, or found it where it deleted it.
-    """
-
-    change: str | None = None
-    dry_run: bool | None = None
-    request_id: str | None = None
-
-
-class PurgeParams(Params):
-    """Parameters of ``memory.purge``: exactly one of ``change``, ``path`` and ``pattern``.
-
-    A change and a path are of the project, a pattern is looked for in all that memd keeps: as it
-    is, in any case, or with ``regex`` as a regular expression.
-    """
-
-    cwd: str
-    change: str | None = None
-    path: str | None = None
-    pattern: str | None = None
-    regex: bool | None = None
-    dry_run: bool | None = None
 
 
 class FileTouched(Result):
@@ -200,22 +114,40 @@ class Why(Result):
 
 
 @method("memory.history", "read", NoProjectError, ChangeNotFoundError, NotATimeError)
-async def memory_history(services: Services, call: Call, params: HistoryParams) -> History:
-    """Who changed what, when and why; newest first."""
+async def memory_history(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    path: str = "",
+    actor: Actor | None = None,
+    session: str = "",
+    client: str = "",
+    since: Time | None = None,
+    until: Time | None = None,
+    all_projects: bool = False,
+    limit: Limit = 50,
+    before: str = "",
+) -> History:
+    """Who changed what, when and why; newest first.
+
+    ``before`` is a change id to page on from. ``since`` and ``until`` are ISO 8601 or seconds since
+    1970, the former included.
+    """
     directory = ""
-    if not params.all_projects:
-        directory = (await project_of(services, call, params.cwd)).memory_dir
+    if not all_projects:
+        directory = (await project_of(services, call, cwd)).memory_dir
     changes = await services.store.history(
         directory,
-        path=params.path or "",
-        limit=params.limit or _PAGE,
-        before=params.before or "",
+        path=path,
+        limit=limit,
+        before=before,
         only=Filter(
-            actor=params.actor,
-            session=params.session or "",
-            client=params.client or "",
-            since=seconds("since", params.since),
-            until=seconds("until", params.until),
+            actor=actor,
+            session=session,
+            client=client,
+            since=seconds("since", since),
+            until=seconds("until", until),
         ),
     )
     return History(changes=[_change(change) for change in changes])
@@ -224,11 +156,25 @@ async def memory_history(services: Services, call: Call, params: HistoryParams) 
 @method(
     "memory.diff", "read", NoProjectError, ChangeNotFoundError, VersionNotFoundError, NotATimeError
 )
-async def memory_diff(services: Services, call: Call, params: DiffParams) -> Diff:
-    """What one change did, or how two versions of a file differ, as unified diffs."""
-    old, new = moment("from", params.from_), moment("to", params.to)
-    project = await project_of(services, call, params.cwd)
-    directory, change, path = project.memory_dir, params.change, params.path or ""
+async def memory_diff(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    change: str | None = None,
+    path: str = "",
+    from_: Time | None = None,
+    to: Time | None = None,
+) -> Diff:
+    """What one change did, or how two versions of a file differ, as unified diffs.
+
+    It is of a ``change``, the newest unless given, or of two versions of a file: ``from`` and
+    ``to`` are change ids or times; ``to`` is the live file unless given, and ``from``
+    what was there before the last change up to ``to``.
+    """
+    old, new = moment("from", from_), moment("to", to)
+    project = await project_of(services, call, cwd)
+    directory = project.memory_dir
     versions = old is not None or new is not None
     if not versions and (change is not None or not path):
         diffs = await services.store.consult(
@@ -244,16 +190,31 @@ async def memory_diff(services: Services, call: Call, params: DiffParams) -> Dif
 
 
 @method("memory.undo", "write", *WRITE_ERRORS, ChangeNotFoundError, RangeReversedError, PurgedError)
-async def memory_undo(services: Services, call: Call, params: UndoParams) -> Undone:
-    """Take changes back as one change, bytes and times; never over newer work unsaid."""
-    which, words = _which(params)
-    project = await writable(services, call, params.cwd)
+async def memory_undo(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    change: str | None = None,
+    from_: str | None = None,
+    to: str | None = None,
+    as_of: Time | None = None,
+    dry_run: bool = False,
+    request_id: str = "",
+) -> Undone:
+    """Take changes back as one change, bytes and times; never over newer work unsaid.
+
+    One change, a range of change ids whose ``to`` is the newest unless given, or a time to go back
+    to.
+    """
+    which, words = _which(change, from_, to, seconds("as_of", as_of))
+    project = await writable(services, call, cwd)
     committed = await services.store.take_back(
         project.memory_dir,
         lambda past: past.undo(project.memory_dir, which),
         _by(call, f"undo of {words}"),
-        request_id=request_key("memory.undo", params, params.request_id),
-        dry_run=bool(params.dry_run),
+        request_id=request_id,
+        dry_run=dry_run,
     )
     return _undone(committed)
 
@@ -261,24 +222,36 @@ async def memory_undo(services: Services, call: Call, params: UndoParams) -> Und
 @method(
     "memory.restore", "write", *WRITE_ERRORS, ChangeNotFoundError, VersionNotFoundError, PurgedError
 )
-async def memory_restore(services: Services, call: Call, params: RestoreParams) -> Undone:
-    """Bring back a deleted or an older version of one memory, as a change."""
-    project = await writable(services, call, params.cwd)
-    change = params.change or ""
+async def memory_restore(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    path: str,
+    change: str = "",
+    dry_run: bool = False,
+    request_id: str = "",
+) -> Undone:
+    """Bring back a deleted or an older version of one memory, as a change.
+
+    Without ``change`` the last version that is not the live one comes back; with it, the file as
+    that change left it, or found it where it deleted it.
+    """
+    project = await writable(services, call, cwd)
     committed = await services.store.take_back(
         project.memory_dir,
-        lambda past: past.restore(project.memory_dir, params.path, change),
-        _by(call, f"{params.path} restored{f' from {change}' if change else ''}"),
-        request_id=request_key("memory.restore", params, params.request_id),
-        dry_run=bool(params.dry_run),
+        lambda past: past.restore(project.memory_dir, path, change),
+        _by(call, f"{path} restored{f' from {change}' if change else ''}"),
+        request_id=request_id,
+        dry_run=dry_run,
     )
     return _undone(committed)
 
 
 @method("memory.why", "read", NoProjectError, MemoryNotFoundError, NameRefusedError)
-async def memory_why(services: Services, call: Call, params: WhyParams) -> Why:
+async def memory_why(services: Services, call: Call, *, cwd: str, path: str) -> Why:
     """Where a memory comes from: who wrote it first and last, and when it was used."""
-    directory, path = (await project_of(services, call, params.cwd)).memory_dir, params.path
+    directory = (await project_of(services, call, cwd)).memory_dir
     exists = True
     try:
         await services.store.read(directory, path)
@@ -308,17 +281,25 @@ async def memory_why(services: Services, call: Call, params: WhyParams) -> Why:
     PurgeRefusedError,
     PatternRefusedError,
 )
-async def memory_purge(services: Services, call: Call, params: PurgeParams) -> Purged:
-    """Remove the texts of a change, a file or a pattern from all that memd keeps."""
-    project = await project_of(services, call, params.cwd)
-    what = wanted(
-        project.memory_dir,
-        params.change or "",
-        params.path or "",
-        params.pattern or "",
-        is_regex=bool(params.regex),
-    )
-    dry_run = bool(params.dry_run)
+async def memory_purge(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    change: str = "",
+    path: str = "",
+    pattern: str = "",
+    regex: bool = False,
+    dry_run: bool = False,
+) -> Purged:
+    """Remove the texts of a change, a file or a pattern from all that memd keeps.
+
+    Exactly one of ``change``, ``path`` and ``pattern`` is given. A change and a path are of the
+    project, a pattern is looked for in all that memd keeps: as it is, in any case, or with
+    ``regex`` as a regular expression.
+    """
+    project = await project_of(services, call, cwd)
+    what = wanted(project.memory_dir, change, path, pattern, is_regex=regex)
     if not dry_run:
         await services.recall.forget()
     done = await services.store.purge(what, dry_run=dry_run)
@@ -327,19 +308,18 @@ async def memory_purge(services: Services, call: Call, params: PurgeParams) -> P
     return done
 
 
-def _which(params: UndoParams) -> tuple[str | Range | float, str]:
+def _which(
+    change: str | None, first: str | None, last: str | None, as_of: float | None
+) -> tuple[str | Range | float, str]:
     """Return what shall be undone, and the same in words."""
-    as_of = seconds("as_of", params.as_of)
-    given = [value for value in (params.change, params.from_, as_of) if value is not None]
-    if len(given) != 1 or (params.to is not None and params.from_ is None):
+    given = [value for value in (change, first, as_of) if value is not None]
+    if len(given) != 1 or (last is not None and first is None):
         raise InvalidParamsError(*_ONE_KIND_OF_UNDO)
-    if params.change is not None:
-        return params.change, params.change
-    if params.from_ is not None:
-        last = params.to or ""
-        return Range(params.from_, last), f"{params.from_} to {last or 'the newest'}"
-    at = as_of or 0.0
-    return at, f"everything after {iso_time(at)}"
+    if change is not None:
+        return change, change
+    if first is not None:
+        return Range(first, last or ""), f"{first} to {last or 'the newest'}"
+    return given[0], f"everything after {iso_time(as_of or 0.0)}"
 
 
 def _by(call: Call, reason: str) -> Provenance:

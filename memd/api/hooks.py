@@ -22,11 +22,11 @@ from typing import Annotated, Any
 import msgspec
 
 from memd.api import prompting, work
-from memd.api.method import Method, Named, Params, forwarded
+from memd.api.method import Method, Named, forwarded, method
 from memd.api.services import Services
 from memd.core import limits, tags
 from memd.core.errors import MemdError
-from memd.recall.service import Prefetched
+from memd.recall.service import Prefetched, Prompt
 from memd.rpc.connection import Call
 from memd.state.ledger import Parents
 from memd.transcripts import forks
@@ -49,19 +49,6 @@ class UnknownClientError(MemdError):
 
     def __init__(self, client: str) -> None:
         super().__init__(f"memd knows no client {client}", client=client)
-
-
-class Hook(Params):
-    """Parameters of ``hook``; ``payload`` is the client's own JSON, as the hook got it.
-
-    ``deadline_ms`` is how long the hook waits in all, its own start included.
-    """
-
-    client: str
-    event: str
-    payload: Any = None
-    environment: dict[str, str] | None = None
-    deadline_ms: Annotated[int, msgspec.Meta(ge=10, le=60_000)] | None = None
 
 
 class Payload(Named):
@@ -114,33 +101,42 @@ class HookMethod:
     def __init__(self) -> None:
         self._recent = RecentPrompts()
 
-    async def answer(self, services: Services, call: Call, params: Hook) -> dict[str, Any] | None:
-        """A client's hook event, answered with what that client's hook is to print."""
-        if params.client not in CLIENTS:
-            raise UnknownClientError(params.client)
+    async def answer(
+        self,
+        services: Services,
+        call: Call,
+        *,
+        client: str,
+        event: str,
+        payload: Any = None,
+        environment: dict[str, str] | None = None,
+        deadline_ms: Annotated[int, msgspec.Meta(ge=10, le=60_000)] = _PROMPT_MS,
+    ) -> dict[str, Any] | None:
+        """A client's hook event, answered with what that client's hook is to print.
+
+        ``payload`` is the client's own JSON, as the hook got it; ``deadline_ms`` is how long the
+        hook waits in all, its own start included.
+        """
+        if client not in CLIENTS:
+            raise UnknownClientError(client)
         try:
-            payload = msgspec.convert(params.payload, type=Payload)
+            facts = msgspec.convert(payload, type=Payload)
         except msgspec.ValidationError:
             return None
-        call.connection.caller = replace(
-            call.connection.caller,
-            client=params.client,
-            environment=forwarded(params.environment),
-        )
-        if payload.agent_id or self._recent.again(params.event, payload):
+        caller = call.connection.caller
+        call.connection.caller = replace(caller, client=client, environment=forwarded(environment))
+        if facts.agent_id or self._recent.again(event, facts):
             return None
-        if params.event == "SessionStart":
-            await self._bring_ledger_in_line(services, payload)
-            return await _session_start(services, call, payload)
-        if params.event == _PROMPT:
-            prefetched = await _user_prompt(
-                services, call, payload, params.deadline_ms or _PROMPT_MS
-            )
-            self._recent.brings(payload, [memory.path for memory in prefetched.memories])
+        if event == "SessionStart":
+            await self._bring_ledger_in_line(services, facts)
+            return await _session_start(services, call, facts)
+        if event == _PROMPT:
+            prefetched = await _user_prompt(services, call, facts, deadline_ms)
+            self._recent.brings(facts, [memory.path for memory in prefetched.memories])
             return _context(_PROMPT, prefetched.block) if prefetched.block else None
-        if params.event in {"Stop", "PreCompact", "SessionEnd"}:
+        if event in {"Stop", "PreCompact", "SessionEnd"}:
             with services.priority.uncounted():  # no prompt waits for this: a due dream may begin
-                await _after_turn(services, call, params.event, payload)
+                await _after_turn(services, call, event, facts)
         return None
 
     async def _bring_ledger_in_line(self, services: Services, payload: Payload) -> None:
@@ -165,9 +161,7 @@ async def _session_start(services: Services, call: Call, payload: Payload) -> di
     services.recall.prepare(project, settings)
     if await services.store.client_loads_memory(project, environment):
         return None
-    loaded = await prompting.load_prompt(
-        services, call, prompting.LoadPrompt(cwd=payload.cwd, session_id=payload.session_id)
-    )
+    loaded = await prompting.load_prompt(services, call, cwd=payload.cwd)
     if loaded.prompt is None:
         return None
     room = limits.HOOK_CHARACTERS - len(tags.OPEN) - len(tags.CLOSE) - 2
@@ -188,33 +182,29 @@ def _fit(prompt: str, room: int, directory: str) -> str:
 async def _user_prompt(
     services: Services, call: Call, payload: Payload, deadline_ms: int
 ) -> Prefetched:
-    wanted = prompting.Prefetch(
-        cwd=payload.cwd,
-        session_id=payload.session_id,
+    prompt = Prompt(
+        session=payload.session_id,
         query=payload.prompt,
-        deadline_ms=max(10, int(deadline_ms * _SHARE)),
+        seconds=max(0.01, deadline_ms * _SHARE / 1000),
+        parents=_parents(payload),
     )
-    return await prompting.memories_for(services, call, wanted, _parents(payload))
+    return await prompting.memories_for(services, call, payload.cwd, prompt)
 
 
 async def _after_turn(services: Services, call: Call, event: str, payload: Payload) -> None:
+    cwd, session = payload.cwd, payload.session_id
     if payload.transcript_path:
-        wanted = work.Extract(
-            cwd=payload.cwd,
-            session_id=payload.session_id,
-            transcript_path=payload.transcript_path,
-        )
+        path = payload.transcript_path
         with suppress(TranscriptRefusedError):  # a session that said nothing has none yet
-            await work.extract(services, call, wanted)
+            await work.extract(services, call, cwd=cwd, session_id=session, transcript_path=path)
     if event == "SessionEnd":
-        session = prompting.Session(cwd=payload.cwd, session_id=payload.session_id)
-        await prompting.session_end(services, call, session)
+        await prompting.session_end(services, call, cwd=cwd, session_id=session)
 
 
 def _context(event: str, text: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
 
-def method() -> Method[Hook, dict[str, Any] | None]:
+def row() -> Method[..., dict[str, Any] | None]:
     """Return the row of ``hook`` with a memory of its own."""
-    return Method("hook", "write", (UnknownClientError,), HookMethod().answer)
+    return method("hook", "write", UnknownClientError)(HookMethod().answer)

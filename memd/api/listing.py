@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from memd.api.memory import MemoryFacts, facts_of, project_of
-from memd.api.method import Limit, Params, Result, method, shaped
+from memd.api.method import Limit, Result, method, shaped
 from memd.api.services import Services
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -35,15 +35,6 @@ class CursorRefusedError(MemdError):
         super().__init__("after is not what a page has as next")
 
 
-class ListMemories(Params):
-    """Parameters of ``memory.list``; ``after`` is the ``next`` of the page before."""
-
-    cwd: str
-    scope: Literal["private", "team"] | None = None
-    limit: Limit | None = None
-    after: str | None = None
-
-
 class Listed(Result):
     """The memories of a project, newest first; ``next`` names the page after this one, if any.
 
@@ -58,19 +49,30 @@ class Listed(Result):
 
 
 @method("memory.list", "read", NoProjectError, CursorRefusedError)
-async def memory_list(services: Services, call: Call, params: ListMemories) -> Listed:
-    """The memories of a project, newest first, a page at a time."""
-    start = _place(params.after) if params.after else None
-    project = await project_of(services, call, params.cwd)
+async def memory_list(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    scope: Literal["private", "team"] | None = None,
+    limit: Limit | None = None,
+    after: str | None = None,
+) -> Listed:
+    """The memories of a project, newest first, a page at a time.
+
+    ``after`` is the ``next`` of the page before.
+    """
+    start = _place(after) if after else None
+    project = await project_of(services, call, cwd)
     snapshot = await services.memories.list(project)
     headers = [
         header
         for header in snapshot.headers
-        if params.scope is None or (params.scope == "team") == header.path.startswith(TEAM)
+        if scope is None or (scope == "team") == header.path.startswith(TEAM)
     ]
     if start is not None:
         headers = headers[bisect_right(headers, start, key=newest_first) :]
-    page = _page(headers, params.limit, services.clock.now())
+    page = _page(headers, limit, services.clock.now())
     return Listed(
         memory_dir=project.memory_dir,
         memories=page,

@@ -6,14 +6,11 @@ from msgspec.structs import asdict
 
 from memd.api.method import (
     Limit,
-    Params,
     Result,
     SessionId,
     Time,
     method,
     moment,
-    request_key,
-    shaped,
 )
 from memd.api.services import Services
 from memd.core.errors import MemdError
@@ -69,61 +66,6 @@ class TwoContentsError(MemdError):
         super().__init__(f"the write of {path} has both content and body", path=path)
 
 
-class ReadMemory(Params):
-    """Parameters of ``memory.read``; ``at`` is a change's id or a time, for the file as of then."""
-
-    cwd: str
-    path: str
-    at: Time | None = None
-
-
-class WriteMemory(Params):
-    """Parameters of ``memory.write``: ``content``, or the parts of a memory.
-
-    The index, ``MEMORY.md``, is written with ``content`` and the ``base_hash`` of what was read.
-    """
-
-    cwd: str
-    path: str
-    content: str | None = None
-    name: str | None = None
-    description: str | None = None
-    type: Literal["user", "feedback", "project", "reference"] | None = None
-    body: str | None = None
-    title: str | None = None
-    hook: str | None = None
-    base_hash: str | None = None
-    request_id: str | None = None
-    scope: Literal["private", "team"] | None = None
-    session_id: SessionId | None = None
-
-
-class DeleteMemory(Params):
-    """Parameters of ``memory.delete``."""
-
-    cwd: str
-    path: str
-    base_hash: str | None = None
-    request_id: str | None = None
-
-
-class SearchMemories(Params):
-    """Parameters of ``memory.search``."""
-
-    cwd: str
-    query: str
-    limit: Limit | None = None
-
-
-class UseTool(Params):
-    """Parameters of ``memory.tool``: ``command`` is the tool's input as the model sent it."""
-
-    cwd: str
-    command: dict[str, Any]
-    request_id: str | None = None
-    session_id: str | None = None
-
-
 class MemoryFacts(Result):
     """A memory without its content; ``mtime`` is ISO 8601 in UTC."""
 
@@ -177,74 +119,121 @@ WRITE_ERRORS: tuple[type[MemdError], ...] = (
     ChangeNotFoundError,
     VersionNotFoundError,
 )
-async def memory_read(services: Services, call: Call, params: ReadMemory) -> MemoryRead:
-    """One memory whole, as it is or as it was."""
-    at = moment("at", params.at)
-    project = await project_of(services, call, params.cwd)
-    if at is None:
-        file = await services.memories.read(project, params.path)
+async def memory_read(
+    services: Services, call: Call, *, cwd: str, path: str, at: Time | None = None
+) -> MemoryRead:
+    """One memory whole, as it is or as it was.
+
+    ``at`` is a change's id or a time, for the file as of then.
+    """
+    when = moment("at", at)
+    project = await project_of(services, call, cwd)
+    if when is None:
+        file = await services.memories.read(project, path)
     else:
-        directory, path = project.memory_dir, params.path
-        file = await services.store.consult(lambda past: past.version(directory, path, at))
+        directory = project.memory_dir
+        file = await services.store.consult(lambda past: past.version(directory, path, when))
     facts = asdict(facts_of(file.header, services.clock.now()))
     return MemoryRead(**facts, content=decode(file.content), hash=file.hash)
 
 
 @method("memory.write", "write", *WRITE_ERRORS, ScopeRefusedError, TwoContentsError)
-async def memory_write(services: Services, call: Call, params: WriteMemory) -> Written:
-    """Write one memory and its line in the index."""
-    if params.scope == "team":
-        raise ScopeRefusedError(params.scope)
-    if params.content is not None and params.body is not None:
-        raise TwoContentsError(params.path)
-    project = await writable(services, call, params.cwd)
+async def memory_write(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    path: str,
+    content: str | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    type_: Literal["user", "feedback", "project", "reference"] | None = None,
+    body: str | None = None,
+    title: str | None = None,
+    hook: str | None = None,
+    base_hash: str | None = None,
+    request_id: str = "",
+    scope: Literal["private", "team"] | None = None,
+    session_id: SessionId = "",
+) -> Written:
+    """Write one memory and its line in the index.
+
+    Either its ``content`` is given or the parts of a memory. The index, ``MEMORY.md``, is written
+    with ``content`` and the ``base_hash`` of what was read.
+    """
+    if scope == "team":
+        raise ScopeRefusedError(scope)
+    if content is not None and body is not None:
+        raise TwoContentsError(path)
+    project = await writable(services, call, cwd)
     return await services.memories.write(
         project,
-        shaped(params, Writing),
-        _by(call, "memory.write", params.session_id or ""),
-        request_id=request_key("memory.write", params, params.request_id),
+        Writing(path, content, name, description, type_, body, title, hook, base_hash),
+        _by(call, "memory.write", session_id),
+        request_id=request_id,
     )
 
 
 @method("memory.delete", "write", NoProjectError, MemoryOffError, NothingThereError, ConflictError)
-async def memory_delete(services: Services, call: Call, params: DeleteMemory) -> ChangeMade:
+async def memory_delete(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    path: str,
+    base_hash: str | None = None,
+    request_id: str = "",
+) -> ChangeMade:
     """Delete one memory and its line in the index."""
-    project = await writable(services, call, params.cwd)
+    project = await writable(services, call, cwd)
     outcome = await services.memories.delete(
         project,
-        params.path,
+        path,
         _by(call, "memory.delete"),
-        base_hash=params.base_hash,
-        request_id=request_key("memory.delete", params, params.request_id),
+        base_hash=base_hash,
+        request_id=request_id,
     )
     return ChangeMade(change=outcome.change)
 
 
 @method("memory.search", "read", NoProjectError)
-async def memory_search(services: Services, call: Call, params: SearchMemories) -> Hits:
+async def memory_search(
+    services: Services, call: Call, *, cwd: str, query: str, limit: Limit = 10
+) -> Hits:
     """Search the memories of a project."""
-    project = await project_of(services, call, params.cwd)
-    hits = await services.recall.search(project, params.query, params.limit or 10)
+    project = await project_of(services, call, cwd)
+    hits = await services.recall.search(project, query, limit)
     return Hits(hits=hits)
 
 
 @method("memory.tool", "write", NoProjectError, MemoryOffError, StorageFailedError)
-async def memory_tool(services: Services, call: Call, params: UseTool) -> ToolAnswer:
-    """One command of the Messages API's memory tool; `/memories` is the directory."""
-    find = project_of if params.command.get("command") == "view" else writable
-    project = await find(services, call, params.cwd)
+async def memory_tool(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    command: dict[str, Any],
+    request_id: str = "",
+    session_id: str = "",
+) -> ToolAnswer:
+    """One command of the Messages API's memory tool; `/memories` is the directory.
+
+    ``command`` is the tool's input as the model sent it.
+    """
+    find = project_of if command.get("command") == "view" else writable
+    project = await find(services, call, cwd)
     by = Provenance(
         actor=Actor.CLIENT,
         client=call.connection.caller.client,
-        session=params.session_id or "",
+        session=session_id,
         reason="memory.tool",
         origin="assistant",
     )
     return await services.memories.tool(
         project,
-        params.command,
+        command,
         by,
-        request_id=request_key("memory.tool", params, params.request_id),
+        request_id=request_id,
     )
 
 

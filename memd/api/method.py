@@ -4,10 +4,11 @@ A handler is JSON in, domain call out: it takes the services, the call and typed
 returns a typed result. Parameters are checked here once, so no handler meets a wrong type.
 """
 
+import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, TypeVar, cast
+from typing import Annotated, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import msgspec
 
@@ -20,7 +21,7 @@ from memd.documents import secrets
 from memd.rpc.connection import Call
 from memd.store.history import At
 
-P = TypeVar("P", bound="Params")
+P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -61,7 +62,7 @@ def forwarded(environment: Mapping[str, str] | None) -> dict[str, str]:
     }
 
 
-class Params(Named, forbid_unknown_fields=True, kw_only=True):
+class Params(Named, forbid_unknown_fields=True, kw_only=True, rename=lambda name: name.strip("_")):
     """Parameters by name; an unknown one is an error that names it."""
 
 
@@ -91,15 +92,13 @@ def shaped(value: object, shape: type[T]) -> T:
     return msgspec.convert(value, type=shape, from_attributes=True)
 
 
-def request_key(method: str, params: Params, request_id: str | None) -> str:
+def _request_key(method_name: str, params: Params, request_id: str) -> str:
     """Return what makes a request the same one again: its id, its method and its parameters.
 
     An id that comes back with other parameters is another request; it must never be answered
-    with the outcome of the first. Without an id there is no key.
+    with the outcome of the first.
     """
-    if not request_id:
-        return ""
-    return f"{request_id} {sha256(msgspec.json.encode((method, params)))[:16]}"
+    return f"{request_id} {sha256(msgspec.json.encode((method_name, params)))[:16]}"
 
 
 class InvalidParamsError(MemdError):
@@ -116,64 +115,76 @@ class InvalidParamsError(MemdError):
 
 @dataclass(frozen=True, slots=True)
 class Method(Generic[P, R]):
-    """One row of the table; called like its handler, with parameters that were checked.
+    """One row of the table; called like its handler.
 
     ``permission`` is what the call may do: ``read``, ``write`` (memories or history) or
-    ``operate`` (the daemon itself). ``errors`` are the failures a caller should expect.
+    ``operate`` (the daemon itself). ``errors`` are the failures a caller should expect. ``params``
+    and ``result`` are the shapes of what a handler takes and returns.
     """
 
     name: str
+    summary: str
     permission: str
     errors: tuple[type[MemdError], ...]
-    handler: Callable[[Services, Call, P], Awaitable[R]]
+    params: type[Params]
+    result: Any
+    handler: Callable[Concatenate[Services, Call, P], Awaitable[R]]
 
-    @property
-    def summary(self) -> str:
-        """What the method does: the first line of the handler's docstring."""
-        return (self.handler.__doc__ or "").partition("\n")[0]
-
-    @property
-    def params(self) -> type[P]:
-        """The shape of the parameters, as the handler takes them."""
-        return cast("type[P]", list(self.handler.__annotations__.values())[2])
-
-    @property
-    def result(self) -> Any:
-        """The shape of the result, as the handler returns it."""
-        return self.handler.__annotations__["return"]
-
-    def __call__(self, services: Services, call: Call, params: P) -> Awaitable[R]:
+    def __call__(
+        self, services: Services, call: Call, *args: P.args, **kwargs: P.kwargs
+    ) -> Awaitable[R]:
         """Answer with parameters that are checked already."""
-        return self.handler(services, call, params)
+        return self.handler(services, call, *args, **kwargs)
 
     async def answer(self, services: Services, call: Call, raw: dict[str, Any]) -> R:
-        """Check the parameters and answer.
+        """Check the parameters and answer; null stands for one that was left out.
 
         Raises InvalidParamsError or what the handler raises, without any credential that the
         caller's own words may have brought into it.
         """
+        handler: Callable[..., Awaitable[R]] = self.handler
         try:
-            return await self(services, call, self._checked(raw))
+            return await handler(services, call, **self._checked(raw))
         except MemdError as error:
             secrets.scrub_error(error)
             raise
 
-    def _checked(self, raw: dict[str, Any]) -> P:
+    def _checked(self, raw: dict[str, Any]) -> dict[str, Any]:
+        given = {name: value for name, value in raw.items() if value is not None}
         try:
-            return msgspec.convert(raw, type=self.params, strict=True)
+            params = msgspec.convert(given, type=self.params, strict=True)
         except msgspec.ValidationError as error:
             raise InvalidParamsError(self.name, str(error)) from error
+        checked = msgspec.structs.asdict(params)
+        if checked.get("request_id"):
+            checked["request_id"] = _request_key(self.name, params, checked["request_id"])
+        return checked
 
 
 def method(
     name: str, permission: str, *errors: type[MemdError]
-) -> Callable[[Callable[[Services, Call, P], Awaitable[R]]], Method[P, R]]:
+) -> Callable[[Callable[Concatenate[Services, Call, P], Awaitable[R]]], Method[P, R]]:
     """Return a decorator that makes a handler a row of the table.
 
-    Its annotations are the shapes of parameters and result, its docstring's first line the summary.
+    The handler's keywords are the method's parameters, without the ``_`` at the end of Python's own
+    words and before what is not used; a ``request_id`` reaches it as the key of the whole request.
+    Its docstring's first line is the summary.
     """
 
-    def row(handler: Callable[[Services, Call, P], Awaitable[R]]) -> Method[P, R]:
-        return Method(name, permission, errors, handler)
+    def row(handler: Callable[Concatenate[Services, Call, P], Awaitable[R]]) -> Method[P, R]:
+        taken = list(inspect.signature(handler).parameters.values())[2:]
+        fields = [
+            (one.name, one.annotation)
+            if one.default is one.empty
+            else (one.name, one.annotation, one.default)
+            for one in taken
+        ]
+        words = name.replace("_", ".").split(".")
+        title = "".join(word.capitalize() for word in words)
+        shape = msgspec.defstruct(f"{title}Params", fields, bases=(Params,), kw_only=True)
+        params = cast("type[Params]", shape)
+        summary = (inspect.getdoc(handler) or "").partition("\n")[0]
+        result = handler.__annotations__["return"]
+        return Method(name, summary, permission, errors, params, result, handler)
 
     return row

@@ -9,7 +9,7 @@ from anyio import to_thread
 from memd import __version__
 from memd.api import spending
 from memd.api.memory import project_of
-from memd.api.method import Method, Params, Result, forwarded, method
+from memd.api.method import Method, Result, forwarded, method
 from memd.api.services import Services
 from memd.core import events
 from memd.core.errors import MemdError
@@ -44,14 +44,6 @@ class UnknownTopicError(MemdError):
         super().__init__(f"there is no topic {topic}", topic=topic)
 
 
-class Hello(Params):
-    """Parameters of ``hello``; ``environment`` takes only the variables of the documented list."""
-
-    client: str | None = None
-    version: str | None = None
-    environment: dict[str, str] | None = None
-
-
 class Welcome(Result):
     """Who answers; a client of any version is served."""
 
@@ -62,21 +54,10 @@ class Welcome(Result):
     pid: int
 
 
-class Subscribe(Params):
-    """Parameters of ``subscribe`` and ``unsubscribe``: all topics and projects by default."""
-
-    topics: list[str] | None = None
-    cwd: str | None = None
-
-
 class Subscribed(Result):
     """The topics that this call named."""
 
     topics: list[str]
-
-
-class Nothing(Params):
-    """No parameters."""
 
 
 class Status(Result):
@@ -105,12 +86,6 @@ class Status(Result):
     notes: list[str]
 
 
-class Pause(Params):
-    """Parameters of ``pause``: with ``now`` running jobs are put back into the queue."""
-
-    now: bool | None = None
-
-
 class Stopping(Result):
     """The daemon drains and ends."""
 
@@ -118,13 +93,23 @@ class Stopping(Result):
 
 
 @method("hello", "read")
-async def hello(services: Services, call: Call, params: Hello) -> Welcome:
-    """Say who calls, learn who answers; any version is served."""
+async def hello(
+    services: Services,
+    call: Call,
+    *,
+    client: str = "",
+    version: str = "",
+    environment: dict[str, str] | None = None,
+) -> Welcome:
+    """Say who calls, learn who answers; any version is served.
+
+    ``environment`` takes only the variables of the documented list.
+    """
     call.connection.caller = replace(
         call.connection.caller,
-        client=(params.client or "")[:100],
-        version=(params.version or "")[:100],
-        environment=forwarded(params.environment),
+        client=client[:100],
+        version=version[:100],
+        environment=forwarded(environment),
     )
     return Welcome(
         name="memd",
@@ -136,23 +121,30 @@ async def hello(services: Services, call: Call, params: Hello) -> Welcome:
 
 
 @method("subscribe", "read", UnknownTopicError)
-async def subscribe(services: Services, call: Call, params: Subscribe) -> Subscribed:
-    """Send this connection notifications."""
-    topics, directory = await _subscription(services, call, params)
-    call.connection.subscribe(topics, directory)
-    return Subscribed(topics=topics)
+async def subscribe(
+    services: Services, call: Call, *, topics: list[str] | None = None, cwd: str | None = None
+) -> Subscribed:
+    """Send this connection notifications.
+
+    All topics and projects are meant unless given, here and in ``unsubscribe``.
+    """
+    named, directory = await _subscription(services, call, topics, cwd)
+    call.connection.subscribe(named, directory)
+    return Subscribed(topics=named)
 
 
 @method("unsubscribe", "read", UnknownTopicError)
-async def unsubscribe(services: Services, call: Call, params: Subscribe) -> Subscribed:
+async def unsubscribe(
+    services: Services, call: Call, *, topics: list[str] | None = None, cwd: str | None = None
+) -> Subscribed:
     """Send no more of them."""
-    topics, directory = await _subscription(services, call, params)
-    call.connection.unsubscribe(topics, directory)
-    return Subscribed(topics=topics)
+    named, directory = await _subscription(services, call, topics, cwd)
+    call.connection.unsubscribe(named, directory)
+    return Subscribed(topics=named)
 
 
 @method("status", "read")
-async def status(services: Services, _call: Call, _params: Nothing) -> Status:
+async def status(services: Services, _call: Call) -> Status:
     """Versions, uptime, size, jobs, pauses, projects, the model and its cost today."""
     jobs: dict[str, int] = {}
     for job in await services.jobs.list("", 200):
@@ -183,19 +175,22 @@ async def status(services: Services, _call: Call, _params: Nothing) -> Status:
 
 
 @method("pause", "operate")
-async def pause(services: Services, _call: Call, params: Pause) -> WorkState:
-    """Start no background work until resume, also after a restart; prompts go on."""
-    return await services.jobs.pause(now=bool(params.now))
+async def pause(services: Services, _call: Call, *, now: bool = False) -> WorkState:
+    """Start no background work until resume, also after a restart; prompts go on.
+
+    With ``now`` running jobs are put back into the queue.
+    """
+    return await services.jobs.pause(now=now)
 
 
 @method("resume", "operate")
-async def resume(services: Services, _call: Call, _params: Nothing) -> WorkState:
+async def resume(services: Services, _call: Call) -> WorkState:
     """Let background work go on."""
     return await services.jobs.resume()
 
 
 @method("shutdown", "operate")
-async def shutdown(services: Services, _call: Call, _params: Nothing) -> Stopping:
+async def shutdown(services: Services, _call: Call) -> Stopping:
     """Drain the jobs and end the daemon.
 
     The answer goes out before the daemon ends.
@@ -205,16 +200,15 @@ async def shutdown(services: Services, _call: Call, _params: Nothing) -> Stoppin
 
 
 async def _subscription(
-    services: Services, call: Call, params: Subscribe
+    services: Services, call: Call, topics: list[str] | None, cwd: str | None
 ) -> tuple[list[str], str | None]:
-    topics = params.topics if params.topics is not None else list(events.TOPICS)
-    for topic in topics:
+    named = list(events.TOPICS) if topics is None else topics
+    for topic in named:
         if topic not in events.TOPICS:
             raise UnknownTopicError(topic)
-    if params.cwd is None:
-        return topics, None
-    project = await project_of(services, call, params.cwd)
-    return topics, project.memory_dir
+    if cwd is None:
+        return named, None
+    return named, (await project_of(services, call, cwd)).memory_dir
 
 
 def _rss() -> int:
@@ -225,11 +219,11 @@ def _rss() -> int:
         return 0
 
 
-def discovery(document: dict[str, Any]) -> Method[Nothing, dict[str, Any]]:
+def discovery(document: dict[str, Any]) -> Method[[], dict[str, Any]]:
     """Return ``rpc.discover``, which serves the document of all methods."""
 
     @method("rpc.discover", "read")
-    async def discover(_services: Services, _call: Call, _params: Nothing) -> dict[str, Any]:
+    async def discover(_services: Services, _call: Call) -> dict[str, Any]:
         """This table, as an OpenRPC document."""
         return document
 

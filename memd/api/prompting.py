@@ -5,47 +5,13 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from memd.api.method import Limit, Params, Result, SessionId, method
+from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import visit_of
 from memd.projects.project import NoProjectError
 from memd.prompt.service import LoadedPrompt
-from memd.recall.service import AUTO, Prefetched, Prompt
+from memd.recall.service import Prefetched, Prompt
 from memd.rpc.connection import Call
-from memd.state.ledger import Parents
-
-
-class LoadPrompt(Params):
-    """Parameters of ``load_prompt``."""
-
-    cwd: str
-    session_id: SessionId | None = None
-    mode: Literal["auto", "agent", "daily_log"] | None = None
-    agent: str | None = None
-    scope: Literal["user", "project", "local"] | None = None
-    skip_index: bool | None = None
-    extra_guidelines: str | None = None
-
-
-class Prefetch(Params):
-    """Parameters of ``prefetch``."""
-
-    cwd: str
-    session_id: SessionId
-    query: str
-    recent_tools: list[str] | None = None
-    read_paths: list[str] | None = None
-    limit: Limit | None = None
-    strategy: Literal["auto", "model", "local"] | None = None
-    deadline_ms: Annotated[int, msgspec.Meta(ge=10, le=60_000)] | None = None
-    explain: bool | None = None
-
-
-class Session(Params):
-    """Parameters of ``session.*``."""
-
-    cwd: str
-    session_id: SessionId
 
 
 class Done(Result):
@@ -55,78 +21,100 @@ class Done(Result):
 
 
 @method("load_prompt", "read", NoProjectError)
-async def load_prompt(services: Services, call: Call, params: LoadPrompt) -> LoadedPrompt:
+async def load_prompt(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    _session_id: SessionId = "",
+    mode: Literal["auto", "agent", "daily_log"] = "auto",
+    agent: str = "",
+    scope: Literal["user", "project", "local"] | None = None,
+    skip_index: bool = False,
+    extra_guidelines: str = "",
+) -> LoadedPrompt:
     """The memory section of a system prompt, the same bytes for the same inputs."""
     environment = call.connection.caller.environment
-    project, settings, problems = await services.store.where(params.cwd, environment)
+    project, settings, problems = await services.store.where(cwd, environment)
     loaded = await services.prompts.load(
         project,
         settings,
-        mode=params.mode or "auto",
-        agent=params.agent or "",
-        scope=params.scope or "",
-        skip_index=bool(params.skip_index),
-        extra_guidelines=params.extra_guidelines or "",
+        mode=mode,
+        agent=agent,
+        scope=scope or "",
+        skip_index=skip_index,
+        extra_guidelines=extra_guidelines,
         environment=environment,
     )
     return replace(loaded, problems=(*project.problems, *problems, *loaded.problems))
 
 
 @method("prefetch", "read", NoProjectError)
-async def prefetch(services: Services, call: Call, params: Prefetch) -> Prefetched:
-    """The few memories that matter for this prompt; each once per session."""
-    return await memories_for(services, call, params, frozenset)
-
-
-async def memories_for(
-    services: Services, call: Call, params: Prefetch, parents: Parents
+async def prefetch(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    session_id: SessionId,
+    query: str,
+    recent_tools: tuple[str, ...] = (),
+    read_paths: tuple[str, ...] = (),
+    limit: Limit | None = None,
+    strategy: Literal["auto", "model", "local"] = "auto",
+    deadline_ms: Annotated[int, msgspec.Meta(ge=10, le=60_000)] | None = None,
+    explain: bool = False,
 ) -> Prefetched:
-    """Return what ``prefetch`` answers; ``parents`` finds the sessions that it was made from."""
-    environment = call.connection.caller.environment
-    project, settings, _ = await services.store.where(params.cwd, environment)
-    return await services.recall.prefetch(
-        project,
-        settings,
-        Prompt(
-            session=params.session_id,
-            query=params.query,
-            recent_tools=params.recent_tools or (),
-            read_paths=params.read_paths or (),
-            limit=params.limit,
-            strategy=params.strategy or AUTO,
-            seconds=None if params.deadline_ms is None else params.deadline_ms / 1000,
-            explain=bool(params.explain),
-            parents=parents,
-        ),
+    """The few memories that matter for this prompt; each once per session."""
+    prompt = Prompt(
+        session=session_id,
+        query=query,
+        recent_tools=recent_tools,
+        read_paths=read_paths,
+        limit=limit,
+        strategy=strategy,
+        seconds=None if deadline_ms is None else deadline_ms / 1000,
+        explain=explain,
     )
+    return await memories_for(services, call, cwd, prompt)
+
+
+async def memories_for(services: Services, call: Call, cwd: str, prompt: Prompt) -> Prefetched:
+    """Return the memories that matter for a prompt."""
+    environment = call.connection.caller.environment
+    project, settings, _ = await services.store.where(cwd, environment)
+    return await services.recall.prefetch(project, settings, prompt)
 
 
 @method("session.start", "read", NoProjectError)
-async def session_start(services: Services, call: Call, params: Session) -> Done:
+async def session_start(
+    services: Services, call: Call, *, cwd: str, _session_id: SessionId
+) -> Done:
     """A client session begins.
 
     The index is made ready before the first prompt.
     """
     environment = call.connection.caller.environment
-    project, settings, _ = await services.store.where(params.cwd, environment)
+    project, settings, _ = await services.store.where(cwd, environment)
     services.recall.prepare(project, settings)
     return Done()
 
 
 @method("session.compacted", "read")
-async def session_reset(services: Services, _call: Call, params: Session) -> Done:
+async def session_reset(
+    services: Services, _call: Call, *, _cwd: str, session_id: SessionId
+) -> Done:
     """The client dropped what it had read: memories may come again."""
-    await services.recall.reset(params.session_id)
+    await services.recall.reset(session_id)
     return Done()
 
 
 @method("session.end", "write", NoProjectError)
-async def session_end(services: Services, call: Call, params: Session) -> Done:
+async def session_end(services: Services, call: Call, *, cwd: str, session_id: SessionId) -> Done:
     """A client session is over, though it may be resumed: a due dream may begin.
 
     The session can be resumed with all that it was given, so its ledger stays.
     """
-    await services.starter.offer(visit_of(call, params.cwd, params.session_id))
+    await services.starter.offer(visit_of(call, cwd, session_id))
     return Done()
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 
 from memd.api.memory import MemoryOffError, project_of, writable
-from memd.api.method import Params, Result, method
+from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.projects.project import NoProjectError
 from memd.review.choice import NotTakenInError, PathNotProposedError, ProposalDecidedError
@@ -21,29 +21,7 @@ from memd.store.drafts import SecretRefusedError
 from memd.store.service import StorageFailedError
 
 Reason = Annotated[str, msgspec.Meta(max_length=10_000)]
-Paths = Annotated[list[str], msgspec.Meta(max_length=2000)]
-
-
-class ReviewProposals(Params):
-    """Parameters of ``dream.review``: the open proposals, one of any state, or ``all``."""
-
-    cwd: str
-    proposal: str | None = None
-    all: bool | None = None
-
-
-class AcceptProposal(Params):
-    """Parameters of ``dream.accept``; without ``paths`` all files that are open."""
-
-    cwd: str
-    proposal: str
-    paths: Paths | None = None
-
-
-class RejectProposal(AcceptProposal):
-    """Parameters of ``dream.reject``; the next dream is told the ``reason``."""
-
-    reason: Reason | None = None
+Paths = Annotated[tuple[str, ...], msgspec.Meta(max_length=2000)]
 
 
 class Proposals(Result):
@@ -53,12 +31,15 @@ class Proposals(Result):
 
 
 @method("dream.review", "read", NoProjectError, ProposalNotFoundError)
-async def dream_review(services: Services, call: Call, params: ReviewProposals) -> Proposals:
-    """What dreams wanted and the judge kept back, each file with its diff."""
-    directory = (await project_of(services, call, params.cwd)).memory_dir
-    proposals = await services.reviews.review(
-        directory, params.proposal or "", decided=bool(params.all)
-    )
+async def dream_review(
+    services: Services, call: Call, *, cwd: str, proposal: str = "", all_: bool = False
+) -> Proposals:
+    """What dreams wanted and the judge kept back, each file with its diff.
+
+    Without ``all`` or the name of a ``proposal`` those that are open.
+    """
+    directory = (await project_of(services, call, cwd)).memory_dir
+    proposals = await services.reviews.review(directory, proposal, decided=all_)
     return Proposals(proposals=proposals)
 
 
@@ -75,11 +56,16 @@ async def dream_review(services: Services, call: Call, params: ReviewProposals) 
     SecretRefusedError,
     StorageFailedError,
 )
-async def dream_accept(services: Services, call: Call, params: AcceptProposal) -> Accepted:
-    """Make what a dream proposed true, whole or by file, as one change."""
-    directory = (await writable(services, call, params.cwd)).memory_dir
+async def dream_accept(
+    services: Services, call: Call, *, cwd: str, proposal: str, paths: Paths = ()
+) -> Accepted:
+    """Make what a dream proposed true, whole or by file, as one change.
+
+    Without ``paths`` all files that are open.
+    """
+    directory = (await writable(services, call, cwd)).memory_dir
     return await services.reviews.accept(
-        directory, params.proposal, params.paths or (), client=call.connection.caller.client
+        directory, proposal, paths, client=call.connection.caller.client
     )
 
 
@@ -91,12 +77,18 @@ async def dream_accept(services: Services, call: Call, params: AcceptProposal) -
     ProposalDecidedError,
     PathNotProposedError,
 )
-async def dream_reject(services: Services, call: Call, params: RejectProposal) -> Rejected:
+async def dream_reject(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    proposal: str,
+    paths: Paths = (),
+    reason: Reason = "",
+) -> Rejected:
     """Refuse what a dream proposed, whole or by file; the next dream is told why."""
-    directory = (await project_of(services, call, params.cwd)).memory_dir
-    return await services.reviews.reject(
-        directory, params.proposal, params.paths or (), reason=params.reason or ""
-    )
+    directory = (await project_of(services, call, cwd)).memory_dir
+    return await services.reviews.reject(directory, proposal, paths, reason=reason)
 
 
 METHODS = (dream_review, dream_accept, dream_reject)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from anyio import to_thread
 
-from memd.api.method import Params, Result, method
+from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.core.settings import Settings
 from memd.rpc.connection import Call
@@ -14,7 +14,6 @@ from memd.state.caps import Sum
 from memd.state.spend import SpendRow
 
 U = TypeVar("U", bound=Sum)
-_DAYS = 7
 
 
 class SpendToday(Result):
@@ -23,13 +22,6 @@ class SpendToday(Result):
     used: Sum
     dollars_per_day: float
     caps: dict[str, str]
-
-
-class SpendParams(Params):
-    """Parameters of ``spend``: the last ``days``, today's too, by one of the columns."""
-
-    days: Annotated[int, msgspec.Meta(ge=1, le=400)] | None = None
-    by: Literal["day", "kind", "project", "model"] | None = None
 
 
 class Spending(Result):
@@ -43,10 +35,19 @@ class Spending(Result):
 
 
 @method("spend", "read")
-async def spend(services: Services, _call: Call, params: SpendParams) -> Spending:
-    """What models used and cost, by day, kind, project or model."""
+async def spend(
+    services: Services,
+    _call: Call,
+    *,
+    days: Annotated[int, msgspec.Meta(ge=1, le=400)] = 7,
+    by: Literal["day", "kind", "project", "model"] = "day",
+) -> Spending:
+    """What models used and cost, by day, kind, project or model.
+
+    The last ``days``, today's too, by one of the columns.
+    """
     settings, _ = await services.store.settings(None)
-    days, by, now = params.days or _DAYS, params.by or "day", services.clock.now()
+    now = services.clock.now()
     rows = await to_thread.run_sync(services.spent.summary, days, by, now)
     return Spending(
         days=days,

@@ -38,7 +38,7 @@ def methods() -> tuple[Method[Any, Any], ...]:
         *listing.METHODS,
         *memory.METHODS,
         *history.METHODS,
-        hooks.method(),
+        hooks.row(),
     )
     discover = operation.discovery(openrpc(rows))
     return (*rows, discover)

@@ -6,7 +6,7 @@ import msgspec
 from anyio import to_thread
 
 from memd.api.memory import project_of
-from memd.api.method import Limit, Params, Result, SessionId, method, shaped
+from memd.api.method import Limit, Result, SessionId, method, shaped
 from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.extract.service import InvalidMessagesError
@@ -30,17 +30,6 @@ class NothingToReadError(MemdError):
 
     def __init__(self) -> None:
         super().__init__("extract takes either transcript_path or messages")
-
-
-class Extract(Params):
-    """Parameters of ``extract``."""
-
-    cwd: str
-    session_id: SessionId
-    transcript_path: str | None = None
-    messages: list[Any] | None = None
-    cache: dict[str, Any] | None = None
-    wait: bool | None = None
 
 
 class Ended(Result):
@@ -69,27 +58,6 @@ class Extracted(Ended):
     problem: str | None = None
     hit_rate: float | None = None
     prefix_changed: list[str] | None = None
-
-
-class JobParams(Params):
-    """Parameters of ``job.wait``, ``job.cancel`` and ``job.retry``."""
-
-    job: str
-
-
-class JobGet(Params):
-    """Parameters of ``job.get``; with ``record`` the answer has what a model did, turn by turn."""
-
-    job: str
-    record: bool | None = None
-
-
-class JobList(Params):
-    """Parameters of ``job.list``; without ``cwd`` the jobs of all projects."""
-
-    cwd: str | None = None
-    limit: Limit | None = None
-    parked: bool | None = None
 
 
 class JobFacts(Result):
@@ -139,68 +107,89 @@ class Cancelled(Result):
     InvalidMessagesError,
     TranscriptRefusedError,
 )
-async def extract(services: Services, call: Call, params: Extract) -> Extracted:
+async def extract(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    session_id: SessionId,
+    transcript_path: str | None = None,
+    messages: list[Any] | None = None,
+    cache: dict[str, Any] | None = None,
+    wait: bool = False,
+) -> Extracted:
     """Look for what is worth remembering in a conversation; answers at once."""
-    if (params.transcript_path is None) == (params.messages is None):
+    if (transcript_path is None) == (messages is None):
         raise NothingToReadError
-    project = await project_of(services, call, params.cwd)
+    project = await project_of(services, call, cwd)
     settings, _ = await services.store.settings(project)
     reason = services.extract.gate(settings, project)
     if not reason and not settings.extract.allow_remote and _is_remote(call):
         reason = "remote"
     if reason:
         return Extracted(status="skipped", reason=reason)
-    if params.transcript_path is not None:
-        await to_thread.run_sync(reading.check, params.transcript_path)
-    request = request_of(call, params.cwd) | {
-        "session": params.session_id,
-        "transcript_path": params.transcript_path,
-        "messages": params.messages,
-        "cache": params.cache,
+    if transcript_path is not None:
+        await to_thread.run_sync(reading.check, transcript_path)
+    request = request_of(call, cwd) | {
+        "session": session_id,
+        "transcript_path": transcript_path,
+        "messages": messages,
+        "cache": cache,
     }
-    submitted = await services.jobs.submit(
-        "extract", project.memory_dir, params.session_id, request
-    )
-    if not params.wait:
+    submitted = await services.jobs.submit("extract", project.memory_dir, session_id, request)
+    if not wait:
         return Extracted(status=submitted.status, job=submitted.job)
     return await ended(services, submitted.job, Extracted)
 
 
 @method("job.get", "read", JobNotFoundError)
-async def job_get(services: Services, _call: Call, params: JobGet) -> JobFacts:
-    """One job."""
-    facts = shaped(await services.jobs.get(params.job), JobFacts)
-    facts.progress = services.jobs.progress.of(params.job)
-    if params.record:
-        facts.record = await to_thread.run_sync(services.runs.of, params.job)
+async def job_get(services: Services, _call: Call, *, job: str, record: bool = False) -> JobFacts:
+    """One job.
+
+    With ``record`` the answer has what a model did, turn by turn.
+    """
+    facts = shaped(await services.jobs.get(job), JobFacts)
+    facts.progress = services.jobs.progress.of(job)
+    if record:
+        facts.record = await to_thread.run_sync(services.runs.of, job)
     return facts
 
 
 @method("job.wait", "read", JobNotFoundError)
-async def job_wait(services: Services, _call: Call, params: JobParams) -> JobFacts:
+async def job_wait(services: Services, _call: Call, *, job: str) -> JobFacts:
     """One job, once it has ended."""
-    return shaped(await services.jobs.wait(params.job), JobFacts)
+    return shaped(await services.jobs.wait(job), JobFacts)
 
 
 @method("job.cancel", "write", JobNotFoundError)
-async def job_cancel(services: Services, _call: Call, params: JobParams) -> Cancelled:
+async def job_cancel(services: Services, _call: Call, *, job: str) -> Cancelled:
     """End a job now; what it had not committed is as before."""
-    return Cancelled(cancelled=await services.jobs.cancel(params.job))
+    return Cancelled(cancelled=await services.jobs.cancel(job))
 
 
 @method("job.retry", "write", JobNotFoundError, JobNotParkedError)
-async def job_retry(services: Services, _call: Call, params: JobParams) -> JobFacts:
+async def job_retry(services: Services, _call: Call, *, job: str) -> JobFacts:
     """Put a parked job back into the queue, as if it had never failed."""
-    return shaped(await services.jobs.retry(params.job), JobFacts)
+    return shaped(await services.jobs.retry(job), JobFacts)
 
 
 @method("job.list", "read")
-async def job_list(services: Services, call: Call, params: JobList) -> JobsFound:
-    """The newest jobs, of one project or of all; or those that are parked."""
+async def job_list(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str | None = None,
+    limit: Limit = 50,
+    parked: bool = False,
+) -> JobsFound:
+    """The newest jobs, of one project or of all; or those that are parked.
+
+    Without ``cwd`` the jobs of all projects.
+    """
     directory = ""
-    if params.cwd is not None:
-        directory = (await project_of(services, call, params.cwd)).memory_dir
-    jobs = await services.jobs.list(directory, params.limit or 50, parked=bool(params.parked))
+    if cwd is not None:
+        directory = (await project_of(services, call, cwd)).memory_dir
+    jobs = await services.jobs.list(directory, limit, parked=parked)
     return JobsFound(jobs=shaped(jobs, list[JobFacts]))
 
 

@@ -95,14 +95,14 @@ def test_every_name_of_a_parameter_is_known() -> None:
         "at",
         "base_hash",
         "before",
-        "from_",
+        "from",
         "since",
         "to",
         "transcript_path",
         "until",
     }
     fields = {
-        name
+        name.strip("_")
         for row in methods()
         for name, kind in row.params.__annotations__.items()
         if kind in {str, str | None}
