@@ -184,7 +184,7 @@ def test_with_the_daemon_down_one_is_started_once(home: Home, installed: Callabl
     assert os.stat(stamp).st_mtime_ns == claimed
 
 
-@pytest.mark.parametrize("body", [b"", b"not Python", None])
+@pytest.mark.parametrize("body", [b"", b"def", b"\0", None])
 def test_a_hook_without_its_body_stays_silent(home: Home, body: bytes | None) -> None:
     """Whatever became of the file that the hook runs, no prompt is blocked and nothing is said."""
     hook_file.write(home.places)
