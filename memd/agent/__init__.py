@@ -1,1 +1,4 @@
-"""The forked agent: a pure step, a loop over the model port, and the workspace it works in."""
+"""The forked agent: a pure step, a loop over the model port, and the workspace it works in.
+
+Doors: ``service``, ``proposal``, ``workspace``.
+"""

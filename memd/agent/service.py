@@ -12,9 +12,19 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from memd.agent import step
+from memd.agent import step, tools
 from memd.agent.record import Record
-from memd.agent.step import AskModel, Budget, CallTools, Finish, Planned, Reason, Result, Stop
+from memd.agent.step import (
+    AskModel,
+    Budget,
+    CallTools,
+    Finish,
+    Planned,
+    Reason,
+    Result,
+    Stop,
+    total,
+)
 from memd.agent.workspace import Workspace
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
@@ -23,6 +33,8 @@ from memd.documents import secrets
 from memd.model.errors import ModelError, PromptTooLongError
 from memd.model.port import Ask, Block, Model, Reply, ToolCall, Usage
 from memd.state.database import StateUnusableError
+
+__all__ = ["Budget", "Ended", "Progress", "Record", "Task", "opened", "run", "tools", "total"]
 
 CALL_SECONDS = 5.0  # one tool call
 TURN_SECONDS = 20.0  # all calls of one turn
@@ -273,5 +285,5 @@ class _Loop:
             "turn": self._run.turn + 1,
             "tool_calls": self._run.calls,
             "touched": list(self._workspace.touched),
-            "tokens": step.total(self._run.usage),
+            "tokens": total(self._run.usage),
         }

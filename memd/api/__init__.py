@@ -1,1 +1,4 @@
-"""The table of methods: name, parameters, result, permission, handler."""
+"""The table of methods: name, parameters, result, permission, handler.
+
+Doors: ``discover``, ``services``, ``table``.
+"""

@@ -13,7 +13,7 @@ from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.text import iso_time
 from memd.jobs.service import Jobs
-from memd.model.endpoint import NOT_NAMED, OFF
+from memd.model.configured import NOT_NAMED, OFF
 from memd.rpc.connection import Call
 
 

@@ -1,1 +1,4 @@
-"""memctl: the command line, one more client of the socket."""
+"""memctl: the command line, one more client of the socket.
+
+Doors: ``arguments``, ``grammar``.
+"""

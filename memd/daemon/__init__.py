@@ -1,1 +1,4 @@
-"""The composition: one process that owns the socket, the store and the jobs."""
+"""The composition: one process that owns the socket, the store and the jobs.
+
+Doors: ``app``, ``clock``, ``start``.
+"""

@@ -37,16 +37,14 @@ from memd.extract.service import Extract
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Runner
 from memd.memories.service import Memories
-from memd.model.configured import Models
-from memd.model.endpoint import ENVIRONMENT, Origin
+from memd.model.configured import ENVIRONMENT, Models, Origin
 from memd.projects.configuration import Configuration
 from memd.projects.project import NoProjectError
 from memd.prompt.service import Prompts
 from memd.recall.indexes import Indexes
 from memd.recall.service import Recall
 from memd.review.service import Reviews
-from memd.rpc.hub import Hub
-from memd.rpc.server import serve
+from memd.rpc.server import Hub, serve
 from memd.search.meaning import Meaning
 from memd.state import ages, cursors, dreams, jobs, journal, ledger, runs, spend, visits
 from memd.state.database import Database, StateUnusableError, open_database
@@ -54,6 +52,8 @@ from memd.state.migration import migrate
 from memd.state.proposals import Proposals
 from memd.state.tally import Tally
 from memd.store.service import Store
+
+__all__ = ["SCHEMAS", "Log", "Ports", "daemon", "run"]
 
 SCHEMAS = (
     journal.SCHEMA,

@@ -21,8 +21,13 @@ from memd.daemon.app import Ports, run
 from memd.daemon.clock import SystemClock
 from memd.daemon.instance import AlreadyRunningError, Instance
 from memd.daemon.log import Log
-from memd.model.endpoint import ENVIRONMENT, Origin, environment
-from memd.model.key_file import EnvFileUnusableError, read_variables
+from memd.model.configured import (
+    ENVIRONMENT,
+    EnvFileUnusableError,
+    Origin,
+    environment,
+    read_variables,
+)
 from memd.projects.configuration import Configuration
 from memd.rpc.listener import inherited_listener, launchd_listener, make_listener
 

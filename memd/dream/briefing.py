@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from memd.agent import step, tools, workspace
-from memd.agent.service import Ended, Task
-from memd.agent.step import Budget
+from memd.agent import workspace
+from memd.agent.service import Budget, Ended, Task, tools, total
 from memd.core import limits, prose
 from memd.core.errors import MemdError
 from memd.core.names import LOGS, SUFFIX
@@ -113,7 +112,7 @@ def mend(asked: Task, ended: Ended, problems: Sequence[str]) -> Task:
         budget,
         turns=budget.turns - ended.turns,
         output_tokens=budget.output_tokens - ended.usage.output,
-        total_tokens=budget.total_tokens - step.total(ended.usage),
+        total_tokens=budget.total_tokens - total(ended.usage),
         calls=budget.calls - ended.calls,
     )
     values = {"problems": prose.inert(_listed(problems, "- ")), "turns": str(left.turns)}

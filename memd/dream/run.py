@@ -4,8 +4,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from memd.agent.record import Record
-from memd.agent.service import Ended, Progress, Task
+from memd.agent.service import Ended, Progress, Record, Task
 from memd.agent.workspace import Workspace
 from memd.core import prices
 from memd.core.errors import MemdError

@@ -24,9 +24,7 @@ import anyio
 from anyio import to_thread
 
 from memd.agent import service as agent
-from memd.agent.record import Record
-from memd.agent.service import Ended, Progress, Task
-from memd.agent.step import total
+from memd.agent.service import Ended, Progress, Record, Task, total
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.names import INDEX

@@ -1,1 +1,4 @@
-"""extract: what was worth remembering in a conversation."""
+"""extract: what was worth remembering in a conversation.
+
+Doors: ``service``.
+"""

@@ -15,9 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.agent import tools
-from memd.agent.service import Task
-from memd.agent.step import Budget
+from memd.agent.service import Budget, Task, tools
 from memd.core import prose
 from memd.core.text import sha256
 from memd.core.values import Header

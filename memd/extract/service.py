@@ -16,8 +16,7 @@ from anyio import to_thread
 
 from memd.agent import service as agent
 from memd.agent.proposal import Change, Proposal
-from memd.agent.record import Record
-from memd.agent.service import Ended, Task
+from memd.agent.service import Ended, Record, Task
 from memd.agent.workspace import Workspace
 from memd.core import text
 from memd.core.clock import Clock

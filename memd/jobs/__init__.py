@@ -1,1 +1,4 @@
-"""Durable background jobs: one lane per project, coalesced per session."""
+"""Durable background jobs: one lane per project, coalesced per session.
+
+Doors: ``breaker``, ``priority``, ``service``.
+"""

@@ -1,1 +1,4 @@
-"""Direct use of memories by people and plugins: list, read, write, delete, search, history."""
+"""Direct use of memories by people and plugins: list, read, write, delete, search, history.
+
+Doors: ``service``, ``writing``.
+"""

@@ -10,13 +10,35 @@ from dataclasses import dataclass
 from memd.core.clock import Clock
 from memd.core.settings import ModelSettings, Settings, SpendSettings
 from memd.model.claude import Claude, Connections
-from memd.model.endpoint import ENVIRONMENT, Endpoint, Origin, endpoint, model_name
+from memd.model.endpoint import (
+    ENVIRONMENT,
+    NOT_NAMED,
+    OFF,
+    Endpoint,
+    Origin,
+    endpoint,
+    environment,
+    model_name,
+)
 from memd.model.errors import ModelError
+from memd.model.key_file import EnvFileUnusableError, read_variables
 from memd.model.metered import Metered
 from memd.model.patient import Patient
 from memd.model.port import Model
 from memd.state.caps import KINDS
 from memd.state.spend import SpendTable
+
+__all__ = [
+    "ENVIRONMENT",
+    "NOT_NAMED",
+    "OFF",
+    "EnvFileUnusableError",
+    "ModelState",
+    "Models",
+    "Origin",
+    "environment",
+    "read_variables",
+]
 
 _REACH_SECONDS = 5.0  # a person waits for the answer
 

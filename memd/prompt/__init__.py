@@ -1,1 +1,4 @@
-"""load_prompt: the memory section of a system prompt."""
+"""load_prompt: the memory section of a system prompt.
+
+Doors: ``service``.
+"""

@@ -1,1 +1,4 @@
-"""prefetch: the few memories that matter for this prompt."""
+"""prefetch: the few memories that matter for this prompt.
+
+Doors: ``indexes``, ``local``, ``service``.
+"""

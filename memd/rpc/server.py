@@ -37,6 +37,8 @@ from memd.rpc.peer import peer_of
 from memd.rpc.session import Session
 from memd.rpc.turns import Turns
 
+__all__ = ["Hub", "serve"]
+
 _GONE_AGAIN = {errno.EAGAIN, errno.ECONNABORTED, errno.EINTR, errno.EPROTO}
 _NO_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}
 _ACCEPTED_AT_ONCE = 16  # before connections get their turns again

@@ -16,9 +16,8 @@ from memd.client.blocking import Client
 from memd.client.launch import wait_until_up
 from memd.core.clock import Clock
 from memd.core.places import Places, find
-from memd.daemon.app import Ports, daemon
+from memd.daemon.app import Log, Ports, daemon
 from memd.daemon.clock import SystemClock
-from memd.daemon.log import Log
 from memd.dream.gates import Pressure
 from memd.rpc.listener import make_listener
 from memd.testing.leaks import no_leaks_here, no_leaks_of

@@ -13,9 +13,8 @@ from anyio.abc import TaskStatus
 from memd.core.clock import Clock
 from memd.daemon.clock import SystemClock
 from memd.rpc.connection import Handler
-from memd.rpc.hub import Hub
 from memd.rpc.listener import make_listener
-from memd.rpc.server import serve
+from memd.rpc.server import Hub, serve
 
 
 @dataclass
