@@ -99,23 +99,6 @@ def test_who_stops_watching_hears_that_the_job_goes_on(home: Home) -> None:
     assert daemon.methods == ["subscribe", "dream"]
 
 
-def test_who_joins_late_sees_what_was_said_before(home: Home) -> None:
-    """The turns so far come first, then what is told, then the job at its end."""
-    texts = [{"turn": 1, "text": "I look first.", "tools": ["Read"]}]
-    told = {"phase": "starting", "texts": texts}
-    running = {"job": "j1", "kind": "dream", "state": "running", "ended": None, "progress": told}
-    answers: list[Any] = [Told(running, (("job.done", {"job": "j1"}),)), {**JOB, "ended": 2.0}]
-    script = {"subscribe": {}, "job.get": lambda _: answers.pop(0)}
-    with ScriptedDaemon(home.places.socket, script) as daemon:
-        run = invocation(home, "job", "wait", "j1", terminal=True)
-        ended = live.join(run, "j1")
-        run.close()
-    assert ended["state"] == "completed"
-    assert isinstance(run.around.stderr, Stream)
-    assert "  1  I look first.  [Read]\n" in run.around.stderr.getvalue()
-    assert daemon.params("subscribe") == {"topics": ["job.progress", "job.done"]}
-
-
 @pytest.mark.parametrize("progress_told", [None, {"phase": "starting", "texts": []}])
 def test_a_job_that_ended_or_told_nothing_can_be_joined(
     home: Home, progress_told: dict[str, Any] | None

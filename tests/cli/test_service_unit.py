@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from memd.cli import service_unit
-from memd.cli.arguments import COMMANDS
 from memd.client.launch import LAUNCHD_LABEL
 from memd.core.limits import DRAIN_SECONDS
 
@@ -110,23 +109,6 @@ def test_the_launch_agent_is_complete() -> None:
     assert service.enable == (("launchctl", "bootstrap", "gui/501", path),)
 
 
-def test_files_are_put_in_place_once(tmp_path: Path) -> None:
-    """Writing changes what differs, says what, and does nothing the second time."""
-    service = service_unit.systemd("/p", {}, str(tmp_path))
-    assert set(service_unit.states(service).values()) == {"absent"}
-    assert service_unit.write(service) == tuple(service.files)
-    assert set(service_unit.states(service).values()) == {"installed"}
-    assert service_unit.write(service) == ()
-    newer = service_unit.systemd("/other", {}, str(tmp_path))
-    assert list(service_unit.states(newer).values()) == ["installed", "outdated"]
-    assert service_unit.write(newer) == tuple(newer.files)[1:]
-    folder = os.path.dirname(next(iter(service.files)))
-    assert sorted(os.listdir(folder)) == ["memd.service", "memd.socket"]
-    assert service_unit.remove(newer) == tuple(newer.files)
-    assert os.listdir(folder) == []
-    assert service_unit.remove(newer) == ()
-
-
 def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     """A unit that somebody else wrote is neither replaced nor removed."""
     service = service_unit.systemd("/p", {}, str(tmp_path))
@@ -138,9 +120,3 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     assert os.listdir(foreign.parent) == ["memd.service"]
     assert service_unit.remove(service) == ()
     assert foreign.read_text() == "[Unit]\n"
-
-
-def test_the_commands_exist() -> None:
-    """What the units' marks tell a person to run is there."""
-    names = {command.name for command in COMMANDS}
-    assert {"service install", "service uninstall"} <= names

@@ -176,26 +176,8 @@ def test_newer_settings_are_never_overwritten(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["settings.json"]
 
 
-def test_backups_have_free_numbers(tmp_path: Path) -> None:
-    """A backup keeps bytes and mode and never overwrites an older one."""
-    path = tmp_path / "settings.json"
-    path.write_bytes(b"x")
-    path.chmod(0o644)
-    for number in (1, 2):
-        backup = setup.back_up(str(path), b"%d" % number)
-        assert backup == f"{path}.memd-backup-{number}"
-        assert Path(backup).read_bytes() == b"%d" % number
-        assert Path(backup).stat().st_mode & 0o777 == 0o644
-
-
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     """A missing file is none; a directory in its place is an error."""
     assert setup.read(f"{tmp_path}/none") is None
     with pytest.raises(setup.SettingsUnreadableError, match="directory"):
         setup.read(str(tmp_path))
-
-
-def test_the_client_says_where_its_settings_are() -> None:
-    """CLAUDE_CONFIG_DIR counts, else the directory in the home."""
-    assert setup.default_path({}, "/h") == "/h/.claude/settings.json"
-    assert setup.default_path({"CLAUDE_CONFIG_DIR": "/c"}, "/h") == "/c/settings.json"

@@ -24,11 +24,13 @@ def _settings(home: Home, content: bytes | None = None) -> Path:
 def test_hooks_go_in_and_out_again(home: Home) -> None:
     """Set-up keeps a backup, a second run does nothing, and removing leaves the rest."""
     path = _settings(home, BEFORE)
+    path.chmod(0o640)
     ran = memctl(home, "setup", "claude-code")
     backup = Path(f"{path}.memd-backup-1")
     assert (ran.status, ran.out) == (0, f"wrote memd's hooks into {path}\n")
     assert str(backup) in ran.err
     assert backup.read_bytes() == BEFORE
+    assert backup.stat().st_mode & 0o777 == path.stat().st_mode & 0o777 == 0o640
     settings = json.loads(path.read_bytes())
     hook = hook_file.hook_path(home.places)
     assert settings["hooks"]["Stop"][0]["hooks"] == [setup_claude_code.entry("Stop", hook)]
