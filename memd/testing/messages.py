@@ -6,10 +6,9 @@
 
 It listens on loopback alone, counts tokens and caches prompts as the API documents it
 (``messages_cache``), refuses what the API refuses (``messages_checks``) and keeps every request
-with its exact bytes. ``python -m memd.testing.messages --help`` tells of the command.
+with its exact bytes. ``memd-testing-server --help`` tells of the command.
 """
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -258,9 +257,3 @@ def _model(name: str) -> dict[str, Any]:
         "created_at": made,
         "lifecycle": "active",
     }
-
-
-if __name__ == "__main__":  # pragma: no cover - a process of its own; a test starts it
-    from memd.testing.messages_command import main
-
-    sys.exit(main())

@@ -75,3 +75,7 @@ def _say(value: dict[str, Any]) -> None:
 
 def _signal() -> None:
     signal.sigwait(_STOPS)
+
+
+if __name__ == "__main__":  # pragma: no cover - a process of its own; a test starts it
+    sys.exit(main())

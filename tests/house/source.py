@@ -2,7 +2,7 @@
 
 import ast
 import gc
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -47,6 +47,17 @@ class Source:
                 yield from (alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module:
                 yield node.module
+
+    def imports_in(self, modules: Collection[str]) -> Iterator[str]:
+        """Yield the dotted name of each of these modules that the file imports."""
+        for node in self.nodes:
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names if alias.name in modules)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                inner = [f"{node.module}.{alias.name}" for alias in node.names]
+                yield from (name for name in inner if name in modules)
+                if node.module in modules and not all(name in modules for name in inner):
+                    yield node.module
 
 
 @cache

@@ -3,7 +3,7 @@
 import ast
 import re
 import subprocess
-from collections.abc import Iterator
+from graphlib import TopologicalSorter
 
 import pytest
 
@@ -122,22 +122,24 @@ def test_rooms_are_entered_by_their_doors() -> None:
     }
     modules = {s.path[:-3].replace("/", ".") for s in PROGRAM}
     wrong = [
-        f"{s.path} imports {room}.{module}"
+        f"{s.path} imports {name}"
         for s in PROGRAM
-        for room, module in _entered(s.tree, modules)
-        if doors.get(room) and s.path.split("/")[1] != room and module not in doors[room]
+        for name in s.imports_in(modules)
+        if doors.get(room := name.split(".")[1]) and s.path.split("/")[1] != room
+        if name.split(".", 2)[2] not in doors[room]
     ]
     assert wrong == []
     assert [room for room, named in doors.items() if len(named) > 3] == []
 
 
-def _entered(tree: ast.AST, modules: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield the room and the module of each import from a room."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            for name in {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}:
-                if name in modules and name.count(".") > 1:
-                    yield name.split(".")[1], name.split(".", 2)[2]
+def test_no_files_import_each_other() -> None:
+    """Imports make no cycle of files, wherever in a file they stand."""
+    modules = {s.path[:-3].replace("/", ".").removesuffix(".__init__"): s for s in PROGRAM}
+    graph = {
+        name: {found for found in s.imports_in(modules) if found != name}
+        for name, s in modules.items()
+    }
+    TopologicalSorter(graph).prepare()
 
 
 def test_only_services_await() -> None:

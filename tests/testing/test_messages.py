@@ -1,7 +1,5 @@
 """The scripted Messages server against the API's own SDK."""
 
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -273,13 +271,6 @@ def test_what_is_too_long_is_refused_or_cut() -> None:
         with pytest.raises(anthropic.APIStatusError) as caught:
             client.messages.create(**ASK, system="x" * (33 << 20))
         assert caught.value.status_code == 413
-
-
-def test_it_is_a_module_to_run() -> None:
-    """The module as a program is the command."""
-    run = [sys.executable, "-m", "memd.testing.messages", "--help"]
-    shown = subprocess.run(run, capture_output=True, text=True, check=True)
-    assert shown.stdout.startswith("NAME\n")
 
 
 def _counted() -> dict[str, Any]:

@@ -29,7 +29,7 @@ def test_it_says_its_address_and_ends_with_a_signal(tmp_path: Path) -> None:
     """The first line is the address as JSON; each request is told; a signal ends it well."""
     script = tmp_path / "s.toml"
     script.write_text('steps = ["echo"]\n')
-    run = [sys.executable, "-m", "memd.testing.messages", "--requests", str(script)]
+    run = [sys.executable, "-m", "memd.testing.messages_command", "--requests", str(script)]
     with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert b'"text":"hi"' in ask(json.loads(process.stdout.readline())["url"])
