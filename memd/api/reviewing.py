@@ -8,7 +8,7 @@ from memd.api.memory import MemoryOffError, project_of, writable
 from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.projects.project import NoProjectError
-from memd.review.choice import NotTakenInError, PathNotProposedError, ProposalDecidedError
+from memd.review.accepting import NotTakenInError, PathNotProposedError, ProposalDecidedError
 from memd.review.service import (
     Accepted,
     ProposalNotFoundError,

@@ -19,10 +19,10 @@ from memd.core.errors import MemdError
 from memd.core.text import one_line
 from memd.core.values import Actor, Draft, ProposalDecided, Provenance, Tree
 from memd.documents.secrets import scrub
-from memd.review.choice import Left, ProposalDecidedError, Settled, chosen, settle
+from memd.review.accepting import Acceptance, Left, accept, open_edits
 from memd.review.view import View, paths, views
 from memd.state.proposals import Proposal, Proposals
-from memd.state.proposed import ACCEPTED, OPEN, REJECTED, ProposedEdit, state_of
+from memd.state.proposed import ACCEPTED, REJECTED, ProposedEdit, state_of
 from memd.store.service import Store
 
 _REASON_CHARACTERS = 500
@@ -128,12 +128,13 @@ class Reviews:
             edits = found.edits
             if not edits:
                 raise ProposalUnreadableError(found.id)
-            wanted = _wanted(found, edits, names)
-            settled: list[Settled] = []
+            wanted = open_edits(found, names)
+            made = Acceptance()
 
             def plan(tree: Tree) -> Draft:
-                settled.append(settle(edits, wanted, tree, strict=bool(names)))
-                return settled[-1].draft(found.id)
+                nonlocal made
+                made = accept(edits, wanted, tree, strict=bool(names))
+                return made.draft(found.id)
 
             by = Provenance(
                 Actor.CLIENT,
@@ -142,9 +143,8 @@ class Reviews:
                 origin="assistant",
             )
             outcome = await self._store.commit(directory, plan, by)
-        last = settled[-1]
-        state = _state(edits, last.accepted, ACCEPTED)
-        return Accepted(found.id, state, outcome.change, last.accepted, last.left)
+        state = _state(edits, made.accepted, ACCEPTED)
+        return Accepted(found.id, state, outcome.change, made.accepted, made.left)
 
     async def reject(
         self, directory: str, proposal: str, names: Sequence[str] = (), *, reason: str = ""
@@ -157,7 +157,7 @@ class Reviews:
         async with self._deciding:
             found = await self._proposal(directory, proposal)
             edits = found.edits or ()
-            refused = tuple(edit.path for edit in _wanted(found, edits, names))
+            refused = tuple(edit.path for edit in open_edits(found, names))
             words = one_line(scrub(reason), _REASON_CHARACTERS)
             decided = ProposalDecided(found.id, REJECTED, json.dumps(refused), words)
             await to_thread.run_sync(self._proposals.decide, decided, self._clock.now())
@@ -169,15 +169,6 @@ class Reviews:
         if found is None:
             raise ProposalNotFoundError(proposal)
         return found
-
-
-def _wanted(
-    found: Proposal, edits: Sequence[ProposedEdit], names: Sequence[str]
-) -> tuple[ProposedEdit, ...]:
-    """Return the edits that are meant. Raises ProposalDecidedError and PathNotProposedError."""
-    if found.state != OPEN:
-        raise ProposalDecidedError(found.id, found.state)
-    return chosen(found.id, edits, names)
 
 
 def _state(edits: Sequence[ProposedEdit], decided: Collection[str], state: str) -> str:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from memd.core.names import printable
 from memd.core.text import iso_time, sha256
 from memd.model.port import LOCAL
-from memd.review.diff import CHARACTERS, bounded
 from memd.state.proposals import Proposal
 from memd.state.proposed import OPEN, ProposedEdit
+from memd.text.unified import CHARACTERS, bounded
 
 _FILES = 2000  # in one answer
 _ALL_CHARACTERS = 500_000  # of diffs in one answer, which a connection must have room for
@@ -99,7 +100,7 @@ def _view(edit: ProposedEdit, live: bytes | None, characters: int) -> FileView:
     action = "changed" if edit.base else "created"
     diff = _NO_ROOM
     if characters > 0:
-        diff = bounded(edit.path, before, edit.content, min(CHARACTERS, characters))
+        diff = bounded(printable(edit.path), before, edit.content, min(CHARACTERS, characters))
     return FileView(
         path=edit.path,
         action="removed" if edit.content is None else action,

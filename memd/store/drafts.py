@@ -129,22 +129,31 @@ def refused(draft: Draft, tree: LiveTree) -> Prepared:
     return Prepared(tuple(steps), bodies)
 
 
+def merge(edit: FileEdit, base: bytes | None, live: bytes) -> bytes | None:
+    """Return what a writer and others made of one text together, ``None`` where both cannot stand.
+
+    ``base`` is the text that the edit is based on, ``None`` where nobody has it. An index that the
+    writer did not know of is merged as if both had begun with an empty one.
+    """
+    if edit.path == INDEX and not edit.base:
+        base = b""
+    if base is None or edit.content is None:
+        return None
+    if edit.path == INDEX:
+        return index.merge(base, edit.content, live)
+    return document.merge(base, edit.content, live, edit.path)
+
+
 def _on_live(edit: FileEdit, found: Found | None, blobs: Blobs) -> FileEdit:
     """Return the edit itself, or merged into the live file it did not know. Raises ConflictError.
 
-    A file that is to be deleted, or is gone, has nothing to merge with. An index that the writer
-    did not know of is merged as if both had begun with an empty one.
+    A file that is to be deleted, or is gone, has nothing to merge with.
     """
     live = found.hash if found else None
     if edit.base is None or edit.base == (live or ""):
         return edit
-    base = b"" if edit.path == INDEX and not edit.base else blobs(edit.base)
-    content = None
-    if base is not None and edit.content is not None and found is not None:
-        if edit.path == INDEX:
-            content = index.merge(base, edit.content, found.content)
-        else:
-            content = document.merge(base, edit.content, found.content, edit.path)
+    base = blobs(edit.base) if edit.base else None
+    content = merge(edit, base, found.content) if found else None
     if content is None or found is None:
         raise door.ConflictError(edit.path, edit.base, live or "")
     mtime = None if edit.mtime_ns is None else max(edit.mtime_ns, found.mtime_ns)

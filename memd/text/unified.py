@@ -3,6 +3,13 @@
 import difflib
 import io
 from collections.abc import Iterator, Sequence
+from itertools import islice
+
+CHARACTERS = 200_000
+_LINES = 2000
+_COMPARED_BYTES = 256 * 1024  # of each side: four memories of the largest size
+_COMPARED_LINES = 5000
+_CUT = "… the diff is longer\n"
 
 
 def lines(text: str) -> list[str]:
@@ -27,3 +34,42 @@ def diff(path: str, before: Sequence[str] | None, after: Sequence[str] | None) -
     old, new = names(path, before, after)
     for line in difflib.unified_diff(before or (), after or (), old, new):
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def bounded(
+    path: str, before: bytes | None, after: bytes | None, characters: int = CHARACTERS
+) -> str:
+    """Return how a file differs, cut at 2,000 lines or so many characters; ``None`` is no file.
+
+    ``path`` is printed as it is. What is not UTF-8 is shown with U+FFFD.
+    """
+    if before == after:
+        return ""
+    head = "--- {}\n+++ {}\n".format(*names(path, before, after))
+    if _too_large(before) or _too_large(after):
+        sizes = f"{len(before or b'')} bytes before, {len(after or b'')} after"
+        return f"{head}too large to be compared: {sizes}\n"
+    old, new = _lines_of(before), _lines_of(after)
+    if old == new:
+        return f"{head}they differ in bytes that are no text\n"
+    shown: list[str] = []
+    room = characters
+    found = diff(path, old, new)
+    for line in islice(found, _LINES):
+        room -= len(line)
+        if room < 0:
+            return "".join((*shown, _CUT))
+        shown.append(line)
+    if next(found, None) is not None:
+        shown.append(_CUT)
+    return "".join(shown)
+
+
+def _too_large(content: bytes | None) -> bool:
+    """Whether comparing would take too long."""
+    raw = content or b""
+    return len(raw) > _COMPARED_BYTES or raw.count(b"\n") > _COMPARED_LINES
+
+
+def _lines_of(content: bytes | None) -> list[str] | None:
+    return None if content is None else lines(content.decode(errors="replace"))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from memd.core.errors import MemdError
 from memd.core.values import Actor, Provenance
-from memd.review.choice import Left, NotTakenInError, PathNotProposedError, ProposalDecidedError
+from memd.review.accepting import Left, NotTakenInError, PathNotProposedError, ProposalDecidedError
 from memd.review.service import ProposalNotFoundError, ProposalUnreadableError
 from memd.state.proposals import Refusal
 from memd.state.proposed import ProposedEdit

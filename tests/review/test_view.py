@@ -69,3 +69,9 @@ def test_an_answer_has_bounds() -> None:
     (view,) = views([wide], {})
     assert sum(len(file.diff) for file in view.files) < 520_000
     assert "look at this proposal alone" in view.files[-1].diff
+
+
+def test_a_name_cannot_pose_as_a_line() -> None:
+    """A name from a damaged row stays on its line."""
+    (view,) = views([proposal(ProposedEdit("a\n+evil", b"y\n"))], {})
+    assert view.files[0].diff.splitlines()[1] == "+++ b/a\\n+evil"

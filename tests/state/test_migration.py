@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memd.core.values import Actor, Provenance
 from memd.daemon.app import SCHEMAS
-from memd.review.choice import ProposalDecidedError
+from memd.review.accepting import ProposalDecidedError
 from memd.state.ages import Bound
 from memd.state.database import Cursor, Database, StateUnusableError, open_database
 from memd.state.migration import migrate

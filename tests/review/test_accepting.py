@@ -9,15 +9,16 @@ from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import FileEdit, Header, MemoryFile, ProposalDecided
 from memd.files.directory import FileTooLargeError
-from memd.review.choice import (
+from memd.review.accepting import (
+    Acceptance,
     Left,
     NotTakenInError,
     PathNotProposedError,
     ProposalDecidedError,
-    Settled,
-    chosen,
-    settle,
+    accept,
+    open_edits,
 )
+from memd.state.proposals import Proposal
 from memd.state.proposed import ProposedEdit
 from memd.store.tree import Found, memory_file
 
@@ -56,25 +57,31 @@ def edit(
 
 def settled(
     files: Mapping[str, bytes | None], *edits: ProposedEdit, others: tuple[ProposedEdit, ...] = ()
-) -> Settled:
+) -> Acceptance:
     """Accept edits, without being strict."""
-    return settle((*edits, *others), edits, Files(files), strict=False)
+    return accept((*edits, *others), edits, Files(files), strict=False)
 
 
 A, B = edit("a.md", b"new"), edit("b.md", None, b"old")
 
 
+def proposal(*edits: ProposedEdit) -> Proposal:
+    """Return an open proposal."""
+    return Proposal("p1", "/m", 1.0, edits=edits)
+
+
 def test_edits_are_chosen_by_path() -> None:
     """Without a path all open ones are meant; an unknown and a decided one are errors."""
     done = replace(B, state="accepted")
-    assert chosen("p1", (A, B), ()) == (A, B)
-    assert chosen("p1", (A, B), ["b.md"]) == (B,)
-    assert chosen("p1", (A, done), ()) == (A,)
+    assert open_edits(proposal(A, B), ()) == (A, B)
+    assert open_edits(proposal(A, B), ["b.md"]) == (B,)
+    assert open_edits(proposal(A, done), ()) == (A,)
     with pytest.raises(PathNotProposedError, match=r"p1 has no file c\.md"):
-        chosen("p1", (A, B), ["c.md"])
+        open_edits(proposal(A, B), ["c.md"])
     with pytest.raises(ProposalDecidedError, match=r"b\.md of proposal p1 was accepted before"):
-        chosen("p1", (A, done), ["a.md", "b.md"])
-    assert "p1 was decided before" in ProposalDecidedError("p1", "partly").sentence
+        open_edits(proposal(A, done), ["a.md", "b.md"])
+    with pytest.raises(ProposalDecidedError, match="p1 was decided before"):
+        open_edits(replace(proposal(A), state="partly"), ())
 
 
 def test_what_nobody_touched_becomes_what_was_proposed() -> None:
@@ -158,7 +165,7 @@ def test_a_memory_goes_only_where_it_is_said() -> None:
     """Without the text that was to say it, a removal is refused by name, or left."""
     assert settled(LIVE, GOES, TAKES).accepted == ("b.md", "a.md")
     with pytest.raises(NotTakenInError, match=r"b\.md was to go into a\.md"):
-        settle((GOES, TAKES), (GOES,), Files(LIVE), strict=True)
+        accept((GOES, TAKES), (GOES,), Files(LIVE), strict=True)
     (left,) = settled(LIVE, GOES, others=(TAKES,)).left
     assert "does not say" in left.reason
     assert settled(LIVE | {"a.md": TAKES.content}, GOES, others=(TAKES,)).left == ()

@@ -10,17 +10,17 @@ Rules of this file
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue, printable
-from memd.core.text import decode, sha256
+from memd.core.text import decode
 from memd.core.values import FileEdit, ProposalDecided, Tree
-from memd.documents import document, index
 from memd.documents.document import parse
+from memd.state.proposals import Proposal
 from memd.state.proposed import ACCEPTED, OPEN, ProposedEdit
-from memd.store.drafts import StoreDraft
+from memd.store.drafts import StoreDraft, merge
 
 _CHANGED = "it was changed since the dream had read it"
 _GONE = "it was removed since the dream had read it"
@@ -80,7 +80,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class Acceptance:
     """What accepting makes: the edits on the live files, and what became of each proposed one.
 
     ``accepted`` are paths whose proposed text is there afterwards; ``merged`` are those of them
@@ -101,7 +101,7 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fate:
+class _Result:
     """What becomes of one file; no ``edit`` where it is so already. ``left`` says why it stays."""
 
     old: bytes | None = None
@@ -111,130 +111,109 @@ class _Fate:
     left: str = ""
 
 
-def chosen(
-    proposal: str, edits: Sequence[ProposedEdit], paths: Collection[str]
-) -> tuple[ProposedEdit, ...]:
+def open_edits(proposal: Proposal, paths: Collection[str]) -> tuple[ProposedEdit, ...]:
     """Return the open edits of these paths, or all open ones where none is named.
 
     Raises PathNotProposedError and ProposalDecidedError.
     """
-    known = {edit.path: edit for edit in edits}
+    if proposal.state != OPEN:
+        raise ProposalDecidedError(proposal.id, proposal.state)
+    known = {edit.path: edit for edit in proposal.edits or ()}
     for path in paths:
         if path not in known:
-            raise PathNotProposedError(proposal, path)
+            raise PathNotProposedError(proposal.id, path)
         if known[path].state != OPEN:
-            raise ProposalDecidedError(proposal, known[path].state, path)
-    wanted = set(paths or known)
-    return tuple(edit for edit in edits if edit.state == OPEN and edit.path in wanted)
+            raise ProposalDecidedError(proposal.id, known[path].state, path)
+    wanted = [known[path] for path in known if not paths or path in paths]
+    return tuple(edit for edit in wanted if edit.state == OPEN)
 
 
-def settle(
+def accept(
     edits: Sequence[ProposedEdit], wanted: Sequence[ProposedEdit], tree: Tree, *, strict: bool
-) -> Settled:
+) -> Acceptance:
     """Return what accepting ``wanted``, some of the ``edits``, makes of the live files.
 
     ``strict``: what would be lost is an error, NotTakenInError; otherwise it is left.
     """
-    fates = {edit.path: _fate(edit, tree) for edit in wanted}
+    results = {edit.path: _result(edit, tree) for edit in wanted}
     leaving = [edit for edit in wanted if edit.content is None and edit.merged_into]
     texts = {edit.path: edit.content for edit in edits}
     again = True
     while again:  # what is left may be what another one was to go into
         again = False
         for edit in leaving:
-            fate = fates[edit.path]
-            if fate.edit is None:
+            result = results[edit.path]
+            if result.edit is None:
                 continue
-            into = _last(edit, leaving, fates)
-            if into in fates and fates[into].left:
+            into = _last(edit, leaving, results)
+            target = results.get(into)
+            if target is None:
+                said = _says(tree, into, result.old or b"", texts.get(into))
+            else:
+                said = target.new is not None
+            if target is not None and target.left:
                 reason = f"{printable(into)}, which was to say it, stays as it is"
-            elif _says(into, fate.old or b"", fates, texts, tree):
+            elif said:
                 continue
             elif strict:
                 raise NotTakenInError(edit.path, into)
             else:
                 reason = NotTakenInError(edit.path, into).sentence
-            fates[edit.path] = _Fate(left=reason)
+            results[edit.path] = _Result(left=reason)
             again = True
-    return Settled(
-        tuple(fate.edit for fate in fates.values() if fate.edit is not None),
-        tuple(path for path, fate in fates.items() if not fate.left),
-        tuple(path for path, fate in fates.items() if fate.merged),
-        tuple(Left(path, fate.left) for path, fate in fates.items() if fate.left),
+    return Acceptance(
+        tuple(result.edit for result in results.values() if result.edit is not None),
+        tuple(path for path, result in results.items() if not result.left),
+        tuple(path for path, result in results.items() if result.merged),
+        tuple(Left(path, result.left) for path, result in results.items() if result.left),
     )
 
 
-def _fate(edit: ProposedEdit, tree: Tree) -> _Fate:
+def _result(edit: ProposedEdit, tree: Tree) -> _Result:
     try:
         check_name(edit.path, index=edit.content is not None)
         if edit.path != INDEX and not in_catalogue(edit.path):
             raise NameRefusedError(edit.path, _NO_TOPIC)
         found = tree.read(edit.path)
     except MemdError as error:
-        return _Fate(left=error.sentence)
+        return _Result(left=error.sentence)
     live, key = (found.content, found.hash) if found else (None, "")
     if live == edit.content:
-        return _Fate(live, live)
+        return _Result(live, live)
+    made = FileEdit(edit.path, edit.content, edit.base, edit.mtime_ns)
     if key == edit.base:
-        made = FileEdit(edit.path, edit.content, key, edit.mtime_ns)
-        return _Fate(live, edit.content, made)
+        return _Result(live, edit.content, made)
     if live is None:
-        return _Fate(left=_GONE)
-    merged = _merged(edit, live)
+        return _Result(left=_GONE)
+    merged = merge(made, edit.before if edit.base else None, live)
     if merged is None:
-        return _Fate(left=_CHANGED if edit.base else _TAKEN)
+        return _Result(left=_CHANGED if edit.base else _TAKEN)
     made = FileEdit(edit.path, merged, key)
-    return _Fate(live, merged, made if merged != live else None, merged=True)
+    return _Result(live, merged, made if merged != live else None, merged=True)
 
 
-def _merged(edit: ProposedEdit, live: bytes) -> bytes | None:
-    """Return what both made of the text that the dream had read; ``None`` where both cannot be."""
-    before = edit.before
-    if edit.path == INDEX and not edit.base:
-        before = b""
-    elif before is None or sha256(before) != edit.base:
-        return None
-    if edit.content is None:
-        return None
-    if edit.path == INDEX:
-        return index.merge(before, edit.content, live)
-    return document.merge(before, edit.content, live, edit.path)
-
-
-def _last(edit: ProposedEdit, leaving: Sequence[ProposedEdit], fates: Mapping[str, _Fate]) -> str:
+def _last(
+    edit: ProposedEdit, leaving: Sequence[ProposedEdit], results: Mapping[str, _Result]
+) -> str:
     """Return what a memory goes into in the end, where that one goes into another in turn."""
-    into = {e.path: e.merged_into for e in leaving if fates[e.path].edit is not None}
-    path, seen = edit.merged_into, {edit.path}
-    while path in into and path not in seen:
-        seen.add(path)
+    into = {e.path: e.merged_into for e in leaving if results[e.path].edit is not None}
+    path, passed = edit.merged_into, {edit.path}
+    while path in into and path not in passed:
+        passed.add(path)
         path = into[path]
     return path
 
 
-def _says(
-    path: str,
-    old: bytes,
-    fates: Mapping[str, _Fate],
-    texts: Mapping[str, bytes | None],
-    tree: Tree,
-) -> bool:
-    """Say whether a memory, as it will be, says what one says that goes."""
-    if path in fates:
-        return fates[path].new is not None
+def _says(tree: Tree, path: str, old: bytes, wanted: bytes | None) -> bool:
+    """Say whether a memory that stays says what an ``old`` one says, or is as it was ``wanted``."""
     try:
         found = tree.read(path)
     except MemdError:
         return False
     if found is None:
         return False
-    return found.content == texts.get(path) or _words(old, path) <= set(
-        _found(decode(found.content))
-    )
+    return found.content == wanted or _words(parse(old, path).body) <= _words(decode(found.content))
 
 
-def _words(content: bytes, path: str) -> frozenset[str]:
-    return frozenset(_found(parse(content, path).body))
-
-
-def _found(text: str) -> Iterator[str]:
-    return (match[0] for match in _WORD.finditer(text.casefold()))
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.casefold()))
