@@ -1,4 +1,4 @@
 """What dreams wanted and were not let: a person looks at it, accepts it or rejects it.
 
-Doors: ``choice``, ``service``, ``view``.
+Doors: ``accepting``, ``service``, ``view``.
 """
