@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.documents import diff3
-from memd.documents.diff3 import Chunk, Text
+from memd.documents.diff3 import Text
 from memd.documents.frontmatter import BOM
 
 LINES = st.lists(st.sampled_from([b"\n", b"a\n", b"b\n", b"c\n", b"d\n"]), max_size=30)
@@ -26,37 +26,11 @@ def test_a_text_matches_itself_whole(lines: list[bytes]) -> None:
     assert diff3.matches(lines, lines) == [(n, n) for n in range(len(lines))]
 
 
-def test_lines_that_stand_once_hold_the_texts_together() -> None:
-    """A line of its own is found again between blank lines that moved."""
-    a = [b"x\n", b"\n", b"one\n", b"\n", b"two\n", b"\n", b"y\n"]
-    b = [b"z\n", b"\n", b"\n", b"one\n", b"new\n", b"two\n", b"q\n"]
-    assert {(a[i], b[j]) for i, j in diff3.matches(a, b)} >= {(b"one\n",) * 2, (b"two\n",) * 2}
-
-
 def test_much_that_repeats_itself_costs_little() -> None:
     """Two large texts without any line of their own are not compared pair by pair."""
     a = [b"a\n", b"b\n"] * 20_000
     b = [b"x\n", *a[2:300], b"y\n", *a[1:-1], b"z\n"]
     assert diff3.matches(a, b) == []
-
-
-def test_the_caller_is_asked_about_what_both_changed() -> None:
-    """Lines that one side changed, or both alike, are settled without asking."""
-    asked: list[Chunk] = []
-
-    def resolve(chunk: Chunk) -> tuple[bytes, ...]:
-        asked.append(chunk)
-        return (b"asked",)
-
-    def merged(base: str, ours: str, theirs: str) -> str:
-        a, b, c = ([letter.encode() for letter in text] for text in (base, ours, theirs))
-        return b"".join(diff3.merge(a, b, c, resolve) or ()).decode()
-
-    assert merged("abcdefg", "aBcdefg", "abcdFg") == "aBcdFg"
-    assert asked == []
-    assert merged("abc", "axc", "ayc") == "aaskedc"
-    assert asked == [Chunk((b"b",), (b"x",), (b"y",), last=False)]
-    assert diff3.merge([b"a"], [b"b"], [b"c"], lambda _: None) is None
 
 
 def test_how_a_text_ends_is_merged_too() -> None:

@@ -17,7 +17,6 @@ from memd.documents.document import (
     InvalidMemoryError,
     new,
     parse,
-    problem,
     validate,
     with_body,
     with_fields,
@@ -340,21 +339,9 @@ def test_a_changed_field_is_read_back(value: str, field: str, content: bytes) ->
     assert with_fields(changed, {field: value}) == changed
 
 
-def test_what_only_the_loader_finds_is_a_problem_too() -> None:
-    """A key that cannot be one passes the guard and is refused when it is loaded."""
-    assert problem("? [x]\n: y") == ""
-    assert parse(b"---\n? [x]\n: y\n---\n", "a.md").damaged
-
-
 @pytest.mark.parametrize("eol", ["\n", "\r\n"])
 def test_another_body_leaves_the_head_as_it_was(eol: str) -> None:
     """Replacing the text keeps every byte of the frontmatter and its line ends."""
     head = eol.join(["---", "name: a   # why", "metadata:", "  type: user", "---", ""])
     changed = with_body((head + eol + "old").encode(), "new")
     assert changed == (head + eol + "new\n").encode()
-
-
-def test_another_body_of_a_file_without_head_is_the_text() -> None:
-    """Where there is no closed frontmatter the text is the whole file."""
-    assert with_body(b"plain", "new\n") == b"new\n"
-    assert with_body(b"---\nname: a\n", "new") == b"new\n"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memd.core import limits
 from memd.documents import frontmatter
-from memd.documents.frontmatter import HEAD_BYTES, lenient, plain, scalar, split, unquoted
+from memd.documents.frontmatter import HEAD_BYTES, lenient, plain, scalar, split
 
 ANY_LINE = st.text(alphabet="ab :-#'\"[]{}&*!|>\\.<~=\t01é\u2028\u00a0\x07", max_size=14)
 KEYED = st.builds(
@@ -43,14 +43,6 @@ def test_the_fences_are_found(content: bytes) -> None:
     assert content[fenced.body :] == b"body"
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"text", b"\n---\n", b"----\na: b\n", b"--- x\n", b"\xff"]
-)
-def test_a_file_without_a_fence_has_none(content: bytes) -> None:
-    """Only a first line of three dashes begins frontmatter."""
-    assert split(content) is None
-
-
 def test_frontmatter_closes_within_30_lines() -> None:
     """A fence in the 30th line closes, one in the 31st does not."""
     for number, closed in ((28, True), (29, False)):
@@ -78,19 +70,6 @@ def test_simple_lines_are_read_as_yaml_reads_them(lines: list[str]) -> None:
     raw = "\n".join(lines)
     assert frontmatter.problem(raw) == ""
     assert by_yaml(raw) == quick
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ("name: x", "description: 'a: b'", "type: user"),
-        ("name: x", "metadata:", "  type: user", "  modified: 2026-11-20T23:18:09.458Z", "z: 1"),
-        ('description: "a # b"', "metadata:", "name:"),
-    ],
-)
-def test_the_usual_forms_need_no_yaml(lines: tuple[str, ...]) -> None:
-    """What memd and Claude Code write is read line by line."""
-    assert plain(lines) == by_yaml("\n".join(lines))
 
 
 @pytest.mark.parametrize(
@@ -144,14 +123,3 @@ def test_a_written_value_is_read_back(text: str) -> None:
 def test_quotes_stand_only_where_they_must(text: str, written: str) -> None:
     """Plain text stays plain; what a reader of YAML would misread is quoted."""
     assert scalar(text) == written
-
-
-def test_only_a_pair_of_quotes_is_taken_off() -> None:
-    """A quote that has no partner belongs to the text."""
-    assert [unquoted(text) for text in ("'a'", '"a"', "'a\"", "'", " a ")] == [
-        "a",
-        "a",
-        "'a\"",
-        "'",
-        "a",
-    ]

@@ -73,12 +73,6 @@ def test_a_small_index_is_loaded_whole(
     assert (loaded.text, loaded.lines, loaded.bytes, loaded.cut) == (text, lines, size, "")
 
 
-def test_both_limits_are_inclusive() -> None:
-    """200 lines, and 25,000 bytes, are loaded whole."""
-    assert load(b"\n".join([b"x"] * 200)).cut == ""
-    assert load(b"x" * 25_000).cut == ""
-
-
 def test_the_index_is_cut_at_200_lines() -> None:
     """The first 200 lines are loaded; the warning names the limit, the size and what to do."""
     content = b"".join(b"- [%d](%d.md)\n" % (n, n) for n in range(300))
@@ -102,15 +96,6 @@ def test_the_index_is_cut_at_25000_bytes() -> None:
     assert f"{150 * 199 - 1} bytes (limit 25000)" in warning
     assert load(b"x" * 24_999 + b"\ny").text.startswith("x" * 24_999 + "\n\n>")
     assert load(b"x" * 25_000 + b"\ny").text.startswith("x" * 25_000 + "\n\n>")
-
-
-def test_lines_are_cut_before_bytes() -> None:
-    """Where both limits are passed, the bytes decide among the first 200 lines; both are named."""
-    loaded = load(b"\n".join([b"x" * 199] * 300))
-    assert loaded.cut == "bytes"
-    assert loaded.text.startswith("\n".join(["x" * 199] * 125) + "\n\n>")
-    assert "300 lines" in loaded.text
-    assert "59999 bytes" in loaded.text
 
 
 def test_a_single_line_of_40_kb_is_cut_at_a_character() -> None:
@@ -271,14 +256,6 @@ def test_a_written_line_is_read_back(path: str, title: str, hook: str) -> None:
     assert len(line) <= limits.INDEX_LINE_CHARACTERS or " — " not in line
     if title.isprintable() and title.strip():
         assert entry.title == one_line(title, 80)
-
-
-def test_a_long_hook_is_shortened() -> None:
-    """A line keeps to 150 characters; a path that leaves no room has no hook."""
-    line = pointer_line("a.md", Pointer("T", "word " * 100))
-    assert len(line) <= 150
-    assert line.endswith("…")
-    assert pointer_line("x" * 200 + ".md", Pointer("", "h")) == f"- [Untitled]({'x' * 200}.md)"
 
 
 def test_one_entry_is_rewritten() -> None:

@@ -81,12 +81,6 @@ def test_a_merge_merged_again_stays(texts: tuple[bytes, bytes, bytes]) -> None:
     assert repeated or memory_merge.merge(base, ours, merged) in (merged, None)
 
 
-def test_edits_of_different_lines_meet() -> None:
-    """A changed first line and a changed last line are both in the result."""
-    ours, theirs = BASE.replace(b"One", b"1"), BASE.replace(b"Three", b"3")
-    assert memory_merge.merge(BASE, ours, theirs) == ours.replace(b"Three", b"3")
-
-
 def test_both_may_append() -> None:
     """What two writers append is kept from both, the live text first, and once if it is equal."""
     ours, theirs = BASE + b"\nours\n", BASE + b"\ntheirs\n"
@@ -176,13 +170,6 @@ def test_entries_are_united(texts: tuple[bytes, bytes, bytes]) -> None:
     assert sorted(listed) == sorted(kept)
     still = [entry.path for entry in index.entries(index.merge(texts[0], texts[1], merged) or b"")]
     assert set(still) == set(listed)
-
-
-def test_removals_are_honoured() -> None:
-    """What either side took out of an index in place is out."""
-    ours = INDEX.replace(b"- [A](a.md) - of a\n", b"")
-    theirs = INDEX.replace(b"- [B](b.md) - of b\n", b"- [N](n.md)\n")
-    assert index.merge(INDEX, ours, theirs) == theirs.replace(b"- [A](a.md) - of a\n", b"")
 
 
 def test_titles_and_hooks_are_merged_one_by_one() -> None:

@@ -97,15 +97,6 @@ def test_a_token_is_found_by_its_rule_and_line(rule: str, token: str) -> None:
     assert secrets.Finding(rule, 2) in found
 
 
-@pytest.mark.parametrize(("rule", "token"), TOKENS)
-def test_scrubbing_leaves_nothing_to_find(rule: str, token: str) -> None:
-    """A scrubbed text names the rule and holds no credential any more."""
-    scrubbed = secrets.scrub(f"Note: {token} and more")
-    assert "[secret: " in scrubbed
-    assert rule in {item.rule for item in secrets.find(f"Note: {token} and more")}
-    assert secrets.find(scrubbed) == ()
-
-
 @pytest.mark.parametrize("text", ORDINARY)
 def test_ordinary_text_passes(text: str) -> None:
     """Placeholders, hashes, identifiers and prose are not credentials."""
@@ -203,12 +194,6 @@ def test_sentences_are_told_from_ordinary_lines(
 def test_a_spoken_password_is_found_in_a_name_too(text: str) -> None:
     """What becomes of a sentence when it is made a file's name gives the password no shelter."""
     assert secrets.find(text) != ()
-
-
-def test_a_whole_token_takes_nothing_of_the_next_line() -> None:
-    """The word below a token stays when the token is scrubbed."""
-    token = "gh" + "p_" + chars(36)
-    assert secrets.scrub(f"a {token}\nb9") == "a [secret: github-token]\nb9"
 
 
 def test_every_rule_says_what_it_follows() -> None:

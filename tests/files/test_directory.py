@@ -9,7 +9,6 @@ import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
 
 import pytest
 
@@ -34,36 +33,6 @@ PAYLOADS = PLACE / "paths" / "all_traversals.txt.gz"
 def memories(tmp_path: Path) -> Path:
     """Make a memory directory with ordinary, foreign and hostile contents."""
     return hostile(tmp_path)
-
-
-def test_directories_that_are_made_at_once_are_made(tmp_path: Path) -> None:
-    """Whoever makes a directory's parents first, each who asked for it gets it."""
-    with ThreadPoolExecutor(4) as pool:
-        for number in range(100):
-            start = threading.Barrier(4)
-
-            def make(name: int, top: Path = tmp_path / str(number), go: Barrier = start) -> None:
-                go.wait()
-                Directory(str(top / "a" / "b" / str(name % 2)), create=True).close()
-
-            list(pool.map(make, range(4)))
-
-
-@both_ways
-@pytest.mark.parametrize("name", ["a.md", "Über mich.md", "sub/deep/c.md", "MEMORY.md"])
-def test_a_file_is_read_whole_with_its_status(memories: Path, name: str, *, kernel: bool) -> None:
-    """Bytes and status come from one open descriptor."""
-    with Directory(str(memories), openat2=kernel) as directory:
-        answer = directory.read(name, 1000)
-        assert answer is not None
-        assert answer[0] == name.encode()
-        assert answer[1].st_ino == (memories / name).stat().st_ino
-        status = directory.stat(name)
-        assert status is not None
-        assert status.st_ino == answer[1].st_ino
-        head = directory.read_head(name, 2)
-        assert head is not None
-        assert head[0] == name.encode()[:2]
 
 
 @both_ways
@@ -219,13 +188,6 @@ def test_reading_takes_no_more_memory_than_the_file(memories: Path) -> None:
         finally:
             tracemalloc.stop()
     assert most < 32 * 1024
-
-
-def test_a_hard_link_is_read(memories: Path) -> None:
-    """Backups make hard links; reading them is harmless."""
-    os.link(memories / "a.md", memories / "again.md")
-    with Directory(str(memories)) as directory:
-        assert directory.read("again.md", 10) is not None
 
 
 def test_a_strangers_file_is_refused(memories: Path) -> None:

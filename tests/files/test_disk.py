@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from memd.core import limits
-from memd.core.text import sha256
 from memd.files import disk as exchange
 from memd.files.disk import EXCHANGE, NOREPLACE, NOT_A_MEMORY, Disk, find_renamer, real_disk
 
@@ -129,15 +128,6 @@ def test_a_system_with_a_stronger_sync_uses_it(folder: int) -> None:
         Disk(full_sync=10_000).sync_folder(folder)
 
 
-def test_a_look_tells_content_and_time(folder: int, tmp_path: Path) -> None:
-    """A regular file is read whole with its hash, time and mode; nothing is ``None``."""
-    (tmp_path / "a.md").write_bytes(b"text")
-    os.utime(tmp_path / "a.md", ns=(5, 5))
-    os.chmod(tmp_path / "a.md", 0o640)
-    assert Disk().read(folder, "a.md") == exchange.Content(sha256(b"text"), b"text", 5, 0o640)
-    assert Disk().read(folder, "b.md") is None
-
-
 def test_what_is_no_memory_is_seen_as_something_else(folder: int, tmp_path: Path) -> None:
     """Links, folders, FIFOs, sockets and huge files are there, but are never read or followed."""
     (tmp_path / "link").symlink_to("/etc/passwd")
@@ -159,17 +149,6 @@ def test_what_is_no_memory_is_seen_as_something_else(folder: int, tmp_path: Path
             assert (found.hash, found.content) == (NOT_A_MEMORY, b"")
     with pytest.raises(OSError, match=os.strerror(errno.ENAMETOOLONG)):
         Disk().read(folder, "x" * 300)
-
-
-def test_removing_twice_is_fine(folder: int, tmp_path: Path) -> None:
-    """A file that is gone already needs no removing."""
-    (tmp_path / ".memd-1-0-x.tmp").touch()
-    (tmp_path / ".other.tmp").touch()
-    (tmp_path / ".memd-1.md").touch()
-    assert Disk().temporaries(folder) == [".memd-1-0-x.tmp"]
-    Disk().unlink(folder, ".memd-1-0-x.tmp")
-    Disk().unlink(folder, ".memd-1-0-x.tmp")
-    assert Disk().temporaries(folder) == []
 
 
 class Library:

@@ -13,11 +13,6 @@ def project(root: Path, source: str = "default") -> Project:
     return Project(str(root), str(root), f"{root}/m", source, f"{root}/t", enabled=True)
 
 
-def test_by_default_the_client_loads_its_memory(tmp_path: Path) -> None:
-    """Without settings Claude Code's auto memory is on."""
-    assert loads_memory(project(tmp_path), {}, str(tmp_path))
-
-
 @pytest.mark.parametrize("name", [".claude/settings.json", ".claude/settings.local.json"])
 def test_a_settings_file_switches_it_off(tmp_path: Path, name: str) -> None:
     """The user's or the project's settings may say that it does not."""

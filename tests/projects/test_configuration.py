@@ -20,13 +20,6 @@ def write(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_without_files_the_defaults_stand(tmp_path: Path) -> None:
-    """No file at all gives the default settings and no problem."""
-    configuration = Configuration(str(tmp_path / "no"), str(tmp_path / "none"))
-    assert configuration.current() == (Settings(), ())
-    assert configuration.current(str(tmp_path)) == (Settings(), ())
-
-
 def test_policy_wins_over_the_user(tmp_path: Path) -> None:
     """The system policy has the last word, the user's file the rest."""
     user = write(tmp_path / "memd.toml", "[recall]\nlimit = 3\nenabled = true\n")

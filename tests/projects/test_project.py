@@ -66,11 +66,6 @@ def test_a_long_slug_ends_in_a_hash(path: str) -> None:
     assert int(tail, 36) == abs(signed)
 
 
-def test_a_hash_of_zero_has_a_digit() -> None:
-    """A path of NULs, which no system has, shows that the number is never empty."""
-    assert slug("\0" * 201) == "-" * 200 + "-0"
-
-
 def test_the_default_is_the_directory_of_claude_code(home: Path) -> None:
     """A subdirectory uses its repository's memory below ~/.claude."""
     found = project(home)
@@ -180,12 +175,6 @@ def test_a_directory_that_is_none_gets_a_clear_answer(tmp_path: Path, cwd: str) 
     assert caught.value.sentence.isprintable()
 
 
-def test_a_working_directory_behind_a_link_is_its_real_one(home: Path, tmp_path: Path) -> None:
-    """Whatever way leads to it, a project has one root."""
-    (tmp_path / "way").symlink_to(home / "work")
-    assert locate(f"{tmp_path}/way/proj/sub")[1] == str(home / "work" / "proj")
-
-
 @pytest.mark.parametrize(
     ("client", "daemon", "reason"),
     [
@@ -213,12 +202,6 @@ def test_the_first_switch_that_is_set_decides(
     found = find_project(locate(cwd), Settings(), daemon, client, str(home))
     assert found.enabled is not bool(reason)
     assert reason in found.reason
-
-
-def test_settings_switch_memory_off(home: Path) -> None:
-    """The setting counts where no variable speaks, and gives its reason."""
-    assert project(home, Settings(enabled=False)).reason == "memory is switched off in the settings"
-    assert project(home, Settings(enabled=False), MEMD_DISABLE="0").enabled
 
 
 def test_an_agents_directory(home: Path) -> None:

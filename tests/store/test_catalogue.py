@@ -103,21 +103,6 @@ def test_a_real_directory_is_listed_and_not_touched(claude: Path) -> None:
     assert state(claude) == before
 
 
-def test_an_unchanged_file_is_not_read_again(tmp_path: Path) -> None:
-    """A known header is reused while inode, mtime and size are the same."""
-    path = tmp_path / "a.md"
-    path.write_bytes(b"---\nname: one\n---\n")
-    with Directory(str(tmp_path)) as directory:
-        first = catalogue.scan(directory, {})
-        again = catalogue.scan(directory, first.headers)
-        assert again.headers["a.md"] is first.headers["a.md"]
-        assert (first.changed, again.changed) == (("a.md",), ())
-        path.write_bytes(b"---\nname: three\n---\n")
-        changed = catalogue.scan(directory, first.headers)
-    assert changed.changed == ("a.md",)
-    assert changed.headers["a.md"].name == "three"
-
-
 def test_a_doubted_file_is_read_whatever_its_status(tmp_path: Path) -> None:
     """A save that leaves the same status is seen when the path is named, or was young."""
     path = tmp_path / "a.md"

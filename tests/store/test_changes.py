@@ -27,17 +27,6 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield opened
 
 
-def test_a_write_is_in_place_with_its_index_line(bench: Bench) -> None:
-    """When a commit returns, the file and its pointer are there and nothing else is."""
-    outcome = bench.write("c.md", topic("c"))
-    assert [(f.path, f.action, f.before, f.after) for f in outcome.files] == [
-        ("c.md", "created", None, sha256(topic("c")))
-    ]
-    assert bench.topics() == {"a.md": topic("a"), "b.md": topic("b"), "c.md": topic("c")}
-    assert b"(c.md)" in bench.tree()[INDEX]
-    assert os.stat(bench.path / "c.md").st_mode & 0o777 == 0o600
-
-
 def test_an_update_keeps_the_mode_and_the_pointer(bench: Bench) -> None:
     """A file that a person made readable for others stays so, and its line stays as it is."""
     os.chmod(bench.path / "a.md", 0o644)
@@ -54,21 +43,6 @@ def test_a_missing_directory_is_made(tmp_path: Path) -> None:
         bench.write("team/deep/c.md", topic("c"))
         assert bench.topics() == {"team/deep/c.md": topic("c")}
         assert os.stat(bench.path).st_mode & 0o777 == 0o700
-
-
-def test_a_wanted_time_is_kept(bench: Bench) -> None:
-    """Housekeeping does not make a memory look newer."""
-    bench.commit(edits(FileEdit("a.md", topic("a", "tidied"), mtime_ns=1_600_000_000_000_000_001)))
-    assert bench.times()["a.md"] == 1_600_000_000_000_000_001
-
-
-def test_what_is_there_already_is_no_change(bench: Bench) -> None:
-    """Writing the same bytes or deleting nothing changes nothing and is not journalled."""
-    before = (bench.tree(), bench.times())
-    outcome = bench.commit(edits(FileEdit("a.md", topic("a")), FileEdit("x.md", None)))
-    assert (outcome.change, outcome.files) == (None, ())
-    assert (bench.tree(), bench.times()) == before
-    assert len(history(bench.journal, bench.directory)) == 1
 
 
 def test_effects_come_true_with_the_change(bench: Bench) -> None:
@@ -362,11 +336,3 @@ def test_a_persons_line_to_no_file_stays(bench: Bench) -> None:
     bench.write("plan.md", None)
     assert b"plan.md" not in bench.tree()[INDEX]
     assert b"my file.md" in bench.tree()[INDEX]
-
-
-def test_a_line_of_a_memory_that_others_removed_goes(bench: Bench) -> None:
-    """What memd knew, and another program deleted, is no person's line."""
-    bench.write("n.md", topic("n"))
-    (bench.path / "n.md").unlink()
-    bench.write("o.md", topic("o"))
-    assert b"n.md" not in bench.tree()[INDEX]

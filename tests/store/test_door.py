@@ -66,16 +66,6 @@ def test_a_conflict_says_where_the_refused_text_is() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("created", "others"), [("A.md", "a.md"), ("Sub/b.md", "sub/a.md"), ("s/A.md", "s/a.md")]
-)
-def test_names_that_differ_only_in_case_clash(created: str, others: str) -> None:
-    """No new file may be the same as another where case does not count."""
-    with pytest.raises(NameClashError):
-        door.check_case([created], {created, others})
-    door.check_case([others], {others})
-
-
 def test_a_new_secret_is_refused_without_being_told() -> None:
     """A refusal names rule and line of a secret and never its value."""
     with pytest.raises(SecretRefusedError) as caught:
@@ -150,13 +140,3 @@ def test_the_rest_of_both_is_the_same_whole_lines(one: str, other: str) -> None:
         assert span.start <= end <= len(text)
         for at in (span.start, end):
             assert at in {0, len(text)} or text[at - 1 : at] == b"\n"
-
-
-def test_the_surroundings_are_whole_lines() -> None:
-    """Lines around a place come with it, as far as asked for and to their ends."""
-    text = b"one\ntwo\nthree\nfour\n"
-    assert door.around(text, 7, 14, 0) == b"two\nthree\nfour\n"
-    assert door.around(text, 8, 9, 0) == b"three\n"
-    assert door.around(text, 8, 9, 1) == b"two\nthree\n"
-    assert door.around(text, 8, 9, 100) == text
-    assert door.around(b"one", 0, 1, 1) == b"one"

@@ -87,13 +87,6 @@ def test_the_index_alone_can_be_seen_to(tree: LiveTree, draft: Draft) -> None:
     assert "(b.md)" in text
 
 
-def test_a_written_index_is_made_true_as_well(tree: LiveTree) -> None:
-    """Who writes the index keeps their lines, and what is missing is added."""
-    base = sha256(tree.index() or b"")
-    text = index_of(prepare(Draft((FileEdit(INDEX, b"# New\n- [Bee](b.md)\n", base),)), tree))
-    assert text == "# New\n- [Bee](b.md)\n- [a](a.md) — about a\n"
-
-
 def test_an_exact_index_is_exact_only_where_the_old_one_was_true(tmp_path: Path) -> None:
     """Bytes of an older index come back as they were unless files came or went meanwhile."""
     (tmp_path / "a.md").write_bytes(topic("a"))
@@ -161,12 +154,6 @@ def test_an_edit_of_an_older_text_is_merged(changed: LiveTree) -> None:
     assert prepared.merged == ("m.md",)
     assert prepared.bodies[step.after or ""] == topic("m", "1.\n\nTwo.\n\n3.")
     assert (step.before, step.after_mtime_ns) == (sha256(BASE.replace(b"One", b"1")), 10**18)
-
-
-def test_what_is_merged_already_is_no_change(changed: LiveTree) -> None:
-    """A writer whose edit is in the live text has nothing to add."""
-    edit = FileEdit("m.md", BASE.replace(b"One", b"1"), sha256(BASE))
-    assert prepare(Draft((edit,)), changed) == Prepared((), {})
 
 
 @pytest.mark.parametrize(

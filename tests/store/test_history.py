@@ -152,14 +152,6 @@ def test_an_older_version_comes_back(bench: Bench) -> None:
     assert bench.tree()["a.md"] == topic("a", "one")
 
 
-def test_what_a_person_saved_since_is_no_obstacle_to_a_restore(bench: Bench) -> None:
-    """A file that differs from its last change goes back to that; its text is in the journal."""
-    bench.save("b.md", topic("b", "by hand"))
-    done = bench.commit(past(bench).restore(bench.directory, "b.md"), by=UNDO)
-    assert bench.tree()["b.md"] == topic("b")
-    assert bench.journal.blob(done.files[0].before or "") == topic("b", "by hand")
-
-
 @pytest.mark.parametrize("path", ["b.md", "none.md"])
 def test_what_has_no_older_version_cannot_be_restored(bench: Bench, path: str) -> None:
     """A file that was never different, or never there, has nothing to go back to."""

@@ -57,28 +57,6 @@ def test_what_a_scan_has_met_may_have_any_name(tmp_path: Path) -> None:
     assert reading.live(f"{here}/none", "a.md") is None
 
 
-def test_a_catalogue_tells_what_changed_since_a_mark(tmp_path: Path) -> None:
-    """Without a mark everything comes; with one what changed and what went away, once."""
-    told: list[tuple[str, str]] = []
-    reading, here = Reading(FakeClock(), lambda *news: told.append(news)), str(tmp_path)
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.md").write_bytes(topic(name))
-    first = reading.catalogue(here)
-    assert (first.whole, first.count, first.gone) == (True, 2, ())
-    assert sorted(header.path for header in first.changed) == ["a.md", "b.md"]
-    assert told == [(here, here)]
-    same = reading.catalogue(here, first.mark)
-    assert (same.mark, same.whole, same.changed, same.gone) == (first.mark, False, (), ())
-    (tmp_path / "a.md").unlink()
-    (tmp_path / "c.md").write_bytes(topic("c"))
-    news = reading.catalogue(here, first.mark)
-    assert ([header.path for header in news.changed], news.gone) == (["c.md"], ("a.md",))
-    assert (news.whole, news.count) == (False, 2)
-    assert reading.headers(here)["c.md"] == news.changed[0]
-    assert "a.md" not in reading.headers(here)
-    assert len(told) == 2
-
-
 def test_under_a_watch_only_what_is_named_is_asked_for(tmp_path: Path) -> None:
     """A change that is not told stays unseen until everything is in doubt: nothing else is read."""
 

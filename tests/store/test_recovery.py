@@ -121,15 +121,6 @@ def test_a_new_file_in_place_stays(bench: Bench) -> None:
     assert bench.topics() == {**AFTER, one.steps[1].temp: b"whose is this?\n"}
 
 
-def test_an_emptied_file_is_a_save_too(bench: Bench) -> None:
-    """A file that an editor had just emptied to write it anew is given back to the editor."""
-    one = record(bench)
-    temp(bench, one, 0).write_bytes(b"")
-    (bench.path / "a.md").write_bytes(NEW)
-    bench.changes.recover(2.0)
-    assert bench.topics()["a.md"] == b""
-
-
 def test_what_was_saved_since_is_left_alone(bench: Bench) -> None:
     """Files that somebody changed, made or removed after the crash stay as they are."""
     record(bench)

@@ -79,18 +79,6 @@ def test_half_of_a_save_is_not_read(bench: Bench) -> None:
     assert [late.body for late in writer.late()[0]] == [C]
 
 
-def test_different_lines_are_merged(bench: Bench) -> None:
-    """A late save and memd's text stand both in the file where they changed different lines."""
-    text = topic("a", "\n\n".join(f"line {n}" for n in range(9)))
-    bench.write("a.md", text)
-    writer = Writer(bench, text.replace(b"line 1", b"by memd"))
-    writer.save(text.replace(b"line 7", b"by a person"))
-    (late,), _ = writer.late()
-    writer.bring(late)
-    both = text.replace(b"line 1", b"by memd").replace(b"line 7", b"by a person")
-    assert (bench.path / "a.md").read_bytes() == both
-
-
 def test_a_late_save_never_goes_over_newer_work(bench: Bench) -> None:
     """Where somebody has saved the same lines since, the plan leaves the file alone."""
     writer = Writer(bench)
@@ -99,15 +87,6 @@ def test_a_late_save_never_goes_over_newer_work(bench: Bench) -> None:
     bench.write("a.md", topic("a", "newest"))
     assert writer.bring(late) is None
     assert (bench.path / "a.md").read_bytes() == topic("a", "newest")
-
-
-def test_an_empty_text_is_no_save(bench: Bench) -> None:
-    """A program that emptied the replaced file and died does not empty the memory."""
-    writer = Writer(bench)
-    writer.save(b"")
-    (late,), _ = writer.late()
-    assert writer.bring(late) is None
-    assert (bench.path / "a.md").read_bytes() == B
 
 
 def test_what_was_emptied_is_merged_with_the_text_before(bench: Bench) -> None:

@@ -11,13 +11,10 @@ from blockbuster import blockbuster_ctx
 
 from memd.core.events import MEMORY_CHANGED, Event
 from memd.core.names import INDEX, NameRefusedError
-from memd.core.text import sha256
-from memd.core.values import Actor, CursorMove, Draft, FileEdit, Provenance, Snapshot, Tree
+from memd.core.values import Actor, Draft, FileEdit, Provenance, Snapshot, Tree
 from memd.daemon.clock import SystemClock
-from memd.state.cursors import Cursors
 from memd.store.door import SecretRefusedError
 from memd.store.reading import MemoryNotFoundError
-from memd.store.undo import ChangeNotFoundError
 from tests.store.bench import Slow, topic
 from tests.store.home import BY, Home, state
 from tests.undoing import undo
@@ -33,23 +30,6 @@ async def home(tmp_path: Path) -> AsyncIterator[Home]:
         opened = Home(tmp_path, database)
         with blockbuster_ctx("memd"):
             yield opened
-
-
-async def test_what_is_written_can_be_read(home: Home) -> None:
-    """A memory is there after its commit: in the snapshot, by name, and with its hash."""
-    await home.write("a.md", topic("a", "hello"))
-    file = await home.store.read(home.directory, "a.md")
-    assert (file.content, file.hash, file.body) == (
-        topic("a", "hello"),
-        sha256(topic("a", "hello")),
-        "hello\n",
-    )
-    snapshot = await home.store.snapshot(home.directory)
-    assert [header.path for header in snapshot.headers] == ["a.md"]
-    assert snapshot.headers[0] == file.header
-    assert snapshot.index is not None
-    assert b"(a.md)" in snapshot.index
-    assert (await home.store.read(home.directory, INDEX)).content == snapshot.index
 
 
 async def test_a_missing_directory_is_an_empty_one(home: Home) -> None:
@@ -181,47 +161,6 @@ async def diff(home: Home, directory: str, change: str) -> dict[str, str]:
     """Return each file of a change with its unified diff."""
     found = await home.store.consult(lambda past: past.diff(directory, change))
     return {file.path: file.diff for file in found}
-
-
-async def test_a_diff_of_any_bytes(home: Home) -> None:
-    """New, removed, endless, binary and forgotten texts all have a diff to show."""
-    made = await home.write("a.md", b"no end of line")
-    binary = await home.write("a.md", b"\xff\xfe")
-    gone = await home.write("a.md", None)
-    diffs = await diff(home, home.directory, str(made))
-    assert diffs["a.md"].endswith("+no end of line\n\\ No newline at end of file\n")
-    assert (await diff(home, home.directory, str(binary)))["a.md"] == "a.md: binary\n"
-
-    def forget() -> None:
-        with home.database.transaction() as cursor:
-            cursor.execute("DELETE FROM blobs")
-
-    await to_thread.run_sync(forget)
-    words = (await diff(home, home.directory, str(gone)))["a.md"]
-    assert words == "a.md: the journal does not hold this text any more\n"
-
-
-@pytest.mark.parametrize("change", ["c99", "", "x"])
-async def test_an_unknown_change_is_an_error(home: Home, change: str) -> None:
-    """What is not a change of this directory can be neither shown nor undone."""
-    await home.write("a.md", topic("a"))
-    with pytest.raises(ChangeNotFoundError):
-        await diff(home, home.directory, change)
-    with pytest.raises(ChangeNotFoundError):
-        await undo(home.store, home.directory, change, BY)
-    with pytest.raises(ChangeNotFoundError):
-        await home.store.history(home.directory, before="c99")
-    with pytest.raises(ChangeNotFoundError):
-        await diff(home, f"{home.directory}/elsewhere", "c1")
-
-
-async def test_a_cursor_is_found_by_any_path(home: Home) -> None:
-    """A cursor that moved through a link is the directory's own cursor."""
-    move = CursorMove("s", "t", 3, "m")
-    await home.store.commit(home.directory, lambda _: Draft(effects=(move,)), BY)
-    table = Cursors(home.database)
-    assert await to_thread.run_sync(table.get, home.directory, "s") == move
-    assert await to_thread.run_sync(table.get, str(home.real), "s") == move
 
 
 async def test_ensure_makes_a_private_directory(home: Home) -> None:

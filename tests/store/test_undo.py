@@ -211,14 +211,6 @@ def test_an_edit_of_the_index_alone(bench: Bench) -> None:
     assert bench.tree()[INDEX].startswith(b"# Another\n")
 
 
-def test_the_first_change_is_undone_to_nothing(tmp_path: Path) -> None:
-    """Undoing the change that made the index takes the index away again."""
-    with open_bench(tmp_path) as bench:
-        change = bench.write("a.md", topic("a")).change
-        bench.undo(change)
-        assert bench.tree() == {}
-
-
 def test_an_index_that_somebody_removed_is_made_again(bench: Bench) -> None:
     """Where the index is gone by then, restored memories still get their lines."""
     change = bench.commit(dream).change

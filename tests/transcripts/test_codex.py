@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from memd.core.tags import CLOSE, OPEN
 from memd.core.values import Message
 from memd.transcripts.lines import Assembly
+from memd.transcripts.tools import patched
 
 META = {"id": "s", "cwd": "/p", "cli_version": "0.169.0", "source": "cli"}
 
@@ -75,11 +76,6 @@ def test_the_users_words_are_the_events(said: dict[str, Any]) -> None:
         ("user", "user", "fix it", 60.0),
         ("assistant", "assistant", "done", 60.0),
     ]
-
-
-def test_text_that_codex_says_for_the_user_is_nobodys() -> None:
-    """An event of another kind than a plain one is passed over."""
-    assert read(event("user_message", message="x", kind="environment_context")) == ()
 
 
 def test_calls_and_their_outputs() -> None:
@@ -239,3 +235,13 @@ def test_no_shape_crashes(kind: str, inner: str, payload: Any, nested: Any) -> N
     """Any payload is read or passed over."""
     read(line(kind, **{**payload, "type": inner}))
     read(line("event_msg", type="item_completed", item={**nested, "type": inner}))
+
+
+def test_a_patch_names_its_files() -> None:
+    """Added, changed, removed and moved files are written; other text names none."""
+    patch = (
+        "*** Begin Patch\n*** Add File: a.md\n+x\n*** Update File: b\n*** Move to: /c\n"
+        "*** Delete File: d\n*** Add File: e\0\n*** End Patch\n"
+    )
+    assert list(patched(f"apply_patch <<E\n{patch}E", "/p")) == ["/p/a.md", "/p/b", "/c", "/p/d"]
+    assert list(patched("*** Add File: a.md", "/p")) == []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memd.core.tags import CLOSE, OPEN
 from memd.core.values import Message
 from memd.transcripts.lines import Assembly, InvalidMessagesError, from_messages
-from memd.transcripts.pieces import TEXT_CHARACTERS
+from memd.transcripts.pieces import TEXT_CHARACTERS, parse_time
 
 
 def lines(*given: dict[str, Any]) -> tuple[Message, ...]:
@@ -44,13 +44,6 @@ def test_a_users_line_is_the_users_words() -> None:
     assert message.text == "one\n\ntwo"
 
 
-def test_what_was_put_among_the_users_words_is_cut_out() -> None:
-    """What memd injected and reminders are not the user's."""
-    text = f"<system-reminder>x</system-reminder>hi {OPEN}remember y{CLOSE}"
-    assert [m.text for m in lines(user(text))] == ["hi"]
-    assert lines(user(f"{OPEN}only this{CLOSE}")) == ()
-
-
 def test_tool_results_are_the_tools_words() -> None:
     """A tool result never counts as the user's, whatever stands beside it."""
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "remember me"}
@@ -71,11 +64,6 @@ def test_blocks_of_one_assistant_message_are_joined() -> None:
         assistant({"type": "text", "text": "second"}, uuid="a2"),
     )
     assert found == (Message("a2", "assistant", "first\n\nsecond", "assistant"),)
-
-
-def test_two_users_lines_stay_two() -> None:
-    """Lines without an id of their own are never joined."""
-    assert len(lines(user("a", uuid=""), user("b", uuid=""))) == 2
 
 
 @pytest.mark.parametrize("mark", ["isMeta", "isSidechain", "isCompactSummary"])
@@ -272,24 +260,17 @@ def test_unknown_content_is_counted() -> None:
     assert (assembly.strange, assembly.recognised) == (2, 5)
 
 
-def test_a_turn_begins_with_the_users_words() -> None:
-    """What stands before them can be left out; without any all is kept."""
-    assembly = Assembly()
-    assembly.add_line(assistant({"type": "text", "text": "before"}))
-    assert [m.text for m in assembly.messages(from_a_turn=True)] == ["before"]
-    assembly.add_line(user([{"type": "tool_result", "content": "t"}]))
-    assembly.add_line(user("hello"))
-    assert assembly.spoken
-    assert [m.text for m in assembly.messages(from_a_turn=True)] == ["hello"]
-    assert len(assembly.messages()) == 3
-
-
-def test_a_call_can_be_recalled() -> None:
-    """An output whose call came earlier is named once the call is shown."""
-    assembly = Assembly()
-    result = {"type": "tool_result", "tool_use_id": "t1", "content": "x"}
-    assembly.add_line(user([result]))
-    assert assembly.unnamed == {"t1"}
-    assembly.recall(assistant(call("WebFetch"), {"type": "text", "text": "no"}))
-    assert assembly.unnamed == set()
-    assert [(m.origin, m.text) for m in assembly.messages()] == [("web", "x")]
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("1970-01-01T00:00:01Z", 1.0),
+        ("1970-01-01T00:00:01", 1.0),
+        ("1970-01-01T01:00:01+01:00", 1.0),
+        ("0001-01-01T00:00:00Z", None),
+        ("yesterday", None),
+        (17, None),
+    ],
+)
+def test_times_are_read(value: object, seconds: float | None) -> None:
+    """ISO times become seconds, everything else nothing."""
+    assert parse_time(value) == seconds

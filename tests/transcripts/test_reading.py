@@ -36,31 +36,6 @@ def texts(path: Path, offset: int = 0, marker: str = "") -> list[str]:
     return [message.text for message in read(str(path), offset, marker).messages]
 
 
-def test_reading_goes_on_where_it_ended(tmp_path: Path) -> None:
-    """A second reading finds exactly what was added."""
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(line("one"))
-    first = read(str(path))
-    assert first.offset == path.stat().st_size
-    with path.open("ab") as file:
-        file.write(line("two"))
-    second = read(str(path), first.offset, first.marker)
-    assert [m.text for m in second.messages] == ["two"]
-    assert not second.restarted
-    assert read(str(path), second.offset, second.marker).messages == ()
-
-
-def test_a_torn_last_line_waits(tmp_path: Path) -> None:
-    """What has no line end yet is left for the next reading."""
-    path = tmp_path / "s.jsonl"
-    one, two = line("one"), line("two")
-    path.write_bytes(one + two[:-1])
-    part = read(str(path))
-    assert ([m.text for m in part.messages], part.offset) == (["one"], len(one))
-    path.write_bytes(one + two)
-    assert texts(path, part.offset, part.marker) == ["two"]
-
-
 @pytest.mark.parametrize("now", [b"", b"x\n", line("other") + line("other") + line("other")])
 def test_another_file_is_read_from_its_start(tmp_path: Path, now: bytes) -> None:
     """A cut, emptied or replaced file starts over."""
@@ -136,22 +111,6 @@ def test_only_proper_files_are_read(tmp_path: Path) -> None:
                 reader(path)
 
 
-@given(st.lists(st.text(max_size=20), max_size=8), st.integers(0, 400))
-def test_two_readings_make_one(words: list[str], cut: int) -> None:
-    """Wherever the writer stood at the first reading, both together find each line once."""
-    content = b"".join(line("t" + word) for word in words)
-    path = Path(os.environ.get("TMPDIR", "/tmp")) / f"memd-test-{os.getpid()}.jsonl"
-    try:
-        path.write_bytes(content[:cut])
-        first = read(str(path))
-        path.write_bytes(content)
-        second = read(str(path), first.offset, first.marker)
-        whole = read(str(path))
-    finally:
-        path.unlink()
-    assert [m.text for m in first.messages + second.messages] == [m.text for m in whole.messages]
-
-
 def flat(messages: Iterable[Message]) -> list[tuple[str, str, str]]:
     """Return whose words came in which order; blocks of one message may be apart."""
     found = []
@@ -201,17 +160,6 @@ def test_the_end_of_a_long_file_is_enough(tmp_path: Path) -> None:
     assert ([m.text for m in after.messages], after.passed_over) == (["four", "five"], 0)
 
 
-def test_a_tail_may_begin_with_a_line(tmp_path: Path) -> None:
-    """A line that begins exactly at the tail counts, and a short file is read whole."""
-    path = tmp_path / "s.jsonl"
-    one, two = line("one"), line("two")
-    path.write_bytes(one + two)
-    part = read(str(path), tail=len(two))
-    assert ([m.text for m in part.messages], part.passed_over) == (["two"], len(one))
-    part = read(str(path), tail=len(one + two))
-    assert ([m.text for m in part.messages], part.passed_over) == (["one", "two"], 0)
-
-
 def test_a_tail_without_a_turn_is_kept(tmp_path: Path) -> None:
     """Where nobody spoke in the tail, what was said there is not lost."""
     path = tmp_path / "s.jsonl"
@@ -229,29 +177,6 @@ def test_a_tail_without_a_line_reads_nothing(tmp_path: Path) -> None:
     assert read(str(path), tail=50).offset == 0
     path.write_bytes(b"rubbish\n" * 20)
     assert "none of" in read(str(path), tail=50).problem
-
-
-def test_a_replaced_file_may_be_read_from_its_end(tmp_path: Path) -> None:
-    """A cursor that does not fit is a first reading again."""
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(line("one"))
-    part = read(str(path))
-    last = line("three")
-    path.write_bytes(line("two") * 3 + last)
-    again = read(str(path), part.offset, part.marker, tail=len(last))
-    assert (again.restarted, [m.text for m in again.messages]) == (True, ["three"])
-
-
-def test_rollouts_are_read_by_what_is_in_them(tmp_path: Path) -> None:
-    """Codex's file needs no other name, and goes on where a reading ended."""
-    path = tmp_path / "rollout-1.jsonl"
-    path.write_bytes(rollout("session_meta", id="s", cwd="/p") + said("one"))
-    first = read(str(path))
-    with path.open("ab") as file:
-        file.write(rollout("turn_context", cwd="/q") + said("two"))
-    second = read(str(path), first.offset, first.marker)
-    assert [[m.text for m in part.messages] for part in (first, second)] == [["one"], ["two"]]
-    assert first.problem == second.problem == ""
 
 
 def test_a_sub_agents_rollout_is_known_from_further_on(tmp_path: Path) -> None:

@@ -60,13 +60,6 @@ def looking(tmp_path: Path) -> Iterator[Looking]:
         yield opened
 
 
-def test_the_first_sight_is_no_change(looking: Looking) -> None:
-    """What lay there before memd came is known, and nobody is said to have done it."""
-    assert looking.history() == 0
-    assert looking.change() is None
-    assert looking.bench.journal.blob(sha256(A)) == A
-
-
 def test_only_what_was_named_is_looked_at(looking: Looking) -> None:
     """With paths, other files are not asked for; what is no memory's name is none."""
     for name in ("a.md", "b.md", "c.md"):
@@ -320,21 +313,6 @@ def test_a_conflicted_copy_of_a_sync_is_a_memory_of_its_own(looking: Looking) ->
     assert looking.bench.topics() == {"a.md": A, "b.md": B, name: B}
 
 
-def test_a_file_too_large_to_keep_is_known_by_its_hash(looking: Looking) -> None:
-    """50 MB in a memory's place: the change is there, the old text is kept, the new one is not."""
-    body = b"x" * (50 << 20)
-    (looking.path / "a.md").write_bytes(body)
-    (looking.path / "b.md").unlink()
-    change = looking.change()
-    assert change is not None
-    assert (change.steps[0].before, change.steps[0].after) == (sha256(A), sha256(body))
-    assert looking.bench.journal.blob(sha256(A)) == A
-    assert looking.bench.journal.blob(sha256(body)) is None
-    assert looking.bench.undo(change.id).conflicts == ("a.md",)
-    assert (looking.path / "b.md").read_bytes() == B
-    assert looking.change() is None
-
-
 def test_more_files_than_a_client_may_write_are_undone(looking: Looking) -> None:
     """What others did to many files is one change, and its undo is one as well."""
     for number in range(600):
@@ -343,23 +321,6 @@ def test_more_files_than_a_client_may_write_are_undone(looking: Looking) -> None
     assert change is not None
     assert looking.bench.undo(change.id).conflicts == ()
     assert looking.bench.topics() == {"a.md": A, "b.md": B}
-
-
-def test_a_checkout_of_many_files_is_one_change(looking: Looking) -> None:
-    """200 files that change at once are one change, and one undo brings them all back."""
-    for number in range(200):
-        looking.bench.save(f"n{number}.md", topic(f"n{number}", "main"))
-    looking.look()
-    before = looking.bench.topics()
-    for number in range(0, 200, 2):
-        looking.bench.save(f"n{number}.md", topic(f"n{number}", "branch"))
-    for number in range(1, 200, 2):
-        (looking.path / f"n{number}.md").unlink()
-    change = looking.change()
-    assert change is not None
-    assert len(change.steps) == 200
-    assert looking.bench.undo(change.id).conflicts == ()
-    assert looking.bench.topics() == before
 
 
 def test_the_shadow_outlives_the_process(tmp_path: Path) -> None:

@@ -79,15 +79,6 @@ def test_a_change_names_its_paths(tmp_path: Path, act: Any, paths: set[str] | No
         assert told.watch.problems() == ()
 
 
-def test_somebody_is_woken_without_asking(tmp_path: Path) -> None:
-    """A change wakes whoever waits for one, also after it was read by another."""
-    with Told() as told:
-        told.watch.add(str(tmp_path))
-        for number in range(3):
-            (tmp_path / f"{number}.md").write_bytes(b"new")
-            told.wait()
-
-
 def test_other_systems_only_hint(tmp_path: Path) -> None:
     """An observer of watchdog names paths when it does, and nothing is believed for it."""
     with Told(source=observer) as told:
@@ -216,19 +207,6 @@ def test_a_closed_watch_is_quiet(tmp_path: Path) -> None:
         assert told.watch.add(str(tmp_path)) is None
         (tmp_path / "a.md").write_bytes(b"new")
         assert told.paths(tmp_path) == set()
-
-
-def test_what_is_noted_is_taken_once() -> None:
-    """Paths gather by directory; taking them leaves nothing of that directory."""
-    dirty = Dirty()
-    dirty.note_all("/a", frozenset({"x", "y"}))
-    dirty.note("/b", "z")
-    dirty.name("/c")
-    dirty.name("/b")
-    assert dirty.directories() == frozenset({"/a", "/b", "/c"})
-    assert dirty.take("/a") == frozenset({"x", "y"})
-    assert (dirty.take("/a"), dirty.take("/c")) == (frozenset(), frozenset())
-    assert dirty.directories() == frozenset({"/b"})
 
 
 def test_everything_stays_everything() -> None:
