@@ -25,7 +25,7 @@ from memd.api import prompting, work
 from memd.api.method import Method, Named, forwarded, method
 from memd.api.services import Services
 from memd.core import limits, tags
-from memd.core.errors import MemdError
+from memd.core.errors import WrongParameterError
 from memd.recall.service import Prefetched, Prompt
 from memd.rpc.connection import Call
 from memd.state.ledger import Parents
@@ -39,13 +39,10 @@ _PROMPT_MS = 200  # what the hook gives a prompt unless it says more
 _SHARE = 0.75  # of a hook's time: the rest is its start, the way here and back
 
 
-class UnknownClientError(MemdError):
+class UnknownClientError(WrongParameterError):
     """The hook was set up for a client that memd does not know."""
 
-    code = -32602
-    kind = "invalid_params"
     hint = f"clients are {', '.join(CLIENTS)}"
-    exit_status = 2
 
     def __init__(self, client: str) -> None:
         super().__init__(f"memd knows no client {client}", client=client)

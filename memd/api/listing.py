@@ -11,7 +11,7 @@ from memd.api.memory import MemoryFacts, facts_of, project_of
 from memd.api.method import Limit, Result, method, shaped
 from memd.api.services import Services
 from memd.core import limits
-from memd.core.errors import MemdError
+from memd.core.errors import WrongParameterError
 from memd.core.names import TEAM
 from memd.core.values import Header, newest_first
 from memd.documents.index import load
@@ -23,13 +23,10 @@ PAGE_BYTES = limits.FRAME_BYTES * 3 // 4  # of memories; the rest is room for al
 PROBLEMS = 100
 
 
-class CursorRefusedError(MemdError):
+class CursorRefusedError(WrongParameterError):
     """A page is asked for with something that no page has named."""
 
-    code = -32602
-    kind = "invalid_params"
     hint = "give what the page before has as next, or leave after out"
-    exit_status = 2
 
     def __init__(self) -> None:
         super().__init__("after is not what a page has as next")

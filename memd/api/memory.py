@@ -13,7 +13,7 @@ from memd.api.method import (
     moment,
 )
 from memd.api.services import Services
-from memd.core.errors import MemdError
+from memd.core.errors import MemdError, WrongParameterError
 from memd.core.names import NameRefusedError
 from memd.core.text import age, decode, iso_time
 from memd.core.values import Actor, Header, Project, Provenance
@@ -54,13 +54,10 @@ class ScopeRefusedError(MemdError):
         super().__init__(f"scope {scope} cannot be written this way", scope=scope)
 
 
-class TwoContentsError(MemdError):
+class TwoContentsError(WrongParameterError):
     """A write brings the whole file or its parts, not both."""
 
-    code = -32602
-    kind = "invalid_params"
     hint = "content is the whole file; name, description, type and body are its parts"
-    exit_status = 2
 
     def __init__(self, path: str) -> None:
         super().__init__(f"the write of {path} has both content and body", path=path)

@@ -14,7 +14,7 @@ import msgspec
 
 from memd.api.services import Services
 from memd.core import places
-from memd.core.errors import MemdError
+from memd.core.errors import MemdError, WrongParameterError
 from memd.core.instants import NotATimeError, written
 from memd.core.text import sha256
 from memd.documents import secrets
@@ -101,13 +101,10 @@ def _request_key(method_name: str, params: Params, request_id: str) -> str:
     return f"{request_id} {sha256(msgspec.json.encode((method_name, params)))[:16]}"
 
 
-class InvalidParamsError(MemdError):
+class InvalidParamsError(WrongParameterError):
     """The parameters do not have the shape that the method takes."""
 
-    code = -32602
-    kind = "invalid_params"
     hint = "rpc.discover shows each method's parameters"
-    exit_status = 2
 
     def __init__(self, method: str, cause: str) -> None:
         super().__init__(f"{method}: {cause}", method=method, cause=cause)

@@ -12,7 +12,7 @@ from memd.api.memory import project_of
 from memd.api.method import Method, Result, forwarded, method
 from memd.api.services import Services
 from memd.core import events
-from memd.core.errors import MemdError
+from memd.core.errors import WrongParameterError
 from memd.jobs.breaker import WorkState
 from memd.model.configured import ModelState
 from memd.rpc.connection import Call
@@ -32,13 +32,10 @@ CAPABILITIES = (
 PROTOCOL = 1
 
 
-class UnknownTopicError(MemdError):
+class UnknownTopicError(WrongParameterError):
     """A subscription names a topic that memd does not have."""
 
-    code = -32602
-    kind = "invalid_params"
     hint = f"topics are {', '.join(events.TOPICS)}"
-    exit_status = 2
 
     def __init__(self, topic: str) -> None:
         super().__init__(f"there is no topic {topic}", topic=topic)

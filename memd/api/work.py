@@ -8,7 +8,7 @@ from anyio import to_thread
 from memd.api.memory import project_of
 from memd.api.method import Limit, Result, SessionId, method, shaped
 from memd.api.services import Services
-from memd.core.errors import MemdError
+from memd.core.errors import WrongParameterError
 from memd.extract.service import InvalidMessagesError
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
@@ -20,13 +20,10 @@ from memd.transcripts.reading import TranscriptRefusedError
 E = TypeVar("E", bound="Ended")
 
 
-class NothingToReadError(MemdError):
+class NothingToReadError(WrongParameterError):
     """An extraction needs a transcript or messages, one of the two."""
 
-    code = -32602
-    kind = "invalid_params"
     hint = "give transcript_path (absolute, *.jsonl) or messages, not both"
-    exit_status = 2
 
     def __init__(self) -> None:
         super().__init__("extract takes either transcript_path or messages")

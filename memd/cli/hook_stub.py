@@ -7,8 +7,9 @@ time. ``client/hook_file`` copies this file as ``hook.py``. Whatever is wrong, i
 import posix
 from _frozen_importlib_external import SourceFileLoader
 
-try:
-    _code = SourceFileLoader("hook_body", __file__[:-3] + "_body.py").get_code("hook_body")
-    exec(_code or "", {"__name__": "__main__", "__file__": __file__})  # noqa: S102 - our own file
-finally:
-    posix._exit(0)  # noqa: SLF001 - drops any exception, unprinted: a client's prompt waits
+if __name__ == "__main__":  # pragma: no cover - run as a process; it leaves by _exit
+    try:
+        _code = SourceFileLoader("hook_body", __file__[:-3] + "_body.py").get_code("hook_body")
+        exec(_code or "", {"__name__": "__main__", "__file__": __file__})  # noqa: S102 - our own file
+    finally:
+        posix._exit(0)  # noqa: SLF001 - drops any exception, unprinted: a client's prompt waits

@@ -28,3 +28,11 @@ class MemdError(Exception):
         super().__init__(sentence)
         self.sentence = sentence
         self.facts: dict[str, Fact] = facts
+
+
+class WrongParameterError(MemdError):
+    """A parameter has a value that the method, or the command, cannot take."""
+
+    code = -32602
+    kind = "invalid_params"
+    exit_status = 2

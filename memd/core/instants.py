@@ -7,7 +7,7 @@ caller names, ``None`` being this machine's.
 import re
 from datetime import UTC, datetime, time, timedelta, tzinfo
 
-from memd.core.errors import MemdError
+from memd.core.errors import WrongParameterError
 
 _LATEST = 253_402_214_400.0  # the last day of the year 9999
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?")
@@ -26,13 +26,10 @@ _UNITS = {
 _DAYS = {"today": 0, "yesterday": 1}
 
 
-class NotATimeError(MemdError):
+class NotATimeError(WrongParameterError):
     """A parameter that should say when does not."""
 
-    code = -32602
-    kind = "invalid_params"
     hint = "times are ISO 8601, such as 2026-11-21T10:00:00Z, or seconds since 1970"
-    exit_status = 2
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(f"{name}: {text[:40]!r} is no time", name=name)

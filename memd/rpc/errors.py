@@ -6,7 +6,7 @@ there. Everything else that memd answers has a code of its own, beside the class
 
 from typing import Any
 
-from memd.core.errors import MemdError
+from memd.core.errors import MemdError, WrongParameterError
 from memd.core.text import one_line
 
 _SENTENCE_CHARACTERS = 2000  # a sentence is for a person; a path or a name in it may be long
@@ -38,13 +38,10 @@ class UnknownMethodError(MemdError):
         super().__init__(f"there is no method {shown}", method=shown)
 
 
-class ParamsShapeError(MemdError):
+class ParamsShapeError(WrongParameterError):
     """Parameters came by position, or a token that is none."""
 
-    code = -32602
-    kind = "invalid_params"
     hint = "send params as an object; rpc.discover shows each method's parameters"
-    exit_status = 2
 
     def __init__(self, method: str, cause: str) -> None:
         shown = one_line(method, _NAME_CHARACTERS)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from memd.core.errors import MemdError
+from memd.core.errors import MemdError, WrongParameterError
 from memd.core.names import check_name
 from memd.core.text import iso_time, sha256
 from memd.core.values import Actor, Change, CursorMove, FileEdit, MemoryFile, Plan, Pointer, Tree
@@ -53,13 +53,10 @@ class VersionNotFoundError(MemdError):
         super().__init__(f"the journal has no such version of {path[:400]}", path=path)
 
 
-class RangeReversedError(MemdError):
+class RangeReversedError(WrongParameterError):
     """A range of changes ends before it begins."""
 
-    code = -32602
-    kind = "invalid_params"
     hint = "name the older change first"
-    exit_status = 2
 
     def __init__(self, first: str, last: str) -> None:
         super().__init__(f"{last[:40]} is older than {first[:40]}", first=first, last=last)

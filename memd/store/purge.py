@@ -18,7 +18,7 @@ from glob import escape, glob
 from typing import Any
 
 from memd.core import limits, regex
-from memd.core.errors import MemdError
+from memd.core.errors import MemdError, WrongParameterError
 from memd.core.text import decode, sha256
 from memd.state.database import Database
 from memd.state.journal import Journal
@@ -35,12 +35,8 @@ _ASIDE = ".damaged-*"
 _ONE = "give exactly one of change, path and pattern"
 
 
-class PurgeRefusedError(MemdError):
+class PurgeRefusedError(WrongParameterError):
     """What shall be purged is not said, or said so that it would be nearly everything."""
-
-    code = -32602
-    kind = "invalid_params"
-    exit_status = 2
 
     def __init__(self, why: str) -> None:
         super().__init__(f"nothing was purged: {why}", why=why)
