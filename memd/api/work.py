@@ -118,8 +118,7 @@ async def extract(
     """Look for what is worth remembering in a conversation; answers at once."""
     if (transcript_path is None) == (messages is None):
         raise NothingToReadError
-    project = await project_of(services, call, cwd)
-    settings, _ = await services.store.settings(project)
+    project, settings, _ = await services.store.where(cwd, call.connection.caller.environment)
     reason = services.extract.gate(settings, project)
     if not reason and not settings.extract.allow_remote and _is_remote(call):
         reason = "remote"

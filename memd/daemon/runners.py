@@ -45,10 +45,11 @@ class Runners:
     async def extract(self, running: Running) -> dict[str, Any]:
         """Run one extraction and tell subscribers what it saved; a due dream may follow."""
         request = running.request
-        project = await self._store.project(request["cwd"], request["environment"])
+        project, settings, _ = await self._store.where(request["cwd"], request["environment"])
         running.progress("reading")
         extracted = await self._extract.run(
             project,
+            settings,
             ExtractRequest(
                 session=request["session"],
                 transcript_path=request["transcript_path"],

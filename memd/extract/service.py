@@ -112,6 +112,7 @@ class Extract:
     async def run(
         self,
         project: Project,
+        settings: Settings,
         request: ExtractRequest,
         *,
         job: str,
@@ -125,7 +126,6 @@ class Extract:
         Raises TranscriptRefusedError, InvalidMessagesError, ExtractionFailedError and what
         ``Store.commit`` raises; then the cursor stays where it was.
         """
-        settings, _ = await self._store.settings(project)
         reason = requests.gate(settings, project)
         if reason:
             return Extracted(requests.SKIPPED, reason)

@@ -84,7 +84,8 @@ class Bench:
                 {"role": "user", "content": m} if isinstance(m, str) else m for m in messages
             ]
         asked = ExtractRequest(session=session, **request)
-        return await self.extract.run(self.project, asked, job=job, client="test")
+        settings, _ = await self.store.settings(self.project)
+        return await self.extract.run(self.project, settings, asked, job=job, client="test")
 
     def job(self) -> str:
         """Return a job that runs."""

@@ -153,7 +153,8 @@ async def test_a_conversation_goes_on_over_the_same_prefix(bench: Bench, tmp_pat
 
     async def extract() -> Ask:
         asked = ExtractRequest(session="s", transcript_path=str(path))
-        await bench.extract.run(bench.project, asked, job="", client="test")
+        settings, _ = await bench.store.settings(bench.project)
+        await bench.extract.run(bench.project, settings, asked, job="", client="test")
         return bench.model.asked[-1]
 
     path.write_text(line(1) + line(2))

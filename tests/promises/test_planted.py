@@ -62,7 +62,8 @@ def around(bench: Bench) -> dict[str, tuple[int, int]]:
 async def extract(bench: Bench, said: Conversation) -> Extracted:
     """Run one extraction of a conversation."""
     asked = ExtractRequest(session=said.session, transcript_path=said.path)
-    return await bench.extract.run(bench.project, asked, job="", client="test")
+    settings, _ = await bench.store.settings(bench.project)
+    return await bench.extract.run(bench.project, settings, asked, job="", client="test")
 
 
 async def learn(bench: Bench, case: Case) -> Extracted:
