@@ -27,7 +27,7 @@ check: $(STAMP)   ## format, lint, types, contracts
 	@$(BIN)/python -m pytest tests/house
 
 size: $(STAMP)    ## how large each room is, beside what it may have
-	@$(BIN)/python -m memd.testing.sizes
+	@$(BIN)/python -m tools.sizes
 
 format: $(STAMP)
 	@$(BIN)/ruff format --quiet .
@@ -62,7 +62,7 @@ e2e: $(STAMP)     ## real clients; installs into .venv/e2e only (npm and Debian 
 	@$(BIN)/python -m pytest -m e2e tests/e2e -rs
 
 docs: $(STAMP)    ## write docs/protocol.md and docs/settings.md anew from the code
-	@$(BIN)/python -m memd.testing.documents
+	@$(BIN)/python -m tools.documents
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.testing import sizes
-from memd.testing.sizes import Size
+from tools import sizes
+from tools.sizes import Size
 
 
 def test_rooms_are_counted_with_all_that_lies_in_them(tmp_path: Path) -> None:
