@@ -10,7 +10,7 @@ from memd.api.services import Services
 from memd.api.work import Ended, ended, visit_of
 from memd.dream.gates import Gate
 from memd.dream.report_page import markdown
-from memd.dream.values import Contradiction, Left, Removal, Size
+from memd.dream.values import Contradiction, DirectorySize, Left, Removal
 from memd.model.port import LOCAL
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
@@ -39,8 +39,8 @@ class Dreamed(Ended):
     listed: list[Left] | None = None
     contradictions: list[Contradiction] | None = None
     orphans: list[str] | None = None
-    before: Size | None = None
-    after: Size | None = None
+    before: DirectorySize | None = None
+    after: DirectorySize | None = None
     proposal: str | None = None
     problems: list[str] | None = None
     dollars: float | None = None

@@ -15,7 +15,7 @@ from memd.review.service import (
     ProposalUnreadableError,
     Rejected,
 )
-from memd.review.view import View
+from memd.review.view import ProposalView
 from memd.rpc.connection import Call
 from memd.store.drafts import SecretRefusedError
 from memd.store.service import StorageFailedError
@@ -27,7 +27,7 @@ Paths = Annotated[tuple[str, ...], msgspec.Meta(max_length=2000)]
 class Proposals(Result):
     """The newest proposals first."""
 
-    proposals: tuple[View, ...]
+    proposals: tuple[ProposalView, ...]
 
 
 @method("dream.review", "read", NoProjectError, ProposalNotFoundError)

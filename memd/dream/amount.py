@@ -11,14 +11,14 @@ Rules of this file
 
 from collections.abc import Iterator, Sequence
 
-from memd.dream.carried import Said
+from memd.dream.carried import Facts
 
 FEW = 4  # of fewer memories than this a third says nothing
 REWRITTEN = 0.5  # of the telling words: what has fewer left is another text
 _PART = 3
 
 
-def left(memory: Said, targets: Sequence[Said]) -> float:
+def left(memory: Facts, targets: Sequence[Facts]) -> float:
     """Return which part of a memory's telling words is left in those that it is in afterwards."""
     if not memory.telling:
         return 1.0 if targets else 0.0

@@ -23,7 +23,7 @@ from memd.documents.index import manifest
 from memd.files.confined import Confined
 from memd.model.port import Block
 from memd.projects.project import transcript_folders
-from memd.state.proposals import Refusal
+from memd.state.proposals import RefusedEdits
 
 KIND = "dream"
 ASK_SECONDS = 180.0
@@ -50,7 +50,7 @@ def task(
     model: str,
     now: float,
     last: float | None,
-    refusals: Sequence[Refusal],
+    refusals: Sequence[RefusedEdits],
     settings: DreamSettings,
     log_days: Sequence[str],
 ) -> Task:
@@ -156,7 +156,7 @@ def _listed(lines: Iterable[str], lead: str) -> str:
     return "\n".join(f"{lead}{' '.join(line.split())}" for line in lines)
 
 
-def _refusal(refusal: Refusal) -> str:
+def _refusal(refusal: RefusedEdits) -> str:
     because = f" because: {refusal.reason}" if refusal.reason else ""
     return f"on {iso_time(refusal.at)[:10]}, {', '.join(refusal.paths)}: {refusal.wanted}{because}"
 

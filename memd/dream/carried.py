@@ -26,7 +26,7 @@ from functools import cached_property
 from memd.core import limits
 from memd.core.values import PERSONAL
 from memd.documents.document import Document
-from memd.dream.similarity import FENCE, Claim, Text, claim, denies
+from memd.dream.similarity import FENCE, Claim, Prose, claim, denies
 from memd.dream.verbatim import DATED, Verbatim, missing
 from memd.dream.wording import CJK, short, words
 
@@ -69,7 +69,7 @@ _REASON = re.compile(
 )
 
 
-class Said:
+class Facts:
     """What a memory says, each form of it worked out once."""
 
     def __init__(self, document: Document) -> None:
@@ -93,12 +93,12 @@ class Said:
     @cached_property
     def body(self) -> dict[str, str]:
         """The sentences of the text by what they are compared by."""
-        return Text(self.document.body).sentences
+        return Prose(self.document.body).sentences
 
     @cached_property
     def described(self) -> dict[str, str]:
         """The sentences of the description, likewise."""
-        return Text(self.document.description).sentences
+        return Prose(self.document.description).sentences
 
     @cached_property
     def sentences(self) -> dict[str, str]:
@@ -223,10 +223,10 @@ def is_shown(body: str) -> bool:
 
 def holds(target: Document, source: Document) -> bool:
     """Whether a memory says everything that another one said, word for word."""
-    return _stands(Said(source), [Said(target)])
+    return _stands(Facts(source), [Facts(target)])
 
 
-def lacks(source: Said, targets: Sequence[Said]) -> str:
+def lacks(source: Facts, targets: Sequence[Facts]) -> str:
     """Return a sentence of a memory that the others together do not say, "" when they say all."""
     if source.lasting:
         people = [target.verbatim for target in targets if target.lasting]
@@ -247,7 +247,7 @@ def lacks(source: Said, targets: Sequence[Said]) -> str:
     return reason_lost(source, targets)
 
 
-def reason_lost(source: Said, targets: Sequence[Said]) -> str:
+def reason_lost(source: Facts, targets: Sequence[Facts]) -> str:
     """Return the "why" or "how to apply" of a memory that no other one gives, "" for none."""
     if not source.reasons:
         return ""
@@ -275,7 +275,7 @@ def facts(sentence: str) -> frozenset[str]:
     return frozenset(short(word) for word in named if word not in _LITTLE)
 
 
-def _stands(source: Said, targets: Sequence[Said]) -> bool:
+def _stands(source: Facts, targets: Sequence[Facts]) -> bool:
     """Whether each sentence stands there, and each word of the description."""
     if source.lasting:
         return not lacks(source, targets)
@@ -296,7 +296,7 @@ def _told(raw: str, said: frozenset[str], known: frozenset[str]) -> bool:
     return raw.startswith("#") or facts(raw) <= known  # a heading has its capitals for show
 
 
-def _refused(raw: str, targets: Sequence[Said]) -> bool:
+def _refused(raw: str, targets: Sequence[Facts]) -> bool:
     return any(target.denials.of(raw) or target.denials.spent for target in targets)
 
 

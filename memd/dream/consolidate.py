@@ -25,11 +25,11 @@ from memd.core.yielding import yield_to_requests
 from memd.documents import document, index, secrets
 from memd.documents.document import FrontmatterNotEditableError
 from memd.dream import shorten
-from memd.dream.links import BaselineChange
+from memd.dream.links import LinkMoves
 from memd.dream.material import Material, Memory, compared, gather
 from memd.dream.merging import carries, merge_all
 from memd.dream.rules import written
-from memd.dream.similarity import Text, fenced
+from memd.dream.similarity import Prose, fenced
 from memd.dream.values import Left, Merge, Wanted, in_the_end
 
 Resolve = Callable[[str, float], str]  # (text, when it was written) -> with absolute dates
@@ -150,7 +150,7 @@ def _merged(
     while True:
         kept, merges = merge_all(kept, room - 2 * len(into), hooks)
         into |= {merge.source: merge.into for merge in merges}
-        moves = BaselineChange(
+        moves = LinkMoves(
             [(every[source], every[in_the_end(into, source)]) for source in into],
             [memory.named for memory in kept],
         )
@@ -161,7 +161,7 @@ def _merged(
     return kept, tuple(Merge(in_the_end(into, source), source) for source in into)
 
 
-def _led(memory: Memory, moves: BaselineChange) -> Memory:
+def _led(memory: Memory, moves: LinkMoves) -> Memory:
     """Return a memory whose links lead to what is still there, as far as it may change."""
     yield_to_requests()
     if memory.lasting:
@@ -218,7 +218,7 @@ def _index(
     if before is None:
         return []
     when = {m.path: _written_at(m) for m in material.memories if m.type is MemoryType.PROJECT}
-    said = {m.path: shorten.Said(m.text, Text(m.description)) for m in kept}
+    said = {m.path: shorten.WordRuns(m.text, Prose(m.description)) for m in kept}
 
     def dated(path: str, hook: str) -> str:
         new = absolute(hook, when[path], resolve) if path in when else hook

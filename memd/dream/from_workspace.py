@@ -24,7 +24,7 @@ from memd.core.text import iso_time, sha256
 from memd.core.values import FileEdit, Tree
 from memd.documents import document
 from memd.dream.material import DAMAGED
-from memd.dream.similarity import Text
+from memd.dream.similarity import Prose
 from memd.dream.values import LISTED, Left, Merge, Wanted, in_the_end
 from memd.dream.verbatim import DATED
 
@@ -177,7 +177,7 @@ class _Memory:
     @cached_property
     def says(self) -> frozenset[str]:
         """Its type and its sentences; a date behind a relative one adds nothing."""
-        texts = (Text(DATED.sub("", part)) for part in (self._read.description, self._read.body))
+        texts = (Prose(DATED.sub("", part)) for part in (self._read.description, self._read.body))
         return frozenset((str(self._read.type), *(key for text in texts for key in text.sentences)))
 
 

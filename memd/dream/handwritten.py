@@ -22,7 +22,7 @@ from memd.core.text import decode
 from memd.core.values import PERSONAL
 from memd.documents.document import Document
 from memd.documents.index import Entry, entries, load, read
-from memd.dream.carried import Denials, Said, telling
+from memd.dream.carried import Denials, Facts, telling
 from memd.dream.values import quoted
 from memd.dream.verbatim import Stand, Verbatim, key
 from memd.dream.wording import QUALIFIERS, words
@@ -144,7 +144,7 @@ def _pointers(
 def _strange(now: str, was: str, memory: Document) -> str:
     """Return a pointer's words when fewer than half of them have to do with its memory."""
     name, found = " ".join(_spellings(memory.name)), telling(now)
-    known = Said(replace(memory, body=f"{memory.body}\n\n{name}\n\n{was}")).words
+    known = Facts(replace(memory, body=f"{memory.body}\n\n{name}\n\n{was}")).words
     return now if len(found & known) < _HALF * len(found) else ""
 
 

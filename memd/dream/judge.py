@@ -31,7 +31,7 @@ from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.documents.document import parse
 from memd.dream import amount, handwritten, rules
-from memd.dream.carried import Denials, Said, is_shown, lacks, reason_lost
+from memd.dream.carried import Denials, Facts, is_shown, lacks, reason_lost
 from memd.dream.links import led_on
 from memd.dream.values import SHOWN, Contradiction, JudgeResult, Merge, Removal, Wanted, quoted
 from memd.dream.verbatim import missing
@@ -101,14 +101,14 @@ class _Dream:
         self.claims: dict[str, list[Merge]] = defaultdict(list)
         for merge in wanted.merges:
             self.claims[merge.source].append(merge)
-        self.old = {path: Said(parse(content, path)) for path, content in self.before.items()}
+        self.old = {path: Facts(parse(content, path)) for path, content in self.before.items()}
         self.new = dict(self.old)
         touched = {path: content for path, content in self.edits.items() if path != INDEX}
         for path, content in touched.items():
             if content is None:
                 self.new.pop(path, None)
             elif content != before.get(path):
-                self.new[path] = Said(parse(content, path))
+                self.new[path] = Facts(parse(content, path))
         same = {path for path, content in touched.items() if content == before.get(path)}
         self.written = tuple(path for path in touched if path in self.new and path not in same)
         self.created = tuple(path for path in self.written if path not in before)
@@ -118,14 +118,14 @@ class _Dream:
         self.touched = (*self.changed, *self.gone)
         self.damaged = [path for path in self.touched if self.old[path].document.damaged]
 
-    def _led(self) -> dict[str, Said]:
+    def _led(self) -> dict[str, Facts]:
         """Return the memories before with links to what went led on to where it went."""
         into = {merge.source: merge.into for found in self.claims.values() for merge in found}
         texts = {path: said.document for path, said in (self.new | self.old).items()}
         went = {source: place for source, place in into.items() if source not in self.new}
         led = led_on(texts, went)
         return {
-            path: said if led[path] == said.document else Said(led[path])
+            path: said if led[path] == said.document else Facts(led[path])
             for path, said in self.old.items()
         }
 
@@ -147,7 +147,7 @@ class _Dream:
         """Return the person's rules of before."""
         return [self.before[path] for path, said in self.old.items() if said.lasting]
 
-    def lost(self, path: str, targets: Sequence[Said]) -> str:
+    def lost(self, path: str, targets: Sequence[Facts]) -> str:
         """Return a sentence of a memory that the targets do not say, its links led on or not."""
         lost = lacks(self.old[path], targets)
         if lost and self.led[path] is not self.old[path]:
@@ -159,7 +159,7 @@ class _Dream:
         said = (path, *(merge.into for merge in self.claims.get(path, ())))
         return tuple(place for place in dict.fromkeys(said) if place in self.new)
 
-    def targets(self, path: str) -> list[Said]:
+    def targets(self, path: str) -> list[Facts]:
         """Return the memories that a memory is in after the dream."""
         return [self.new[place] for place in self.places(path)]
 
@@ -209,7 +209,7 @@ def _computed(dream: _Dream, path: str) -> Sequence[Merge]:
     return [Merge(found[0], path)] if len(found) == 1 else []
 
 
-def _likely(source: Said, target: Said) -> bool:
+def _likely(source: Facts, target: Facts) -> bool:
     return len(source.telling & target.words) >= _LIKELY * len(source.telling)
 
 

@@ -28,7 +28,7 @@ _LINK = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class Linked:
     """A memory as links name it: its path and the name that its frontmatter gives."""
 
     path: str
@@ -50,10 +50,10 @@ class Named:
         return (self.name, self.stem, self.bare)
 
 
-class BaselineChange:
+class LinkMoves:
     """Where links lead after merges. ``moved`` maps what is gone to what took it in."""
 
-    def __init__(self, moved: Iterable[tuple[Named, Named]], stay: Iterable[Named]) -> None:
+    def __init__(self, moved: Iterable[tuple[Linked, Linked]], stay: Iterable[Linked]) -> None:
         self._paths: dict[str, str] = {}
         self._names: dict[str, str] = {}
         kept = list(stay)
@@ -100,12 +100,12 @@ def led_on(texts: Mapping[str, Document], into: Mapping[str, str]) -> dict[str, 
 
     A person's own rules keep theirs. ``into`` maps what went to where; both are among the texts.
     """
-    named = {path: Named(path, text.name) for path, text in texts.items()}
+    named = {path: Linked(path, text.name) for path, text in texts.items()}
     went = {old: new for old, new in into.items() if old in named and new in named}
     if not went:
         return dict(texts)
     stay = [memory for path, memory in named.items() if path not in went]
-    moves = BaselineChange([(named[old], named[new]) for old, new in went.items()], stay)
+    moves = LinkMoves([(named[old], named[new]) for old, new in went.items()], stay)
     return {
         path: text
         if text.type in PERSONAL
@@ -132,7 +132,7 @@ def targets(text: str, path: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def leads_to(found: frozenset[str], memory: Named) -> bool:
+def leads_to(found: frozenset[str], memory: Linked) -> bool:
     """Whether any of the ``targets`` of a text is this memory."""
     return memory.path in found or any(name in found for name in memory.names)
 

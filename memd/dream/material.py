@@ -20,9 +20,9 @@ from memd.core.yielding import yield_to_requests
 from memd.documents import document, secrets
 from memd.documents.document import Document
 from memd.dream import repair
-from memd.dream.links import Named, leads_to, targets
+from memd.dream.links import Linked, leads_to, targets
 from memd.dream.shorten import pointers
-from memd.dream.similarity import Text
+from memd.dream.similarity import Prose
 from memd.dream.values import LISTED, Left
 from memd.dream.wording import words
 
@@ -43,7 +43,7 @@ class Memory:
     description: str
     body: str
     mtime_ns: int
-    text: Text
+    text: Prose
     pinned: bool = False
     taken: tuple[tuple[str, Document], ...] = ()
 
@@ -53,9 +53,9 @@ class Memory:
         return self.file.header.path
 
     @property
-    def named(self) -> Named:
+    def named(self) -> Linked:
         """The memory as links name it."""
-        return Named(self.path, self.file.header.name)
+        return Linked(self.path, self.file.header.name)
 
     @property
     def content(self) -> bytes:
@@ -91,9 +91,9 @@ class Material:
     index: bytes | None
 
 
-def compared(body: str, description: str) -> Text:
+def compared(body: str, description: str) -> Prose:
     """Return what a memory is compared by: its text or, where it has none, its description."""
-    return Text(body) if words(body) else Text(description)
+    return Prose(body) if words(body) else Prose(description)
 
 
 def gather(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Material:

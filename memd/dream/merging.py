@@ -21,11 +21,11 @@ from memd.core.values import MemoryType
 from memd.core.yielding import yield_to_requests
 from memd.documents import document
 from memd.dream import verbatim
-from memd.dream.carried import Said, facts, holds, is_shown
+from memd.dream.carried import Facts, facts, holds, is_shown
 from memd.dream.material import Memory
 from memd.dream.similarity import (
     FENCE,
-    Text,
+    Prose,
     alike,
     contradict,
     key,
@@ -179,23 +179,23 @@ def _holds(memory: Memory, texts: Sequence[document.Document]) -> bool:
 
 def _added(winner: Memory, loser: Memory) -> str | None:
     """Return what the richer memory lacks, ``None`` where it would mean something else there."""
-    text = Text(loser.body)
+    text = Prose(loser.body)
     if winner.lasting:
         stands = [
-            *Text(winner.body).sentences.values(),
-            *Text(winner.description).sentences.values(),
+            *Prose(winner.body).sentences.values(),
+            *Prose(winner.description).sentences.values(),
         ]
         known = {verbatim.key(raw) for raw in stands}
         units = [u for u in text.units if any(verbatim.key(s) not in known for s in u.sentences)]
         extra = "\n\n".join(dict.fromkeys(unit.raw for unit in units))
     else:
-        said = Text(winner.body).sentences.keys() | Text(winner.description).sentences.keys()
+        said = Prose(winner.body).sentences.keys() | Prose(winner.description).sentences.keys()
         extra = missing(text, said)
     if not extra:
         return extra
     prose = [unit.raw for unit in text.units if not FENCE.match(unit.raw)]
     leads = any(_LEADS.match(raw) for raw in prose)
-    below = any(_STANDS_BELOW.match(unit.raw) for unit in Text(extra).units)
+    below = any(_STANDS_BELOW.match(unit.raw) for unit in Prose(extra).units)
     return None if leads or below else extra
 
 
@@ -203,7 +203,7 @@ def _tells(memory: Memory, hook: str) -> bool:
     """Whether a memory says whatever the index says of one that goes."""
     if not hook:
         return True
-    said = Said(document.parse(memory.content, memory.path))
+    said = Facts(document.parse(memory.content, memory.path))
     return facts(hook) <= said.words and QUALIFIERS.isdisjoint(
         set(words(hook)) - set(words(f"{memory.description}\n{memory.body}"))
     )

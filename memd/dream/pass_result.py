@@ -20,7 +20,7 @@ from memd.documents.index import read as read_index
 from memd.dream import handwritten
 from memd.dream.judge import judge
 from memd.dream.report import Report
-from memd.dream.values import JudgeResult, Size, Wanted
+from memd.dream.values import DirectorySize, JudgeResult, Wanted
 from memd.model.port import LOCAL, Usage
 from memd.state.proposals import Proposal
 from memd.state.proposed import ProposedEdit
@@ -62,7 +62,7 @@ class PassResult:
     wanted: Wanted
     judged: JudgeResult
     texts: Mapping[str, bytes]
-    before: Size
+    before: DirectorySize
 
     def holds(self, tree: Tree) -> bool:
         """Whether the files that the pass would touch are in a tree as it saw them."""
@@ -171,10 +171,10 @@ def orphans(headers: Sequence[Header], index: bytes | None) -> tuple[str, ...]:
     return tuple(sorted(header.path for header in headers if header.path not in named)[:_ORPHANS])
 
 
-def size(headers: Sequence[Header], index: bytes | None) -> Size:
+def size(headers: Sequence[Header], index: bytes | None) -> DirectorySize:
     """Return how much a memory directory holds."""
     lines = decode(index or b"").splitlines()
-    return Size(
+    return DirectorySize(
         memories=len(headers),
         memory_bytes=sum(header.size for header in headers),
         index_lines=len(lines),

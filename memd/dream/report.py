@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from memd.dream.values import Contradiction, Left, Merge, Removal, Size
+from memd.dream.values import Contradiction, DirectorySize, Left, Merge, Removal
 from memd.model.port import LOCAL
 
 _ALWAYS = ("merged", "removed", "changed", "change", "proposal")  # told even where there is none
@@ -32,8 +32,8 @@ class Report:
     listed: tuple[Left, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
     orphans: tuple[str, ...] = ()
-    before: Size | None = None
-    after: Size | None = None
+    before: DirectorySize | None = None
+    after: DirectorySize | None = None
     lost: int = 0
     change: str | None = None
     proposal: str | None = None

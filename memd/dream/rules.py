@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from memd.core import instants
 from memd.documents.document import Document, plain, split
-from memd.dream.carried import Said
+from memd.dream.carried import Facts
 from memd.dream.values import quoted
 from memd.dream.verbatim import (
     DATED,
@@ -55,8 +55,8 @@ _STAMP_LINE = re.compile(r"metadata:|[ ]*(?:node_type: memory|modified: [\dTZ:.+
 
 
 def problems(
-    old: Mapping[str, Said],
-    new: Mapping[str, Said],
+    old: Mapping[str, Facts],
+    new: Mapping[str, Facts],
     places: Mapping[str, Sequence[str]],
     times: Mapping[str, float],
 ) -> Iterator[str]:
@@ -90,7 +90,7 @@ def problems(
             yield from _dates(path, after, known, old, times)
 
 
-def _origin(path: str, before: Said | None, after: Said) -> Iterator[str]:
+def _origin(path: str, before: Facts | None, after: Facts) -> Iterator[str]:
     """Yield where a memory would pass for something that it was not."""
     kind = after.document.type
     if before is not None and before.document.type != kind and (before.lasting or after.lasting):
@@ -103,7 +103,7 @@ def _origin(path: str, before: Said | None, after: Said) -> Iterator[str]:
             yield f"{path} would say of itself where it comes from: {quoted(f'{name}: {text}')}"
 
 
-def _kept(path: str, before: Said, after: Said, targets: Sequence[Said]) -> Iterator[str]:
+def _kept(path: str, before: Facts, after: Facts, targets: Sequence[Facts]) -> Iterator[str]:
     """Yield what a person's rule would lose."""
     people = [target.verbatim for target in targets if target.lasting]
     lost = missing(before.verbatim, people)
@@ -114,7 +114,7 @@ def _kept(path: str, before: Said, after: Said, targets: Sequence[Said]) -> Iter
 
 
 def _shared(
-    old: Mapping[str, Said], places: Mapping[str, Sequence[str]]
+    old: Mapping[str, Facts], places: Mapping[str, Sequence[str]]
 ) -> dict[str, frozenset[Stand]]:
     """Return by place the sentences that several memories bring there, each in its own order."""
     brought: dict[str, Counter[Stand]] = defaultdict(Counter)
@@ -128,7 +128,7 @@ def _shared(
     }
 
 
-def _moved(where: str, before: Said, after: Said, there: frozenset[Stand]) -> Iterator[str]:
+def _moved(where: str, before: Facts, after: Facts, there: frozenset[Stand]) -> Iterator[str]:
     """Yield where the sentences of a rule would stand in another order, or apart."""
     moved = turned(before.verbatim, after.verbatim, there)
     lonely = "" if moved else parted(before.verbatim, after.verbatim, there)
@@ -139,7 +139,7 @@ def _moved(where: str, before: Said, after: Said, there: frozenset[Stand]) -> It
 
 
 def _added(
-    path: str, before: Said | None, after: Said, known: Known, names: set[str]
+    path: str, before: Facts | None, after: Facts, known: Known, names: set[str]
 ) -> Iterator[str]:
     """Yield what a memory would say as a person's word that no person's rule said."""
     new = foreign(after.verbatim, known)
@@ -153,7 +153,7 @@ def _added(
         yield f"{path} would have a name that no rule had: '{quoted(after.document.name)}'"
 
 
-def _parts(path: str, after: Said, known: Known, moved: Sequence[Verbatim]) -> Iterator[str]:
+def _parts(path: str, after: Facts, known: Known, moved: Sequence[Verbatim]) -> Iterator[str]:
     """Yield where a memory would have something of a rule and not all of it as it stood there.
 
     ``moved`` are the rules that are in this memory now, itself among them: how they stand there
@@ -176,9 +176,9 @@ def _parts(path: str, after: Said, known: Known, moved: Sequence[Verbatim]) -> I
 
 def _dates(
     path: str,
-    after: Said,
+    after: Facts,
     known: Known,
-    old: Mapping[str, Said],
+    old: Mapping[str, Facts],
     times: Mapping[str, float],
 ) -> Iterator[str]:
     """Yield where a sentence of a rule would get a date that it does not mean."""
@@ -196,7 +196,7 @@ def _dates(
             return
 
 
-def _from_path(path: str, after: Said) -> bool:
+def _from_path(path: str, after: Facts) -> bool:
     stem = path.rpartition("/")[2].removesuffix(".md")
     return after.document.name.replace("-", "_") == stem.replace("-", "_")
 

@@ -18,7 +18,7 @@ from memd.core import limits
 from memd.core.text import decode
 from memd.core.yielding import yield_to_requests
 from memd.documents import index
-from memd.dream.similarity import SHINGLE_WORDS, Text, run
+from memd.dream.similarity import SHINGLE_WORDS, Prose, run
 from memd.dream.wording import CJK, words
 
 _LIMITS = (limits.INDEX_LINE_CHARACTERS, 120, 90)
@@ -31,10 +31,10 @@ _PAIRS = (("(", ")"), ("[", "]"))
 Stable = Callable[[str, str], bool]  # (path, hook) -> nothing else would change it
 
 
-class Said:
+class WordRuns:
     """What a memory says, as the runs of words that a hook is held against."""
 
-    def __init__(self, *texts: Text) -> None:
+    def __init__(self, *texts: Prose) -> None:
         self._texts = texts
 
     def says(self, found: tuple[str, ...]) -> bool:
@@ -68,7 +68,7 @@ def with_hooks(content: bytes, hooks: Mapping[int, str]) -> bytes:
     return b"".join(lines)
 
 
-def shortened(content: bytes, said: Mapping[str, Said], stable: Stable) -> bytes:
+def shortened(content: bytes, said: Mapping[str, WordRuns], stable: Stable) -> bytes:
     """Return the index with shorter lines where the memories say what is cut off.
 
     ``said`` has the memories whose lines may change. A hook is cut only where it is ``stable``.
@@ -109,7 +109,7 @@ def _longest(content: bytes, limit: int) -> list[tuple[int, int, index.Entry]]:
     return sorted((line for line in found if line[1] > limit), key=lambda line: (-line[1], line[0]))
 
 
-def _cut(entry: index.Entry, room: int, said: Said, stable: Stable) -> str:
+def _cut(entry: index.Entry, room: int, said: WordRuns, stable: Stable) -> str:
     """Return a shorter hook, "" where there is none that loses nothing."""
     every = words(entry.hook)
     for place in _places(entry.hook, room):

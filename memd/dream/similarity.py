@@ -66,7 +66,7 @@ class Claim:
     facts: frozenset[str]
 
 
-class Text:
+class Prose:
     """A text with what is compared of it, each worked out once."""
 
     def __init__(self, text: str) -> None:
@@ -161,7 +161,7 @@ def key(sentence: str) -> str:
     return " ".join(_BETWEEN.sub(" ", "".join(parts)).split()).rstrip(".。 ")
 
 
-def alike(first: Text, second: Text, shared: int) -> bool:
+def alike(first: Prose, second: Prose, shared: int) -> bool:
     """Whether two texts with so many shingles in common are near-duplicates."""
     sizes = len(first.shingles), len(second.shingles)
     if shared >= ALIKE * (sum(sizes) - shared):
@@ -171,7 +171,7 @@ def alike(first: Text, second: Text, shared: int) -> bool:
     return min(sizes) >= WITHIN_SHINGLES and shared >= WITHIN * min(sizes)
 
 
-def contradict(first: Text, second: Text) -> bool:
+def contradict(first: Prose, second: Prose) -> bool:
     """Whether a sentence that only one text has resembles one of the other and denies it.
 
     A heading that only one has gives what follows it another meaning: that counts as well.
@@ -188,7 +188,7 @@ def contradict(first: Text, second: Text) -> bool:
     return False
 
 
-def missing(text: Text, known: Iterable[str]) -> str:
+def missing(text: Prose, known: Iterable[str]) -> str:
     """Return the units of a text with the sentences that are not among ``known`` keys."""
     present = set(known)
     kept = []
@@ -219,7 +219,7 @@ def denies(one: Claim, two: Claim) -> bool:
     return bool(one.facts - right) and bool(two.facts - left)
 
 
-def _restated(first: Text, second: Text) -> bool:
+def _restated(first: Prose, second: Prose) -> bool:
     """Whether nearly all that the shorter text says, the other says in the same sentences."""
     shorter, longer = sorted((first.weights, second.weights), key=lambda w: sum(w.values()))
     size = sum(shorter.values())

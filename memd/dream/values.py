@@ -82,7 +82,7 @@ class JudgeResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class DirectorySize:
     """How much a memory directory holds: memories, their bytes, the index's lines and bytes."""
 
     memories: int = 0

@@ -24,7 +24,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from memd.documents.document import Document
-from memd.dream.similarity import FENCE, ITEM, Text, Unit
+from memd.dream.similarity import FENCE, ITEM, Prose, Unit
 
 DATED = re.compile(r"\s?\((?:week of )?\d{4}-\d\d-\d\d\)")  # as core/dates.py puts it
 _SIGNS = re.compile(r"[ \t]*(#{1,6})[ \t]")
@@ -47,7 +47,7 @@ class Stand:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Statement:
     """A sentence as it is written, and how it stands. ``item``: in a list, or a heading."""
 
     stand: Stand
@@ -243,11 +243,11 @@ def parted(before: Verbatim, after: Verbatim, old: Container[Stand] = ()) -> str
     return next((raw for raw in lonely if raw not in joined), "")
 
 
-def _runs(text: str) -> Iterator[tuple[Said, ...]]:
+def _runs(text: str) -> Iterator[tuple[Statement, ...]]:
     headings: list[tuple[int, str]] = []
     labels: list[_Label] = []
     hidden, head, row = False, "", ""
-    for unit in Text(text).units:
+    for unit in Prose(text).units:
         columns, item = _columns(unit.raw), ITEM.match(unit.raw) is not None
         level = _level(unit.raw)
         if level:
@@ -265,7 +265,9 @@ def _runs(text: str) -> Iterator[tuple[Said, ...]]:
             *([head] if head else []),
         )
         listed = item or level > 0
-        run = tuple(Said(Stand(key(raw), under), raw, listed) for raw in unit.sentences if key(raw))
+        run = tuple(
+            Statement(Stand(key(raw), under), raw, listed) for raw in unit.sentences if key(raw)
+        )
         if run:
             yield run
         hidden = _hidden(unit.raw, hidden=hidden)

@@ -72,7 +72,7 @@ class NotTakenInError(MemdError):
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class LeftFile:
     """A file that stays as it is although its edit was accepted, and why."""
 
     path: str
@@ -90,7 +90,7 @@ class Acceptance:
     edits: tuple[FileEdit, ...] = ()
     accepted: tuple[str, ...] = ()
     merged: tuple[str, ...] = ()
-    left: tuple[Left, ...] = ()
+    left: tuple[LeftFile, ...] = ()
 
     def draft(self, proposal: str) -> StoreDraft:
         """Return the change set, in which the decision becomes true with the files."""
@@ -165,7 +165,7 @@ def accept(
         tuple(result.edit for result in results.values() if result.edit is not None),
         tuple(path for path, result in results.items() if not result.left),
         tuple(path for path, result in results.items() if result.merged),
-        tuple(Left(path, result.left) for path, result in results.items() if result.left),
+        tuple(LeftFile(path, result.left) for path, result in results.items() if result.left),
     )
 
 

@@ -19,8 +19,8 @@ from memd.core.errors import MemdError
 from memd.core.text import one_line
 from memd.core.values import Actor, Draft, ProposalDecided, Provenance, Tree
 from memd.documents.secrets import scrub
-from memd.review.accepting import Acceptance, Left, accept, open_edits
-from memd.review.view import View, paths, views
+from memd.review.accepting import Acceptance, LeftFile, accept, open_edits
+from memd.review.view import ProposalView, paths, views
 from memd.state.proposals import Proposal, Proposals
 from memd.state.proposed import ACCEPTED, REJECTED, ProposedEdit, state_of
 from memd.store.service import Store
@@ -68,7 +68,7 @@ class Accepted:
     state: str
     change: str | None
     accepted: tuple[str, ...]
-    left: tuple[Left, ...]
+    left: tuple[LeftFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Reviews:
 
     async def review(
         self, directory: str, proposal: str = "", *, decided: bool = False
-    ) -> tuple[View, ...]:
+    ) -> tuple[ProposalView, ...]:
         """Return the open proposals, newest first; with ``decided`` all, or one that is named.
 
         Raises ProposalNotFoundError and StateUnusableError.

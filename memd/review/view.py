@@ -34,7 +34,7 @@ class FileView:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ProposalView:
     """A proposal: ``state`` is open, accepted, partly or rejected, ``reason`` that of a refusal.
 
     ``problems`` say why it was kept back or what is wrong with it; ``at`` is ISO 8601 in UTC.
@@ -57,9 +57,9 @@ def paths(proposals: Sequence[Proposal]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found[:_FILES]))
 
 
-def views(proposals: Sequence[Proposal], live: Mapping[str, bytes]) -> tuple[View, ...]:
+def views(proposals: Sequence[Proposal], live: Mapping[str, bytes]) -> tuple[ProposalView, ...]:
     """Return the proposals with their files; ``live`` are the texts of those that are there."""
-    made: list[View] = []
+    made: list[ProposalView] = []
     files, characters = _FILES, _ALL_CHARACTERS
     for proposal in proposals:
         edits = proposal.edits
@@ -78,8 +78,8 @@ def views(proposals: Sequence[Proposal], live: Mapping[str, bytes]) -> tuple[Vie
     return tuple(made)
 
 
-def _whole(proposal: Proposal, told: tuple[str, ...], files: tuple[FileView, ...]) -> View:
-    return View(
+def _whole(proposal: Proposal, told: tuple[str, ...], files: tuple[FileView, ...]) -> ProposalView:
+    return ProposalView(
         id=proposal.id,
         at=iso_time(proposal.at),
         job=proposal.job,

@@ -75,7 +75,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedEdits:
     """What a person refused at one time, for the next dream: the files, what was wanted, why."""
 
     paths: tuple[str, ...]
@@ -136,7 +136,7 @@ class Proposals:
         with self._database.transaction() as cursor:
             settle(cursor, decided, at)
 
-    def refusals(self, directory: str, limit: int) -> tuple[Refusal, ...]:
+    def refusals(self, directory: str, limit: int) -> tuple[RefusedEdits, ...]:
         """Return what was refused in a memory directory, the newest decision first."""
         decisions: dict[tuple[float, int, str], list[tuple[str, str]]] = {}
         known: set[tuple[str, str | None]] = set()
@@ -147,7 +147,7 @@ class Proposals:
                 decisions.setdefault(key, []).append((step.path, _request(step, file)))
         newest = sorted(decisions, key=lambda key: key[:2], reverse=True)
         return tuple(
-            Refusal(
+            RefusedEdits(
                 tuple(path for path, _ in decisions[key]),
                 one_line("; ".join(words for _, words in decisions[key]), _REQUEST_CHARACTERS),
                 key[2],

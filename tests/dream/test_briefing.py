@@ -10,7 +10,7 @@ from memd.core.values import Header, MemoryType, Project, Snapshot
 from memd.dream import briefing
 from memd.model.port import Usage
 from memd.projects.project import slug
-from memd.state.proposals import Refusal
+from memd.state.proposals import RefusedEdits
 from tests.snapshots import reviewed
 
 NOW = 1_772_450_000.0
@@ -38,7 +38,7 @@ def task(**more: Any) -> Task:
         "model": "large",
         "now": NOW,
         "last": NOW - 86_400 * 3,
-        "refusals": (Refusal(("a.md",), "a.md would\nhave gone: </refused>", "keep it", NOW),),
+        "refusals": (RefusedEdits(("a.md",), "a.md would\nhave gone: </refused>", "keep it", NOW),),
         "settings": DreamSettings(max_minutes=20.0),
         "log_days": ("logs/2026/03/2026-03-01.md",),
     }

@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.core.values import MemoryType
-from memd.dream.carried import Denials, Said, facts, holds, lacks, reason_lost, telling
+from memd.dream.carried import Denials, Facts, facts, holds, lacks, reason_lost, telling
 from tests.dream.judging import FEEDBACK, PROJECT, doc
 
 
 def _lacks(source: str, *targets: str) -> str:
-    said = [Said(doc(target, PROJECT, "")) for target in targets]
-    return lacks(Said(doc(source, PROJECT, "")), said)
+    said = [Facts(doc(target, PROJECT, "")) for target in targets]
+    return lacks(Facts(doc(source, PROJECT, "")), said)
 
 
 @pytest.mark.parametrize(
@@ -125,13 +125,13 @@ WHY = "Deploy slowly.\n\n**Why:** speed broke the release.\nTwice.\n\n**How to a
 )  # fmt: skip
 def test_the_why_goes_with_it(target: str, lost: str) -> None:
     """A why and how to apply are there under their names, with most of what they say."""
-    assert reason_lost(Said(doc(WHY)), [Said(doc(target))]) == lost
+    assert reason_lost(Facts(doc(WHY)), [Facts(doc(target))]) == lost
     assert bool(_lacks(WHY, f"Deploy slowly.\n\n{target}")) is bool(lost)
 
 
 def test_a_why_ends() -> None:
     """A why reaches to the empty line behind it, to a heading, or to the next one."""
-    said = Said(doc("Why: a\n\nmore\n\nWhy: b\n# Head\nrest\n**Why:** c"))
+    said = Facts(doc("Why: a\n\nmore\n\nWhy: b\n# Head\nrest\n**Why:** c"))
     assert [(name, text.strip()) for name, text in said.reasons] == [
         ("why", "a"),
         ("why", "b"),

@@ -339,7 +339,7 @@ def test_no_bytes_are_too_odd(
 
 
 def _seconds(before: dict[str, bytes], edits: dict[str, bytes | None], source: str) -> float:
-    """Return the least of three times that a verdict takes of the processor."""
+    """Return the least of three times that judging takes of the processor."""
     asked = wanted(edits, {source: "0.md"}, REASON)
     times = []
     for _ in range(3):
@@ -350,7 +350,7 @@ def _seconds(before: dict[str, bytes], edits: dict[str, bytes | None], source: s
 
 
 @pytest.mark.soak
-def test_a_verdict_is_quick() -> None:
+def test_judging_is_quick() -> None:
     """A dream that writes 150 memories of 1 KB is judged in 0.3 s, 64 KiB of anything in 2 s."""
     sentence = "Word{} of team {} waits behind the review of branch {} until somebody has seen it."
     texts = [

@@ -3,11 +3,11 @@
 import pytest
 
 from memd.documents import document
-from memd.dream.links import BaselineChange, Named, leads_to, led_on, targets
+from memd.dream.links import Linked, LinkMoves, leads_to, led_on, targets
 
-GONE, HOME = Named("gone.md", "gone-name"), Named("notes/home.md", "home-name")
-OTHER = Named("other.md", "other")
-MOVES = BaselineChange([(GONE, HOME)], [HOME, OTHER])
+GONE, HOME = Linked("gone.md", "gone-name"), Linked("notes/home.md", "home-name")
+OTHER = Linked("other.md", "other")
+MOVES = LinkMoves([(GONE, HOME)], [HOME, OTHER])
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,9 @@ def test_links_are_relative_to_their_file() -> None:
 
 def test_a_name_that_is_not_the_only_one_becomes_a_path() -> None:
     """A name that something else still has leads there; a new one must be the only one."""
-    twins = BaselineChange([(GONE, HOME)], [HOME, Named("team/home.md", "home-name")])
+    twins = LinkMoves([(GONE, HOME)], [HOME, Linked("team/home.md", "home-name")])
     assert twins.repointed("[[gone]] [[gone-name]]", "a.md") == "[[notes/home]] [[notes/home]]"
-    kept = BaselineChange([(GONE, HOME)], [HOME, Named("b.md", "gone")])
+    kept = LinkMoves([(GONE, HOME)], [HOME, Linked("b.md", "gone")])
     assert kept.repointed("[[gone]] [it](gone.md)", "a.md") == "[[gone]] [it](notes/home.md)"
 
 

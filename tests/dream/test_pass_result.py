@@ -10,7 +10,7 @@ from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, Header, MemoryType, Provenance, Tree
 from memd.dream.pass_result import PassResult, ReadyPass, find, orphans, size
-from memd.dream.values import Left, Merge, Size, Wanted
+from memd.dream.values import DirectorySize, Left, Merge, Wanted
 from memd.model.port import Usage
 from memd.state import cursors, dreams, jobs, journal, runs
 from memd.state.database import open_database
@@ -114,8 +114,8 @@ async def test_a_proposal_holds_exact_bytes_and_what_was_read(bench: Bench) -> N
 
 def test_a_directory_has_a_size() -> None:
     """Nothing is nothing; an index counts in lines and bytes."""
-    assert size((), None) == Size()
-    assert size((), b"# One\n- two") == Size(index_lines=2, index_bytes=11)
+    assert size((), None) == DirectorySize()
+    assert size((), b"# One\n- two") == DirectorySize(index_lines=2, index_bytes=11)
 
 
 def test_what_no_line_names_is_an_orphan() -> None:

@@ -1,7 +1,7 @@
 """What a dream did, as data."""
 
 from memd.dream.report import Report
-from memd.dream.values import Contradiction, Left, Merge, Removal, Size
+from memd.dream.values import Contradiction, DirectorySize, Left, Merge, Removal
 
 
 def test_memories_that_went_into_one_stand_together() -> None:
@@ -35,8 +35,8 @@ def test_all_that_a_dream_did_is_in_its_facts() -> None:
         listed=(Left("d.md", "it is damaged"),),
         contradictions=(Contradiction("a.md", "It is on.", "It is off."),),
         orphans=("o.md",),
-        before=Size(4, 400, 40, 4000),
-        after=Size(3, 300, 30, 3000),
+        before=DirectorySize(4, 400, 40, 4000),
+        after=DirectorySize(3, 300, 30, 3000),
         proposal="p1",
         problems=("one", "two"),
         turns=3,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memd.dream.report import Report
 from memd.dream.report_page import ROWS, few, identity, markdown, number, rows, span, texts
-from memd.dream.values import Contradiction, Left, Merge, Removal, Size
+from memd.dream.values import Contradiction, DirectorySize, Left, Merge, Removal
 
 AT = 1_772_539_200.0
 SPAN = re.compile(r"`[^`\n]+`")
@@ -37,8 +37,8 @@ FULL = Report(
     listed=(Left("d.md", "its frontmatter is broken"),),
     contradictions=(Contradiction("a.md", "It is on.", "It is off."),),
     orphans=("o.md",),
-    before=Size(41, 9000, 180, 9000),
-    after=Size(39, 8000, 150, 8000),
+    before=DirectorySize(41, 9000, 180, 9000),
+    after=DirectorySize(39, 8000, 150, 8000),
     change="c12",
     turns=7,
     usage={"input": 12_000, "output": 345},

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.dream.similarity import Text, alike, contradict, key, missing
+from memd.dream.similarity import Prose, alike, contradict, key, missing
 
 LONG = (
     "Deploys go out on Tuesday after the weekly review, and the on-call engineer of that week "
@@ -14,7 +14,7 @@ LONG = (
 
 
 def _alike(first: str, second: str) -> bool:
-    one, two = Text(first), Text(second)
+    one, two = Prose(first), Prose(second)
     return alike(one, two, len(one.shingles & two.shingles))
 
 
@@ -77,13 +77,13 @@ def test_alike_is_nearly_the_same_or_within() -> None:
 )
 def test_a_contradiction_is_no_duplicate(first: str, second: str, *, apart: bool) -> None:
     """Sentences that differ by a number, a name, a day, a "not" or a heading keep texts apart."""
-    assert contradict(Text(first), Text(second)) is apart
-    assert contradict(Text(second), Text(first)) is apart
+    assert contradict(Prose(first), Prose(second)) is apart
+    assert contradict(Prose(second), Prose(first)) is apart
 
 
 def test_what_is_missing_keeps_its_place_and_shape() -> None:
     """Whole units come as they are; of a unit known in part the new sentences and its lead."""
-    text = Text(
+    text = Prose(
         "A known one. A new one.\n\n"
         "- **Why:** Known here. New\n  over two lines.\n"
         "- all new\n"
@@ -101,7 +101,7 @@ def test_what_is_missing_keeps_its_place_and_shape() -> None:
         "```sh\nmake  all\n\nmake test\n```\n\n"
         "**Why:** it broke."
     )
-    assert missing(Text("- \n\n ... \n"), set()) == ""
+    assert missing(Prose("- \n\n ... \n"), set()) == ""
     assert missing(text, text.sentences) == ""
 
 
@@ -111,10 +111,10 @@ def test_a_label_is_a_part_of_what_is_said() -> None:
         "**Staging:** It has TLS. Ask Ana.",
         "**Production**: It has TLS. Ask Ana.",
     )
-    assert missing(Text(production), Text(staging).sentences) == production
-    assert Text("**Staging**: it has TLS").sentences.keys() == {"staging: it has tls"}
-    assert Text("**Why:** it broke").sentences.keys() == Text("It broke.").sentences.keys()
-    assert Text("**How to apply:** ask").sentences.keys() == {"ask"}
+    assert missing(Prose(production), Prose(staging).sentences) == production
+    assert Prose("**Staging**: it has TLS").sentences.keys() == {"staging: it has tls"}
+    assert Prose("**Why:** it broke").sentences.keys() == Prose("It broke.").sentences.keys()
+    assert Prose("**How to apply:** ask").sentences.keys() == {"ask"}
 
 
 def test_sentences_in_another_order_are_alike() -> None:
@@ -125,12 +125,12 @@ def test_sentences_in_another_order_are_alike() -> None:
     assert not _alike(" ".join(said), " ".join([*said[:1], "All else is new here, every word."]))
     assert _alike("Ana leads. Bob helps out.", "Bob helps out. Ana leads.")
     assert not _alike("Ana leads it. Bob helps.", "Bob helps. Cy cooks. Ana leads it.")
-    assert Text("One two.").weights == {"one two": 2}
+    assert Prose("One two.").weights == {"one two": 2}
 
 
 def test_an_open_code_block_reaches_to_the_end() -> None:
     """Code whose end is missing is one unit, whatever stands in it."""
-    text = Text("Before\n~~~\n- item\n```\n\nend")
+    text = Prose("Before\n~~~\n- item\n```\n\nend")
     assert [unit.raw for unit in text.units] == ["Before", "~~~\n- item\n```\n\nend"]
 
 
@@ -157,8 +157,8 @@ _TEXTS = st.lists(_LINES, max_size=8).map("\n".join)
 @given(_TEXTS, _TEXTS)
 def test_nothing_is_lost_by_appending_what_is_missing(first: str, second: str) -> None:
     """A text with what it missed of another has every sentence of both, unless code is open."""
-    one, two = Text(first), Text(second)
-    joined = Text(f"{first}\n\n{missing(two, one.sentences)}")
+    one, two = Prose(first), Prose(second)
+    joined = Prose(f"{first}\n\n{missing(two, one.sentences)}")
     open_code = sum(mark in first.split("\n") for mark in ("```", "~~~"))
     if not open_code:
         assert {*one.sentences, *two.sentences} <= joined.sentences.keys()

@@ -1,13 +1,13 @@
 """What a dream wants, and what became of it, as values."""
 
-from memd.dream.values import JudgeResult, Size, Wanted, in_the_end, quoted
+from memd.dream.values import DirectorySize, JudgeResult, Wanted, in_the_end, quoted
 
 
 def test_nothing_wanted_is_nothing_done() -> None:
     """A dream that wants nothing is empty throughout, and so is the verdict on it."""
     assert Wanted() == Wanted(edits=(), merges=(), reasons={}, left=(), listed=())
     assert JudgeResult() == JudgeResult(changed=(), merged=(), removed=(), problems=())
-    assert Size() == Size(0, 0, 0, 0)
+    assert DirectorySize() == DirectorySize(0, 0, 0, 0)
 
 
 def test_a_sentence_is_shown_cut_and_without_secrets() -> None:

@@ -11,7 +11,7 @@ from memd.core.values import FileEdit, Header, MemoryFile, ProposalDecided
 from memd.files.directory import FileTooLargeError
 from memd.review.accepting import (
     Acceptance,
-    Left,
+    LeftFile,
     NotTakenInError,
     PathNotProposedError,
     ProposalDecidedError,
@@ -182,7 +182,7 @@ def test_what_was_to_go_into_a_file_that_is_left_stays_too() -> None:
     made = settled(live, first, GOES, TAKES)
     assert made.accepted == ()
     assert {item.path for item in made.left} == {"a.md", "b.md", "c.md"}
-    assert Left("b.md", "a.md, which was to say it, stays as it is") in made.left
+    assert LeftFile("b.md", "a.md, which was to say it, stays as it is") in made.left
     assert settled(LIVE | {"c.md": b"C"}, first, GOES, TAKES).left == ()
 
 

@@ -15,9 +15,14 @@ from hypothesis import strategies as st
 
 from memd.core.errors import MemdError
 from memd.core.values import Actor, Provenance
-from memd.review.accepting import Left, NotTakenInError, PathNotProposedError, ProposalDecidedError
+from memd.review.accepting import (
+    LeftFile,
+    NotTakenInError,
+    PathNotProposedError,
+    ProposalDecidedError,
+)
 from memd.review.service import ProposalNotFoundError, ProposalUnreadableError
-from memd.state.proposals import Refusal
+from memd.state.proposals import RefusedEdits
 from memd.state.proposed import ProposedEdit
 from memd.store.door import SecretRefusedError
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
@@ -105,7 +110,7 @@ async def test_a_proposal_is_decided_file_by_file(bench: Bench) -> None:
     last = await bench.reviews.reject(bench.directory, name, ["c.md"], reason=f"key {TOKEN}\nno")
     assert (last.state, last.rejected) == ("partly", ("c.md",))
     (refusal,) = bench.table.refusals(bench.directory, 5)
-    assert refusal == Refusal(("c.md",), "create c.md", refusal.reason, NOW)
+    assert refusal == RefusedEdits(("c.md",), "create c.md", refusal.reason, NOW)
     assert TOKEN not in refusal.reason
     assert "\n" not in refusal.reason
     assert sorted(bench.files()) == ["MEMORY.md", "a.md"]
@@ -118,8 +123,8 @@ async def test_what_others_did_meanwhile_wins(bench: Bench) -> None:
     done = await bench.reviews.accept(bench.directory, name)
     assert (done.state, done.accepted) == ("open", ("c.md",))
     assert done.left == (
-        Left("a.md", "it was changed since the dream had read it"),
-        Left("b.md", "a.md, which was to say it, stays as it is"),
+        LeftFile("a.md", "it was changed since the dream had read it"),
+        LeftFile("b.md", "a.md, which was to say it, stays as it is"),
     )
     assert bench.states(name) == {"a.md": "open", "b.md": "open", "c.md": "accepted"}
     again = await bench.reviews.accept(bench.directory, name)

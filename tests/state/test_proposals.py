@@ -15,7 +15,7 @@ from memd.state import journal
 from memd.state.ages import Bound
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
-from memd.state.proposals import Proposal, Proposals, Refusal
+from memd.state.proposals import Proposal, Proposals, RefusedEdits
 from memd.state.proposed import ProposedEdit, state_of
 from memd.state.purge import Purge
 from memd.state.retention import Retention
@@ -200,8 +200,8 @@ def test_what_was_refused_is_told_to_the_next_dream(table: Proposals) -> None:
     table.decide(decided(other, "rejected", "x"), 7.0)
     told = "change c.md; merge d.md into a.md; create e.md"
     assert table.refusals("/a", 5) == (
-        Refusal(("c.md", "d.md", "e.md"), told, "", 6.0),
-        Refusal(("a.md", "b.md"), "change a.md; remove b.md: out of date", "I need both", 5.0),
+        RefusedEdits(("c.md", "d.md", "e.md"), told, "", 6.0),
+        RefusedEdits(("a.md", "b.md"), "change a.md; remove b.md: out of date", "I need both", 5.0),
     )
     again = propose(table, wanted(edit("a")))
     table.decide(decided(again, "rejected", "a"), 8.0)
