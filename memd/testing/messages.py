@@ -17,9 +17,8 @@ from typing import Any
 
 from memd.testing.messages_cache import PromptCache, count, minimum
 from memd.testing.messages_checks import refused
-from memd.testing.messages_connection import Body
+from memd.testing.messages_connection import Body, Listener
 from memd.testing.messages_gate import Gate
-from memd.testing.messages_listener import Listener
 from memd.testing.messages_replies import (
     dump,
     error_event,
