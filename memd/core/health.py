@@ -1,8 +1,8 @@
 """Whether a place on the disk takes writes: two failures in a row close it, a probe opens it.
 
-After a failed fsync nobody knows what of the last writes is on the medium. Once may be chance;
-twice in a row is a medium that fails, and going on would only make more that nobody knows. So
-writes are refused at once until a small write of memd's own has reached the medium, and that is
+After a failed fsync nobody knows what of the last writes is on the disk. Once may be chance;
+twice in a row is a disk that fails, and going on would only make more that nobody knows. So
+writes are refused at once until a small write of memd's own has reached the disk, and that is
 tried at most once a second, when somebody asks for a write: no timer, no restart.
 """
 
@@ -11,8 +11,8 @@ from enum import Enum
 
 LIMIT = 2
 PROBE_SECONDS = 1.0
-# The process or the kernel is short of something; that says nothing about the medium.
-_NOT_THE_MEDIUM = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
+# The process or the kernel is short of something; that says nothing about the disk.
+_NOT_THE_DISK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
 
 
 class Verdict(Enum):
@@ -24,7 +24,7 @@ class Verdict(Enum):
 
 
 class Health:
-    """How the last waits for one medium ended. Used by one thread at a time."""
+    """How the last waits for one disk ended. Used by one thread at a time."""
 
     def __init__(self) -> None:
         self.cause = ""
@@ -32,12 +32,12 @@ class Health:
         self._probed: float | None = None
 
     def succeeded(self) -> None:
-        """Note that something reached the medium."""
+        """Note that something reached the disk."""
         self._failures, self._probed, self.cause = 0, None, ""
 
     def failed(self, code: int | None, cause: str) -> None:
         """Note that something did not; ``code`` is its errno where there is one."""
-        if code not in _NOT_THE_MEDIUM:
+        if code not in _NOT_THE_DISK:
             self._failures += 1
             self.cause = cause
 

@@ -16,7 +16,7 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.state.dreams import DreamTable, LockRow
 from memd.watch import locks
-from memd.watch.locks import Alive, Held, LockUnusableError, Restored
+from memd.watch.locks import Alive, ConsolidationLock, LockUnusableError, Restored
 
 
 class DreamLock:
@@ -27,7 +27,7 @@ class DreamLock:
         self._clock = clock
         self._is_alive = is_alive
 
-    def take(self, directory: str) -> Held | None:
+    def take(self, directory: str) -> ConsolidationLock | None:
         """Take the lock of a directory, or return ``None`` when somebody is at it.
 
         Raises LockUnusableError and StateUnusableError.
@@ -50,15 +50,15 @@ class DreamLock:
                     self._put_right(row)
         return held
 
-    def settle(self, held: Held, *, done: bool) -> None:
+    def settle(self, held: ConsolidationLock, *, done: bool) -> None:
         """End a lock as its dream ended; never raises, for the dream has its own end to tell."""
         with _left_for_later():
             held = self._as_recorded(held)
         with _left_for_later():
             if done or held.prior_ns == held.taken_ns:
-                held.keep()
+                held.commit()
             else:
-                held.give_back()
+                held.reset()
             self._table.forget(held.directory)
 
     def recover(self) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ class DreamLock:
         then = "its work is done" if row.kept else "it may run again"
         return f"a dream in {row.directory} had ended with memd; {then}"
 
-    def _as_recorded(self, held: Held) -> Held:
+    def _as_recorded(self, held: ConsolidationLock) -> ConsolidationLock:
         """Return a lock with what the state file says that it is to get back."""
         row = self._row(held.directory)
         return replace(held, prior_ns=row.prior_ns) if row else held

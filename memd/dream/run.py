@@ -18,7 +18,7 @@ from memd.dream.report import Report
 from memd.model.port import Model
 from memd.projects.project import transcript_folders
 from memd.store.history import Past
-from memd.watch.locks import Held
+from memd.watch.locks import ConsolidationLock
 
 ORIGIN = "assistant"  # whose words a model works on here
 _SAID_BYTES = 4_000
@@ -114,7 +114,7 @@ class DreamRun:
 
     project: Project
     settings: Settings
-    held: Held
+    held: ConsolidationLock
     progress: Progress
     began: float
     job: str = ""

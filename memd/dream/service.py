@@ -56,7 +56,7 @@ from memd.store.history import Past
 from memd.store.service import Store
 from memd.text import dates
 from memd.watch import locks
-from memd.watch.locks import Held
+from memd.watch.locks import ConsolidationLock
 
 _CLEANUP_SECONDS = 5.0  # two renames and one durable transaction, on a slow disk
 _MINUTE = 60.0
@@ -341,7 +341,7 @@ class Dreams:
         seconds = round(self._clock.monotonic() - dream.began, 3)
         return replace(report, after=after, orphans=unlisted, seconds=seconds)
 
-    async def _settle(self, held: Held, *, done: bool) -> None:
+    async def _settle(self, held: ConsolidationLock, *, done: bool) -> None:
         """Settle the lock file and then its row, whatever is cancelled meanwhile."""
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
             settle = partial(self._lock.settle, held, done=done)

@@ -65,7 +65,7 @@ class Content:
 
 
 class ReadOnlyError(MemdError):
-    """The medium failed twice in a row; nothing is written until it works again."""
+    """The disk failed twice in a row; nothing is written until it works again."""
 
     code = 1008
     kind = "read_only"
@@ -137,7 +137,7 @@ class Disk:
         os.utime(file, ns=(mtime_ns, mtime_ns))
 
     def fsync(self, file: int) -> None:
-        """Bring a file to the medium; macOS needs a call of its own for that."""
+        """Flush a file to the disk; macOS needs a call of its own for that."""
         if self._full_sync is None:
             os.fsync(file)
         else:
@@ -148,7 +148,7 @@ class Disk:
         os.close(file)
 
     def sync_folder(self, folder: int) -> None:
-        """Bring a folder's entries to the medium, each time on a descriptor of its own.
+        """Flush a folder's entries to the disk, each time on a descriptor of its own.
 
         A descriptor on which this failed once would report success the next time (ATC 2020).
         """
@@ -238,7 +238,7 @@ def _read(file: int) -> Content:
 
 @contextmanager
 def counted(health: Health) -> Iterator[None]:
-    """Count how a wait for the medium ends."""
+    """Count how a wait for the disk ends."""
     try:
         yield
     except OSError as error:

@@ -7,7 +7,7 @@ a time, and each of its steps leaves the live file either as it was or as it sha
 - ``swap``    it has changed places with the live file, and what came out is what the set was based
               on; if it is not, somebody saved in that instant: their file is back, as it was;
 - ``take_back`` the opposite, for all that was swapped; a file saved by somebody since stays;
-- ``sync``    the folders are on the medium;
+- ``sync``    the folders are on the disk;
 - ``sweep``   the temporary names are gone, but for a body that is not of the set and a file that a
   program has open for writing: what it writes there would be seen by nobody.
 """
@@ -40,7 +40,7 @@ class ForeignSaveError(MemdError):
 class Application:
     """Places files below one memory directory; owns the descriptors of its folders meanwhile.
 
-    ``health`` learns how each wait for the medium ends.
+    ``health`` learns how each wait for the disk ends.
     """
 
     def __init__(self, directory: Directory, disk: Disk, health: Health | None = None) -> None:
@@ -72,7 +72,7 @@ class Application:
         return self._look(step, step.temp)
 
     def stage(self, step: Step, body: bytes) -> None:
-        """Write the new body beside the live file and bring it to the medium. Raises OSError."""
+        """Write the new body beside the live file and flush it to the disk. Raises OSError."""
         folder = self._folder(step.path, create=step.before is None)
         file = self._disk.create(folder, step.temp)
         try:
@@ -122,7 +122,7 @@ class Application:
             self._disk.exchange(folder, step.temp, live)
 
     def take_back(self) -> None:
-        """Undo every swap, the last first, and bring that to the medium. Raises OSError.
+        """Undo every swap, the last first, and flush that to the disk. Raises OSError.
 
         A file that somebody saved since is left as they saved it.
         """
@@ -131,7 +131,7 @@ class Application:
         self.sync()
 
     def touch(self, step: Step) -> None:
-        """Let ``sync`` bring the step's folder to the medium, and those above when it is new."""
+        """Let ``sync`` flush the step's folder to the disk, and those above when it is new."""
         prefix = _folder_of(step.path)
         self._touched.add(prefix)
         while prefix and step.before is None:
@@ -140,7 +140,7 @@ class Application:
             self._touched.add(prefix)
 
     def sync(self) -> None:
-        """Bring every folder that was touched to the medium. Raises OSError."""
+        """Flush every folder that was touched to the disk. Raises OSError."""
         for prefix in sorted(self._touched):
             with counted(self._health):
                 self._disk.sync_folder(self._folders[prefix])

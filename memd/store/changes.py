@@ -3,7 +3,7 @@
 What holds at every instant, also the one at which the process dies:
 - A reader of a file sees its old body or its new one, whole. Never a torn, empty or missing one.
 - Before the first live file is touched, the whole set (what was there, what shall be there, and
-  what must become true with it) is in the journal and on the medium.
+  what must become true with it) is in the journal and on the disk.
 - A set that is in the journal and not marked is finished by ``recovery.py``: at the next start,
   and before the next commit in the same directory. So a directory has at most one such set.
 - A live file is only ever replaced by an exchange, and the body that comes out is compared with
@@ -12,13 +12,13 @@ What holds at every instant, also the one at which the process dies:
 - A file that a program has open for writing is not replaced before the program closes it, or
   before the caller has waited for long enough (``OpenFiles``). Replaced files outlive the set
   (``replaced.py``).
-- "Done" is said after the new bodies, the folders and the mark are on the medium.
+- "Done" is said after the new bodies, the folders and the mark are on the disk.
 - A set that cannot be applied is taken back, file by file and by the same exchange. Where even
   that fails, the set stays recorded, the caller is told, and nothing is lost.
 - A failed fsync fails the set. No descriptor is ever fsynced a second time after that. Two in a
   row close the directory for writing until a probe gets through (``files/disk.py``).
 
-The cost of a durable write of one memory and its index line: five waits for the medium (the
+The cost of a durable write of one memory and its index line: five waits for the disk (the
 record, two bodies, one folder, the mark). FSYNCS_PER_COMMIT is held to that by a test.
 
 One daemon owns the state file and ``service.py`` lets one thread at a time commit in a directory,
@@ -52,9 +52,9 @@ from memd.state.journal import (
 from memd.store.apply import Application, ForeignSaveError
 from memd.store.door import ConflictError
 from memd.store.drafts import Prepared, StoreDraft, prepare, refused
+from memd.store.recent_texts import RecentTexts
 from memd.store.recovery import roll_forward, sweep_strays
 from memd.store.replaced import Replaced
-from memd.store.served import Served
 from memd.store.tree import Listed, LiveTree
 
 FSYNCS_PER_COMMIT = 5
@@ -154,11 +154,11 @@ class Changes:
         self,
         journal: Journal,
         disk: Disk,
-        served: Served | None = None,
+        recent: RecentTexts | None = None,
         replaced: Replaced | None = None,
     ) -> None:
         self._journal = journal
-        self._served = served or Served()
+        self._recent = recent or RecentTexts()
         self._disk = disk
         self._replaced = replaced
         self._health: Recent[str, Health] = Recent()
@@ -277,7 +277,7 @@ class Changes:
 
     def _body(self, key: str) -> bytes | None:
         body = self._journal.blob(key)
-        return self._served.get(key) if body is None else body
+        return self._recent.get(key) if body is None else body
 
     def _apply(
         self, directory: Directory, record: Record, bodies: Mapping[str, bytes], now: float

@@ -13,8 +13,8 @@ from memd.state.database import StateUnusableError
 from memd.state.journal import Journal
 from memd.store.changes import BeingWrittenError, Changes, Committed, OpenFiles, Request
 from memd.store.detection import Detection
-from memd.store.replaced import PUT_BACK, Late, Replaced, late_plan, put_back_plan
-from memd.watch.external import LATE, ExternalEdits
+from memd.store.replaced import PUT_BACK, LateSave, Replaced, late_save_plan, put_back_plan
+from memd.watch.external import LATE_SAVE, ExternalEdits
 
 
 class Commits:
@@ -59,14 +59,14 @@ class Commits:
             return frozenset((*self._journal.directories(), *self._external.directories()))
         return frozenset()  # each is looked at when it is used
 
-    def late(self, real: str, at: float, now: float) -> tuple[list[Outcome], bool]:
+    def late_saves(self, real: str, at: float, now: float) -> tuple[list[Outcome], bool]:
         """Bring back saves that went into files which memd had just replaced.
 
         ``at`` is seconds since 1970, ``now`` monotonic seconds. Says, too, whether another call
         is wanted later.
         """
         outcomes: list[Outcome] = []
-        late, again = self._replaced.late(real, now)
+        late, again = self._replaced.late_saves(real, now)
         for each in late:
             if each.body:  # a program that died before it filled the file again has saved nothing
                 outcomes.append(self._save(real, each, at, now))
@@ -94,13 +94,15 @@ class Commits:
             plan = put_back_plan(path, text, last.mtime_ns)
             self._change(replace(request, plan=plan, by=PUT_BACK, id="", writers=OpenFiles.IGNORE))
 
-    def _save(self, real: str, late: Late, at: float, now: float) -> Outcome:
-        request = Request(real, late_plan(late, self._journal.blob), LATE, at, monotonic=now)
+    def _save(self, real: str, late: LateSave, at: float, now: float) -> Outcome:
+        request = Request(
+            real, late_save_plan(late, self._journal.blob), LATE_SAVE, at, monotonic=now
+        )
         with suppress(MemdError):
             outcome = self._change(request).outcome
             if outcome.change is not None:
                 return outcome
-        return self._external.keep(real, late.step, late.body, at).outcome()
+        return self._external.record_late_save(real, late.step, late.body, at).outcome()
 
 
 def event_of(directory: str, outcome: Outcome, by: Provenance) -> Event:

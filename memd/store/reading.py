@@ -25,7 +25,7 @@ from memd.core.values import Catalogue, Header, MemoryFile, Snapshot
 from memd.files.directory import Directory, DirectoryMissingError
 from memd.store.headers_file import HeadersFiles
 from memd.store.live import Live
-from memd.store.served import Served
+from memd.store.recent_texts import RecentTexts
 from memd.store.tree import Found, LiveTree, memory_file, read_file
 from memd.watch.watch import Dirty, Watch
 
@@ -91,7 +91,7 @@ class Reading:
         self._lock = threading.Lock()
         self._watch: Watch | None = None
         self.dirty = Dirty()
-        self.served = Served()
+        self.recent = RecentTexts()
 
     def use(self, watch: Watch | None) -> None:
         """Trust a watch, which tells ``dirty``, from now on; with ``None`` none."""
@@ -150,7 +150,7 @@ class Reading:
 
         Raises OSError.
         """
-        self.served.clear()
+        self.recent.clear()
         for real in list(self._lives):
             self._drop(real)
         if self._files is not None:
@@ -169,7 +169,7 @@ class Reading:
             return ()
         there = [(path, file) for path, file in found if file is not None]
         for _, file in there:
-            self.served.keep(file.hash, file.content)
+            self.recent.add(file.hash, file.content)
         return tuple(memory_file(path, file) for path, file in there)
 
     def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:

@@ -32,7 +32,7 @@ PUT_BACK = Provenance(
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class LateSave:
     """A text that was written into a replaced file; ``step`` is the change of that file."""
 
     step: Step
@@ -40,7 +40,7 @@ class Late:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Replaced:
     step: Step
     since: float
 
@@ -58,33 +58,33 @@ class Replaced:
     ) -> None:
         self._disk = disk
         self._open_for_writing = open_for_writing
-        self._kept: dict[str, list[_Kept]] = {}
+        self._files: dict[str, list[_Replaced]] = {}
 
     def add(self, directory: str, step: Step, now: float) -> None:
         """Keep what lies under a step's temporary name; ``now`` is monotonic seconds."""
-        self._kept.setdefault(directory, []).append(_Kept(step, now))
+        self._files.setdefault(directory, []).append(_Replaced(step, now))
 
-    def late(self, directory: str, now: float) -> tuple[list[Late], bool]:
+    def late_saves(self, directory: str, now: float) -> tuple[list[LateSave], bool]:
         """Return the late saves of a directory, and whether another call is wanted later.
 
         Each of them is to be given to ``remove`` once it is in the journal. Raises OSError and
         MemdError where the directory cannot be opened; nothing is forgotten then.
         """
-        found: list[Late] = []
-        left: list[_Kept] = []
-        kept = self._kept.get(directory)
-        if kept:
+        found: list[LateSave] = []
+        left: list[_Replaced] = []
+        files = self._files.get(directory)
+        if files:
             with Directory(directory) as opened:
-                for each in kept:
+                for each in files:
                     if self._is_due(opened, each, now):
                         late = self._take(opened, each.step)
                         found += [late] if late else []
                     else:
                         left.append(each)
-            self._keep(directory, left)
+            self._files[directory] = left
         return found, bool(left)
 
-    def remove(self, directory: str, late: Late) -> None:
+    def remove(self, directory: str, late: LateSave) -> None:
         """Remove a file whose late save is in the journal, unless it was written to since."""
         with suppress(OSError, MemdError), Directory(directory) as opened:
             self._remove(opened, late.step, (sha256(late.body),))
@@ -93,34 +93,28 @@ class Replaced:
         """Return the paths of all files that are kept just now."""
         return tuple(
             f"{directory}/{beside(each.step)}"
-            for directory, kept in self._kept.items()
-            for each in kept
+            for directory, files in self._files.items()
+            for each in files
         )
 
     def close(self) -> None:
         """Remove what nobody writes to; what is left is looked at by the next start."""
-        for directory, kept in self._kept.items():
+        for directory, files in self._files.items():
             with suppress(OSError, MemdError), Directory(directory) as opened:
-                for each in kept:
+                for each in files:
                     if self._open_for_writing(opened, beside(each.step)) is False:
                         self._remove(opened, each.step, (each.step.before, each.step.after))
-        self._kept.clear()
+        self._files.clear()
 
-    def _keep(self, directory: str, left: list[_Kept]) -> None:
-        if left:
-            self._kept[directory] = left
-        else:
-            del self._kept[directory]
-
-    def _is_due(self, opened: Directory, kept: _Kept, now: float) -> bool:
-        written_to = self._open_for_writing(opened, beside(kept.step))
+    def _is_due(self, opened: Directory, file: _Replaced, now: float) -> bool:
+        written_to = self._open_for_writing(opened, beside(file.step))
         if written_to is None:
-            return now >= kept.since + limits.HOLD_SECONDS
+            return now >= file.since + limits.HOLD_SECONDS
         # A program may have found the file under its own name just before it was replaced, and
         # open it a moment later.
-        return not written_to and now >= kept.since + limits.LOOK_SECONDS
+        return not written_to and now >= file.since + limits.LOOK_SECONDS
 
-    def _take(self, opened: Directory, step: Step) -> Late | None:
+    def _take(self, opened: Directory, step: Step) -> LateSave | None:
         """Return the late save of a file that nobody writes to; remove the file if it has none."""
         try:
             with opened.parent(step.path) as (folder, _):
@@ -128,7 +122,7 @@ class Replaced:
                 if found is None or found.hash == NOT_A_MEMORY:
                     return None  # too large to be a memory: it stays, and each start tells of it
                 if found.hash not in (step.before, step.after):
-                    return Late(step, found.content)
+                    return LateSave(step, found.content)
                 self._disk.unlink(folder, step.temp)
         except (OSError, MemdError):
             pass  # the next start looks again
@@ -141,7 +135,7 @@ class Replaced:
                 self._disk.unlink(folder, step.temp)
 
 
-def late_plan(late: Late, blobs: Callable[[str], bytes | None]) -> Plan:
+def late_save_plan(late: LateSave, blobs: Callable[[str], bytes | None]) -> Plan:
     """Return the plan that brings a late save into the directory; it wants nothing if it cannot.
 
     What the program changed is merged with what the file says now. Where both changed the same

@@ -97,7 +97,7 @@ class Store:
         self._past = Past(self._journal, self._reading.live)
         disk = disk or real_disk()
         replaced = Replaced(disk)
-        self._changes = Changes(self._journal, disk, self._reading.served, replaced)
+        self._changes = Changes(self._journal, disk, self._reading.recent, replaced)
         external = ExternalEdits(self._journal, Baseline(database))
         self._detection = Detection(external, self._reading)
         self._commits = Commits(self._journal, self._changes, external, self._detection, replaced)
@@ -192,7 +192,7 @@ class Store:
     ) -> Outcome:
         """Run a plan on the live directory and make what it wants true.
 
-        When this returns, the change is on the medium. Raises what ``Changes.commit`` raises.
+        When this returns, the change is on the disk. Raises what ``Changes.commit`` raises.
         """
         return (await self._commit(directory, lambda: plan, by, request_id)).outcome
 
@@ -348,7 +348,7 @@ class Store:
         def look() -> tuple[Detected, list[Outcome], bool]:
             at = self._clock.now()
             noticed = self._detection.detect(real, at, patient=patient, claim=claim)
-            return noticed, *self._commits.late(real, at, self._clock.monotonic())
+            return noticed, *self._commits.late_saves(real, at, self._clock.monotonic())
 
         noticed, saved, again = await to_thread.run_sync(look)
         self._unseen.pop(real, None)

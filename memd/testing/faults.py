@@ -88,7 +88,7 @@ class FaultyDisk(Disk):
         self._disk.set_mtime(file, mtime_ns)
 
     def fsync(self, file: int) -> None:
-        """Fail or bring a file to the medium."""
+        """Fail or flush a file to the disk."""
         self._step("fsync", "")
         self._disk.fsync(file)
 
@@ -98,7 +98,7 @@ class FaultyDisk(Disk):
         self._step("close", "")
 
     def sync_folder(self, folder: int) -> None:
-        """Fail or bring a folder to the medium."""
+        """Fail or flush a folder to the disk."""
         self._step("sync_folder", "")
         self._disk.sync_folder(folder)
 
@@ -127,7 +127,7 @@ class FaultyDatabase(Database):
     """A state file whose n-th step of a transaction fails.
 
     The steps are ``begin``, ``transaction`` (the commit, of which nothing happened), and
-    ``committed``: all is on the medium, and yet it is said to have failed.
+    ``committed``: all is on the disk, and yet it is said to have failed.
     """
 
     def __init__(

@@ -38,7 +38,7 @@ from memd.state.packing import packed
 from memd.watch.watch import Paths
 
 BY = Provenance(Actor.EXTERNAL, reason="edited outside memd")
-LATE = Provenance(Actor.EXTERNAL, reason="saved while memd was writing the same file")
+LATE_SAVE = Provenance(Actor.EXTERNAL, reason="saved while memd was writing the same file")
 # Two saves within one tick of a file system's clock may look alike. A kernel's tick is 10 ms at
 # most; a file system that keeps whole seconds only may have one of 2 s.
 _FINE_SECONDS = 0.1
@@ -142,13 +142,13 @@ class ExternalEdits:
                 self._baseline.seen(directory, how.at)
         return Detected()
 
-    def keep(self, directory: str, step: Step, body: bytes, at: float) -> Record:
+    def record_late_save(self, directory: str, step: Step, body: bytes, at: float) -> Record:
         """Journal a text that came too late to be in the directory, so that it is not lost.
 
         ``step`` is the change of the file that the text was written into.
         """
         key = sha256(body)
-        intent = Intent(directory, at, LATE, "", "", (Step(step.path, step.before, key),), {})
+        intent = Intent(directory, at, LATE_SAVE, "", "", (Step(step.path, step.before, key),), {})
         return self._journal.noticed(intent, BaselineChange(bodies={key: packed(body)}))
 
     def last(self, directory: str, path: str) -> FileState | None:

@@ -13,7 +13,7 @@ Rules of this file
 - What stood before is told to ``remember`` before anything is touched. Success keeps the mtime of
   the taking; failure puts the earlier one back, or removes the file that was not there before.
   Both clear the body: a daemon lives on after its dream and must not look as if it still dreamt.
-  When they return, the file and its folder are on the medium.
+  When they return, the file and its folder are on the disk.
 - What lies at either name is never followed and never waited for: a link, a directory, a pipe or
   a file we may not read is refused as unusable. Only files of the three names below are replaced
   or removed; of a lock file with other names (hard links) only ours goes.
@@ -91,8 +91,8 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A lock that is ours. End it with ``keep`` or ``give_back``, exactly once."""
+class ConsolidationLock:
+    """A lock that is ours. End it with ``commit`` or ``reset``, exactly once."""
 
     directory: str
     pid: int
@@ -113,7 +113,7 @@ class Held:
         with _refusing(self.directory, GUARD):
             return _same(self._folder, self._guard) or found.of(self.pid, self.taken_ns)
 
-    def keep(self) -> None:
+    def commit(self) -> None:
         """End a dream that succeeded: its start is now the time of the last consolidation.
 
         Raises LockUnusableError; the lock is let go all the same.
@@ -122,7 +122,7 @@ class Held:
             if self.ours():
                 _replace(self._folder, self.directory, b"", self.taken_ns)
 
-    def give_back(self) -> None:
+    def reset(self) -> None:
         """End a dream that did not: the file is again what it was, without a holder.
 
         Raises LockUnusableError; the lock is let go all the same.
@@ -177,7 +177,7 @@ def take(
     now: float,
     remember: Callable[[int, int, int | None], None],
     is_alive: Alive = alive,
-) -> Held | None:
+) -> ConsolidationLock | None:
     """Take the lock of a memory directory, or return ``None`` when somebody is at it.
 
     ``remember(pid, taken_ns, prior_ns)`` is called before the file is touched; where it was called
@@ -199,10 +199,10 @@ def take(
             # The last look is the one before the rename: another program has no guard.
             if _look(folder, directory) == found:
                 _put_in_place(folder, directory)
-                held = Held(directory, pid, taken_ns, prior_ns, folder, guard)
-                if held.ours():  # pragma: no branch - written between that look and this one
+                lock = ConsolidationLock(directory, pid, taken_ns, prior_ns, folder, guard)
+                if lock.ours():  # pragma: no branch - written between that look and this one
                     folder = guard = -1  # they are the holder's now
-                    return held
+                    return lock
         return None
     finally:
         _close(guard, folder)
@@ -343,7 +343,7 @@ def _replace(folder: int, directory: str, body: bytes, mtime_ns: int) -> None:
 
 
 def _write(folder: int, directory: str, body: bytes, mtime_ns: int) -> None:
-    """Bring a new lock file to the medium, under the name that nobody reads."""
+    """Write a new lock file to the disk, under the name that nobody reads."""
     with _refusing(directory):
         with suppress(FileNotFoundError):
             os.unlink(_NEW, dir_fd=folder)

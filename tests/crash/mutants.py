@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 APPLY, CHANGES = "memd/store/apply.py", "memd/store/changes.py"
 DATABASE, RECOVERY = "memd/state/database.py", "memd/store/recovery.py"
-LOCKS, HOLDING = "memd/watch/locks.py", "memd/dream/holding.py"
+LOCKS, HOLDING = "memd/watch/locks.py", "memd/dream/lock.py"
 POWER = ("tests/crash/test_power.py", "-k", "before_or_after and write")
 KILL = ("tests/crash/test_kill.py", "-k", "recovery and delete")
 DREAM = ("tests/crash/test_dream.py", "-k", "every_call and kill and yes")
@@ -216,6 +216,6 @@ MUTANTS = (
         HOLDING,
         "        if restored is not Restored.WAITS:\n            self",
         "        if restored:\n            self",
-        ("tests/dream/test_holding.py",),
+        ("tests/dream/test_lock.py",),
     ),
 )

@@ -13,7 +13,7 @@ from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import StateUnusableError, open_database
 from memd.state.dreams import LockRow
 from memd.watch import locks
-from memd.watch.locks import Held, LockUnusableError
+from memd.watch.locks import ConsolidationLock, LockUnusableError
 from tests.dream.bench import DAY, NOW, NS, Bench
 
 TAKEN = int(NOW) * NS
@@ -33,7 +33,7 @@ def _lock(bench: Bench, *, alive: bool = False) -> DreamLock:
     return DreamLock(bench.table, bench.clock, lambda _pid, _since: alive)
 
 
-def _held(bench: Bench) -> Held:
+def _held(bench: Bench) -> ConsolidationLock:
     held = _lock(bench).take(str(bench.memory))
     assert held is not None
     return held

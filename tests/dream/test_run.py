@@ -47,7 +47,7 @@ def dream(tmp_path: Path) -> Iterator[DreamRun]:
     assert held is not None
     settings = Settings(spend=SpendSettings(prices="large 10 100 1 20"))
     yield DreamRun(bench.project, settings, held, bench.progress, 0.0, session="s1", client="c")
-    held.give_back()
+    held.reset()
     database.close()
 
 

@@ -38,11 +38,11 @@ def test_a_late_save_becomes_the_file_again(tmp_path: Path) -> None:
         made.change(request(bench, topic("a", "old")))
         file = os.open(bench.path / "a.md", os.O_WRONLY)
         made.change(request(bench, topic("a", "new")))
-        assert made.late(bench.directory, 2.0, 0.0) == ([], True)
+        assert made.late_saves(bench.directory, 2.0, 0.0) == ([], True)
         late = topic("a", "from a person")
         os.pwrite(file, late, 0)
         os.close(file)
-        (saved,), _ = made.late(bench.directory, 2.0, limits.LOOK_SECONDS)
+        (saved,), _ = made.late_saves(bench.directory, 2.0, limits.LOOK_SECONDS)
         assert [change.path for change in saved.files] == ["a.md"]
         made.close()
         assert bench.topics() == {"a.md": late}
@@ -59,7 +59,7 @@ def test_a_late_save_that_cannot_be_the_file_is_kept(tmp_path: Path) -> None:
         os.pwrite(file, late, 0)
         os.close(file)
         bench.save("a.md", topic("a", "newest"))
-        (saved,), _ = made.late(bench.directory, 2.0, limits.LOOK_SECONDS)
+        (saved,), _ = made.late_saves(bench.directory, 2.0, limits.LOOK_SECONDS)
         assert bench.topics() == {"a.md": topic("a", "newest")}
         assert bench.journal.blob(saved.files[0].after or "") == late
         made.close()

@@ -13,7 +13,7 @@ from memd.core import limits
 from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Actor
-from memd.watch.external import LATE
+from memd.watch.external import LATE_SAVE
 from tests.store.bench import topic
 from tests.store.home import Home, state
 
@@ -45,7 +45,7 @@ async def test_a_save_into_a_replaced_file_is_not_lost(home: Home) -> None:
         assert await home.look() is not None
         assert (home.real / "a.md").read_bytes() == (topic("a", "newest") if newer else body)
         found = (await home.store.history(home.directory))[0]
-        assert (found.by.reason, found.files[0].after) == (LATE.reason, sha256(body))
+        assert (found.by.reason, found.files[0].after) == (LATE_SAVE.reason, sha256(body))
 
 
 async def test_a_commit_waits_for_a_program_that_writes(home: Home) -> None:

@@ -174,7 +174,7 @@ def test_a_late_save_is_found_by_the_start(bench: Bench) -> None:
     temp(bench, one, 0).write_bytes(b"from a person\n")
     replaced = Replaced(real_disk())
     assert len(bench.keeping(replaced).changes.recover(2.0)) == 1
-    (late,), _ = replaced.late(bench.directory, limits.LOOK_SECONDS)
+    (late,), _ = replaced.late_saves(bench.directory, limits.LOOK_SECONDS)
     assert (late.step.path, late.body) == ("a.md", b"from a person\n")
     assert temp(bench, one, 0).read_bytes() == b"from a person\n"
 

@@ -8,7 +8,7 @@ import pytest
 
 from memd.core import limits
 from memd.files.disk import real_disk
-from memd.store.replaced import Late, Replaced, late_plan, put_back_plan
+from memd.store.replaced import LateSave, Replaced, late_save_plan, put_back_plan
 from tests.store.bench import Bench, open_bench, topic
 
 A, B, C = topic("a", "old"), topic("a", "of memd"), topic("a", "of a person")
@@ -40,13 +40,13 @@ class Writer:
         os.pwrite(self.file, text, 0)
         os.close(self.file)
 
-    def late(self, now: float = LATER) -> tuple[list[Late], bool]:
+    def late_saves(self, now: float = LATER) -> tuple[list[LateSave], bool]:
         """Ask for late saves."""
-        return self.replaced.late(self.bench.directory, now)
+        return self.replaced.late_saves(self.bench.directory, now)
 
-    def bring(self, late: Late) -> str | None:
+    def bring(self, late: LateSave) -> str | None:
         """Commit a late save and return the change."""
-        return self.bench.commit(late_plan(late, self.bench.journal.blob)).change
+        return self.bench.commit(late_save_plan(late, self.bench.journal.blob)).change
 
     def temporaries(self) -> list[str]:
         """Return the names of replaced files."""
@@ -57,33 +57,33 @@ class Writer:
 def test_a_late_save_becomes_the_file_again(bench: Bench, content: bytes | None) -> None:
     """What is written into a replaced or removed file is found once it is closed, and only once."""
     writer = Writer(bench, content)
-    assert writer.late() == ([], True)
-    assert writer.replaced.late("/elsewhere", LATER) == ([], False)
+    assert writer.late_saves() == ([], True)
+    assert writer.replaced.late_saves("/elsewhere", LATER) == ([], False)
     writer.save()
-    (late,), again = writer.late()
+    (late,), again = writer.late_saves()
     assert (late.step.path, late.body, again) == ("a.md", C, False)
     assert writer.bring(late)
     writer.replaced.remove(bench.directory, late)
     assert (bench.path / "a.md").read_bytes() == C
-    assert writer.late()[0] == []
+    assert writer.late_saves()[0] == []
 
 
 def test_half_of_a_save_is_not_read(bench: Bench) -> None:
     """While a program has the file open, whatever stands in it is no save yet."""
     writer = Writer(bench)
     os.ftruncate(writer.file, 0)
-    assert writer.late(1e9) == ([], True)
+    assert writer.late_saves(1e9) == ([], True)
     os.pwrite(writer.file, C[:20], 0)
-    assert writer.late(1e9) == ([], True)
+    assert writer.late_saves(1e9) == ([], True)
     writer.save()
-    assert [late.body for late in writer.late()[0]] == [C]
+    assert [late.body for late in writer.late_saves()[0]] == [C]
 
 
 def test_a_late_save_never_goes_over_newer_work(bench: Bench) -> None:
     """Where somebody has saved the same lines since, the plan leaves the file alone."""
     writer = Writer(bench)
     writer.save()
-    (late,), _ = writer.late()
+    (late,), _ = writer.late_saves()
     bench.write("a.md", topic("a", "newest"))
     assert writer.bring(late) is None
     assert (bench.path / "a.md").read_bytes() == topic("a", "newest")
@@ -100,8 +100,8 @@ def test_what_was_emptied_is_merged_with_the_text_before(bench: Bench) -> None:
         assert (bench.path / "a.md").read_bytes() == text
         kept.write("a.md", text.replace(b"line 1", b"by memd"))
         file.write(text.replace(b"line 7", b"by a person"))
-    (late,), _ = replaced.late(bench.directory, 1e9)
-    kept.commit(late_plan(late, bench.journal.blob))
+    (late,), _ = replaced.late_saves(bench.directory, 1e9)
+    kept.commit(late_save_plan(late, bench.journal.blob))
     both = text.replace(b"line 1", b"by memd").replace(b"line 7", b"by a person")
     assert (bench.path / "a.md").read_bytes() == both
 
@@ -116,9 +116,9 @@ def test_a_file_that_nobody_writes_to_goes_after_a_moment(bench: Bench) -> None:
     """It stays for the moment in which a program may be about to open it, then it is removed."""
     writer = Writer(bench)
     os.close(writer.file)
-    assert writer.late(10.0) == ([], True)
+    assert writer.late_saves(10.0) == ([], True)
     assert len(writer.temporaries()) == 1
-    assert writer.late() == ([], False)
+    assert writer.late_saves() == ([], False)
     assert writer.temporaries() == []
 
 
@@ -145,9 +145,9 @@ def test_a_start_finds_what_an_earlier_daemon_kept(bench: Bench) -> None:
         again = Replaced(real_disk())
         assert bench.keeping(again).changes.recover(20.0, 10.0) == ()
         if not closed:
-            assert again.late(bench.directory, LATER) == ([], True)
+            assert again.late_saves(bench.directory, LATER) == ([], True)
             writer.save()
-        (late,), _ = again.late(bench.directory, LATER)
+        (late,), _ = again.late_saves(bench.directory, LATER)
         assert late.body == C
         again.remove(bench.directory, late)
 
@@ -157,7 +157,7 @@ def test_a_file_that_is_too_large_stays_and_is_told_of(bench: Bench) -> None:
     writer = Writer(bench)
     os.ftruncate(writer.file, limits.READ_BYTES + 1)
     os.close(writer.file)
-    assert writer.late() == ([], False)
+    assert writer.late_saves() == ([], False)
     (sentence,) = bench.changes.recover(20.0)
     assert "does not know" in sentence
 
@@ -166,8 +166,8 @@ def test_without_leases_a_file_is_kept_for_long(bench: Bench) -> None:
     """Where the system does not say who writes, a late save of the next half minute is found."""
     writer = Writer(bench, replaced=Replaced(real_disk(), lambda _directory, _path: None))
     writer.save()
-    assert writer.late(10.0 + limits.HOLD_SECONDS - 1) == ([], True)
-    (late,), again = writer.late(10.0 + limits.HOLD_SECONDS)
+    assert writer.late_saves(10.0 + limits.HOLD_SECONDS - 1) == ([], True)
+    (late,), again = writer.late_saves(10.0 + limits.HOLD_SECONDS)
     assert (late.body, again) == (C, False)
 
 
@@ -177,6 +177,6 @@ def test_a_directory_that_is_gone_is_no_reason_to_forget(bench: Bench) -> None:
     writer.save()
     bench.path.rename(bench.root / "elsewhere")
     with pytest.raises(Exception, match="memory"):
-        writer.late()
+        writer.late_saves()
     (bench.root / "elsewhere").rename(bench.path)
-    assert [late.body for late in writer.late()[0]] == [C]
+    assert [late.body for late in writer.late_saves()[0]] == [C]

@@ -31,7 +31,7 @@ MEMD = """
         say("held" if held else "no")
         say("works" if held and held.ours() else "idle")
         if held:
-            held.give_back()
+            held.reset()
         print("done", flush=True)
 """
 

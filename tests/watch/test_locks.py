@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memd.watch import locks
-from memd.watch.locks import GUARD, LOCK, Held, LockUnusableError, Restored
+from memd.watch.locks import GUARD, LOCK, ConsolidationLock, LockUnusableError, Restored
 from tests.watch.lock_race import race
 
 NOW = 1_760_000_000.0
@@ -39,11 +39,11 @@ def _write(folder: Path, body: bytes, mtime: float) -> Path:
     return path
 
 
-def _take(folder: Path, is_alive: locks.Alive = _nobody) -> Held | None:
+def _take(folder: Path, is_alive: locks.Alive = _nobody) -> ConsolidationLock | None:
     return locks.take(str(folder), NOW, _remember, is_alive)
 
 
-def _held(folder: Path, is_alive: locks.Alive = _nobody) -> Held:
+def _held(folder: Path, is_alive: locks.Alive = _nobody) -> ConsolidationLock:
     held = _take(folder, is_alive)
     assert held is not None
     return held
@@ -56,11 +56,11 @@ def test_success_is_recorded_by_the_time(tmp_path: Path) -> None:
     assert (tmp_path / LOCK).read_bytes() == b"%d\n" % os.getpid()
     assert locks.consolidated_at(str(tmp_path)) == NOW
     assert held.ours()
-    held.keep()
+    held.commit()
     assert locks.consolidated_at(str(tmp_path)) == NOW
     assert (tmp_path / LOCK).read_bytes() == b""
     assert not locks.busy(str(tmp_path), NOW, _everybody)
-    _held(tmp_path, _everybody).keep()
+    _held(tmp_path, _everybody).commit()
     assert sorted(path.name for path in tmp_path.iterdir()) == [LOCK, GUARD]
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
 
@@ -69,14 +69,14 @@ def test_failure_puts_the_time_back(tmp_path: Path) -> None:
     """After a dream that failed the time is what it was and no holder is named."""
     path = _write(tmp_path, b"", NOW - 90 * HOUR)
     before = path.stat().st_mtime_ns
-    _held(tmp_path).give_back()
+    _held(tmp_path).reset()
     assert path.stat().st_mtime_ns == before
     assert path.read_bytes() == b""
 
 
 def test_failure_removes_what_was_not_there(tmp_path: Path) -> None:
     """After a first dream that failed there is no lock file, as before."""
-    _held(tmp_path).give_back()
+    _held(tmp_path).reset()
     assert [path.name for path in tmp_path.iterdir()] == [GUARD]
 
 
@@ -92,7 +92,7 @@ def test_what_stood_before_is_told_before_anything_changes(tmp_path: Path) -> No
     with pytest.raises(ZeroDivisionError):
         locks.take(str(tmp_path), NOW, fail, _nobody)
     assert path.stat().st_ino == before.st_ino
-    _held(tmp_path).give_back()
+    _held(tmp_path).reset()
 
 
 def test_two_of_ours_never_meet(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_two_of_ours_never_meet(tmp_path: Path) -> None:
     held = _held(tmp_path)
     assert _take(tmp_path) is None
     assert locks.restore(str(tmp_path), os.getpid(), int(NOW * NS), None) is Restored.WAITS
-    held.keep()
+    held.commit()
     assert _take(tmp_path) is not None
 
 
@@ -135,7 +135,7 @@ def test_who_counts_as_a_holder(tmp_path: Path, body: bytes, age: float, busy: b
     held = _take(tmp_path, _everybody)
     assert (held is None) is busy
     if held is not None:
-        held.keep()
+        held.commit()
 
 
 def test_a_missing_directory_is_told(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_missing_directory_is_told(tmp_path: Path) -> None:
 
 def test_another_program_that_took_over_keeps_the_lock(tmp_path: Path) -> None:
     """A lock that no longer names us is not ours to end, however the dream went."""
-    for end in (Held.keep, Held.give_back):
+    for end in (ConsolidationLock.commit, ConsolidationLock.reset):
         held = _held(tmp_path)
         path = _write(tmp_path, b"4242\n", NOW + 5)
         assert not held.ours()
@@ -166,7 +166,7 @@ def test_another_program_that_took_over_keeps_the_lock(tmp_path: Path) -> None:
     with pytest.raises(LockUnusableError):
         held.ours()
     with pytest.raises(LockUnusableError):
-        held.keep()
+        held.commit()
 
 
 def test_the_start_puts_back_what_a_crash_left(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_a_guard_that_keeps_vanishing_is_not_held(tmp_path: Path) -> None:
         for _ in range(200):
             held = _take(tmp_path)
             if held is not None:
-                held.give_back()
+                held.reset()
     (tmp_path / GUARD).unlink(missing_ok=True)
     folder = os.open(tmp_path, os.O_RDONLY)
     opened = os.open(GUARD, os.O_CREAT | os.O_RDWR, dir_fd=folder)

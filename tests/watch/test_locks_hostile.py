@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from memd.watch import locks
-from memd.watch.locks import GUARD, LOCK, Held, LockUnusableError, Restored
+from memd.watch.locks import GUARD, LOCK, ConsolidationLock, LockUnusableError, Restored
 
 NS = 1_000_000_000
 MINUTE = 60.0
@@ -28,7 +28,7 @@ IS_ROOT = os.geteuid() == 0
 as_root = pytest.mark.skipif(not IS_ROOT, reason="only root can give a file away")
 
 
-def _take(folder: Path | str, now: float) -> Held | None:
+def _take(folder: Path | str, now: float) -> ConsolidationLock | None:
     return locks.take(str(folder), now, lambda *_: None, locks.alive)
 
 
@@ -86,7 +86,7 @@ def test_who_holds(tmp_path: Path, child: psutil.Process, holder: Holder) -> Non
     assert (held is not None) is not holder.holds
     if held is not None:
         assert path.read_bytes() == b"%d\n" % os.getpid()
-        held.give_back()
+        held.reset()
         before = (b"", before[1])
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
@@ -101,7 +101,7 @@ def test_the_dead_hold_nothing(tmp_path: Path) -> None:
     process.wait()
     held = _take(tmp_path, now + 6)
     assert held is not None
-    held.give_back()
+    held.reset()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_any_time_is_put_back_exactly(tmp_path: Path, mtime_ns: int) -> None:
     kept = path.stat().st_mtime_ns  # a file system may bound times
     now = 1_780_000_000.0
     assert not locks.busy(str(tmp_path), now, locks.alive)
-    for end in (Held.give_back, _crash):
+    for end in (ConsolidationLock.reset, _crash):
         held = _take(tmp_path, now)
         assert held is not None
         assert held.prior_ns == kept
@@ -122,7 +122,7 @@ def test_any_time_is_put_back_exactly(tmp_path: Path, mtime_ns: int) -> None:
         assert (path.read_bytes(), path.stat().st_mtime_ns) == (b"", kept)
 
 
-def _crash(held: Held) -> None:
+def _crash(held: ConsolidationLock) -> None:
     """End as a killed process does, and be found at the next start."""
     os.close(held._guard)
     os.close(held._folder)
@@ -218,7 +218,7 @@ def test_what_lies_at_the_name_in_between_is_replaced(
     make(folder / f"{LOCK}.new", outside)
     held = _take(folder, time.time())
     assert held is not None
-    held.keep()
+    held.commit()
     assert sorted(path.name for path in folder.iterdir()) == [LOCK, GUARD]
     assert _seen(outside) == before
 
@@ -234,7 +234,7 @@ def test_a_file_with_another_name_keeps_its_text_and_time(tmp_path: Path) -> Non
     os.link(precious, folder / f"{LOCK}.new")
     held = _take(folder, time.time())
     assert held is not None
-    held.give_back()
+    held.reset()
     assert (folder / LOCK).stat().st_mtime_ns == 5 * NS
     assert (precious.read_text(), precious.stat().st_mtime_ns) == ("not a lock at all", 5 * NS)
     assert precious.stat().st_nlink == 1
@@ -266,7 +266,7 @@ def test_a_file_that_nobody_may_read_is_told(tmp_path: Path, name: str) -> None:
     if IS_ROOT:
         held = _take(tmp_path, time.time())
         assert held is not None
-        held.give_back()
+        held.reset()
         path.chmod(0)
         os.chown(path, NOBODY, NOBODY)
     before = _seen(tmp_path)[str(path)] if IS_ROOT else ()
@@ -291,7 +291,7 @@ def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     if IS_ROOT:
         held = _take(tmp_path, time.time())
         assert held is not None
-        held.give_back()
+        held.reset()
     tmp_path.chmod(0o700)
 
 
@@ -303,7 +303,7 @@ def test_a_lock_of_another_user(tmp_path: Path) -> None:
     with _without_rights(tmp_path) as here:
         held = _take(here, time.time())
         assert held is not None
-        held.give_back()
+        held.reset()
     assert (path.stat().st_uid, path.stat().st_mtime_ns) == (NOBODY, 7 * NS)
     os.chown(path, 0, 0)
     path.chmod(0o600)
@@ -315,7 +315,7 @@ def test_a_lock_of_another_user(tmp_path: Path) -> None:
     os.chown(path, NOBODY, NOBODY)
     held = _take(tmp_path, time.time())
     assert held is not None
-    held.give_back()
+    held.reset()
 
 
 def test_one_process_has_one_holder_also_without_a_guard(tmp_path: Path) -> None:
@@ -330,9 +330,9 @@ def test_one_process_has_one_holder_also_without_a_guard(tmp_path: Path) -> None
     assert second is not None
     assert not first.ours()
     assert second.ours()
-    first.keep()
+    first.commit()
     assert second.ours()
-    second.give_back()
+    second.reset()
     assert locks.consolidated_at(str(tmp_path)) == pytest.approx(now, abs=1e-5)
 
 
@@ -358,7 +358,7 @@ def test_another_process_is_kept_out_without_a_guard(tmp_path: Path) -> None:
         process.stdin.close()
     held = _take(tmp_path, time.time())
     assert held is not None
-    held.give_back()
+    held.reset()
 
 
 def test_a_moved_time_alone_does_not_cost_the_lock(tmp_path: Path) -> None:
@@ -371,4 +371,4 @@ def test_a_moved_time_alone_does_not_cost_the_lock(tmp_path: Path) -> None:
     assert not held.ours()
     assert replace(held, taken_ns=5 * NS).ours()
     (tmp_path / GUARD).touch()
-    held.give_back()
+    held.reset()

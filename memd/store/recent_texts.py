@@ -2,7 +2,7 @@
 
 The journal has every text that memd wrote or noticed. What a person saves twice between two looks
 it never sees; a client that was given the first of the two still edits that one. Such texts are
-kept here, in memory only: a read must not wait for the medium. Without them such an edit is a
+kept here, in memory only: a read must not wait for the disk. Without them such an edit is a
 conflict, and no text is lost.
 """
 
@@ -11,8 +11,8 @@ from threading import Lock
 from memd.core import limits
 
 
-class Served:
-    """The newest texts that were given out, by their hash. May be used from any thread."""
+class RecentTexts:
+    """The newest texts that were given out, by their hash. Thread-safe."""
 
     def __init__(self, most: int = limits.SERVED_BYTES) -> None:
         self._most = most
@@ -20,7 +20,7 @@ class Served:
         self._bodies: dict[str, bytes] = {}
         self._lock = Lock()
 
-    def keep(self, key: str, body: bytes) -> None:
+    def add(self, key: str, body: bytes) -> None:
         """Remember a text, unless it is larger than a memory may be; the oldest one goes."""
         if len(body) > limits.MEMORY_BYTES:
             return
