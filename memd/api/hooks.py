@@ -158,7 +158,7 @@ async def _session_start(services: Services, call: Call, payload: Payload) -> di
     services.recall.prepare(project, settings)
     if await services.store.client_loads_memory(project, environment):
         return None
-    loaded = await prompting.load_prompt(services, call, cwd=payload.cwd)
+    loaded = await services.prompts.load(project, settings, environment=environment)
     if loaded.prompt is None:
         return None
     room = limits.HOOK_CHARACTERS - len(tags.OPEN) - len(tags.CLOSE) - 2

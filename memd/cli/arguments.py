@@ -146,7 +146,7 @@ def _add_option(
     if option.switch:
         arguments |= {"action": "store_true", "default": default or False}
     else:
-        arguments |= {"type": option.kind, "default": default, "required": option.required}
+        arguments |= {"type": option.kind, "default": default}
         arguments["action"] = "append" if option.repeat else "store"
         if option.choices:
             arguments["choices"] = option.choices

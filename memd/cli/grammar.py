@@ -70,7 +70,6 @@ class Option(NamedTuple):
     kind: Callable[[str], Any] = str
     choices: tuple[str, ...] = ()
     repeat: bool = False
-    required: bool = False
     param: str | None = None
 
     @property
@@ -137,10 +136,7 @@ GLOBAL_OPTIONS = (
 
 def synopsis(command: Command, width: int = 80) -> str:
     """Return the usage of a command, without the options that every command takes."""
-    parts = [
-        option.shown if option.required else f"[{option.shown}]{'...' if option.repeat else ''}"
-        for option in command.options
-    ]
+    parts = [f"[{option.shown}]{'...' if option.repeat else ''}" for option in command.options]
     for operand in command.operands:
         word = f"{operand.name}..." if operand.many else operand.name
         parts.append(f"[{word}]" if operand.optional else word)

@@ -102,9 +102,11 @@ class Screen:
 
     def diff(self, text: str) -> str:
         """Return a unified diff with its lines in colours, ended by a newline."""
+        lines = text.removesuffix("\n").split("\n") if text else []
+        styles = (_DIFF.get(line[:1]) for line in lines)
         return "".join(
-            f"{self.paint(line, _DIFF[line[0]])}\n" if line[:1] in _DIFF else f"{line}\n"
-            for line in text.split("\n")[: -1 if text.endswith("\n") else None]
+            f"{self.paint(line, style) if style else line}\n"
+            for line, style in zip(lines, styles, strict=True)
         )
 
     def _put(self, text: str, *, colored: bool = True) -> None:

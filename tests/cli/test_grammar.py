@@ -48,15 +48,15 @@ def test_a_synopsis_shows_how_to_call() -> None:
         "",
         operands=(Operand("ONE", ""), Operand("MORE", "", optional=True, many=True)),
         options=(
-            Option("--must", "", "X", required=True),
+            Option("--value", "", "X"),
             Option("--flag", ""),
             Option("--each", "", choices=("a", "b"), repeat=True),
         ),
     )
-    line = "memctl do it --must X [--flag] [--each a|b]... ONE [MORE...]"
+    line = "memctl do it [--value X] [--flag] [--each a|b]... ONE [MORE...]"
     assert synopsis(command) == line
     assert synopsis(command, 40).splitlines() == [
-        "memctl do it --must X [--flag]",
+        "memctl do it [--value X] [--flag]",
         "             [--each a|b]... ONE",
         "             [MORE...]",
     ]

@@ -29,7 +29,7 @@ def log(invocation: Invocation) -> None:
 def diff(invocation: Invocation) -> None:
     """Print the unified diffs of one change, or of two versions of a memory."""
     answer = invocation.request()
-    text = "".join(invocation.screen.diff(file["diff"]) for file in answer["files"] if file["diff"])
+    text = "".join(invocation.screen.diff(file["diff"]) for file in answer["files"])
     invocation.screen.answer(answer, text)
 
 
