@@ -14,6 +14,7 @@ Rules of this file
 """
 
 import ctypes
+import math
 import os
 import shutil
 import zlib
@@ -130,10 +131,16 @@ class Engine:
         ``weights`` says what each word counts beside its rarity.
         """
         library = _library()
+        rarity = {
+            word: weight * math.log(1 + self.count / holders)
+            for word, weight in weights.items()
+            if (holders := self.holders(word))
+        }
         with _guard:
             terms = [
-                (library.Occur.Should, library.Query.boost_query(self._term(_WORDS, word), weight))
-                for word, weight in nlargest(TERMS, weights.items(), key=lambda item: item[1])
+                (library.Occur.Should, library.Query.boost_query(term, weights[word]))
+                for word in nlargest(TERMS, rarity, key=rarity.__getitem__)
+                for term in (self._term(_WORDS, word),)
             ]
             query = library.Query.boolean_query(terms)
             hits = self._searcher.search(query, limit, count=False).hits
