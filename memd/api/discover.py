@@ -38,6 +38,7 @@ def openrpc(rows: Sequence[Method[Any, Any]]) -> dict[str, Any]:
             {
                 "name": row.name,
                 "summary": row.summary,
+                "description": row.description,
                 "paramStructure": "by-name",
                 "params": [
                     {"name": name, "required": name in required, "schema": schema}
@@ -57,6 +58,7 @@ def markdown(rows: Sequence[Method[Any, Any]], errors: Iterable[type[MemdError]]
     parts = ["## Methods\n"]
     for row, described in zip(rows, document["methods"], strict=True):
         parts.append(f"### `{row.name}`\n\n{row.summary} Permission: {row.permission}.\n")
+        parts += [row.description.replace("``", "`") + "\n"] if row.description else []
         parts.append(_members("Parameters", described["params"]))
         parts.append(_result(described["result"]["schema"], document["components"]["schemas"]))
         if row.errors:

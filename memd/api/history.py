@@ -168,7 +168,7 @@ async def memory_diff(
 ) -> Diff:
     """What one change did, or how two versions of a file differ, as unified diffs.
 
-    It is of a ``change``, the newest unless given, or of two versions of a file: ``from`` and
+    It is that of a ``change``, the newest unless given, or of two versions of a file: ``from`` and
     ``to`` are change ids or times; ``to`` is the live file unless given, and ``from``
     what was there before the last change up to ``to``.
     """

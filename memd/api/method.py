@@ -121,6 +121,7 @@ class Method(Generic[P, R]):
 
     name: str
     summary: str
+    description: str
     permission: str
     errors: tuple[type[MemdError], ...]
     params: type[Params]
@@ -165,7 +166,7 @@ def method(
 
     The handler's keywords are the method's parameters, without the ``_`` at the end of Python's own
     words and before what is not used; a ``request_id`` reaches it as the key of the whole request.
-    Its docstring's first line is the summary.
+    Its docstring's first line is the summary, the rest the description.
     """
 
     def row(handler: Callable[Concatenate[Services, Call, P], Awaitable[R]]) -> Method[P, R]:
@@ -180,8 +181,8 @@ def method(
         title = "".join(word.capitalize() for word in words)
         shape = msgspec.defstruct(f"{title}Params", fields, bases=(Params,), kw_only=True)
         params = cast("type[Params]", shape)
-        summary = (inspect.getdoc(handler) or "").partition("\n")[0]
+        summary, _, description = (inspect.getdoc(handler) or "").partition("\n\n")
         result = handler.__annotations__["return"]
-        return Method(name, summary, permission, errors, params, result, handler)
+        return Method(name, summary, description, permission, errors, params, result, handler)
 
     return row

@@ -36,7 +36,7 @@ async def dream_review(
 ) -> Proposals:
     """What dreams wanted and the judge kept back, each file with its diff.
 
-    Without ``all`` or the name of a ``proposal`` those that are open.
+    Those that are open, unless ``all`` are asked for or one ``proposal`` is named.
     """
     directory = (await project_of(services, call, cwd)).memory_dir
     proposals = await services.reviews.review(directory, proposal, decided=all_)
