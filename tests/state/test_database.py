@@ -21,17 +21,6 @@ from memd.testing.faults import Countdown, FaultyDatabase
 SCHEMA = "CREATE TABLE IF NOT EXISTS things (name TEXT);"
 
 
-def test_a_transaction_is_all_or_nothing(tmp_path: Path) -> None:
-    """What a block wrote is there afterwards, or, if it raised, nothing of it."""
-    database = open_database(str(tmp_path / "state.db"), [SCHEMA])
-    with database.transaction() as cursor:
-        cursor.execute("INSERT INTO things VALUES ('kept')")
-    with pytest.raises(StateUnusableError), database.transaction() as cursor:
-        cursor.executemany("INSERT INTO things VALUES (?)", [("lost",), (object(),)])
-    assert [row["name"] for row in database.read("SELECT name FROM things")] == ["kept"]
-    database.close()
-
-
 def test_the_file_is_private_from_the_start(tmp_path: Path) -> None:
     """The state file has mode 0600 under any umask."""
     old = os.umask(0)

@@ -43,26 +43,6 @@ def history(database: Database) -> History:
     return History(book)
 
 
-@pytest.mark.parametrize(
-    ("only", "ids"),
-    [
-        (Filter(), "c5 c4 c3 c2 c1"),
-        (Filter("/m"), "c4 c3 c2 c1"),
-        (Filter("/m", "b.md"), "c3 c2"),
-        (Filter(path="a.md", before=5), "c4 c2 c1"),
-        (Filter(actor=Actor.DREAM), "c2"),
-        (Filter(session="s1", client="editor"), "c5 c4 c3 c1"),
-        (Filter(client="nobody"), ""),
-        (Filter("/m", since=20.0, until=30.0), "c4 c2"),
-        (Filter(since=0.0, until=10.0), ""),
-    ],
-)
-def test_a_filter_lets_through_what_it_says(history: History, only: Filter, ids: str) -> None:
-    """Every part of a filter counts, and only what was applied is history."""
-    assert " ".join(change.id for change in history.changes(only, 50)) == ids
-    assert len(history.changes(only, 1)) == min(1, len(ids.split()))
-
-
 def test_an_answer_is_cut_where_sets_are_very_large(database: Database) -> None:
     """One set is always told; more only while their files fit into an answer."""
     book = Journal(database)

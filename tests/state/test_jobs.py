@@ -38,32 +38,6 @@ def _new(session: str = "s", lane: str = "/m") -> NewJob:
     return NewJob("extract", lane, lane, session, {"session": session})
 
 
-def test_a_job_goes_from_accepted_to_its_end(table: JobTable) -> None:
-    """A row tells each stage of a job, and forgets what was asked when it ends."""
-    job = table.add(_new(), 10.0)
-    assert table.get(job).state is JobState.QUEUED
-    assert not table.get(job).over
-    running = table.start(job, 11.0)
-    assert (running.state, running.attempts, running.started) == (JobState.RUNNING, 1, 11.0)
-    assert running.request == {"session": "s"}
-    ended = table.finish(job, JobState.COMPLETED, 12.0, phase="done", result={"saved": []})
-    assert ended.over
-    assert (ended.state, ended.phase, ended.result) == (JobState.COMPLETED, "done", {"saved": []})
-    assert (ended.ended, ended.request) == (12.0, {})
-
-
-def test_rows_outlive_the_process(table: JobTable, database: Database) -> None:
-    """What was queued or running when the process died is queued at the next start, in order."""
-    first, second, third = (table.add(_new(name), 1.0) for name in "abc")
-    table.start(second, 2.0)
-    table.finish(third, JobState.FAILED, 3.0, error={"kind": "x", "message": "y"})
-    left = JobTable(database).take_up(4.0)
-    assert [job.id for job in left] == [first, second]
-    assert left[1].state is JobState.QUEUED
-    assert left[1].request == {"session": "b"}
-    assert table.get(third).error == {"kind": "x", "message": "y"}
-
-
 def test_a_job_that_keeps_killing_the_daemon_is_given_up(table: JobTable) -> None:
     """A job that did not outlive its daemon three times is parked."""
     job = table.add(_new(), 1.0)
@@ -89,17 +63,6 @@ def test_a_stop_of_the_daemon_costs_no_attempt(table: JobTable) -> None:
     assert table.get(job).error == {"kind": "busy", "message": "later"}
 
 
-def test_a_newer_request_takes_the_place_of_a_queued_one(table: JobTable) -> None:
-    """Only a queued job takes a newer request, and starts its attempts anew."""
-    job = table.add(_new(), 1.0)
-    table.start(job, 2.0)
-    table.replace(job, {"n": 1})
-    assert table.get(job).request == {"session": "s"}
-    table.requeue(job, {"kind": "busy", "message": "later"})
-    table.replace(job, {"n": 2})
-    assert (table.get(job).request, table.get(job).attempts) == ({"n": 2}, 0)
-
-
 def test_the_end_inside_a_change_stands(table: JobTable, database: Database) -> None:
     """A job that its own change completed stays so, and only takes the fuller result."""
     job = table.add(_new(), 1.0)
@@ -115,22 +78,6 @@ def test_the_end_inside_a_change_stands(table: JobTable, database: Database) -> 
     assert table.take_up(6.0) == ()
 
 
-@pytest.mark.parametrize("job", ["", "j", "x1", "j1x", "j-1", "j٣", "j99", "j" + "9" * 40])
-def test_an_unknown_id_is_told_as_such(table: JobTable, job: str) -> None:
-    """An id that names no job is not found, whatever it looks like."""
-    with pytest.raises(JobNotFoundError) as caught:
-        table.get(job)
-    assert caught.value.facts == {"job": job}
-
-
-def test_the_list_is_newest_first_and_by_directory(table: JobTable) -> None:
-    """Jobs are listed newest first, at most as many as asked for, of one directory if given."""
-    ids = [table.add(_new(lane=lane), 1.0) for lane in ("/a", "/b", "/a")]
-    assert [job.id for job in table.list()] == ids[::-1]
-    assert [job.id for job in table.list("/a")] == [ids[2], ids[0]]
-    assert [job.id for job in table.list(limit=1)] == [ids[2]]
-
-
 def test_old_ends_are_forgotten(table: JobTable) -> None:
     """Ended jobs stay for a bounded number of later jobs; unfinished ones stay for ever."""
     waiting, ended = table.add(_new("w"), 1.0), table.add(_new("e"), 1.0)
@@ -142,16 +89,6 @@ def test_old_ends_are_forgotten(table: JobTable) -> None:
     assert table.get(last).state is JobState.QUEUED
     with pytest.raises(JobNotFoundError):
         table.get(ended)
-
-
-def test_a_running_job_names_its_process(database: Database) -> None:
-    """Whoever looks at a job sees which process is at it, and none before and after."""
-    table = JobTable(database, 7)
-    job = table.add(_new(), 1.0)
-    assert table.get(job).holder is None
-    assert table.start(job, 2.0).holder == 7
-    table.requeue(job, None)
-    assert (table.get(job).state, table.get(job).holder) == (JobState.QUEUED, None)
 
 
 def test_a_job_that_ends_its_process_again_and_again_is_parked(database: Database) -> None:

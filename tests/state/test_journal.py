@@ -2,7 +2,6 @@
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,10 @@ from hypothesis import strategies as st
 
 from memd.core import limits
 from memd.core.text import sha256
-from memd.core.values import Actor, CursorMove, FileChange, Outcome, Provenance
+from memd.core.values import Actor, CursorMove, Outcome, Provenance
 from memd.state import cursors, jobs, journal
 from memd.state.database import Database, open_database
-from memd.state.journal import ABANDONED, CONFLICT, FAILED, Intent, Journal, Record, Step
+from memd.state.journal import ABANDONED, CONFLICT, FAILED, Intent, Journal, Step
 from tests.changes import history
 
 BY = Provenance(Actor.CLIENT, "editor", "s1", "model", "why", "user")
@@ -61,21 +60,6 @@ def test_a_recorded_set_waits_with_all_it_needs(database: Database) -> None:
     assert book.change("/m", "c1") is None
 
 
-def test_an_applied_set_is_history_and_its_effects_are_true(database: Database) -> None:
-    """Marking a set makes it visible and moves its cursor in the same transaction."""
-    book = Journal(database)
-    record = book.record(intent(UPDATE, INDEX))
-    done = book.applied(record, 9.0)
-    assert done.outcome() == Outcome("c1", (FileChange("a.md", "updated", OLD, NEW),))
-    assert book.pending() == ()
-    assert cursors.Cursors(database).get("/m", "s1") == CursorMove("s1", "t", 3, "m")
-    (change,) = history(book, "/m")
-    assert (change.id, change.at, change.by) == ("c1", 1.0, BY)
-    assert [file.path for file in change.files] == ["a.md", "MEMORY.md"]
-    assert book.change("/m", "c1") == done
-    assert book.change("/other", "c1") is None
-
-
 def test_files_left_alone_are_no_part_of_what_happened(database: Database) -> None:
     """A file that a set could not touch is not told as changed, and not found by its path."""
     book = Journal(database)
@@ -109,43 +93,6 @@ def test_a_conflict_is_kept_and_never_done(database: Database) -> None:
     assert book.blob(NEW) == b"new"
     assert book.answered("/m", "editor", "r1") is None
     assert cursors.Cursors(database).get("/m", "s1") is None
-
-
-def test_a_merge_is_told_again(database: Database) -> None:
-    """What was merged is part of the answer, also the second time."""
-    book = Journal(database)
-    merged = replace(intent(UPDATE, request="r1"), merged=("a.md",))
-    done = book.applied(book.record(merged), 1.0)
-    assert done.outcome().merged == ("a.md",)
-    answer = book.answered("/m", "editor", "r1")
-    assert answer is not None
-    assert (answer.outcome.merged, answer.conflicts) == (("a.md",), ("left.md",))
-
-
-def test_history_is_newest_first(database: Database) -> None:
-    """History can be asked by file, and of one directory only."""
-    book = Journal(database)
-    for number in range(5):
-        step = Step(f"f{number % 2}.md", None, NEW)
-        book.applied(book.record(intent(step, at=float(number))), 1.0)
-    book.applied(book.record(intent(UPDATE, directory="/other")), 1.0)
-    assert [c.id for c in history(book, "/m")] == ["c5", "c4", "c3", "c2", "c1"]
-    assert [c.id for c in history(book, "/m", path="f1.md")] == ["c4", "c2"]
-    assert book.directories() == ("/m", "/other")
-
-
-def test_a_request_is_answered_as_the_first_time(database: Database) -> None:
-    """A request id is known per directory and client, with or without a change."""
-    book = Journal(database)
-    assert book.answered("/m", "editor", "") is None
-    assert book.answered("/m", "editor", "r1") is None
-    done = book.applied(book.record(intent(UPDATE, request="r1")), 2.0)
-    answer = book.answered("/m", "editor", "r1")
-    assert answer is not None
-    assert answer.outcome == done.outcome(repeated=True)
-    assert answer.conflicts == ("left.md",)
-    assert book.answered("/m", "other", "r1") is None
-    assert book.answered("/other", "editor", "r1") is None
 
 
 def test_a_set_whose_record_was_lost_marks_no_other(database: Database) -> None:
@@ -213,13 +160,6 @@ def test_a_time_beyond_the_state_file_is_bounded(database: Database) -> None:
     book.record(intent(Step("a.md", OLD, NEW, before_mtime_ns=2**80, after_mtime_ns=-(2**80))))
     (step,) = book.pending()[0].steps
     assert (step.before_mtime_ns, step.after_mtime_ns) == (2**63 - 1, 1 - 2**63)
-
-
-def test_the_outcome_tells_what_happened_to_each_file() -> None:
-    """Files are created, updated or deleted; the index is the store's own business."""
-    steps = (Step("a.md", None, NEW), UPDATE, Step("c.md", OLD, None), INDEX)
-    record = Record(3, "/m", "applied", 1.0, BY, "", steps)
-    assert [file.action for file in record.outcome().files] == ["created", "updated", "deleted"]
 
 
 @given(st.binary(max_size=2000))

@@ -25,25 +25,6 @@ def database(tmp_path: Path) -> Iterator[Database]:
     database.close()
 
 
-def test_what_is_marked_is_surfaced(database: Database) -> None:
-    """A mark counts for its session and no other, with its bytes."""
-    ledger = Ledger(database)
-    marked, total = ledger.mark("s", [Item("/m/a.md", "1", 10), Item("/m/b.md", "1", 20)], CAP, 5.0)
-    assert ([item.path for item in marked], total) == (["/m/a.md", "/m/b.md"], 30)
-    assert ledger.surfaced("s") == Surfaced(30, {"/m/a.md": "1", "/m/b.md": "1"})
-    assert ledger.surfaced("other") == Surfaced(0, {})
-
-
-def test_a_version_goes_out_once_and_a_changed_file_again(database: Database) -> None:
-    """The same fingerprint is never marked twice; a new one is, and its bytes add up."""
-    ledger = Ledger(database)
-    ledger.mark("s", [Item("/m/a.md", "1", 10)], CAP, 5.0)
-    assert ledger.mark("s", [Item("/m/a.md", "1", 10)], CAP, 6.0) == ((), 10)
-    again, total = ledger.mark("s", [Item("/m/a.md", "2", 15)], CAP, 7.0)
-    assert (len(again), total) == (1, 25)
-    assert ledger.surfaced("s").paths == {"/m/a.md": "2"}
-
-
 def test_the_cap_holds_and_smaller_ones_still_fit(database: Database) -> None:
     """What would pass the cap is left out; what comes after and fits goes out."""
     ledger = Ledger(database)
@@ -51,19 +32,6 @@ def test_the_cap_holds_and_smaller_ones_still_fit(database: Database) -> None:
         "s", [Item("/a", "1", 600), Item("/b", "1", 600), Item("/c", "1", 400)], CAP, 5.0
     )
     assert ([item.path for item in marked], total) == (["/a", "/c"], CAP)
-
-
-def test_reset_begins_anew_and_keeps_the_last_sighting(database: Database) -> None:
-    """After a reset everything may come again, and why still knows when it last went out."""
-    ledger = Ledger(database)
-    item = Item("/m/sub/a.md", "1", 10)
-    ledger.mark("s", [item], CAP, 5.0)
-    ledger.reset("s")
-    assert ledger.surfaced("s") == Surfaced(0, {})
-    assert ledger.last_surfaced("/m", "sub/a.md") == Sighting("s", 5.0)
-    assert ledger.mark("s", [item], CAP, 6.0) == ((item,), 10)
-    assert ledger.last_surfaced("/m", "sub/a.md") == Sighting("s", 6.0)
-    assert ledger.last_surfaced("/m", "b.md") is None
 
 
 def test_a_mark_can_be_taken_back(database: Database) -> None:
@@ -237,13 +205,3 @@ def _reopened(database: Database, session: str) -> Surfaced:
     ledger = Ledger(database)
     ledger.load(session)
     return ledger.surfaced(session)
-
-
-def test_looking_at_what_fits_marks_nothing(database: Database) -> None:
-    """What would be marked is told without being marked, each version once and within the cap."""
-    ledger = Ledger(database)
-    items = [Item("a", "1", 6), Item("a", "1", 6), Item("b", "1", 6), Item("c", "1", 4)]
-    fitting = ledger.fitting("s", items, 10)
-    assert fitting == (items[0], items[3])
-    assert ledger.surfaced("s").bytes == 0
-    assert ledger.mark("s", items, 10, 1.0) == (fitting, 10)

@@ -16,7 +16,7 @@ from memd.state.ages import Bound
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
 from memd.state.proposals import Proposal, Proposals, RefusedEdits
-from memd.state.proposed import ProposedEdit, state_of
+from memd.state.proposed import ProposedEdit
 from memd.state.purge import Purge
 from memd.state.retention import Retention
 from tests.changes import history
@@ -86,23 +86,6 @@ def damage(database: Database, **cells: object) -> None:
             cursor.execute(f"UPDATE changes SET {column} = ?", (value,))  # noqa: S608
 
 
-def test_proposals_are_kept_by_directory(table: Proposals) -> None:
-    """A proposal comes back as it was kept, the newest first, for its directory alone."""
-    first = propose(table, replace(wanted(edit("a"), at=5.0), said="Hm"), "large")
-    propose(table, wanted(edit("a"), directory="/b"))
-    third = propose(table, wanted(edit("b")))
-    found = table.of_directory("/a")
-    assert [proposal.id for proposal in found] == [third, first]
-    old = found[1]
-    assert (old.job, old.at, old.directory, old.state, old.decided) == ("j1", 5, "/a", "open", None)
-    assert (old.problems, old.said, old.engine) == (("naïve",), "Hm", "large")
-    assert old.edits == (edit("a"),)
-    assert find(table, first) == old
-    assert [table.find("/a", name) for name in ("p9", "9", "c1", "p1; DROP", "")] == [None] * 5
-    assert table.find("/b", first) is None
-    assert table.waiting() == {"/a": 2, "/b": 1}
-
-
 def test_a_linked_directory_is_the_real_one(tmp_path: Path, table: Proposals) -> None:
     """Whatever path leads to a directory, its proposals are found."""
     (tmp_path / "real").mkdir()
@@ -157,35 +140,6 @@ def test_texts_that_are_too_large_are_not_kept(table: Proposals) -> None:
     assert found.problems == ("naïve", "the texts of 1 files are too large to be kept")
     odd = find(table, propose(table, wanted(ProposedEdit("a\udc80.md", b"x"))))
     assert odd.edits == ()
-
-
-def test_a_proposal_is_decided_file_by_file(table: Proposals) -> None:
-    """It is open until its last file is decided, and nothing is decided twice."""
-    name = propose(table, wanted(edit("a"), edit("b"), edit("c", None)))
-    table.decide(decided(name, "accepted", "a"), 5.0)
-    assert (find(table, name).state, find(table, name).decided) == ("open", 5.0)
-    table.decide(decided(name, "rejected", "a", "b", reason="no"), 6.0)
-    states = [found.state for found in find(table, name).edits or ()]
-    assert states == ["accepted", "rejected", "open"]
-    for odd in ("null", "[1]", "[", "[]"):
-        table.decide(ProposalDecided(name, "accepted", odd), 6.5)
-    table.decide(decided(name, "partly", "c"), 6.5)
-    table.decide(decided(name, "rejected", "c"), 7.0)
-    last = find(table, name)
-    assert (last.state, last.reason, last.decided) == ("partly", "no", 7.0)
-    for again in (decided(name, "accepted", "b"), decided("p99", "accepted", "a")):
-        table.decide(again, 8.0)
-    assert find(table, name) == last
-    assert table.of_directory("/a") == ()
-
-
-def test_a_proposal_is_open_as_long_as_a_file_is() -> None:
-    """All accepted is accepted, all rejected is rejected, some of each is partly."""
-    assert state_of(()) == "open"
-    assert state_of(["accepted", "open"]) == "open"
-    assert state_of(["accepted"] * 2) == "accepted"
-    assert state_of(["rejected"]) == "rejected"
-    assert state_of(["accepted", "rejected"]) == "partly"
 
 
 def test_what_was_refused_is_told_to_the_next_dream(table: Proposals) -> None:

@@ -3,21 +3,7 @@
 from pathlib import Path
 
 from memd.state.database import open_database
-from memd.state.runs import KEPT, SCHEMA, Runs
-
-
-def test_the_last_run_of_a_job_is_kept(tmp_path: Path) -> None:
-    """A job has the record of its last run; one without a run has none; old ones go."""
-    database = open_database(str(tmp_path / "state.db"), [SCHEMA])
-    runs = Runs(database)
-    runs.keep("j1", [{"turn": 1}], 1.0)
-    runs.keep("j1", [{"turn": 1}, {"turn": 2}], 2.0)
-    assert runs.of("j1") == [{"turn": 1}, {"turn": 2}]
-    assert runs.of("j2") == []
-    for number in range(KEPT):
-        runs.keep(f"k{number}", [], 3.0 + number)
-    assert runs.of("j1") == []
-    database.close()
+from memd.state.runs import SCHEMA, Runs
 
 
 def test_a_damaged_record_has_no_turns(tmp_path: Path) -> None:

@@ -33,34 +33,6 @@ def database(tmp_path: Path) -> Iterator[Database]:
     database.close()
 
 
-def test_what_was_used_adds_up(database: Database) -> None:
-    """A day's sums are those of its bookings, for one kind and for all, also after a restart."""
-    table = SpendTable(database)
-    assert table.today(NOON) == Sum()
-    table.add(RECALL, USED, NOON)
-    table.add(RECALL, USED, NOON + 60)
-    table.add(DREAM, USED, NOON)
-    again = SpendTable(database)
-    assert again.today(NOON, "recall") == USED + USED
-    assert again.today(NOON) == USED + USED + USED
-    assert again.today(NOON + DAY) == Sum()
-
-
-def test_a_summary_by_each_column(database: Database) -> None:
-    """Days come the newest first and no older than asked, the rest the dearest first."""
-    table = SpendTable(database)
-    table.add(RECALL, USED, NOON)
-    table.add(RECALL, USED, NOON - DAY)
-    table.add(DREAM, USED + USED + USED, NOON - DAY)
-    table.add(DREAM, USED, NOON - 9 * DAY)
-    by_day = table.summary(2, "day", NOON)
-    assert [row.label for row in by_day] == ["2026-03-05", "2026-03-04"]
-    assert by_day[1].requests == 4
-    assert [row.label for row in table.summary(2, "kind", NOON)] == ["dream", "recall"]
-    assert [row.label for row in table.summary(1, "model", NOON)] == ["claude-sonnet-5-5"]
-    assert {row.label: row.requests for row in table.summary(30, "project", NOON)}["/other"] == 4
-
-
 def test_a_booking_is_corrected_on_its_own_day(database: Database) -> None:
     """What was booked at the most becomes what was used, even when midnight has passed."""
     table = SpendTable(database)
@@ -80,18 +52,6 @@ def test_a_cap_stops_its_kind_until_the_next_day(database: Database) -> None:
     assert table.today(NOON).dollars == 0.5
     assert isinstance(table.reserve(DREAM, Sum(1, dollars=0.1), caps, NOON), Booking)
     assert isinstance(table.reserve(RECALL, Sum(1, dollars=0.1), caps, NOON + DAY), Booking)
-
-
-def test_status_names_the_kinds_that_stand_still(database: Database) -> None:
-    """A kind without room for one more request is listed with its cap."""
-    table = SpendTable(database)
-    caps = SpendSettings(dream_requests_per_day=1, recall_requests_per_day=2)
-    assert table.caps(caps, NOON) == {}
-    table.add(DREAM, USED, NOON)
-    table.add(RECALL, USED, NOON)
-    assert table.caps(caps, NOON) == {"dream": "spend.dream_requests_per_day"}
-    table.add(RECALL, Sum(1, dollars=1.0), NOON)
-    assert set(table.caps(caps, NOON).values()) == {"spend.dollars_per_day"}
 
 
 def test_old_days_are_forgotten(database: Database) -> None:

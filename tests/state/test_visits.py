@@ -25,16 +25,6 @@ def _times(database: Database) -> list[float]:
     return [row["at"] for row in database.read("SELECT at FROM visits ORDER BY at")]
 
 
-def test_the_last_visit_of_each_directory_is_kept(database: Database) -> None:
-    """A newer visit takes the place of an older one of its directory, also after a restart."""
-    Visits(database).remember("/m", HERE, 1.0)
-    Visits(database).remember("/n", Visit("/q", "c", {}), 2.0)
-    Visits(database).remember("/m", Visit("/p/sub", "d", {}), 3.0)
-    assert Visits(database).all() == (Visit("/p/sub", "d", {}), Visit("/q", "c", {}))
-    Visits(database).remember("/m", HERE, 4.0)
-    assert Visits(database).all()[0] == Visit("/p", "c", {"MEMD_BASE_DIR": "/b"})
-
-
 def test_the_same_visit_is_written_once_a_day(database: Database) -> None:
     """A visit that tells nothing new costs no write, whichever way the clock went."""
     table = Visits(database)
