@@ -20,7 +20,7 @@ from benchmarks.measures import Line, RefusedError, Series, Size, each
 from benchmarks.peers import Floors
 from memd.daemon.clock import SystemClock
 from memd.store.headers_file import HeadersFiles
-from memd.store.reading import Reading
+from memd.store.reading import DirectoryReader
 from memd.testing.daemon import Home, daemon_process, throw_away_home
 
 SIZES = (200, 1_000, 10_000, 100_000)
@@ -156,7 +156,7 @@ def _scans(directory: str, folder: str) -> tuple[float, float]:
     """
     times = []
     for _ in range(2):
-        reading = Reading(SystemClock(), files=HeadersFiles(folder))
+        reading = DirectoryReader(SystemClock(), files=HeadersFiles(folder))
         times.append(each(lambda _, here=reading: here.catalogue(directory), 1).p50)  # type: ignore[misc]
         reading.tend()
     return times[0], times[1]

@@ -32,7 +32,7 @@ from memd.store.history import (
     RangeReversedError,
     VersionNotFoundError,
     Writer,
-    wanted,
+    purge_request,
 )
 from memd.store.service import Committed, MemoryNotFoundError
 
@@ -299,7 +299,7 @@ async def memory_purge(
     ``regex`` as a regular expression.
     """
     project = await project_of(services, call, cwd)
-    what = wanted(project.memory_dir, change, path, pattern, is_regex=regex)
+    what = purge_request(project.memory_dir, change, path, pattern, is_regex=regex)
     if not dry_run:
         await services.recall.forget()
     done = await services.store.purge(what, dry_run=dry_run)

@@ -15,7 +15,7 @@ PROBE_SECONDS = 1.0
 _NOT_THE_DISK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
 
 
-class Verdict(Enum):
+class WriteDecision(Enum):
     """What to do with a wish to write."""
 
     GO = "go"
@@ -41,14 +41,14 @@ class Health:
             self._failures += 1
             self.cause = cause
 
-    def verdict(self, now: float) -> Verdict:
+    def verdict(self, now: float) -> WriteDecision:
         """Return what to do with a wish to write; ``now`` is in seconds.
 
         PROBE is said at most once a second, also when the clock was set back meanwhile.
         """
         if self._failures < LIMIT:
-            return Verdict.GO
+            return WriteDecision.GO
         if self._probed is not None and 0 <= now - self._probed < PROBE_SECONDS:
-            return Verdict.REFUSE
+            return WriteDecision.REFUSE
         self._probed = now
-        return Verdict.PROBE
+        return WriteDecision.PROBE

@@ -20,10 +20,10 @@ T = TypeVar("T")
 
 def pressure() -> Pressure:
     """Return how busy the machine is. Reads a few small files of the system, no more."""
-    return Pressure(told(_on_battery), told(_load), told(_free_memory))
+    return Pressure(or_unknown(_on_battery), or_unknown(_load), or_unknown(_free_memory))
 
 
-def told(ask: Callable[[], T]) -> T | None:
+def or_unknown(ask: Callable[[], T]) -> T | None:
     """Return what the system answers, ``None`` where it does not."""
     import psutil  # noqa: PLC0415 - see the rules of this file
 

@@ -32,7 +32,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class SplitText:
     """A text as lines that all end; ``ended`` says whether the last one did, ``bom`` is a BOM."""
 
     lines: tuple[bytes, ...]
@@ -40,7 +40,7 @@ class Text:
     bom: bytes
 
     @classmethod
-    def of(cls, content: bytes) -> "Text":
+    def of(cls, content: bytes) -> "SplitText":
         """Take a text apart."""
         bom = BOM if content.startswith(BOM) else b""
         lines = content[len(bom) :].splitlines(keepends=True)
@@ -77,7 +77,7 @@ def merge(
     return merged
 
 
-def joined(base: Text, ours: Text, theirs: Text, lines: Sequence[bytes]) -> bytes:
+def joined(base: SplitText, ours: SplitText, theirs: SplitText, lines: Sequence[bytes]) -> bytes:
     """Return merged lines as bytes; the last line ends unless it does on neither side."""
     bom = (pick(base.bom, ours.bom, theirs.bom) or (ours.bom,))[0]
     content = b"".join(lines)

@@ -39,7 +39,7 @@ _LONG_LINE = 1024  # bytes; a longer one is no line of memd's and is read anew
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class EntryLine:
     """Where an entry stands, from 0; ``paths`` is what its link may mean, Markdown's first."""
 
     number: int
@@ -56,7 +56,7 @@ class Line:
 class Entries:
     """The entries of an index in its order; ``named`` is every path that a link may mean."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[EntryLine, ...]
     named: frozenset[str]
 
     def first(self) -> frozenset[str]:
@@ -75,7 +75,7 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexEntry:
     """One pointer of the index; ``line`` counts from 0."""
 
     path: str
@@ -91,24 +91,24 @@ def read(content: bytes) -> Entries:
     marked = b"```" in content or b"~~~" in content
     code = _code(raw) if marked else frozenset[int]()
     lines = tuple(
-        Line(number, paths)
+        EntryLine(number, paths)
         for number, line in enumerate(raw)
         if b"](" in line and number not in code and (paths := _paths(line))
     )
     return Entries(lines, frozenset(path for line in lines for path in line.paths))
 
 
-def entries(content: bytes) -> tuple[Entry, ...]:
+def entries(content: bytes) -> tuple[IndexEntry, ...]:
     """Return the pointers of an index, in its order."""
     return tuple(each(content))
 
 
-def each(content: bytes) -> Iterator[Entry]:
+def each(content: bytes) -> Iterator[IndexEntry]:
     """Yield the pointers of an index, in its order; reading the words of many takes a while."""
     lines = content.splitlines(keepends=True)
     for line in read(content).lines:
         said = words(lines[line.number])
-        yield Entry(line.paths[0], said.title, said.hook, line.number)
+        yield IndexEntry(line.paths[0], said.title, said.hook, line.number)
 
 
 def words(raw: bytes) -> Words:

@@ -19,8 +19,8 @@ from memd.core.text import cut_bytes, decode, iso_time, one_line
 from memd.core.values import Header, Pointer
 from memd.documents.entries import (
     Entries,
-    Entry,
-    Line,
+    EntryLine,
+    IndexEntry,
     each,
     entries,
     pointer_line,
@@ -33,7 +33,7 @@ from memd.text.invisible import without_directions
 
 __all__ = [
     "Entries",
-    "Entry",
+    "IndexEntry",
     "LoadedIndex",
     "each",
     "entries",
@@ -128,7 +128,7 @@ def manifest(headers: Sequence[Header]) -> str:
 
 
 def _settled(
-    lines: Iterable[Line], there: AbstractSet[str], unknown: AbstractSet[str]
+    lines: Iterable[EntryLine], there: AbstractSet[str], unknown: AbstractSet[str]
 ) -> tuple[frozenset[str], frozenset[int]]:
     """Return what the entries mean, and the numbers of those that do not stay."""
     seen: set[str] = set()

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from memd.core.values import Pointer
 from memd.documents import diff3
-from memd.documents.diff3 import Chunk, Text, pick
-from memd.documents.entries import Entry, entries, with_pointer
+from memd.documents.diff3 import Chunk, SplitText, pick
+from memd.documents.entries import IndexEntry, entries, with_pointer
 
 _TOKEN = b"\0"  # begins what stands for the entry of a path while lines are merged
 
@@ -20,16 +20,16 @@ _TOKEN = b"\0"  # begins what stands for the entry of a path while lines are mer
 class _Index:
     """An index whose entries are tokens among its lines, so that only what they point to counts."""
 
-    text: Text
+    text: SplitText
     tokens: tuple[bytes, ...]
-    entries: Mapping[bytes, tuple[bytes, Entry]]
+    entries: Mapping[bytes, tuple[bytes, IndexEntry]]
 
     @classmethod
     def of(cls, content: bytes) -> "_Index":
         """Take an index apart."""
-        text = Text.of(content)
+        text = SplitText.of(content)
         tokens = list(text.lines)
-        found: dict[bytes, tuple[bytes, Entry]] = {}
+        found: dict[bytes, tuple[bytes, IndexEntry]] = {}
         for entry in entries(content):
             token = tokens[entry.line] = _TOKEN + entry.path.encode()
             found.setdefault(token, (text.lines[entry.line], entry))

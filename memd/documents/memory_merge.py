@@ -21,7 +21,7 @@ import re
 from collections.abc import Sequence
 
 from memd.documents import diff3
-from memd.documents.diff3 import Chunk, Text, pick
+from memd.documents.diff3 import Chunk, SplitText, pick
 from memd.documents.frontmatter import Fenced, split
 
 _STAMP = re.compile(rb"[ \t]*(modified|originSessionId)[ \t]*:[ \t]*(.*?)\s*", re.DOTALL)
@@ -57,7 +57,7 @@ def _merge_fenced(texts: Sequence[bytes], heads: Sequence[Fenced]) -> bytes | No
 
 
 def _merge_text(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    a, b, c = Text.of(base), Text.of(ours), Text.of(theirs)
+    a, b, c = SplitText.of(base), SplitText.of(ours), SplitText.of(theirs)
     merged = diff3.merge(a.lines, b.lines, c.lines, _resolve_text)
     return None if merged is None else diff3.joined(a, b, c, merged)
 

@@ -33,7 +33,7 @@ _MOST = 16 * 1024  # characters of one run; a longer one is a file's content
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class DerivedPart:
     """Characters of a derived text and where they come from; ``exact`` when one by one."""
 
     start: int
@@ -47,7 +47,7 @@ class Derived:
     """A text made from another one."""
 
     text: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[DerivedPart, ...]
 
     def source(self, start: int, end: int) -> tuple[int, int]:
         """Return where in the first text a span of this one comes from."""
@@ -57,23 +57,23 @@ class Derived:
             last.source + (end - last.start) if last.exact else last.source_end,
         )
 
-    def _piece(self, position: int) -> Piece:
+    def _piece(self, position: int) -> DerivedPart:
         return self.pieces[bisect_right(self.pieces, position, key=lambda piece: piece.start) - 1]
 
 
 def derived(text: str) -> Derived:
     """Return all that a text says when joined and decoded, each on lines of its own."""
     parts: list[str] = []
-    pieces: list[Piece] = []
+    pieces: list[DerivedPart] = []
     size = 0
     for part, found in _parts(text):
-        pieces += [Piece(size + p.start, p.source, p.source_end, p.exact) for p in found]
+        pieces += [DerivedPart(size + p.start, p.source, p.source_end, p.exact) for p in found]
         parts.append(part)
         size += len(part) + 1
     return Derived("\n".join(parts), tuple(pieces))
 
 
-def _parts(text: str) -> Iterator[tuple[str, tuple[Piece, ...]]]:
+def _parts(text: str) -> Iterator[tuple[str, tuple[DerivedPart, ...]]]:
     for match in _regex(_BROKEN).finditer(text):
         for spans in _windows(_lines(text, match.start(), match.end())):
             own = "".join(text[start:end] for start, end in spans)
@@ -83,9 +83,9 @@ def _parts(text: str) -> Iterator[tuple[str, tuple[Piece, ...]]]:
             yield joined, pieces
             for decoded, span in _decoded(joined):
                 source = Derived(joined, pieces).source(*span)
-                yield decoded, (Piece(0, *source, exact=False),)
+                yield decoded, (DerivedPart(0, *source, exact=False),)
     for decoded, span in _decoded(text):
-        yield decoded, (Piece(0, *span, exact=False),)
+        yield decoded, (DerivedPart(0, *span, exact=False),)
 
 
 def _lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
@@ -108,14 +108,14 @@ def _windows(spans: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
         yield spans[first:last]
 
 
-def _joined(text: str, spans: list[tuple[int, int]]) -> tuple[str, tuple[Piece, ...]]:
+def _joined(text: str, spans: list[tuple[int, int]]) -> tuple[str, tuple[DerivedPart, ...]]:
     """Return parts of a text put together, the first with what stands before it in its line."""
     first = spans[0][0]
     line = max(text.rfind("\n", 0, first) + 1, first - _BEFORE)
-    pieces: list[Piece] = []
+    pieces: list[DerivedPart] = []
     size = 0
     for start, end in [(line, spans[0][1]), *spans[1:]]:
-        pieces.append(Piece(size, start, end, exact=True))
+        pieces.append(DerivedPart(size, start, end, exact=True))
         size += end - start
     return "".join(text[p.source : p.source_end] for p in pieces), tuple(pieces)
 

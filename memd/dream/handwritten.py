@@ -21,7 +21,7 @@ from memd.core.names import INDEX
 from memd.core.text import decode
 from memd.core.values import PERSONAL
 from memd.documents.document import Document
-from memd.documents.index import Entry, entries, load, read
+from memd.documents.index import IndexEntry, entries, load, read
 from memd.dream.carried import Denials, Facts, telling
 from memd.dream.values import quoted
 from memd.dream.verbatim import Stand, Verbatim, key
@@ -148,7 +148,7 @@ def _strange(now: str, was: str, memory: Document) -> str:
     return now if len(found & known) < _HALF * len(found) else ""
 
 
-def _foreign(entry: Entry, old: Entry | None, memory: Document) -> str:
+def _foreign(entry: IndexEntry, old: IndexEntry | None, memory: Document) -> str:
     """Return what a pointer says of a person's rule that neither it nor the old one said."""
     stem = entry.path.rpartition("/")[2].removesuffix(".md")
     names = {*_spellings(memory.name), *_spellings(stem)}
@@ -177,7 +177,7 @@ def _said(content: bytes) -> dict[str, str]:
     return {entry.path: _line(entry) for entry in entries(content)}
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: IndexEntry) -> str:
     return f"{entry.title}: {entry.hook}"
 
 

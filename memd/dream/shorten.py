@@ -44,7 +44,7 @@ class WordRuns:
         return bool(runs) and runs <= frozenset().union(*(text.shingles for text in self._texts))
 
 
-def pointers(content: bytes) -> list[index.Entry]:
+def pointers(content: bytes) -> list[index.IndexEntry]:
     """Return the pointers of an index, in its order; prompts go first between two of them."""
     found = []
     for entry in index.each(content):
@@ -99,7 +99,7 @@ def _loaded(content: bytes) -> int:
     return len("\n".join(lines).encode())
 
 
-def _longest(content: bytes, limit: int) -> list[tuple[int, int, index.Entry]]:
+def _longest(content: bytes, limit: int) -> list[tuple[int, int, index.IndexEntry]]:
     """Return the pointers whose lines are too long, with their lengths, the longest first."""
     lines = content.splitlines()
     found = [
@@ -109,7 +109,7 @@ def _longest(content: bytes, limit: int) -> list[tuple[int, int, index.Entry]]:
     return sorted((line for line in found if line[1] > limit), key=lambda line: (-line[1], line[0]))
 
 
-def _cut(entry: index.Entry, room: int, said: WordRuns, stable: Stable) -> str:
+def _cut(entry: index.IndexEntry, room: int, said: WordRuns, stable: Stable) -> str:
     """Return a shorter hook, "" where there is none that loses nothing."""
     every = words(entry.hook)
     for place in _places(entry.hook, room):

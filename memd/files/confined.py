@@ -28,7 +28,7 @@ _NOT_PLAIN = "it is not a relative path of plain parts"
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class DirectoryEntry:
     """What stands at a name: a folder or a file, its size in bytes and its mtime in ns."""
 
     name: str
@@ -60,7 +60,7 @@ class Confined:
         """Close the folder; the object is of no use afterwards."""
         self._directory.close()
 
-    def look(self, name: str) -> Seen | None:
+    def look(self, name: str) -> DirectoryEntry | None:
         """Return what stands at a name ("" is the folder itself), ``None`` for nothing.
 
         Raises PathRefusedError and FileUnreadableError.
@@ -68,17 +68,17 @@ class Confined:
         with self._folder(name) as fd:
             if fd is not None:
                 status = os.fstat(fd)
-                return Seen(name, folder=True, size=0, mtime_ns=status.st_mtime_ns)
+                return DirectoryEntry(name, folder=True, size=0, mtime_ns=status.st_mtime_ns)
         with self._file(name) as fd:
             return None if fd is None else _seen(name, os.fstat(fd))
 
-    def entries(self, folder: str, limit: int) -> list[Seen]:
+    def entries(self, folder: str, limit: int) -> list[DirectoryEntry]:
         """Return what stands in a folder, by name; at most ``limit`` things are looked at.
 
         Links, FIFOs, devices, files of others and files with several names are left out.
         Raises PathRefusedError; an unreadable folder is an empty one.
         """
-        found: list[Seen] = []
+        found: list[DirectoryEntry] = []
         with self._folder(folder) as fd:
             if fd is None:
                 return found
@@ -145,9 +145,9 @@ class Confined:
         return ours and stat.S_ISREG(status.st_mode) and status.st_nlink == 1
 
 
-def _seen(name: str, status: os.stat_result) -> Seen:
+def _seen(name: str, status: os.stat_result) -> DirectoryEntry:
     folder = stat.S_ISDIR(status.st_mode)
-    return Seen(name, folder, 0 if folder else status.st_size, status.st_mtime_ns)
+    return DirectoryEntry(name, folder, 0 if folder else status.st_size, status.st_mtime_ns)
 
 
 def _pieces(name: str, fd: int, start: int) -> Iterator[bytes]:

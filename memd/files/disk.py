@@ -31,7 +31,7 @@ from typing import Any
 
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.core.health import Health, Verdict
+from memd.core.health import Health, WriteDecision
 from memd.core.names import is_temporary
 from memd.core.text import sha256
 from memd.files.directory import Directory
@@ -250,9 +250,9 @@ def counted(health: Health) -> Iterator[None]:
 def ensure_writable(health: Health, disk: Disk, directory: Directory, at: float) -> None:
     """Return where writes may go on; ``at`` is in seconds. Raises ReadOnlyError."""
     verdict = health.verdict(at)
-    if verdict is Verdict.GO:
+    if verdict is WriteDecision.GO:
         return
-    if verdict is Verdict.PROBE:
+    if verdict is WriteDecision.PROBE:
         try:
             _probe(disk, directory)
         except OSError as error:

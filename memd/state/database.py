@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from memd.core.errors import MemdError
-from memd.core.health import Health, Verdict
+from memd.core.health import Health, WriteDecision
 
 Row = sqlite3.Row
 Cursor = sqlite3.Cursor
@@ -238,9 +238,9 @@ class Database:
         """
         with self.file.lock:
             verdict = self.file.health.verdict(self._monotonic())
-            if verdict is Verdict.REFUSE:
+            if verdict is WriteDecision.REFUSE:
                 raise StateReadOnlyError(self.path, self.file.health.cause)
-            if verdict is Verdict.PROBE:
+            if verdict is WriteDecision.PROBE:
                 self._probe()
             with self._transaction(synced=synced) as cursor:
                 yield cursor

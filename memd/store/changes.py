@@ -55,7 +55,7 @@ from memd.store.drafts import Prepared, StoreDraft, prepare, refused
 from memd.store.recent_texts import RecentTexts
 from memd.store.recovery import roll_forward, sweep_strays
 from memd.store.replaced import Replaced
-from memd.store.tree import Listed, LiveTree
+from memd.store.tree import DirectoryListing, LiveTree
 
 FSYNCS_PER_COMMIT = 5
 _ATTEMPTS = 10  # a program that saves the same file ten times in a row is a conflict to report
@@ -120,7 +120,7 @@ class OpenFiles(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ChangeRequest:
     """A request to change a directory (its real path).
 
     ``at`` is seconds since 1970, ``monotonic`` is monotonic seconds.
@@ -163,7 +163,7 @@ class Changes:
         self._replaced = replaced
         self._health: Recent[str, Health] = Recent()
 
-    def commit(self, request: Request, listed: Listed | None = None) -> Committed:
+    def commit(self, request: ChangeRequest, listed: DirectoryListing | None = None) -> Committed:
         """Run the plan on the live directory and make what it wants true, all of it or nothing.
 
         ``listed`` knows what the directory holds. Raises ConflictError, SecretRefusedError,
@@ -186,7 +186,7 @@ class Changes:
         except OSError as error:
             raise StorageFailedError(request.directory, _words(error)) from error
 
-    def rehearse(self, request: Request, listed: Listed | None = None) -> Committed:
+    def rehearse(self, request: ChangeRequest, listed: DirectoryListing | None = None) -> Committed:
         """Return what ``commit`` would do to the directory as it is now, and do nothing.
 
         Raises what ``commit`` raises before it writes.
@@ -230,13 +230,15 @@ class Changes:
 
     def _mend_index(self, directory: str, at: float) -> None:
         by = Provenance(Actor.EXTERNAL, reason="the index after an interrupted change")
-        self.commit(Request(directory, lambda _: StoreDraft(mend_index=True), by, at))
+        self.commit(ChangeRequest(directory, lambda _: StoreDraft(mend_index=True), by, at))
 
-    def _answered(self, request: Request) -> Committed | None:
+    def _answered(self, request: ChangeRequest) -> Committed | None:
         answer = self._journal.answered(request.directory, request.by.client, request.id)
         return Committed(answer.outcome, answer.conflicts) if answer else None
 
-    def _attempts(self, request: Request, directory: Directory, listed: Listed | None) -> Committed:
+    def _attempts(
+        self, request: ChangeRequest, directory: Directory, listed: DirectoryListing | None
+    ) -> Committed:
         path = ""
         for _ in range(_ATTEMPTS):
             tree = LiveTree(directory, listed, partial(self._journal.known, request.directory))
@@ -256,7 +258,7 @@ class Changes:
         raise DirectoryBusyError(path, _ATTEMPTS)
 
     def _prepared(
-        self, request: Request, directory: Directory, tree: LiveTree
+        self, request: ChangeRequest, directory: Directory, tree: LiveTree
     ) -> tuple[Draft, Prepared]:
         draft: Draft | None = None
         try:
@@ -332,7 +334,7 @@ class Changes:
 
 
 def _refuse_open(
-    request: Request, directory: Directory, tree: LiveTree, paths: Iterable[str]
+    request: ChangeRequest, directory: Directory, tree: LiveTree, paths: Iterable[str]
 ) -> None:
     """Raise BeingWrittenError where the request does not want to replace open files."""
     if request.writers is OpenFiles.IGNORE:
@@ -350,7 +352,7 @@ def _sweep(application: Application, record: Record, unfinished: Mapping[str, by
             application.sweep(step, unfinished.get(step.after or ""))
 
 
-def _intent(request: Request, draft: Draft, prepared: Prepared) -> Intent:
+def _intent(request: ChangeRequest, draft: Draft, prepared: Prepared) -> Intent:
     return Intent(
         request.directory,
         request.at,

@@ -11,7 +11,7 @@ from memd.core.events import MEMORY_CHANGED, Event
 from memd.core.values import Outcome, Provenance
 from memd.state.database import StateUnusableError
 from memd.state.journal import Journal
-from memd.store.changes import BeingWrittenError, Changes, Committed, OpenFiles, Request
+from memd.store.changes import BeingWrittenError, ChangeRequest, Changes, Committed, OpenFiles
 from memd.store.detection import Detection
 from memd.store.replaced import PUT_BACK, LateSave, Replaced, late_save_plan, put_back_plan
 from memd.watch.external import LATE_SAVE, ExternalEdits
@@ -34,7 +34,7 @@ class Commits:
         self._detection = detection
         self._replaced = replaced
 
-    def change(self, request: Request) -> Committed:
+    def change(self, request: ChangeRequest) -> Committed:
         """Commit and let the looks know; raises what ``Changes.commit`` does.
 
         With ``OpenFiles.EMPTIED`` a file that a program has emptied and not filled again first gets
@@ -49,7 +49,7 @@ class Commits:
                 self._put_back(request, path)
             return self._change(replace(request, writers=OpenFiles.IGNORE))
 
-    def rehearse(self, request: Request) -> Committed:
+    def rehearse(self, request: ChangeRequest) -> Committed:
         """Return what ``change`` would do; raises what ``Changes.rehearse`` does."""
         return self._changes.rehearse(request, self._detection.listed(request.directory))
 
@@ -77,7 +77,7 @@ class Commits:
         """Remove the replaced files that nobody writes to."""
         self._replaced.close()
 
-    def _change(self, request: Request) -> Committed:
+    def _change(self, request: ChangeRequest) -> Committed:
         committed = self._changes.commit(request, self._detection.listed(request.directory))
         record = self._journal.change(request.directory, committed.outcome.change or "")
         if record is not None and not committed.outcome.repeated:
@@ -87,7 +87,7 @@ class Commits:
                 self._detection.tell(request.directory, path)
         return committed
 
-    def _put_back(self, request: Request, path: str) -> None:
+    def _put_back(self, request: ChangeRequest, path: str) -> None:
         last = self._external.last(request.directory, path)
         text = last and self._journal.blob(last.hash)
         if last and text:
@@ -95,7 +95,7 @@ class Commits:
             self._change(replace(request, plan=plan, by=PUT_BACK, id="", writers=OpenFiles.IGNORE))
 
     def _save(self, real: str, late: LateSave, at: float, now: float) -> Outcome:
-        request = Request(
+        request = ChangeRequest(
             real, late_save_plan(late, self._journal.blob), LATE_SAVE, at, monotonic=now
         )
         with suppress(MemdError):

@@ -6,16 +6,16 @@ Blocks; the caller holds the lock of the directory meant. Hints come from any th
 from memd.core import limits
 from memd.core.names import concerns
 from memd.core.recent import Recent
-from memd.store.reading import Listing, Reading
-from memd.store.tree import Listed
-from memd.watch.external import Detected, ExternalEdits, Scope
+from memd.store.reading import DirectoryReader, Listing
+from memd.store.tree import DirectoryListing
+from memd.watch.external import Detected, DetectionScope, ExternalEdits
 from memd.watch.watch import Dirty, Watch
 
 
 class Detection:
     """When a directory was looked at as a whole, and what was named below it since."""
 
-    def __init__(self, external: ExternalEdits, reading: Reading) -> None:
+    def __init__(self, external: ExternalEdits, reading: DirectoryReader) -> None:
         self._external = external
         self._reading = reading
         self._watch: Watch | None = None
@@ -52,11 +52,11 @@ class Detection:
         for directory in self._reading.in_use():
             self._dirty.note(directory, None)
 
-    def wanted(self) -> frozenset[str]:
+    def pending(self) -> frozenset[str]:
         """Return the directories that are worth a look."""
         return self._dirty.directories()
 
-    def listed(self, real: str) -> Listed:
+    def listed(self, real: str) -> DirectoryListing:
         """Return what knows at each time what a directory holds."""
         return Listing(self._reading, real)
 
@@ -77,7 +77,7 @@ class Detection:
         try:
             noticed = self._external.detect(
                 real,
-                Scope(
+                DetectionScope(
                     at,
                     patient=patient,
                     claim=claim,

@@ -20,7 +20,7 @@ _NOT_A_TOPIC = "only topic files are written here"
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class DifferingSpan:
     """What differs: from byte ``start`` of both, up to ``before`` of one, ``after`` of the other.
 
     The three stand at the beginning of a line or at the end of the text.
@@ -189,7 +189,7 @@ def _new_secrets(before: bytes, after: bytes) -> bool:
     return bool(secrets.find(decode(around(after, span.start, span.after, _NEAR_BYTES))))
 
 
-def differing(before: bytes, after: bytes) -> Span:
+def differing(before: bytes, after: bytes) -> DifferingSpan:
     """Return the lines that two texts do not have in common at their beginning and their end."""
     shorter = min(len(before), len(after))
     if before[:shorter] == after[:shorter]:
@@ -202,7 +202,7 @@ def differing(before: bytes, after: bytes) -> Span:
     if not all(_begins_a_line(text, start, len(text) - same) for text in (before, after)):
         line = after.find(b"\n", len(after) - same)
         same = 0 if line < 0 else len(after) - line - 1
-    return Span(start, len(before) - same, len(after) - same)
+    return DifferingSpan(start, len(before) - same, len(after) - same)
 
 
 def around(text: bytes, start: int, end: int, room: int) -> bytes:

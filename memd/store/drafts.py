@@ -25,7 +25,7 @@ from memd.store.door import (
     TooManyFilesError,
     check_secrets,
 )
-from memd.store.tree import Found, LiveTree
+from memd.store.tree import LiveTree, StoredFile
 
 __all__ = [
     "ConflictError",
@@ -144,7 +144,7 @@ def merge(edit: FileEdit, base: bytes | None, live: bytes) -> bytes | None:
     return document.merge(base, edit.content, live, edit.path)
 
 
-def _on_live(edit: FileEdit, found: Found | None, blobs: Blobs) -> FileEdit:
+def _on_live(edit: FileEdit, found: StoredFile | None, blobs: Blobs) -> FileEdit:
     """Return the edit itself, or merged into the live file it did not know. Raises ConflictError.
 
     A file that is to be deleted, or is gone, has nothing to merge with.
@@ -173,7 +173,7 @@ def _index_edit(
     return FileEdit(INDEX, content, mtime_ns=wanted.mtime_ns if wanted else None), left
 
 
-def _check_body(path: str, found: Found | None, content: bytes) -> None:
+def _check_body(path: str, found: StoredFile | None, content: bytes) -> None:
     if found is None or found.content != content:
         door.check_size(path, content)
         door.check_secrets(path, found.content if found else None, content)
@@ -183,7 +183,7 @@ def _add(
     steps: list[Step],
     bodies: dict[str, bytes],
     edit: FileEdit,
-    found: Found | None,
+    found: StoredFile | None,
     mode: int | None,
 ) -> None:
     before = found.hash if found else None

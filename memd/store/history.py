@@ -16,8 +16,8 @@ from memd.state.history import Filter, History, Span, compose
 from memd.state.journal import Journal
 from memd.state.records import CONFLICT, INDEX, Record, Step
 from memd.store.drafts import Blobs, StoreDraft
-from memd.store.purge import Purged, PurgeRefusedError, wanted
-from memd.store.tree import Found, memory_file
+from memd.store.purge import Purged, PurgeRefusedError, purge_request
+from memd.store.tree import StoredFile, memory_file
 from memd.store.undo import ChangeNotFoundError, PurgedError, UndoPlan
 from memd.text import unified
 
@@ -34,7 +34,7 @@ __all__ = [
     "VersionNotFoundError",
     "Writer",
     "Writers",
-    "wanted",
+    "purge_request",
 ]
 
 At = str | float  # a change's id (the state after it), or seconds since 1970
@@ -180,7 +180,7 @@ class Past:
         mtime = _step(later[0], path).before_mtime_ns if later else None
         if mtime is None:
             mtime = int((written[-1] if written else records[0].at) * 1e9)
-        return memory_file(path, Found(content, key, (0, mtime, len(content)), mtime, _MODE))
+        return memory_file(path, StoredFile(content, key, (0, mtime, len(content)), mtime, _MODE))
 
     def writers(self, directory: str, path: str) -> Writers:
         """Return who wrote a file, as far as the journal goes back."""

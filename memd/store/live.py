@@ -19,7 +19,7 @@ from memd.core.names import INDEX
 from memd.core.values import Catalogue, Header, newest_first
 from memd.files.directory import Directory
 from memd.store import catalogue
-from memd.store.tree import Found, read_file
+from memd.store.tree import StoredFile, read_file
 
 _MARKS = count(secrets.randbits(48) << 4)  # below 2**53: JSON's readers keep it exact
 LOGGED = 1024  # changed paths of a directory; who has missed more takes everything anew
@@ -44,7 +44,7 @@ class Live:
         self.index_known = False
         self._exists = False
         self._troubles: dict[str, tuple[str, ...]] = {}
-        self._index: Found | None = None
+        self._index: StoredFile | None = None
         self._index_trouble: tuple[str, ...] = ()
         self._sorted: tuple[Header, ...] | None = None
         self._first = self._mark = next(_MARKS)

@@ -23,7 +23,7 @@ from memd.core.text import decode, sha256
 from memd.state.database import Database
 from memd.state.journal import Journal
 from memd.state.purge import Body, LiveFile, Purge
-from memd.store.reading import Reading
+from memd.store.reading import DirectoryReader
 from memd.store.replaced import Replaced
 from memd.store.undo import ChangeNotFoundError
 
@@ -100,7 +100,7 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class What:
+class PurgeRequest:
     """What shall be purged: one change set, all versions of one file, or a pattern."""
 
     directory: str
@@ -141,7 +141,7 @@ class Purger:
     not removed under its hands, and named among the live ones.
     """
 
-    def __init__(self, database: Database, reading: Reading, replaced: Replaced) -> None:
+    def __init__(self, database: Database, reading: DirectoryReader, replaced: Replaced) -> None:
         self._replaced = replaced
         self._purge = Purge(database)
         self._journal = Journal(database)
@@ -149,7 +149,7 @@ class Purger:
         self._folder = os.path.dirname(database.path)
         self._database = database.path
 
-    def run(self, what: What, *, dry_run: bool) -> Purged:
+    def run(self, what: PurgeRequest, *, dry_run: bool) -> Purged:
         """Remove it all, or only say what that would be.
 
         Raises ChangeNotFoundError, StateUnusableError and OSError. What was removed before an error
@@ -168,7 +168,7 @@ class Purger:
             self._reading.forget()
         return Purged(dry_run, bodies, texts, tuple(files), live, self._purge.running())
 
-    def _hashes(self, what: What) -> frozenset[str]:
+    def _hashes(self, what: PurgeRequest) -> frozenset[str]:
         if what.pattern:
             return self._purge.holding(what.pattern.holds)
         if what.change:
@@ -225,12 +225,14 @@ class Purger:
         return found
 
 
-def wanted(directory: str, change: str, path: str, pattern: str, *, is_regex: bool = False) -> What:
+def purge_request(
+    directory: str, change: str, path: str, pattern: str, *, is_regex: bool = False
+) -> PurgeRequest:
     """Return what a caller asks to be purged. Raises PurgeRefusedError and PatternRefusedError."""
     if sum(map(bool, (change, path, pattern))) != 1:
         raise PurgeRefusedError(_ONE)
     compiled = Pattern(pattern, is_regex=is_regex) if pattern else None
-    return What(os.path.realpath(directory), change, path, compiled)
+    return PurgeRequest(os.path.realpath(directory), change, path, compiled)
 
 
 def _holds(path: str, pattern: Pattern | None, hashes: Collection[str]) -> bool:

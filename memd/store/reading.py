@@ -26,7 +26,7 @@ from memd.files.directory import Directory, DirectoryMissingError
 from memd.store.headers_file import HeadersFiles
 from memd.store.live import Live
 from memd.store.recent_texts import RecentTexts
-from memd.store.tree import Found, LiveTree, memory_file, read_file
+from memd.store.tree import LiveTree, StoredFile, memory_file, read_file
 from memd.watch.watch import Dirty, Watch
 
 DIRECTORIES = 16  # whose catalogue is in memory; the one that was not used for longest goes first
@@ -49,7 +49,7 @@ class MemoryNotFoundError(MemdError):
 class Listing:
     """What a plan is told of a directory: its catalogue at the time of asking."""
 
-    reading: "Reading"
+    reading: "DirectoryReader"
     directory: str
 
     def headers(self) -> tuple[Header, ...]:
@@ -62,7 +62,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class CurrentSnapshot:
     """A snapshot, the real path of its directory, and whether it differs from the last one."""
 
     snapshot: Snapshot
@@ -70,7 +70,7 @@ class Glance:
     news: bool
 
 
-class Reading:
+class DirectoryReader:
     """Reads below any memory directory. All methods block and may run in any thread.
 
     ``served`` are the texts that were read last. ``news`` is called, in the thread that met it,
@@ -124,7 +124,7 @@ class Reading:
         with self._current(directory) as (live, _):
             return live.files()
 
-    def snapshot(self, directory: str) -> Glance:
+    def snapshot(self, directory: str) -> CurrentSnapshot:
         """Return headers and index; raises PathRefusedError and DirectoryUnusableError."""
         real, changed = os.path.realpath(directory), False
         with self._current(directory) as (live, news):
@@ -135,7 +135,7 @@ class Reading:
                 except DirectoryMissingError:
                     changed = live.clear()
             snapshot = Snapshot(directory, live.listed(), live.index, live.problems)
-        return Glance(snapshot, real, news or changed)
+        return CurrentSnapshot(snapshot, real, news or changed)
 
     def tend(self) -> None:
         """Drop what nobody uses and write down what changed."""
@@ -198,7 +198,7 @@ class Reading:
         found = self.read(directory, (path,))
         return found[0].content if found else None
 
-    def _found(self, directory: Directory, path: str) -> Found | None:
+    def _found(self, directory: Directory, path: str) -> StoredFile | None:
         try:
             check_name(path, index=True)
         except NameRefusedError:

@@ -45,19 +45,19 @@ from memd.state.journal import Journal
 from memd.state.roots import Roots
 from memd.store.changes import (
     BeingWrittenError,
+    ChangeRequest,
     Changes,
     Committed,
     DirectoryBusyError,
     OpenFiles,
-    Request,
     StorageFailedError,
 )
 from memd.store.commits import Commits, event_of
 from memd.store.detection import Detection
 from memd.store.headers_file import HeadersFiles
 from memd.store.history import Past
-from memd.store.purge import Purged, Purger, What
-from memd.store.reading import MemoryNotFoundError, Reading
+from memd.store.purge import Purged, Purger, PurgeRequest
+from memd.store.reading import DirectoryReader, MemoryNotFoundError
 from memd.store.replaced import Replaced
 from memd.watch.external import BY as EXTERNAL
 from memd.watch.external import Detected, ExternalEdits
@@ -93,7 +93,7 @@ class Store:
     ) -> None:
         self._journal = Journal(database)
         files = HeadersFiles(headers) if headers else None
-        self._reading = Reading(clock, self._news, files)
+        self._reading = DirectoryReader(clock, self._news, files)
         self._past = Past(self._journal, self._reading.live)
         disk = disk or real_disk()
         replaced = Replaced(disk)
@@ -126,7 +126,7 @@ class Store:
         return await to_thread.run_sync(self._projects.settings, root)
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> DirectoryReader:
         """What reads memory directories in any thread, and blocks there."""
         return self._reading
 
@@ -168,11 +168,11 @@ class Store:
         Raises PathRefusedError and DirectoryUnusableError. Where something is not what it was
         at the last time, a look at what others did follows the answer; it never delays it.
         """
-        glance = await to_thread.run_sync(self._reading.snapshot, directory)
-        if glance.news:
-            self._spelled[glance.real] = directory
-            self._hint(glance.real)
-        return glance.snapshot
+        current = await to_thread.run_sync(self._reading.snapshot, directory)
+        if current.news:
+            self._spelled[current.real] = directory
+            self._hint(current.real)
+        return current.snapshot
 
     async def read(self, directory: str, path: str) -> MemoryFile:
         """Return one memory. Raises MemoryNotFoundError, NameRefusedError, PathRefusedError,
@@ -238,7 +238,7 @@ class Store:
                     await self._hinted.wait()
                     await self._clock.sleep(limits.LOOK_SECONDS)
                     self._hinted = anyio.Event()
-                    for directory in sorted(self._detection.wanted()):
+                    for directory in sorted(self._detection.pending()):
                         await self._look_again(directory)
         finally:
             self._watch = self._token = self._group = None
@@ -261,7 +261,7 @@ class Store:
         """Return a sentence for each directory in which others' work is noticed at its use only."""
         return (*(self._watch.problems() if self._watch else ()), *self._unseen.values())
 
-    async def purge(self, what: What, *, dry_run: bool) -> Purged:
+    async def purge(self, what: PurgeRequest, *, dry_run: bool) -> Purged:
         """Remove text from the history and all that memd keeps for good, or say what that would be.
 
         Nothing is committed meanwhile, anywhere: the same text may lie in every directory.
@@ -315,7 +315,7 @@ class Store:
         def work() -> Committed:
             at, now = self._clock.now(), self._clock.monotonic()
             writers = OpenFiles.WAIT if now < until else OpenFiles.EMPTIED
-            request = Request(real, plan(), by, at, request_id, now, writers)
+            request = ChangeRequest(real, plan(), by, at, request_id, now, writers)
             return (self._commits.rehearse if dry_run else self._commits.change)(request)
 
         committed: Committed | None = None

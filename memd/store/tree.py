@@ -19,7 +19,7 @@ from memd.text.invisible import without_directions
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredFile:
     """One file: its bytes, their SHA-256, its fingerprint, mtime in nanoseconds and mode."""
 
     content: bytes
@@ -29,7 +29,7 @@ class Found:
     mode: int
 
 
-class Listed(Protocol):
+class DirectoryListing(Protocol):
     """What a directory holds at the time of asking. Blocks."""
 
     def headers(self) -> tuple[Header, ...]:
@@ -53,13 +53,13 @@ class LiveTree:
     """
 
     def __init__(
-        self, directory: Directory, listed: Listed | None = None, known: Known = frozenset
+        self, directory: Directory, listed: DirectoryListing | None = None, known: Known = frozenset
     ) -> None:
         self._directory = directory
         self._known = known
         self._listed = listed or _Scanned(directory)
         self._headers: tuple[Header, ...] | None = None
-        self._found: dict[str, Found | None] = {}
+        self._found: dict[str, StoredFile | None] = {}
         self._files: frozenset[str] | None = None
         self._trouble: str | None = None  # with the index, once somebody has asked
 
@@ -93,7 +93,7 @@ class LiveTree:
                 self._trouble = error.sentence
         return self._trouble
 
-    def file(self, path: str) -> Found | None:
+    def file(self, path: str) -> StoredFile | None:
         """Return a file as it was when this tree first saw it."""
         if path not in self._found:
             self._found[path] = read_file(self._directory, path)
@@ -144,17 +144,19 @@ class _Scanned:
         return frozenset(path for path, _, _ in self._directory.entries(problems)), bool(problems)
 
 
-def read_file(directory: Directory, path: str) -> Found | None:
+def read_file(directory: Directory, path: str) -> StoredFile | None:
     """Return a file of a memory directory as it is now, or ``None``."""
     answer = directory.read(path, limits.READ_BYTES)
     if answer is None:
         return None
     content, facts = answer
     fingerprint = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
-    return Found(content, sha256(content), fingerprint, facts.st_mtime_ns, facts.st_mode & 0o777)
+    return StoredFile(
+        content, sha256(content), fingerprint, facts.st_mtime_ns, facts.st_mode & 0o777
+    )
 
 
-def memory_file(path: str, found: Found) -> MemoryFile:
+def memory_file(path: str, found: StoredFile) -> MemoryFile:
     """Return a file's bytes as a memory, parsed leniently."""
     parsed = document.parse(found.content, path)
     header = Header(

@@ -18,8 +18,8 @@ from memd.transcripts import tools as known
 from memd.transcripts.pieces import (
     ASSISTANT,
     USER,
-    Call,
-    Piece,
+    ToolCall,
+    TranscriptPiece,
     joined,
     members,
     own_words,
@@ -57,7 +57,7 @@ class Rollout:
         self._patches: set[str] = set()
         self.strange = 0
 
-    def pieces(self, line: Mapping[str, Any]) -> Iterator[Piece]:
+    def pieces(self, line: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         """Yield what a line says; the file's first line must have come before the others."""
         kind, payload = line[_NAME], line["payload"]
         if kind == "session_meta" and not self._begun:
@@ -73,13 +73,13 @@ class Rollout:
         elif kind == "event_msg":
             yield from self._event(payload)
 
-    def _item(self, item: Mapping[str, Any]) -> Iterator[Piece]:
+    def _item(self, item: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         found = string(item.get(_NAME))
         if found == "message" and item.get("role") == ASSISTANT:
             if not isinstance(item.get("content"), list):
                 self.strange += 1
             key = string(item.get("id"))
-            yield Piece(ASSISTANT, joined(item.get("content")), ASSISTANT, id=key)
+            yield TranscriptPiece(ASSISTANT, joined(item.get("content")), ASSISTANT, id=key)
         elif found in ("function_call", "custom_tool_call", "local_shell_call"):
             yield self._call(item)
         elif found in ("function_call_output", "custom_tool_call_output"):
@@ -87,13 +87,15 @@ class Rollout:
             call = string(item.get("call_id"))
             if good is None:  # a patch says that it was applied, and nothing else need say so
                 good = call not in self._patches or _APPLIED in text
-            yield Piece(USER, text, answers=call, failed="" if good else call)
+            yield TranscriptPiece(USER, text, answers=call, failed="" if good else call)
         elif found == "web_search_call":
             said = known.short("web_search", members(item.get("action")))
-            yield Piece(ASSISTANT, origin=ASSISTANT, call=Call("", "web_search", said))
-            yield Piece(USER, origin=known.WEB, tool="web_search")
+            yield TranscriptPiece(
+                ASSISTANT, origin=ASSISTANT, call=ToolCall("", "web_search", said)
+            )
+            yield TranscriptPiece(USER, origin=known.WEB, tool="web_search")
 
-    def _call(self, item: Mapping[str, Any]) -> Piece:
+    def _call(self, item: Mapping[str, Any]) -> TranscriptPiece:
         name = f"{string(item.get('namespace'))}{string(item.get('name')) or 'shell'}"
         told = item.get("arguments") or item.get("input") or item.get("action")
         given = _object(told)
@@ -105,9 +107,9 @@ class Rollout:
         if changed:
             self._patches.add(call)
         short = known.short(name, given or {"path": changed[0] if changed else ""})
-        return Piece(ASSISTANT, origin=ASSISTANT, call=Call(call, name, short, paths))
+        return TranscriptPiece(ASSISTANT, origin=ASSISTANT, call=ToolCall(call, name, short, paths))
 
-    def _event(self, event: Mapping[str, Any]) -> Iterator[Piece]:
+    def _event(self, event: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         found = string(event.get(_NAME))
         if found == "user_message" and event.get("kind", "plain") in ("plain", None):
             yield self._said(event.get("message"), string(event.get("id")))
@@ -122,14 +124,14 @@ class Rollout:
             done = _ITEMS.get(string(item.get(_NAME)))
             yield from done(self, item) if done else ()
 
-    def _said(self, words: Any, name: str) -> Piece:
+    def _said(self, words: Any, name: str) -> TranscriptPiece:
         if not isinstance(words, str):
             self.strange += 1
         text = own_words(words)
         text = text.rpartition(_REQUEST)[2].strip() if text.startswith("# ") else text
-        return Piece(USER, text, USER, id=name)
+        return TranscriptPiece(USER, text, USER, id=name)
 
-    def _user(self, item: Mapping[str, Any]) -> Iterator[Piece]:
+    def _user(self, item: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         content = item.get("content")
         parts = content if isinstance(content, list) else []
         texts = [string(members(part).get("text")) for part in parts]
@@ -137,35 +139,35 @@ class Rollout:
             "\n".join(texts) if isinstance(content, list) else None, string(item.get("id"))
         )
 
-    def _files(self, item: Mapping[str, Any]) -> Iterator[Piece]:
+    def _files(self, item: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         yield self._changed(item, string(item.get("id")), ok=item.get("status") == "completed")
 
-    def _changed(self, change: Mapping[str, Any], call: str, *, ok: bool) -> Piece:
+    def _changed(self, change: Mapping[str, Any], call: str, *, ok: bool) -> TranscriptPiece:
         paths = tuple(
             known.absolute(string(path), self._cwd)
             for path in members(change.get("changes"))
             if "\0" not in path
         )
         if not ok:
-            return Piece(ASSISTANT, origin=ASSISTANT, failed=call)
-        return Piece(ASSISTANT, origin=ASSISTANT, call=Call("", "", "", paths))
+            return TranscriptPiece(ASSISTANT, origin=ASSISTANT, failed=call)
+        return TranscriptPiece(ASSISTANT, origin=ASSISTANT, call=ToolCall("", "", "", paths))
 
 
-_ITEMS: Mapping[str, Callable[[Rollout, Mapping[str, Any]], Iterator[Piece]]] = {
+_ITEMS: Mapping[str, Callable[[Rollout, Mapping[str, Any]], Iterator[TranscriptPiece]]] = {
     "UserMessage": Rollout._user,  # noqa: SLF001 - the class's own table
     "FileChange": Rollout._files,  # noqa: SLF001 - the class's own table
     "McpToolCall": lambda _, item: _served(item),
 }
 
 
-def _served(call: Mapping[str, Any]) -> Iterator[Piece]:
+def _served(call: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
     """Yield that a server was asked; what it said stands in the call's output already."""
     name = f"mcp__{string(call.get('server'))}__{string(call.get('tool'))}"
     given = members(call.get("arguments"))
     paths = tuple(known.writes(name, given, "")) if call.get("status") != "failed" else ()
     if paths:
-        yield Piece(ASSISTANT, origin=ASSISTANT, call=Call("", "", "", paths))
-    yield Piece(USER, origin=known.origin(name), tool=name)
+        yield TranscriptPiece(ASSISTANT, origin=ASSISTANT, call=ToolCall("", "", "", paths))
+    yield TranscriptPiece(USER, origin=known.origin(name), tool=name)
 
 
 def _is_sub_agent(meta: Mapping[str, Any]) -> bool:

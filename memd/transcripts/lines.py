@@ -21,8 +21,8 @@ from memd.transcripts import tools as known
 from memd.transcripts.pieces import (
     ASSISTANT,
     USER,
-    Call,
-    Piece,
+    ToolCall,
+    TranscriptPiece,
     joined,
     members,
     other_words,
@@ -54,13 +54,13 @@ class InvalidMessagesError(MemdError):
 
 
 @dataclass(slots=True)
-class _Open:
+class _GrowingMessage:
     """A message that may still grow: the next line can hold its next block."""
 
-    first: Piece
+    first: TranscriptPiece
     id: str
     texts: list[str] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
 
 
 class Assembly:
@@ -71,7 +71,7 @@ class Assembly:
     """
 
     def __init__(self) -> None:
-        self._open: list[_Open] = []
+        self._open: list[_GrowingMessage] = []
         self._failed: set[str] = set()
         self._names: dict[str, str] = {}
         self._rollout = codex.Rollout()
@@ -103,7 +103,7 @@ class Assembly:
         for piece in self._pieces(line):
             self._name(piece)
 
-    def add(self, role: str, content: Any, like: Piece, cwd: str = "") -> None:
+    def add(self, role: str, content: Any, like: TranscriptPiece, cwd: str = "") -> None:
         """Add the content of one message; ``like`` has its id, key and time."""
         for piece in self._blocks(role, content, cwd):
             self._add(replace(piece, id=like.id, key=like.key, at=like.at))
@@ -115,7 +115,7 @@ class Assembly:
         """
         return tuple(self._closed(max(0, self._first) if from_a_turn else 0))
 
-    def _pieces(self, line: Any) -> Iterator[Piece]:
+    def _pieces(self, line: Any) -> Iterator[TranscriptPiece]:
         if codex.is_line(line):
             self.recognised += 1
             at = parse_time(line.get("timestamp"))
@@ -138,7 +138,7 @@ class Assembly:
         for piece in self._blocks(kind, message.get("content"), string(line.get("cwd"))):
             yield replace(piece, id=name, key=key, at=at)
 
-    def _blocks(self, role: str, content: Any, cwd: str) -> Iterator[Piece]:
+    def _blocks(self, role: str, content: Any, cwd: str) -> Iterator[TranscriptPiece]:
         if isinstance(content, str):
             content = [{"type": "text", "text": content}]
         blocks = content if isinstance(content, list) else [None]
@@ -148,14 +148,14 @@ class Assembly:
         if found and not any(found) and not kinds & _SILENT:
             self._strange += 1
 
-    def _name(self, piece: Piece) -> None:
+    def _name(self, piece: TranscriptPiece) -> None:
         if piece.call is not None and piece.call.id:
             self._names[piece.call.id] = piece.call.name
             self.unnamed.discard(piece.call.id)
         if piece.failed:
             self._failed.add(piece.failed)
 
-    def _add(self, piece: Piece) -> None:
+    def _add(self, piece: TranscriptPiece) -> None:
         self._name(piece)
         if piece.answers and piece.answers not in self._names:
             self.unnamed.add(piece.answers)
@@ -168,7 +168,7 @@ class Assembly:
             and bool(piece.origin)
         )
         if last is None or not same:
-            last = _Open(piece, piece.id)
+            last = _GrowingMessage(piece, piece.id)
             self._open.append(last)
         if piece.origin == USER and piece.text and not self.spoken:
             self._first = len(self._open) - 1
@@ -206,30 +206,32 @@ def from_messages(messages: Any) -> tuple[Message, ...]:
         if isinstance(item, dict) and item.get("role") in (USER, ASSISTANT):
             key = f"message {number}"
             name = string(item.get("id")) or key
-            like = Piece(item["role"], id=name, key=key, at=parse_time(item.get("timestamp")))
+            like = TranscriptPiece(
+                item["role"], id=name, key=key, at=parse_time(item.get("timestamp"))
+            )
             assembly.add(item["role"], item.get("content"), like)
     return assembly.messages()
 
 
-def _piece(role: str, block: Mapping[str, Any], cwd: str) -> Piece | None:
+def _piece(role: str, block: Mapping[str, Any], cwd: str) -> TranscriptPiece | None:
     """Return what a content block says, ``None`` when it is of no kind that says something."""
     kind = string(block.get("type"))
     if kind == "text":
         words = own_words if role == USER else other_words
-        return Piece(role, words(block.get("text")), role)
+        return TranscriptPiece(role, words(block.get("text")), role)
     if kind == "tool_result" and role == USER:
         call = string(block.get("tool_use_id"))
         failed = call if block.get("is_error") is True else ""
-        return Piece(role, joined(block.get("content")), answers=call, failed=failed)
+        return TranscriptPiece(role, joined(block.get("content")), answers=call, failed=failed)
     if kind in _CALLS and role == ASSISTANT:
         server = f"mcp__{string(block.get('server_name'))}__" if kind == "mcp_tool_use" else ""
         name = server + string(block.get("name"))
         given = members(block.get("input"))
         paths = tuple(known.writes(name, given, cwd))
-        call_made = Call(string(block.get("id")), name, known.short(name, given), paths)
-        return Piece(role, origin=role, call=call_made)
+        call_made = ToolCall(string(block.get("id")), name, known.short(name, given), paths)
+        return TranscriptPiece(role, origin=role, call=call_made)
     if kind in _RESULTS and role == ASSISTANT:
         call = string(block.get("tool_use_id"))
         text = joined(block.get("content"))
-        return Piece(role, text, answers=call or kind, tool=_RESULTS[kind])
+        return TranscriptPiece(role, text, answers=call or kind, tool=_RESULTS[kind])
     return None

@@ -14,7 +14,7 @@ USER, ASSISTANT = "user", "assistant"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """A tool call: its id, the tool's name, a line that tells of it, and the paths it writes."""
 
     id: str
@@ -24,7 +24,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TranscriptPiece:
     """One block. ``origin`` is empty for a tool's output, which is told by its call's name.
 
     ``key`` joins pieces that are one message. ``answers`` is the id of the call whose output this
@@ -38,7 +38,7 @@ class Piece:
     id: str = ""
     key: str = ""
     at: float | None = None
-    call: Call | None = None
+    call: ToolCall | None = None
     answers: str = ""
     failed: str = ""
     tool: str = ""

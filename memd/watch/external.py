@@ -72,7 +72,7 @@ class _Current:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class DetectionScope:
     """How to look. ``at`` is seconds since 1970.
 
     A ``patient`` look leaves what may be half of a save for the next one. With ``claim`` a
@@ -119,7 +119,7 @@ class ExternalEdits:
         # What was seen of files whose hash in the baseline is right: a status, not worth a write.
         self._quiet: Recent[str, dict[str, FileState]] = Recent()
 
-    def detect(self, directory: str, how: Scope) -> Detected:
+    def detect(self, directory: str, how: DetectionScope) -> Detected:
         """Journal what others did to a directory (its real path) since the last look.
 
         Raises DirectoryUnusableError, PathRefusedError and StateUnusableError.
@@ -168,7 +168,7 @@ class ExternalEdits:
                 if seen is not None:
                     quiet[path] = seen.state
 
-    def _fill(self, opened: Directory, how: Scope) -> None:
+    def _fill(self, opened: Directory, how: DetectionScope) -> None:
         found = _Differences(opened.path)
         for path in _files(opened, how):
             seen = _current(opened, path, how.at)
@@ -179,7 +179,7 @@ class ExternalEdits:
                 found = _Differences(opened.path)
         self._baseline.move(opened.path, BaselineChange(found.states, found.bodies))
 
-    def _compare(self, directory: str, opened: Directory | None, how: Scope) -> Detected:
+    def _compare(self, directory: str, opened: Directory | None, how: DetectionScope) -> Detected:
         found = _Differences(directory)
         if how.paths is None:
             paths = self._changed(directory, opened, how)
@@ -193,7 +193,7 @@ class ExternalEdits:
             self._remember(directory, _QUIET_PAGE)
         return Detected(self._journal_change(found, how.at), frozenset(found.unsettled))
 
-    def _changed(self, directory: str, opened: Directory | None, how: Scope) -> set[str]:
+    def _changed(self, directory: str, opened: Directory | None, how: DetectionScope) -> set[str]:
         """Return the paths whose file, by its status, may not be the one that is known."""
         known = self._baseline.fingerprints(directory)
         for path, status in opened.walk([], how.enter) if opened else ():
@@ -210,7 +210,7 @@ class ExternalEdits:
         opened: Directory | None,
         path: str,
         row: FileState | None,
-        how: Scope,
+        how: DetectionScope,
         found: _Differences,
     ) -> None:
         """Compare one file with what is known of it."""
@@ -286,7 +286,7 @@ def _by(lost: Sequence[str]) -> Provenance:
     return replace(BY, reason=f"{BY.reason}; too large to be kept for an undo: {names}{more}")
 
 
-def _files(opened: Directory, how: Scope) -> Iterator[str]:
+def _files(opened: Directory, how: DetectionScope) -> Iterator[str]:
     """Yield the path of every memory, and of the index."""
     for path, _, _ in opened.entries([], how.enter):
         yield path

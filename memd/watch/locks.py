@@ -78,7 +78,7 @@ class Restored(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _LockFile:
     """The lock file as it lies there."""
 
     pid: int
@@ -106,7 +106,7 @@ class ConsolidationLock:
 
         Raises LockUnusableError where that cannot be seen.
         """
-        found = _look(self._folder, self.directory)
+        found = _read(self._folder, self.directory)
         if found is None or found.pid != self.pid:
             return False
         # Without the guard that we hold, another of our own process may have come in.
@@ -167,7 +167,7 @@ def busy(directory: str, now: float, is_alive: Alive = alive) -> bool:
     if folder < 0:
         return False
     try:
-        return _is_busy(_look(folder, directory), now, is_alive)
+        return _is_busy(_read(folder, directory), now, is_alive)
     finally:
         os.close(folder)
 
@@ -191,13 +191,13 @@ def take(
     guard = -1
     try:
         guard = _guard(folder, directory)
-        found = None if guard < 0 else _look(folder, directory)
+        found = None if guard < 0 else _read(folder, directory)
         if guard >= 0 and not _is_busy(found, now, is_alive):
             prior_ns = None if found is None else found.mtime_ns
             remember(pid, taken_ns, prior_ns)
             _write(folder, directory, f"{pid}\n".encode(), taken_ns)
             # The last look is the one before the rename: another program has no guard.
-            if _look(folder, directory) == found:
+            if _read(folder, directory) == found:
                 _put_in_place(folder, directory)
                 lock = ConsolidationLock(directory, pid, taken_ns, prior_ns, folder, guard)
                 if lock.ours():  # pragma: no branch - written between that look and this one
@@ -225,7 +225,7 @@ def restore(directory: str, pid: int, taken_ns: int, prior_ns: int | None) -> Re
             return Restored.WAITS
         with suppress(OSError):
             os.unlink(_NEW, dir_fd=folder)
-        found = _look(folder, directory)
+        found = _read(folder, directory)
         ours = found is not None and found.of(pid, taken_ns)
         behind = found is None or (found.pid == 0 and found.mtime_ns < taken_ns)
         if not ours and not (behind and prior_ns == taken_ns):
@@ -244,7 +244,7 @@ def read_holder(body: bytes) -> int:
     return int(line) if int(line) <= _PID_MAX else 0
 
 
-def _is_busy(found: _Found | None, now: float, is_alive: Alive) -> bool:
+def _is_busy(found: _LockFile | None, now: float, is_alive: Alive) -> bool:
     if found is None or found.pid == 0:
         return False
     mtime = found.mtime_ns / _NS
@@ -324,14 +324,14 @@ def _same(folder: int, guard: int) -> bool:
     return False
 
 
-def _look(folder: int, directory: str) -> _Found | None:
+def _read(folder: int, directory: str) -> _LockFile | None:
     opened = _open_regular(folder, LOCK, os.O_RDONLY, directory)
     if opened < 0:
         return None
     try:
         with _refusing(directory):
             body = os.read(opened, _BODY_BYTES + 1)
-            return _Found(read_holder(body), os.fstat(opened).st_mtime_ns)
+            return _LockFile(read_holder(body), os.fstat(opened).st_mtime_ns)
     finally:
         os.close(opened)
 

@@ -207,7 +207,7 @@ MUTANTS = (
         '            _write(folder, directory, f"{pid}\\n".encode(), taken_ns)\n',
         '            _replace(folder, directory, f"{pid}\\n".encode(), taken_ns)\n'
         "            remember(pid, taken_ns, prior_ns)\n"
-        "            found = _look(folder, directory)\n"
+        "            found = _read(folder, directory)\n"
         '            _write(folder, directory, f"{pid}\\n".encode(), taken_ns)\n',
         DREAM,
     ),

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import corpus
 from memd.daemon.clock import SystemClock
 from memd.recall.indexes import Indexes
-from memd.store.reading import Reading
+from memd.store.reading import DirectoryReader
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 
 MEMORIES = 120
@@ -25,7 +25,7 @@ def visited(home: Home, cwd: str) -> str:
 
 def index(home: Home, directory: str) -> None:
     """Bring the index of a directory to disk, as a daemon that runs long enough does."""
-    made = Indexes(Reading(SystemClock()), Lock, f"{home.places.state_dir}/index")
+    made = Indexes(DirectoryReader(SystemClock()), Lock, f"{home.places.state_dir}/index")
     while made.work(directory, MEMORIES):
         pass
     made.close()

@@ -35,4 +35,4 @@ def test_what_the_system_does_not_tell_is_unknown(failure: Exception) -> None:
     def ask() -> float:
         raise failure
 
-    assert machine.told(ask) is None
+    assert machine.or_unknown(ask) is None

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.documents import diff3
-from memd.documents.diff3 import Text
+from memd.documents.diff3 import SplitText
 from memd.documents.frontmatter import BOM
 
 LINES = st.lists(st.sampled_from([b"\n", b"a\n", b"b\n", b"c\n", b"d\n"]), max_size=30)
@@ -35,10 +35,10 @@ def test_much_that_repeats_itself_costs_little() -> None:
 
 def test_how_a_text_ends_is_merged_too() -> None:
     """A BOM and a missing last line end are kept, taken or given by whoever changed them."""
-    bare, ended = Text.of(BOM + b"a"), Text.of(b"a\n")
+    bare, ended = SplitText.of(BOM + b"a"), SplitText.of(b"a\n")
     assert (bare.lines, bare.ended, bare.bom) == ((b"a\n",), False, BOM)
-    assert Text.of(b"a\r\nb").lines == (b"a\r\n", b"b\r\n")
-    assert Text.of(b"") == Text((), ended=True, bom=b"")
+    assert SplitText.of(b"a\r\nb").lines == (b"a\r\n", b"b\r\n")
+    assert SplitText.of(b"") == SplitText((), ended=True, bom=b"")
     assert diff3.joined(bare, bare, bare, [b"a\n", b"b\r\n"]) == BOM + b"a\nb"
     assert diff3.joined(ended, bare, bare, [b"a\n", b"\n"]) == BOM + b"a\n"
     assert diff3.joined(bare, bare, ended, [b"a\n"]) == b"a\n"

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.core import limits
-from memd.documents.entries import Line, Words, read, words
+from memd.documents.entries import EntryLine, Words, read, words
 
 _MANY = b"".join(
     b"- [m%d](m%d.md) \xe2\x80\x94 %s\n" % (n, n, b"about it " * 11) for n in range(700)
@@ -28,7 +28,7 @@ def test_small_and_large_indexes_are_read_alike() -> None:
     """Each entry stands with its line and what it means."""
     found = read(_MANY)
     assert len(_MANY) > limits.MEMORY_BYTES
-    assert found.lines[699] == Line(699, ("m699.md",))
+    assert found.lines[699] == EntryLine(699, ("m699.md",))
     assert len(found.named) == 700
     assert read(_MANY) is found
     assert read(b"".join(_MANY.splitlines(keepends=True)[:9])).lines == found.lines[:9]
@@ -44,7 +44,7 @@ def test_what_was_read_before_changes_no_answer(one: list[str], other: list[str]
         content = b"".join((*lines[:at], middle, *lines[end:]))
         found = read(content)
         numbered = [
-            Line(number, read(raw).lines[0].paths)
+            EntryLine(number, read(raw).lines[0].paths)
             for number, raw in enumerate(content.splitlines(keepends=True))
             if read(raw).lines
         ]

@@ -9,7 +9,7 @@ from memd.core.names import in_catalogue
 from memd.core.text import one_line
 from memd.core.values import Header, MemoryType, Pointer
 from memd.documents.index import (
-    Entry,
+    IndexEntry,
     entries,
     load,
     manifest,
@@ -146,7 +146,7 @@ def test_pointers_are_read_as_people_write_them(
     line: str, path: str, title: str, hook: str
 ) -> None:
     """Bullets, separators, encodings and anchors of all kinds make the same entry."""
-    assert entries(f"# M\n\n{line}\r\n".encode()) == (Entry(path, title, hook, 2),)
+    assert entries(f"# M\n\n{line}\r\n".encode()) == (IndexEntry(path, title, hook, 2),)
 
 
 @pytest.mark.parametrize(

@@ -65,3 +65,11 @@ def test_passwords_are_told_from_words(
     assert secret_values.password(value) is after_colon
     assert secret_values.phrase(value) is after_blank
     assert secret_values.login(value) is after_login
+
+
+def test_a_session_is_no_identifier() -> None:
+    """A cookie's value is a session unless it is a UUID or words."""
+    draw = random.Random(4)  # noqa: S311 - made-up values, the same in every run
+    assert secret_values.session(some(draw, ALNUM, 32))
+    assert not secret_values.session("0b6a4a1e-62cc-4ad0-9e49-7f5a3f0f1c52")
+    assert not secret_values.session("dark-mode-2024")

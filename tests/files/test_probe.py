@@ -8,7 +8,7 @@ import pytest
 
 from memd.core.values import FileEdit
 from memd.files.disk import ReadOnlyError
-from memd.store.changes import Request, StorageFailedError
+from memd.store.changes import ChangeRequest, StorageFailedError
 from memd.testing.faults import Countdown, FaultyDisk
 from tests.store.bench import BY, Bench, edits, open_bench, topic
 
@@ -36,7 +36,7 @@ class Failing:
         """Try to write at a time; return the error's kind, or ""."""
         draft = edits(FileEdit(f"{name}.md", topic(name, str(at))))
         try:
-            self.bench.changes.commit(Request(self.bench.directory, lambda _: draft, BY, at))
+            self.bench.changes.commit(ChangeRequest(self.bench.directory, lambda _: draft, BY, at))
         except (ReadOnlyError, StorageFailedError) as error:
             return error.kind
         return ""
@@ -107,7 +107,7 @@ def test_one_directory_does_not_close_another(failing: Failing, tmp_path: Path) 
     failing.mend()
     other = tmp_path / "other"
     draft = edits(FileEdit("o.md", topic("o")))
-    failing.bench.changes.commit(Request(str(other), lambda _: draft, BY, START + 2.1))
+    failing.bench.changes.commit(ChangeRequest(str(other), lambda _: draft, BY, START + 2.1))
     assert failing.write(START + 2.2) == "read_only"
 
 

@@ -20,7 +20,7 @@ from memd.review.accepting import (
 )
 from memd.state.proposals import Proposal
 from memd.state.proposed import ProposedEdit
-from memd.store.tree import Found, memory_file
+from memd.store.tree import StoredFile, memory_file
 
 
 class Files:
@@ -40,7 +40,7 @@ class Files:
             raise FileTooLargeError(path, 5, 4)
         if path not in self._files:
             return None
-        return memory_file(path, Found(content, sha256(content), (0, 0, 0), 0, 0o600))
+        return memory_file(path, StoredFile(content, sha256(content), (0, 0, 0), 0, 0o600))
 
     def index(self) -> bytes | None:
         """Return the index."""

@@ -12,7 +12,7 @@ from memd.files.disk import Disk, real_disk
 from memd.state import cursors, jobs, journal
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
-from memd.store.changes import Changes, Committed, Request
+from memd.store.changes import ChangeRequest, Changes, Committed
 from memd.store.replaced import Replaced
 from memd.store.undo import UndoPlan
 
@@ -76,7 +76,7 @@ class Bench:
         self.at += 1
         chosen = (lambda _: plan) if isinstance(plan, Draft) else plan
         return self.changes.commit(
-            Request(self.directory, chosen, by, self.at, request, self.monotonic)
+            ChangeRequest(self.directory, chosen, by, self.at, request, self.monotonic)
         )
 
     def write(self, path: str, content: bytes | None, *effects: Effect) -> Outcome:

@@ -7,10 +7,10 @@ from memd.core import limits
 from memd.core.values import Draft, FileEdit
 from memd.files.disk import real_disk
 from memd.state.baseline import Baseline
-from memd.store.changes import Request
+from memd.store.changes import ChangeRequest
 from memd.store.commits import Commits
 from memd.store.detection import Detection
-from memd.store.reading import Reading
+from memd.store.reading import DirectoryReader
 from memd.store.replaced import Replaced
 from memd.testing.clock import FakeClock
 from memd.watch.external import ExternalEdits
@@ -20,15 +20,15 @@ from tests.store.bench import BY, Bench, open_bench, topic
 def commits(bench: Bench) -> Commits:
     """Return commits on a bench."""
     external = ExternalEdits(bench.journal, Baseline(bench.database))
-    detection = Detection(external, Reading(FakeClock()))
+    detection = Detection(external, DirectoryReader(FakeClock()))
     replaced = Replaced(real_disk())
     return Commits(bench.journal, bench.keeping(replaced).changes, external, detection, replaced)
 
 
-def request(bench: Bench, body: bytes, now: float = 0.0) -> Request:
+def request(bench: Bench, body: bytes, now: float = 0.0) -> ChangeRequest:
     """Return the wish to write one memory."""
     draft = Draft((FileEdit("a.md", body),))
-    return Request(bench.directory, lambda _: draft, BY, 1.0, monotonic=now)
+    return ChangeRequest(bench.directory, lambda _: draft, BY, 1.0, monotonic=now)
 
 
 def test_a_late_save_becomes_the_file_again(tmp_path: Path) -> None:

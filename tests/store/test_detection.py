@@ -42,7 +42,7 @@ def test_half_of_a_save_is_looked_at_again(tmp_path: Path) -> None:
         watched.look()
         (watched.path / "a.md").write_bytes(b"")
         assert watched.look(patient=True).unsettled == {"a.md"}
-        assert watched.detection.wanted() == {watched.real}
+        assert watched.detection.pending() == {watched.real}
         assert actions(watched.look()) == {"a.md": "updated"}
 
 
@@ -83,7 +83,7 @@ def test_now_and_then_all_is_in_doubt(tmp_path: Path) -> None:
         assert watched.reading.files(watched.real)[0] == {"a.md"}
         watched.look()
         watched.detection.doubt()
-        assert watched.detection.wanted() == {watched.real}
+        assert watched.detection.pending() == {watched.real}
         watched.bench.save("a.md", topic("c"))
         watched.look()
         assert [header.name for header in watched.reading.listed(watched.real)] == ["c"]

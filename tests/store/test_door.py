@@ -113,17 +113,17 @@ _TEXTS = st.lists(st.sampled_from(["a", "b", "ab", ""]), max_size=8).map("\n".jo
 @pytest.mark.parametrize(
     ("before", "after", "span"),
     [
-        (b"", b"", door.Span(0, 0, 0)),
-        (b"a\nb\n", b"a\nb\n", door.Span(4, 4, 4)),
-        (b"a\n", b"a\nb\n", door.Span(2, 2, 4)),
-        (b"a\nb\nc\n", b"a\nc\n", door.Span(2, 4, 2)),
-        (b"a\nXb\n", b"a\nb\n", door.Span(2, 5, 4)),
-        (b"ab\ncd\nef\n", b"ab\ncx\nef\n", door.Span(3, 6, 6)),
-        (b"a\nb", b"a\nxb", door.Span(2, 3, 4)),
+        (b"", b"", door.DifferingSpan(0, 0, 0)),
+        (b"a\nb\n", b"a\nb\n", door.DifferingSpan(4, 4, 4)),
+        (b"a\n", b"a\nb\n", door.DifferingSpan(2, 2, 4)),
+        (b"a\nb\nc\n", b"a\nc\n", door.DifferingSpan(2, 4, 2)),
+        (b"a\nXb\n", b"a\nb\n", door.DifferingSpan(2, 5, 4)),
+        (b"ab\ncd\nef\n", b"ab\ncx\nef\n", door.DifferingSpan(3, 6, 6)),
+        (b"a\nb", b"a\nxb", door.DifferingSpan(2, 3, 4)),
     ],
 )
 def test_what_differs_is_between_what_both_have(
-    before: bytes, after: bytes, span: door.Span
+    before: bytes, after: bytes, span: door.DifferingSpan
 ) -> None:
     """Lines that both begin and end with are left out; a line that differs is in it as a whole."""
     assert door.differing(before, after) == span

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core.regex import PatternRefusedError
-from memd.store.purge import PURGED, Pattern, PurgeRefusedError, wanted
+from memd.store.purge import PURGED, Pattern, PurgeRefusedError, purge_request
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=4).filter(lambda t: t.strip())
 SECRETS = TEXTS.filter(lambda t: len(t.strip()) >= len("four"))
@@ -52,6 +52,6 @@ def test_a_regular_expression_is_one() -> None:
 def test_what_is_meant_must_be_said(change: str, path: str, pattern: str) -> None:
     """Exactly one thing is purged, and no pattern that would be nearly everything."""
     with pytest.raises(PurgeRefusedError):
-        wanted("/nowhere", change, path, pattern)
+        purge_request("/nowhere", change, path, pattern)
     with pytest.raises(PurgeRefusedError):
         Pattern("(abcd)?", is_regex=True)

@@ -10,7 +10,7 @@ from watchdog.observers import inotify_c
 from memd.core.names import INDEX, NameRefusedError, concerns
 from memd.files.directory import DirectoryUnusableError, PathRefusedError
 from memd.store.headers_file import HeadersFiles
-from memd.store.reading import DIRECTORIES, UNUSED_SECONDS, Reading
+from memd.store.reading import DIRECTORIES, UNUSED_SECONDS, DirectoryReader
 from memd.testing.clock import FakeClock
 from memd.watch.inotify import Inotify
 from memd.watch.watch import Watch
@@ -20,7 +20,7 @@ from tests.store.watched import Copy, open_watched
 
 def test_news_is_what_differs_from_the_last_snapshot(tmp_path: Path) -> None:
     """The first sight, a memory, the index and the directory's end are news; nothing else is."""
-    reading, real = Reading(FakeClock()), tmp_path / "real"
+    reading, real = DirectoryReader(FakeClock()), tmp_path / "real"
     link = tmp_path / "link"
     link.symlink_to(real)
 
@@ -46,7 +46,7 @@ def test_news_is_what_differs_from_the_last_snapshot(tmp_path: Path) -> None:
 
 def test_what_a_scan_has_met_may_have_any_name(tmp_path: Path) -> None:
     """A person's own name can be read where a scan finds it; else the name rule refuses it."""
-    reading, here = Reading(FakeClock()), str(tmp_path)
+    reading, here = DirectoryReader(FakeClock()), str(tmp_path)
     with pytest.raises(NameRefusedError):
         reading.live(here, "über uns.md")
     assert reading.read_many(here, ["über uns.md"]) == ()
@@ -68,7 +68,7 @@ def test_under_a_watch_only_what_is_named_is_asked_for(tmp_path: Path) -> None:
                 super()._change(directory, folder, mask, name)
 
     clock, here = FakeClock(2e10), str(tmp_path)
-    reading = Reading(clock)
+    reading = DirectoryReader(clock)
     watch = Watch(
         reading.dirty.note,
         lambda: None,
@@ -103,7 +103,7 @@ def test_a_catalogue_that_nobody_uses_is_dropped_and_comes_back(tmp_path: Path) 
 
 def test_the_catalogues_used_last_are_kept(tmp_path: Path) -> None:
     """Only so many are in memory, and one that somebody is using now is not dropped."""
-    reading = Reading(FakeClock())
+    reading = DirectoryReader(FakeClock())
     places = [tmp_path / str(number) for number in range(DIRECTORIES + 2)]
     for place in places:
         place.mkdir()
@@ -131,7 +131,7 @@ def test_headers_outlive_the_process_and_are_checked(tmp_path: Path) -> None:
     files.save(watched.real, list(wrong.values()))
     (watched.path / "b.md").write_bytes(topic("new", "of another length"))
     (watched.path / "c.md").unlink()
-    found = Reading(FakeClock(), files=files).catalogue(watched.real)
+    found = DirectoryReader(FakeClock(), files=files).catalogue(watched.real)
     assert {h.path: h.name for h in found.changed} == {"a.md": "believed", "b.md": "new"}
 
 

@@ -9,11 +9,11 @@ from memd.files.directory import Directory
 from memd.files.disk import real_disk
 from memd.state.baseline import Baseline
 from memd.store import catalogue
-from memd.store.changes import Request
+from memd.store.changes import ChangeRequest
 from memd.store.commits import Commits
 from memd.store.detection import Detection
 from memd.store.headers_file import HeadersFiles
-from memd.store.reading import Reading
+from memd.store.reading import DirectoryReader
 from memd.store.replaced import Replaced
 from memd.testing.clock import FakeClock
 from memd.watch.external import Detected, ExternalEdits
@@ -35,7 +35,7 @@ class Watched:
         self.real = bench.directory
         self.clock = FakeClock(at)
         self.news: list[tuple[str, str]] = []
-        self.reading = Reading(self.clock, lambda *news: self.news.append(news), files)
+        self.reading = DirectoryReader(self.clock, lambda *news: self.news.append(news), files)
         external = ExternalEdits(bench.journal, Baseline(bench.database))
         self.detection = Detection(external, self.reading)
         replaced = Replaced(real_disk())
@@ -64,7 +64,7 @@ class Watched:
         """Write or delete one memory as the store does."""
         self.detection.detect(self.real, self.clock.now(), claim=True)
         draft = Draft((FileEdit(path, content),))
-        self.commits.change(Request(self.real, lambda _: draft, BY, self.clock.now()))
+        self.commits.change(ChangeRequest(self.real, lambda _: draft, BY, self.clock.now()))
 
     def fresh(self) -> dict[str, Header]:
         """Return what a first look at the directory finds."""
@@ -86,7 +86,7 @@ def open_watched(root: Path, at: float = FAR_AHEAD) -> Iterator[Watched]:
 class Copy:
     """A reader's copy of a catalogue, kept up by deltas alone."""
 
-    def __init__(self, reading: Reading, directory: str) -> None:
+    def __init__(self, reading: DirectoryReader, directory: str) -> None:
         self._reading = reading
         self._directory = directory
         self._mark = -1

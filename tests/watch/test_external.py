@@ -12,7 +12,7 @@ from memd.core.text import sha256
 from memd.core.values import Actor
 from memd.state.baseline import Baseline, FileState
 from memd.state.journal import Intent, Record, Step
-from memd.watch.external import ExternalEdits, Scope, fingerprint
+from memd.watch.external import DetectionScope, ExternalEdits, fingerprint
 from tests.changes import history
 from tests.store.bench import BY, Bench, open_bench, topic
 
@@ -31,15 +31,15 @@ class Looking:
 
     def look(self, at: float = NEVER, **options: Any) -> Any:
         """Look once."""
-        return self.external.detect(self.bench.directory, Scope(at, **options))
+        return self.external.detect(self.bench.directory, DetectionScope(at, **options))
 
     def change(self) -> Record | None:
-        """Scope, and return the change that it made."""
+        """Look, and return the change that it made."""
         found: Record | None = self.look().change
         return found
 
     def actions(self) -> dict[str, str]:
-        """Scope, and return what happened to each file."""
+        """Look, and return what happened to each file."""
         change = self.change()
         return {step.path: step.action for step in change.steps} if change else {}
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from types import FrameType
 
 from memd.state.baseline import Baseline
-from memd.watch.external import ExternalEdits, Scope
+from memd.watch.external import DetectionScope, ExternalEdits
 from tests.store.bench import Bench, open_bench, topic
 
-LATER = Scope(2e10)  # at a time when every status vouches for its file
+LATER = DetectionScope(2e10)  # at a time when every status vouches for its file
 FILES = 200
 
 

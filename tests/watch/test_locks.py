@@ -250,3 +250,14 @@ def test_a_race_has_one_winner(tmp_path: Path, foreign: int) -> None:
     rounds = race(tmp_path, 10, foreign)
     assert max(found.daemons for found in rounds) <= 1
     assert foreign or [found.daemons for found in rounds] == [1] * 10
+
+
+def test_a_name_that_is_taken_is_no_way_out(tmp_path: Path) -> None:
+    """What lies at the temporary name is replaced, and refused where it cannot be."""
+    (tmp_path / "victim").write_text("kept")
+    (tmp_path / f"{LOCK}.new").symlink_to("victim")
+    _held(tmp_path).reset()
+    assert (tmp_path / "victim").read_text() == "kept"
+    (tmp_path / f"{LOCK}.new").mkdir()
+    with pytest.raises(LockUnusableError):
+        _take(tmp_path)
