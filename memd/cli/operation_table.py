@@ -1,6 +1,7 @@
 """The commands about the daemon, its jobs, and the programs around it."""
 
 from memd.cli.grammar import Command, Operand, Option, number
+from memd.core.events import TOPICS
 
 _JOB = Operand("JOB", "the id that memctl job list shows")
 _SESSION = Operand("SESSION", "the client's session", param="session_id")
@@ -135,12 +136,7 @@ COMMANDS = (
         "each line is one JSON object.",
         "operation:watch",
         options=(
-            Option(
-                "--topic",
-                "only this topic",
-                choices=("memory.changed", "memory.saved", "job.progress", "job.done"),
-                repeat=True,
-            ),
+            Option("--topic", "only this topic", choices=TOPICS, repeat=True),
             Option("--here", "only the current project"),
             Option("--count", "end after so many events", "N", number),
         ),
