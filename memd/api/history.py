@@ -21,7 +21,7 @@ from memd.core.text import iso_time
 from memd.core.values import Actor, Change, Provenance
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
-from memd.state.history import Filter
+from memd.state.changes import Filter
 from memd.store.history import (
     ChangeNotFoundError,
     FileDiff,

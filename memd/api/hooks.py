@@ -28,7 +28,7 @@ from memd.core import limits, tags
 from memd.core.errors import WrongParameterError
 from memd.recall.service import Prefetched, Prompt
 from memd.rpc.connection import Call
-from memd.state.ledger import Parents
+from memd.state.tables import Parents
 from memd.transcripts import forks
 from memd.transcripts.reading import TranscriptRefusedError
 

@@ -16,7 +16,7 @@ from memd.core.errors import WrongParameterError
 from memd.jobs.breaker import WorkState
 from memd.model.configured import ModelState
 from memd.rpc.connection import Call
-from memd.state.pauses import Breaker
+from memd.state.tables import Breaker
 
 CAPABILITIES = (
     "batch",

@@ -17,10 +17,7 @@ from memd.model.configured import Models
 from memd.prompt.service import Prompts
 from memd.recall.service import Recall
 from memd.review.service import Reviews
-from memd.state.ages import Ages
-from memd.state.runs import Runs
-from memd.state.spend import SpendTable
-from memd.state.visits import Visit
+from memd.state.tables import Ages, Runs, SpendTable, Visit
 from memd.store.service import Store
 
 

@@ -10,8 +10,7 @@ from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.core.settings import Settings
 from memd.rpc.connection import Call
-from memd.state.caps import Sum
-from memd.state.spend import SpendRow
+from memd.state.tables import SpendRow, Sum
 
 U = TypeVar("U", bound=Sum)
 

@@ -12,8 +12,7 @@ from memd.core.errors import WrongParameterError
 from memd.extract.service import InvalidMessagesError
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
-from memd.state.jobs import JobNotFoundError, JobNotParkedError
-from memd.state.visits import Visit
+from memd.state.tables import JobNotFoundError, JobNotParkedError, Visit
 from memd.transcripts import reading
 from memd.transcripts.reading import TranscriptRefusedError
 

@@ -46,26 +46,23 @@ from memd.recall.service import Recall
 from memd.review.service import Reviews
 from memd.rpc.server import Hub, serve
 from memd.search.meaning import Meaning
-from memd.state import ages, cursors, dreams, jobs, journal, ledger, runs, spend, visits
+from memd.state.changes import Proposals, migrate
 from memd.state.database import Database, StateUnusableError, open_database
-from memd.state.migration import migrate
-from memd.state.proposals import Proposals
-from memd.state.tally import Tally
+from memd.state.tables import (
+    SCHEMAS,
+    Ages,
+    Cursors,
+    DreamTable,
+    JobTable,
+    Ledger,
+    Runs,
+    SpendTable,
+    Tally,
+    Visits,
+)
 from memd.store.service import Store
 
 __all__ = ["SCHEMAS", "Log", "Ports", "daemon", "run"]
-
-SCHEMAS = (
-    journal.SCHEMA,
-    cursors.SCHEMA,
-    jobs.SCHEMA,
-    ages.SCHEMA,
-    dreams.SCHEMA,
-    ledger.SCHEMA,
-    runs.SCHEMA,
-    spend.SCHEMA,
-    visits.SCHEMA,
-)
 
 _OPEN = 3  # projects that were visited last; a start opens their index before it serves
 _OPEN_SECONDS = 0.5  # and waits no longer for that: the rest is done in the background
@@ -109,7 +106,7 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
         async with anyio.create_task_group() as group:
             await group.start(services.store.run)
             await group.start(services.recall.run)
-            await _open_last(services, visits.Visits(database))
+            await _open_last(services, Visits(database))
             await group.start(services.jobs.run, composed.runners)
             group.start_soon(_warm, services)
             group.start_soon(composed.starter.watch)
@@ -183,12 +180,12 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     )
     notes = await _recovered(store.recover)
     notes += database.notes
-    table = jobs.JobTable(database, os.getpid())
-    spent = spend.SpendTable(database, Tally(places.spent))
+    table = JobTable(database, os.getpid())
+    spent = SpendTable(database, Tally(places.spent))
     models = Models(ports.environ, clock, spent, ports.origin)
-    kept = runs.Runs(database)
-    extract = Extract(store, cursors.Cursors(database), clock, models, kept, note=ports.log.note)
-    locks, proposals, log = dreams.DreamTable(database), Proposals(database), ports.log
+    kept = Runs(database)
+    extract = Extract(store, Cursors(database), clock, models, kept, note=ports.log.note)
+    locks, proposals, log = DreamTable(database), Proposals(database), ports.log
     dreaming = Dreams(store, locks, proposals, clock, models=models, runs=kept, note=log.note)
     notes += await _recovered(dreaming.recover)
     for note in notes:
@@ -196,11 +193,11 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     database.on_note(partial(_tell, notes, ports.log))
     priority = RequestPriority()
     work = Jobs(table, clock, hub, on_unexpected=ports.log.unexpected)
-    seen, busy = visits.Visits(database), ports.pressure
+    seen, busy = Visits(database), ports.pressure
     starter = DreamStarter(
         store, dreaming, work, seen, clock=clock, priority=priority, pressure=busy, log=log
     )
-    shown, indexes = ledger.Ledger(database), _indexes(ports, store, notes)
+    shown, indexes = Ledger(database), _indexes(ports, store, notes)
     services = Services(
         store=store,
         prompts=Prompts(store),
@@ -212,7 +209,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         jobs=work,
         models=models,
         spent=spent,
-        ages=ages.Ages(database),
+        ages=Ages(database),
         runs=kept,
         priority=priority,
         clock=clock,
@@ -245,7 +242,7 @@ def _indexes(ports: Ports, store: Store, notes: list[str]) -> Indexes:
     )
 
 
-async def _open_last(services: Services, seen: visits.Visits) -> None:
+async def _open_last(services: Services, seen: Visits) -> None:
     """Have the memories of the last projects ready for the first prompt, where that is quick."""
     with suppress(StateUnusableError), anyio.move_on_after(_OPEN_SECONDS):
         for visit in (await anyio.to_thread.run_sync(seen.all))[:_OPEN]:

@@ -29,7 +29,7 @@ from memd.dream.service import Dreams
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Running
 from memd.projects.project import NoProjectError
-from memd.state.visits import Visit, Visits
+from memd.state.tables import Visit, Visits
 from memd.store.service import Store
 
 AUTOMATIC = "automatic"  # the member of a job's request that says that no person asked

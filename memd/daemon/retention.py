@@ -6,10 +6,9 @@ from memd.core.clock import Clock
 from memd.core.clock_check import DAY_SECONDS, ClockCheck
 from memd.core.settings import JournalSettings
 from memd.daemon.log import Log
-from memd.state import ledger, spend
-from memd.state.ages import Ages
+from memd.state.changes import Pruned, Retention
 from memd.state.database import Database, StateUnusableError
-from memd.state.retention import Pruned, Retention
+from memd.state.tables import KEPT_DAYS, RESUMED_DAYS, SIGHTED_DAYS, Ages, Ledger, SpendTable
 from memd.store.service import Store
 
 LOOK_SECONDS = 45 * 60.0  # between looks at the clock: a day is counted from several runs
@@ -52,11 +51,11 @@ async def prune(
     total = Pruned(more=True)
     while total.more:
         total += await to_thread.run_sync(retention.batch)
-    resumed = await to_thread.run_sync(ages.bound, check, ledger.RESUMED_DAYS)
-    sighted = await to_thread.run_sync(ages.bound, check, ledger.SIGHTED_DAYS)
-    await to_thread.run_sync(ledger.Ledger(database).prune, resumed, sighted)
-    spent = await to_thread.run_sync(ages.bound, check, spend.KEPT_DAYS)
-    await to_thread.run_sync(spend.SpendTable(database).prune, spent)
+    resumed = await to_thread.run_sync(ages.bound, check, RESUMED_DAYS)
+    sighted = await to_thread.run_sync(ages.bound, check, SIGHTED_DAYS)
+    await to_thread.run_sync(Ledger(database).prune, resumed, sighted)
+    spent = await to_thread.run_sync(ages.bound, check, KEPT_DAYS)
+    await to_thread.run_sync(SpendTable(database).prune, spent)
     return total
 
 

@@ -8,7 +8,7 @@ from memd.daemon.dreaming import DreamStarter
 from memd.extract.service import Extract, ExtractRequest
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Runner, Running
-from memd.state.visits import Visit
+from memd.state.tables import Visit
 from memd.store.service import Store
 
 

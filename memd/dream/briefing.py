@@ -23,7 +23,7 @@ from memd.documents.index import manifest
 from memd.files.confined import Confined
 from memd.model.port import Block
 from memd.projects.project import transcript_folders
-from memd.state.proposals import RefusedEdits
+from memd.state.changes import RefusedEdits
 
 KIND = "dream"
 ASK_SECONDS = 180.0

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
-from memd.state.dreams import DreamTable, LockRow
+from memd.state.tables import DreamTable, LockRow
 from memd.watch import locks
 from memd.watch.locks import Alive, ConsolidationLock, LockUnusableError, Restored
 

@@ -22,8 +22,7 @@ from memd.dream.judge import judge
 from memd.dream.report import Report
 from memd.dream.values import DirectorySize, JudgeResult, Wanted
 from memd.model.port import LOCAL, Usage
-from memd.state.proposals import Proposal
-from memd.state.proposed import ProposedEdit
+from memd.state.changes import Proposal, ProposedEdit
 from memd.store.history import Past
 
 _ORPHANS = 50

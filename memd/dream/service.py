@@ -47,10 +47,9 @@ from memd.dream.run import (
 )
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import Model, ModelSource
+from memd.state.changes import Proposals
 from memd.state.database import StateUnusableError
-from memd.state.dreams import DreamTable
-from memd.state.proposals import Proposals
-from memd.state.runs import Runs
+from memd.state.tables import DreamTable, Runs
 from memd.store.drafts import StoreDraft
 from memd.store.history import Past
 from memd.store.service import Store

@@ -41,8 +41,7 @@ from memd.extract.vouching import origin, vouched
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.projects.project import slug
-from memd.state.cursors import Cursors
-from memd.state.runs import Runs
+from memd.state.tables import Cursors, Runs
 from memd.store.service import Store
 from memd.transcripts import reading
 from memd.transcripts.reading import InvalidMessagesError, TranscriptRefusedError

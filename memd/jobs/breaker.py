@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd.core import limits
-from memd.state.pauses import Breaker, Pauses
+from memd.state.tables import Breaker, Pauses
 
 TIMES = "times"  # how often in a row a job failed the same way; a fact of its error
 PARKED = "parked"

@@ -15,7 +15,7 @@ from typing import Any
 
 from memd.core.events import JOB_DONE, JOB_PROGRESS, Event, EventSink
 from memd.core.text import cut_bytes
-from memd.state.jobs import Job
+from memd.state.tables import Job
 
 TEXTS = 30
 TEXT = 400  # characters

@@ -8,7 +8,7 @@ from memd.core.errors import MemdError
 from memd.documents.secrets import scrub_error
 from memd.jobs import breaker
 from memd.jobs.breaker import PauseControl
-from memd.state.jobs import Job
+from memd.state.tables import Job
 
 ACCEPTED = "accepted"
 COALESCED = "coalesced"

@@ -40,7 +40,7 @@ from memd.jobs.running import (
 )
 from memd.jobs.waiting import Waiting
 from memd.state.database import StateUnusableError
-from memd.state.jobs import Job, JobState, JobTable, NewJob
+from memd.state.tables import Job, JobState, JobTable, NewJob
 
 __all__ = ["Jobs", "Runner", "Running"]
 

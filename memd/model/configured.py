@@ -25,8 +25,7 @@ from memd.model.key_file import EnvFileUnusableError, read_variables
 from memd.model.metered import Metered
 from memd.model.patient import Patient
 from memd.model.port import Model
-from memd.state.caps import KINDS
-from memd.state.spend import SpendTable
+from memd.state.tables import KINDS, SpendTable
 
 __all__ = [
     "ENVIRONMENT",

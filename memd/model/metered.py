@@ -22,9 +22,8 @@ from memd.core.settings import SpendSettings
 from memd.model import probe, wire
 from memd.model.errors import CapReachedError, ModelError, ModelUnavailableError
 from memd.model.port import Ask, Model, Reply, Usage
-from memd.state.caps import Sum
 from memd.state.database import StateUnusableError
-from memd.state.spend import Account, Booking, SpendTable, next_day
+from memd.state.tables import Account, Booking, SpendTable, Sum, next_day
 
 _BYTES_PER_TOKEN = 4  # of JSON with English words or code; Chinese has about three
 _ABSURD = 8  # times less than the estimate: no tokens are that long

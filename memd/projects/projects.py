@@ -16,7 +16,7 @@ from memd.core.values import Project
 from memd.projects.configuration import Configuration
 from memd.projects.project import find_project, locate
 from memd.state.database import StateUnusableError
-from memd.state.roots import Roots
+from memd.state.tables import Roots
 
 # Who chose the whole path wants it for every project that asks.
 _CHOSEN = frozenset(

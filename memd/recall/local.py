@@ -16,7 +16,7 @@ from memd.recall.indexes import Indexes, Reader
 from memd.recall.select import SurfacedMemory
 from memd.search.index import Index
 from memd.search.ranking import Ranked, answered
-from memd.state.ledger import Item, Ledger
+from memd.state.tables import Item, Ledger
 
 _SLICE = 50  # memories indexed between two looks at the time (some 10 ms)
 

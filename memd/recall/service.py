@@ -34,7 +34,7 @@ from memd.recall.local import Choice, Hit, Offer, Wish
 from memd.recall.patience import Patience
 from memd.recall.select import SurfacedMemory
 from memd.state.database import StateUnusableError
-from memd.state.ledger import Item, Ledger, Parents, Sighting
+from memd.state.tables import Item, Ledger, Parents, Sighting
 
 T = TypeVar("T")
 

@@ -18,8 +18,7 @@ from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue, p
 from memd.core.text import decode
 from memd.core.values import FileEdit, ProposalDecided, Tree
 from memd.documents.document import parse
-from memd.state.proposals import Proposal
-from memd.state.proposed import ACCEPTED, OPEN, ProposedEdit
+from memd.state.changes import ACCEPTED, OPEN, Proposal, ProposedEdit
 from memd.store.drafts import StoreDraft, merge
 
 _CHANGED = "it was changed since the dream had read it"

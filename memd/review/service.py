@@ -21,8 +21,7 @@ from memd.core.values import Actor, Draft, ProposalDecided, Provenance, Tree
 from memd.documents.secrets import scrub
 from memd.review.accepting import Acceptance, LeftFile, accept, open_edits
 from memd.review.view import ProposalView, paths, views
-from memd.state.proposals import Proposal, Proposals
-from memd.state.proposed import ACCEPTED, REJECTED, ProposedEdit, state_of
+from memd.state.changes import ACCEPTED, REJECTED, Proposal, Proposals, ProposedEdit, state_of
 from memd.store.service import Store
 
 _REASON_CHARACTERS = 500

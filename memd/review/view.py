@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from memd.core.names import printable
 from memd.core.text import iso_time, sha256
 from memd.model.port import LOCAL
-from memd.state.proposals import Proposal
-from memd.state.proposed import OPEN, ProposedEdit
+from memd.state.changes import OPEN, Proposal, ProposedEdit
 from memd.text.unified import CHARACTERS, bounded
 
 _FILES = 2000  # in one answer

@@ -1,1 +1,4 @@
-"""The daemon's own durable state in one SQLite file: journal, cursors, jobs, ledger, search."""
+"""The daemon's own durable state in one SQLite file.
+
+Doors: ``database``, ``changes``, ``tables``.
+"""

@@ -20,7 +20,7 @@ from memd.core.errors import MemdError
 from memd.core.health import Health
 from memd.files.directory import Directory, DirectoryMissingError
 from memd.files.disk import FILE_MODE, Content, Disk, counted
-from memd.state.journal import Step
+from memd.state.changes import Step
 
 _MODE_BITS = 0o777
 

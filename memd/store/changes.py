@@ -38,17 +38,8 @@ from memd.core.recent import Recent
 from memd.core.values import Actor, Draft, Outcome, Plan, Provenance
 from memd.files.directory import Directory
 from memd.files.disk import Disk, ensure_writable
+from memd.state.changes import ABANDONED, FAILED, INDEX, Intent, Journal, Record, Step, file_changes
 from memd.state.database import StateUnusableError
-from memd.state.journal import (
-    ABANDONED,
-    FAILED,
-    INDEX,
-    Intent,
-    Journal,
-    Record,
-    Step,
-    file_changes,
-)
 from memd.store.apply import Application, ForeignSaveError
 from memd.store.door import ConflictError
 from memd.store.drafts import Prepared, StoreDraft, prepare, refused

@@ -9,8 +9,8 @@ from dataclasses import replace
 from memd.core.errors import MemdError
 from memd.core.events import MEMORY_CHANGED, Event
 from memd.core.values import Outcome, Provenance
+from memd.state.changes import Journal
 from memd.state.database import StateUnusableError
-from memd.state.journal import Journal
 from memd.store.changes import BeingWrittenError, ChangeRequest, Changes, Committed, OpenFiles
 from memd.store.detection import Detection
 from memd.store.replaced import PUT_BACK, LateSave, Replaced, late_save_plan, put_back_plan

@@ -15,7 +15,7 @@ from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Pointer
 from memd.documents import document, index
 from memd.documents.index import Entries, read
-from memd.state.journal import Step
+from memd.state.changes import Step
 from memd.store import door
 from memd.store.door import (
     ConflictError,

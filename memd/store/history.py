@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from memd.core.errors import MemdError, WrongParameterError
-from memd.core.names import check_name
+from memd.core.names import INDEX, check_name
 from memd.core.text import iso_time, sha256
 from memd.core.values import Actor, Change, CursorMove, FileEdit, MemoryFile, Plan, Pointer, Tree
 from memd.documents import index
-from memd.state.history import Filter, History, Span, compose
-from memd.state.journal import Journal
-from memd.state.records import CONFLICT, INDEX, Record, Step
+from memd.state.changes import CONFLICT, Filter, History, Journal, Record, Span, Step, compose
 from memd.store.drafts import Blobs, StoreDraft
 from memd.store.purge import Purged, PurgeRefusedError, purge_request
 from memd.store.tree import StoredFile, memory_file

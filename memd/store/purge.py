@@ -20,9 +20,8 @@ from typing import Any
 from memd.core import limits, regex
 from memd.core.errors import MemdError, WrongParameterError
 from memd.core.text import decode, sha256
+from memd.state.changes import Body, Journal, LiveFile, Purge
 from memd.state.database import Database
-from memd.state.journal import Journal
-from memd.state.purge import Body, LiveFile, Purge
 from memd.store.reading import DirectoryReader
 from memd.store.replaced import Replaced
 from memd.store.undo import ChangeNotFoundError

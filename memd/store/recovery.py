@@ -26,7 +26,7 @@ from memd.core.health import Health
 from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue
 from memd.files.directory import Directory, PathRefusedError
 from memd.files.disk import Content, Disk, is_probe
-from memd.state.journal import Journal, Record, Step
+from memd.state.changes import Journal, Record, Step
 from memd.store.apply import Application, ForeignSaveError, beside, is_torn
 
 _TEMP = re.compile(r"\.memd-([0-9]{1,18})-([0-9]{1,9})-[0-9a-f]{8}(?:-old)?\.tmp")

@@ -22,7 +22,7 @@ from memd.core.values import Actor, Draft, FileEdit, Plan, Provenance, Tree
 from memd.documents import document, index
 from memd.files.directory import Directory
 from memd.files.disk import NOT_A_MEMORY, Disk
-from memd.state.journal import Step
+from memd.state.changes import Step
 from memd.store.apply import beside
 from memd.store.drafts import StoreDraft
 

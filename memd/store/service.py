@@ -38,11 +38,9 @@ from memd.files.directory import Directory
 from memd.files.disk import Disk, real_disk
 from memd.projects.configuration import Configuration
 from memd.projects.projects import Projects
-from memd.state.baseline import Baseline
+from memd.state.changes import Baseline, Filter, Journal
 from memd.state.database import Database
-from memd.state.history import Filter
-from memd.state.journal import Journal
-from memd.state.roots import Roots
+from memd.state.tables import Roots
 from memd.store.changes import (
     BeingWrittenError,
     ChangeRequest,

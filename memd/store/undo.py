@@ -16,7 +16,7 @@ from memd.core.text import sha256
 from memd.core.values import FileEdit, MemoryFile, Pointer, Tree
 from memd.documents import document, index
 from memd.files.directory import FileTooLargeError
-from memd.state.journal import Record, Step
+from memd.state.changes import Record, Step
 from memd.store.drafts import Blobs, StoreDraft
 
 

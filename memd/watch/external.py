@@ -32,9 +32,16 @@ from memd.core.text import sha256
 from memd.core.values import Actor, Provenance
 from memd.core.yielding import yield_to_requests
 from memd.files.directory import Directory, DirectoryMissingError, PathRefusedError
-from memd.state.baseline import Baseline, BaselineChange, FileState
-from memd.state.journal import Intent, Journal, Record, Step
-from memd.state.packing import packed
+from memd.state.changes import (
+    Baseline,
+    BaselineChange,
+    FileState,
+    Intent,
+    Journal,
+    Record,
+    Step,
+    packed,
+)
 from memd.watch.watch import Paths
 
 BY = Provenance(Actor.EXTERNAL, reason="edited outside memd")

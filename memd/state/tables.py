@@ -1,0 +1,62 @@
+"""The door to the tables of the state file: jobs, ledger, spending and what else has rows."""
+
+from memd.state import ages, cursors, dreams, jobs, journal, ledger, runs, spend, visits
+from memd.state.ages import Ages
+from memd.state.caps import KINDS, Sum
+from memd.state.cursors import Cursors
+from memd.state.dreams import DreamTable, LockRow
+from memd.state.jobs import Job, JobNotFoundError, JobNotParkedError, JobState, JobTable, NewJob
+from memd.state.ledger import RESUMED_DAYS, SIGHTED_DAYS, Item, Ledger, Parents, Sighting
+from memd.state.pauses import Breaker, Pauses
+from memd.state.roots import Roots
+from memd.state.runs import Runs
+from memd.state.spend import KEPT_DAYS, Account, Booking, SpendRow, SpendTable, next_day
+from memd.state.tally import Tally
+from memd.state.visits import Visit, Visits
+
+SCHEMAS = (
+    journal.SCHEMA,
+    cursors.SCHEMA,
+    jobs.SCHEMA,
+    ages.SCHEMA,
+    dreams.SCHEMA,
+    ledger.SCHEMA,
+    runs.SCHEMA,
+    spend.SCHEMA,
+    visits.SCHEMA,
+)
+
+__all__ = [
+    "KEPT_DAYS",
+    "KINDS",
+    "RESUMED_DAYS",
+    "SCHEMAS",
+    "SIGHTED_DAYS",
+    "Account",
+    "Ages",
+    "Booking",
+    "Breaker",
+    "Cursors",
+    "DreamTable",
+    "Item",
+    "Job",
+    "JobNotFoundError",
+    "JobNotParkedError",
+    "JobState",
+    "JobTable",
+    "Ledger",
+    "LockRow",
+    "NewJob",
+    "Parents",
+    "Pauses",
+    "Roots",
+    "Runs",
+    "Sighting",
+    "SpendRow",
+    "SpendTable",
+    "Sum",
+    "Tally",
+    "Visit",
+    "Visits",
+    "next_day",
+]
