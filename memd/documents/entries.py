@@ -103,6 +103,11 @@ def entries(content: bytes) -> tuple[IndexEntry, ...]:
     return tuple(each(content))
 
 
+def pointers(content: bytes | None) -> dict[str, Pointer]:
+    """Return title and hook of each entry by its path; of several for one path the last."""
+    return {entry.path: Pointer(entry.title, entry.hook) for entry in entries(content or b"")}
+
+
 def each(content: bytes) -> Iterator[IndexEntry]:
     """Yield the pointers of an index, in its order; reading the words of many takes a while."""
     lines = content.splitlines(keepends=True)

@@ -24,6 +24,7 @@ from memd.documents.entries import (
     each,
     entries,
     pointer_line,
+    pointers,
     read,
     with_pointer,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "manifest",
     "merge",
     "pointer_line",
+    "pointers",
     "read",
     "reconcile",
     "with_pointer",

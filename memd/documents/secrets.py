@@ -22,6 +22,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+import msgspec
+
 from memd.core import regex
 from memd.core.errors import MemdError
 from memd.core.yielding import yield_to_requests
@@ -43,12 +45,12 @@ class _Rule:
     id: str
     words: tuple[str, ...]
     pattern: str
-    entropy: float
-    mixed: bool
-    value: str
-    signs: bool
-    prose: bool
-    needs: str
+    entropy: float = 0.0
+    mixed: bool = False
+    value: str = ""
+    signs: bool = False
+    prose: bool = False
+    needs: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,27 +247,4 @@ def _regex(pattern: str) -> Any:
 def _table() -> _Table:
     source = resources.files("memd.documents").joinpath("secret_rules.toml").read_bytes()
     tables = tomllib.loads(source.decode("utf-8"))
-    rules = tuple(
-        _Rule(
-            id=item["id"],
-            words=tuple(item["words"]),
-            pattern=item["pattern"],
-            entropy=item.get("entropy", 0.0),
-            mixed=item.get("mixed", False),
-            value=item.get("value", ""),
-            signs=item.get("signs", False),
-            prose=item.get("prose", False),
-            needs=item.get("needs", ""),
-        )
-        for item in tables["rule"]
-    )
-    values = tables["values"]
-    return _Table(
-        rules=rules,
-        placeholder=values["placeholder"],
-        syntax=values["syntax"],
-        ordinary=values["ordinary"],
-        names=values["names"],
-        identifiers=values["identifiers"],
-        published=frozenset(values["published"]),
-    )
+    return msgspec.convert({"rules": tables["rule"], **tables["values"]}, _Table)

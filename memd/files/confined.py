@@ -17,7 +17,7 @@ from typing import Self
 
 from memd.core import names
 from memd.core.yielding import yield_to_requests
-from memd.files.directory import Directory, FileUnreadableError, PathRefusedError
+from memd.files.directory import Directory, FileUnreadableError, PathRefusedError, cause_of
 from memd.files.kernel import FOLDER, kernel_walks, open_beneath
 
 PIECE_BYTES = 256 * 1024
@@ -171,6 +171,6 @@ def _pieces(name: str, fd: int, start: int) -> Iterator[bytes]:
         if kept:
             yield kept
     except OSError as error:
-        raise FileUnreadableError(name, error.strerror or str(error)) from error
+        raise FileUnreadableError(name, cause_of(error)) from error
     finally:
         os.close(fd)

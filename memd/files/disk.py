@@ -34,7 +34,7 @@ from memd.core.errors import MemdError
 from memd.core.health import Health, WriteDecision
 from memd.core.names import is_temporary
 from memd.core.text import sha256
-from memd.files.directory import Directory
+from memd.files.directory import Directory, cause_of
 
 NOREPLACE = "noreplace"
 EXCHANGE = "exchange"
@@ -80,6 +80,11 @@ class ReadOnlyError(MemdError):
             directory=directory,
             cause=cause,
         )
+
+
+def hash_of(content: Content | None) -> str | None:
+    """Return the hash of what lies under a name, ``None`` where there is nothing."""
+    return None if content is None else content.hash
 
 
 def find_renamer(system: str, machine: str, library: Any) -> Renamer | None:
@@ -242,7 +247,7 @@ def counted(health: Health) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        health.failed(error.errno, error.strerror or type(error).__name__)
+        health.failed(error.errno, cause_of(error))
         raise
     health.succeeded()
 
@@ -256,7 +261,7 @@ def ensure_writable(health: Health, disk: Disk, directory: Directory, at: float)
         try:
             _probe(disk, directory)
         except OSError as error:
-            health.failed(error.errno, error.strerror or type(error).__name__)
+            health.failed(error.errno, cause_of(error))
         else:
             health.succeeded()
             return

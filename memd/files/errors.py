@@ -77,4 +77,4 @@ class FileTooLargeError(MemdError):
 
 def cause_of(error: OSError) -> str:
     """Return what the system says of an error."""
-    return error.strerror or str(error)
+    return error.strerror or str(error) or type(error).__name__

@@ -19,7 +19,7 @@ from typing import Self
 from memd.core.errors import MemdError
 from memd.core.health import Health
 from memd.files.directory import Directory, DirectoryMissingError
-from memd.files.disk import FILE_MODE, Content, Disk, counted
+from memd.files.disk import FILE_MODE, Content, Disk, counted, hash_of
 from memd.state.changes import Step
 
 _MODE_BITS = 0o777
@@ -117,7 +117,7 @@ class Application:
             self._give_back(folder, step.temp, live)
             return
         self._disk.exchange(folder, step.temp, live)
-        if _hash(self.temp(step)) != step.after:
+        if hash_of(self.temp(step)) != step.after:
             # Saved once more in between: the newest is theirs; the one before stays aside.
             self._disk.exchange(folder, step.temp, live)
 
@@ -150,7 +150,7 @@ class Application:
 
         An editor that had the old file open may have written into it after the swap.
         """
-        if step.before is not None and _hash(self.temp(step)) != step.before:
+        if step.before is not None and hash_of(self.temp(step)) != step.before:
             raise ForeignSaveError(step.path)
 
     def sweep(self, step: Step, unfinished: bytes | None = None) -> bool:
@@ -173,17 +173,17 @@ class Application:
 
     def _back(self, step: Step) -> None:
         folder, live = self._folder(step.path), _last(step.path)
-        if _hash(self.live(step)) != step.after:
+        if hash_of(self.live(step)) != step.after:
             return
         if step.after is None:
             self._give_back(folder, step.temp, live)
         elif step.before is None:
             self._disk.move(folder, live, step.temp)
-            if _hash(self.temp(step)) != step.after:
+            if hash_of(self.temp(step)) != step.after:
                 self._give_back(folder, step.temp, live)
         else:
             self._disk.exchange(folder, step.temp, live)
-            if _hash(self.temp(step)) != step.after:
+            if hash_of(self.temp(step)) != step.after:
                 self._disk.exchange(folder, step.temp, live)
 
     def _give_back(self, folder: int, temp: str, live: str) -> None:
@@ -224,7 +224,3 @@ def _folder_of(path: str) -> str:
 
 def _last(path: str) -> str:
     return path.rpartition("/")[2]
-
-
-def _hash(found: Content | None) -> str | None:
-    return None if found is None else found.hash

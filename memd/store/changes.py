@@ -36,7 +36,7 @@ from memd.core.errors import MemdError
 from memd.core.health import Health
 from memd.core.recent import Recent
 from memd.core.values import Actor, Draft, Outcome, Plan, Provenance
-from memd.files.directory import Directory
+from memd.files.directory import Directory, cause_of
 from memd.files.disk import Disk, ensure_writable
 from memd.state.changes import ABANDONED, FAILED, INDEX, Intent, Journal, Record, Step, file_changes
 from memd.state.database import StateUnusableError
@@ -365,4 +365,4 @@ def _conflicts(draft: Draft) -> tuple[str, ...]:
 def _words(error: OSError | MemdError) -> str:
     if isinstance(error, MemdError):
         return error.sentence
-    return error.strerror or type(error).__name__
+    return cause_of(error)

@@ -274,7 +274,8 @@ class SpanPlan:
     def __init__(self, span: Span, blobs: Blobs) -> None:
         self._span = span
         self._plan = UndoPlan(span.record, blobs)
-        self._pointers = _pointers(span.first_index, blobs)
+        key = span.first_index
+        self._pointers = index.pointers(blobs(key) if key else None)
 
     def __call__(self, tree: Tree) -> StoreDraft:
         """Return what restores the first state; files with a gap between are left alone."""
@@ -341,7 +342,8 @@ class RestorePlan:
         step = self._steps.get(INDEX)
         if step is None:
             return {}
-        return _pointers(step.before if old else step.after, self._blobs)
+        key = step.before if old else step.after
+        return index.pointers(self._blobs(key) if key else None)
 
 
 def _nothing(_: Tree) -> StoreDraft:
@@ -377,12 +379,6 @@ def _writer(record: Record, path: str) -> Writer:
         transcript=moves[0].source if moves else "",
         **asdict(change.by),
     )
-
-
-def _pointers(key: str | None, blobs: Blobs) -> dict[str, Pointer]:
-    content = blobs(key) if key else None
-    entries = index.entries(content or b"")
-    return {entry.path: Pointer(entry.title, entry.hook) for entry in entries}
 
 
 def _unified(path: str, before: bytes | None, after: bytes | None) -> str:

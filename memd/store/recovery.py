@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from memd.core.health import Health
 from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue
 from memd.files.directory import Directory, PathRefusedError
-from memd.files.disk import Content, Disk, is_probe
+from memd.files.disk import Content, Disk, hash_of, is_probe
 from memd.state.changes import Journal, Record, Step
 from memd.store.apply import Application, ForeignSaveError, beside, is_torn
 
@@ -109,12 +109,12 @@ def _finish(
             continue
         ours.append((step, body))
         live, temp = application.live(step), application.temp(step)
-        if _hash(live) == step.after:
+        if hash_of(live) == step.after:
             application.touch(step)
             if step.before is not None and not _is_known(step, temp):
                 application.restore(step)
                 left.append(step.path)
-        elif _hash(live) == step.before and _is_ours(step, body, temp):
+        elif hash_of(live) == step.before and _is_ours(step, body, temp):
             redo.append((step, body))
         else:
             left.append(step.path)
@@ -203,7 +203,3 @@ def _sentence(record: Record, left: list[str]) -> str:
     if not left:
         return words
     return f"{words}; left as they are, since something else changed them: {', '.join(left)}"
-
-
-def _hash(found: Content | None) -> str | None:
-    return None if found is None else found.hash

@@ -156,7 +156,7 @@ class UndoPlan:
         """Return the index with the old lines of restored files whose line the set had changed."""
         restored = {edit.path for edit in edits if edit.content is not None}
         before, after = self._entries("before"), self._entries("after")
-        now = _entries(current)
+        now = index.pointers(current)
         for path in sorted(restored & set(before) & set(now)):
             if now[path] == after.get(path) != before[path]:
                 current = index.with_pointer(current, path, before[path])
@@ -167,24 +167,19 @@ class UndoPlan:
     ) -> dict[str, Pointer]:
         """Return the lines of files that come back, and of those that stay as they are."""
         restored = {edit.path for edit in edits if edit.content is not None}
-        before, now = self._entries("before"), _entries(tree.index())
+        before, now = self._entries("before"), index.pointers(tree.index())
         kept = {path: now[path] for path in conflicts if path in now}
         return {path: before[path] for path in restored & set(before)} | kept
 
     def _entries(self, side: str) -> dict[str, Pointer]:
         key = self._index and getattr(self._index, side)
-        return _entries(self._blobs(key) if key else None)
+        return index.pointers(self._blobs(key) if key else None)
 
 
 def _with_pointers(lines: bytes, current: bytes, paths: Iterable[str]) -> bytes:
     """Return the index with the lines that some files have now: these were left alone."""
-    now, merged = _entries(current), _entries(lines)
+    now, merged = index.pointers(current), index.pointers(lines)
     for path in paths:
         if path in now and path in merged and now[path] != merged[path]:
             lines = index.with_pointer(lines, path, now[path])
     return lines
-
-
-def _entries(content: bytes | None) -> dict[str, Pointer]:
-    entries = index.entries(content or b"")
-    return {entry.path: Pointer(entry.title, entry.hook) for entry in entries}

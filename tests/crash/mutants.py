@@ -117,7 +117,7 @@ MUTANTS = (
     Mutant(
         "recovery writes over what was saved since",
         RECOVERY,
-        "        elif _hash(live) == step.before and _is_ours(step, body, temp):\n",
+        "        elif hash_of(live) == step.before and _is_ours(step, body, temp):\n",
         "        elif True:\n",
         ("tests/store/test_recovery.py",),
     ),
