@@ -112,6 +112,7 @@ COMMANDS = (
         "standard input is no terminal, is read from standard input. With --update an existing "
         "memory is changed, and only the parts that are given.",
         "memories:add",
+        method="memory.write",
         operands=(
             Operand("PATH", "where it goes, relative to the memory directory", optional=True),
         ),
@@ -120,11 +121,13 @@ COMMANDS = (
             Option("--description", "one specific line: it decides when this is recalled", "TEXT"),
             Option("--type", "what kind of memory", choices=TYPES),
             Option("--body", "the text; - is standard input", "TEXT"),
-            Option("--file", "a whole file with frontmatter; - is standard input", "FILE"),
+            Option(
+                "--file", "a whole file with frontmatter; - is standard input", "FILE", param=""
+            ),
             Option("--title", "the title of its line in the index", "TEXT"),
             Option("--hook", "the rest of that line", "TEXT"),
-            Option("--session", "the session it comes from", "ID"),
-            Option("--update", "change the memory that is there"),
+            Option("--session", "the session it comes from", "ID", param="session_id"),
+            Option("--update", "change the memory that is there", param=""),
             _BASE,
         ),
         examples=(

@@ -98,20 +98,13 @@ def add(invocation: Invocation) -> None:
     path = options.path or (f"{options.name}.md" if options.name else "")
     if not path:
         raise NoNameError
-    params = _content(invocation) if options.file else _parts(invocation)
     base_hash = options.base_hash
     if base_hash is None and not options.update:
         base_hash = ""  # expects no file there
+    text = _text(invocation)
     try:
-        written = invocation.ask(
-            "memory.write",
-            path=path,
-            title=options.title,
-            hook=options.hook,
-            session_id=options.session,
-            base_hash=base_hash,
-            request_id=os.urandom(16).hex(),
-            **params,
+        written = invocation.request(
+            path=path, base_hash=base_hash, request_id=os.urandom(16).hex(), **text
         )
     except RemoteError as error:
         if error.code == _CONFLICT and base_hash == "":
@@ -133,23 +126,13 @@ def wrote(written: dict[str, Any]) -> str:
     return f"{written['status']} {written['path']}{undo}"
 
 
-def _content(invocation: Invocation) -> dict[str, Any]:
+def _text(invocation: Invocation) -> dict[str, Any]:
+    """Return the whole memory, or the body that it shall have."""
     options = invocation.options
-    if any((options.name, options.description, options.type, options.body)):
-        raise TwoSourcesError
-    return {"content": invocation.read(options.file)}
-
-
-def _parts(invocation: Invocation) -> dict[str, Any]:
-    options = invocation.options
+    if options.file:
+        if any((options.name, options.description, options.type, options.body)):
+            raise TwoSourcesError
+        return {"content": invocation.read(options.file)}
     body = options.body
-    if body == "-" or (
-        body is None and not options.update and not invocation.around.stdin.isatty()
-    ):
-        body = invocation.read("-")
-    return {
-        "name": options.name,
-        "description": options.description,
-        "type": options.type,
-        "body": body,
-    }
+    piped = body is None and not options.update and not invocation.around.stdin.isatty()
+    return {"body": invocation.read("-") if piped or body == "-" else body}
