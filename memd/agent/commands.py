@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from memd.agent import globs, matching
 from memd.agent.refusals import CommandRefusedError, LimitError, ToolError
-from memd.agent.view import WHOLE_BYTES, Entry, Piece, View
+from memd.agent.view import WHOLE_BYTES, FileEntry, FileView, TextPiece
 from memd.core.names import printable
 
 Lines = Iterator[str]
@@ -30,20 +30,20 @@ _NO_NUMBER, _NO_PATTERN = f"it must be a number up to {_MOST}", "grep has no pat
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class InputText:
     """What a command works on: a file, or the lines of the command before, whose path is empty."""
 
     path: str
-    view: View
-    entry: Entry | None
+    view: FileView
+    entry: FileEntry | None
     before: Lines | None = None
 
-    def pieces(self, start: int = 0) -> Iterator[Piece]:
+    def pieces(self, start: int = 0) -> Iterator[TextPiece]:
         """Yield the text in pieces of whole lines."""
         if self.entry is not None:
             yield from self.view.pieces(self.entry, start)
         for line in self.before or ():
-            yield Piece(f"{line}\n", foreign=False)
+            yield TextPiece(f"{line}\n", foreign=False)
 
     def lines(self, start: int = 0) -> Lines:
         """Yield the text line by line."""
@@ -54,7 +54,7 @@ class Text:
 class Shell:
     """One command line: the view it looks through, its problems so far, and those in words."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: FileView) -> None:
         self.view = view
         self.problems: list[ToolError] = []
         self.messages: list[str] = []
@@ -66,7 +66,7 @@ class Shell:
         self.problems.append(error)
         self.messages.append(f"{command}: {error.sentence}")
 
-    def entries(self, command: str, paths: Sequence[str]) -> Iterator[Entry]:
+    def entries(self, command: str, paths: Sequence[str]) -> Iterator[FileEntry]:
         """Yield what stands at paths."""
         for path in paths:
             try:
@@ -74,7 +74,9 @@ class Shell:
             except ToolError as error:
                 self.report(command, error)
 
-    def texts(self, command: str, paths: Sequence[str], before: Lines | None) -> Iterator[Text]:
+    def texts(
+        self, command: str, paths: Sequence[str], before: Lines | None
+    ) -> Iterator[InputText]:
         """Yield the files at paths, or what is piped in. Raises CommandRefusedError for neither."""
         if not paths and before is None:
             why = f"{command} names no file, and nothing is piped into it"
@@ -85,7 +87,9 @@ class Shell:
             except ToolError as error:
                 self.report(command, error)
                 continue
-            yield Text("" if path == "-" else path, self.view, entry, None if entry else before)
+            yield InputText(
+                "" if path == "-" else path, self.view, entry, None if entry else before
+            )
 
 
 def begin(name: str, words: Sequence[str], shell: Shell, before: Lines | None) -> Lines:
@@ -111,12 +115,12 @@ def _ls(given: Given, shell: Shell, _before: Lines | None) -> Lines:
             yield from (_listed(child, child.name, given) for child in children)
 
 
-def _sorted(entries: list[Entry], given: Given) -> list[Entry]:
+def _sorted(entries: list[FileEntry], given: Given) -> list[FileEntry]:
     newest = -1 if given.t else 0
     return sorted(entries, key=lambda e: (newest * e.mtime_ns, e.shown), reverse=given.r)
 
 
-def _listed(entry: Entry, name: str, given: Given) -> str:
+def _listed(entry: FileEntry, name: str, given: Given) -> str:
     name = f"{name}/" if entry.folder and (given.F or given.p) else name
     if not given.l:
         return name
@@ -153,7 +157,7 @@ def _tail(given: Given, shell: Shell, before: Lines | None) -> Lines:
             yield from deque(islice(text.lines(start), 1 if start else 0, None), maxlen=lines)
 
 
-def _title(text: Text, given: Given) -> list[str]:
+def _title(text: InputText, given: Given) -> list[str]:
     return [f"==> {text.path} <=="] if len(given.paths) > 1 and not given.q else []
 
 
@@ -203,16 +207,16 @@ def _search(patterns: Sequence[str], given: Given) -> matching.Search:
     return matching.search(whole, ignore_case=given.i, invert=given.v, most=given.m, **around)
 
 
-def _below(shell: Shell, given: Given, paths: Sequence[str]) -> Iterator[Text]:
+def _below(shell: Shell, given: Given, paths: Sequence[str]) -> Iterator[InputText]:
     """Yield the files below paths whose names fit."""
     for top in shell.entries("grep", paths or ["."]):
         for _, entry in shell.view.walk(top):
             wanted = not given.include or any(fits(entry.name) for fits in given.include)
             if wanted and not entry.folder:
-                yield Text(entry.shown, shell.view, entry)
+                yield InputText(entry.shown, shell.view, entry)
 
 
-def _hits(text: Text, search: matching.Search, given: Given, *, named: bool) -> Lines:
+def _hits(text: InputText, search: matching.Search, given: Given, *, named: bool) -> Lines:
     name = text.path or "(standard input)"
     found = matching.lines(search, text.pieces(), text.view.meter.tick)
     if given.l or given.L or given.q:
@@ -247,7 +251,7 @@ class _Condition(argparse.Action):
             given.negated = False
 
 
-def _test(option: str, value: str) -> Callable[[Entry], bool]:
+def _test(option: str, value: str) -> Callable[[FileEntry], bool]:
     """Return one condition of find as a test of an entry."""
     if option in ("-name", "-iname"):
         fits = globs.compiled(value, ignore_case=option == "-iname")

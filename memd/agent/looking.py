@@ -8,9 +8,9 @@ from memd.agent import globs, matching
 from memd.agent.answer import collect
 from memd.agent.matching import Search
 from memd.agent.refusals import ToolError
-from memd.agent.step import Result
+from memd.agent.step import ToolResult
 from memd.agent.tools import Glob, Grep, Read
-from memd.agent.view import Entry, View
+from memd.agent.view import FileEntry, FileView
 
 READ_LINES = 2_000
 READ_BYTES = 64 * 1024
@@ -18,7 +18,7 @@ _MOST = 200  # lines of an answer of Grep or Glob, unless told
 _AROUND = 50  # lines around a hit at most
 
 
-def read(given: Read, entry: Entry, view: View) -> Result:
+def read(given: Read, entry: FileEntry, view: FileView) -> ToolResult:
     """Show a file's lines with their numbers."""
     first = max(given.offset or 1, 1)
     wanted = READ_LINES if given.limit is None else min(given.limit, READ_LINES)
@@ -30,10 +30,10 @@ def read(given: Read, entry: Entry, view: View) -> Result:
         text = "(the file is empty)" if first == 1 else f"(it has fewer than {first} lines)"
     elif next(found, None) is not None:
         text += "\n[… there is more; read on with offset]"
-    return Result(text, problems[0].fault if problems else "")
+    return ToolResult(text, problems[0].fault if problems else "")
 
 
-def grep(given: Grep, view: View) -> Result:
+def grep(given: Grep, view: FileView) -> ToolResult:
     """Search files."""
     around = given.around if given.context is None else given.context
     before, after = (
@@ -54,10 +54,10 @@ def grep(given: Grep, view: View) -> Result:
     lines = _searched(given, search, view)
     text = collect(islice(lines, first, None if most is None else first + most), problems)
     fault = problems[0].fault if problems else ""
-    return Result(text or "(nothing found)", fault)
+    return ToolResult(text or "(nothing found)", fault)
 
 
-def glob(given: Glob, view: View) -> Result:
+def glob(given: Glob, view: FileView) -> ToolResult:
     """Name files by a pattern, newest first."""
     top = _top(given.path, view)
     fits = globs.compiled(_below(given.pattern, top))
@@ -66,10 +66,10 @@ def glob(given: Glob, view: View) -> Result:
     problems: list[ToolError] = []
     text = collect((entry.shown for entry in found[:_MOST]), problems)
     more = f"\n[… and {len(found) - _MOST} more]" if len(found) > _MOST else ""
-    return Result((text or "(nothing found)") + more)
+    return ToolResult((text or "(nothing found)") + more)
 
 
-def _from(view: View, entry: Entry, first: int) -> Iterator[tuple[int, str]]:
+def _from(view: FileView, entry: FileEntry, first: int) -> Iterator[tuple[int, str]]:
     """Yield numbered lines from one on; pieces before it are only counted."""
     number = 0
     for piece in view.pieces(entry):
@@ -82,7 +82,7 @@ def _from(view: View, entry: Entry, first: int) -> Iterator[tuple[int, str]]:
                 yield number, text
 
 
-def _searched(given: Grep, search: Search, view: View) -> Iterator[str]:
+def _searched(given: Grep, search: Search, view: FileView) -> Iterator[str]:
     top = _top(given.path, view)
     kinds = [
         f"*.{kind}" for kind in _KINDS.get(given.type or "", (given.type,) if given.type else ())
@@ -98,7 +98,9 @@ def _searched(given: Grep, search: Search, view: View) -> Iterator[str]:
         yield from _shown(given, search, entry.shown, found)
 
 
-def _shown(given: Grep, search: Search, name: str, found: Iterator[matching.Line]) -> Iterator[str]:
+def _shown(
+    given: Grep, search: Search, name: str, found: Iterator[matching.MatchedLine]
+) -> Iterator[str]:
     if given.output_mode == "files_with_matches":
         yield from (name for line in islice(found, 1) if line.hit)
     elif given.output_mode == "count":
@@ -108,7 +110,7 @@ def _shown(given: Grep, search: Search, name: str, found: Iterator[matching.Line
         yield from matching.shown(search, found, name, numbers=given.numbers)
 
 
-def _files(top: Entry, view: View) -> Iterator[tuple[Entry, str]]:
+def _files(top: FileEntry, view: FileView) -> Iterator[tuple[FileEntry, str]]:
     """Yield files, each with its path below the folder that is looked at."""
     start = len(top.shown.rstrip("/")) + 1 if top.shown else 0
     for _, entry in view.walk(top):
@@ -116,12 +118,12 @@ def _files(top: Entry, view: View) -> Iterator[tuple[Entry, str]]:
             yield entry, entry.shown[start:] if entry is not top else entry.name
 
 
-def _top(path: str | None, view: View) -> Entry:
+def _top(path: str | None, view: FileView) -> FileEntry:
     """Return where to look; names below the memory directory itself stay short."""
     return view.entry(path) if path else replace(view.entry("."), shown="")
 
 
-def _below(pattern: str, top: Entry) -> str:
+def _below(pattern: str, top: FileEntry) -> str:
     """Return a pattern without the folder that it repeats."""
     for prefix in (f"{top.place.root.path}/", f"{top.place.path}/", f"{top.shown}/", "./"):
         pattern = pattern.removeprefix(prefix)

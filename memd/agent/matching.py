@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from memd.agent.view import Piece
+from memd.agent.view import TextPiece
 from memd.core import regex
 
 _TICK_LINES = 4_096
@@ -32,7 +32,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MatchedLine:
     """A line to show: its number from 1, its text, and whether it is a hit itself."""
 
     number: int
@@ -55,16 +55,20 @@ def search(
     return Search(compiled, invert, before, after, most, quick)
 
 
-def lines(found: Search, pieces: Iterable[Piece], tick: Callable[[], None]) -> Iterator[Line]:
+def lines(
+    found: Search, pieces: Iterable[TextPiece], tick: Callable[[], None]
+) -> Iterator[MatchedLine]:
     """Yield hits with the lines around them, in order; ``tick`` is called now and then."""
     number = hits = following = 0
-    waiting: deque[Line] = deque(maxlen=found.before)
+    waiting: deque[MatchedLine] = deque(maxlen=found.before)
     for piece in pieces:
         if found.quick and not following and found.pattern.search(piece.raw) is None:
             if found.before:
                 texts = piece.lines()[-found.before :]
                 first = number + piece.count() - len(texts)
-                waiting.extend(Line(first + n, text, hit=False) for n, text in enumerate(texts, 1))
+                waiting.extend(
+                    MatchedLine(first + n, text, hit=False) for n, text in enumerate(texts, 1)
+                )
             number += piece.count()
             continue
         for text in piece.lines():
@@ -75,19 +79,21 @@ def lines(found: Search, pieces: Iterable[Piece], tick: Callable[[], None]) -> I
             if not full and (found.pattern.search(text) is not None) != found.invert:
                 yield from waiting
                 waiting.clear()
-                yield Line(number, text, hit=True)
+                yield MatchedLine(number, text, hit=True)
                 hits += 1
                 following = found.after
             elif following:
-                yield Line(number, text, hit=False)
+                yield MatchedLine(number, text, hit=False)
                 following -= 1
             else:
-                waiting.append(Line(number, text, hit=False))
+                waiting.append(MatchedLine(number, text, hit=False))
             if found.most is not None and hits >= found.most and not following:
                 return
 
 
-def shown(search: Search, found: Iterable[Line], name: str, *, numbers: bool) -> Iterator[str]:
+def shown(
+    search: Search, found: Iterable[MatchedLine], name: str, *, numbers: bool
+) -> Iterator[str]:
     """Yield lines as grep writes them, each after the file's name and its number where wanted."""
     last = 0
     for line in found:

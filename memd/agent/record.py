@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from memd.agent.step import AskModel, Planned, Result, Run
+from memd.agent.step import AskModel, Planned, Run, ToolResult
 from memd.core.text import cut_bytes
 from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
@@ -21,7 +21,7 @@ _ITEMS = 64
 _DEPTH = 6
 
 
-class Record:
+class RunRecord:
     """The turns of one run. Each is appended when it is over, so a cut run leaves its turns."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Record:
         run: Run,
         ask: AskModel,
         reply: Reply,
-        results: Sequence[tuple[Planned, Result]],
+        results: Sequence[tuple[Planned, ToolResult]],
         seconds: float,
     ) -> None:
         """Append a turn: the run after the reply, and the results of its calls in order."""
@@ -51,7 +51,7 @@ class Record:
             }
         )
 
-    def _result(self, call: ToolCall, result: Result) -> dict[str, Any]:
+    def _result(self, call: ToolCall, result: ToolResult) -> dict[str, Any]:
         told = {"tool": self._text(call.name), "text": self._text(result.text)}
         return told | ({"fault": result.fault} if result.fault else {})
 

@@ -13,7 +13,7 @@ import anyio
 from anyio import to_thread
 
 from memd.agent import step, tools
-from memd.agent.record import Record
+from memd.agent.record import RunRecord
 from memd.agent.step import (
     AskModel,
     Budget,
@@ -21,8 +21,8 @@ from memd.agent.step import (
     Finish,
     Planned,
     Reason,
-    Result,
     Stop,
+    ToolResult,
     total,
 )
 from memd.agent.workspace import Workspace
@@ -34,7 +34,7 @@ from memd.model.errors import ModelError, PromptTooLongError
 from memd.model.port import Ask, Block, Model, Reply, ToolCall, Usage
 from memd.state.database import StateUnusableError
 
-__all__ = ["Budget", "Ended", "Progress", "Record", "Task", "opened", "run", "tools", "total"]
+__all__ = ["Budget", "Ended", "Progress", "RunRecord", "Task", "opened", "run", "tools", "total"]
 
 CALL_SECONDS = 5.0  # one tool call
 TURN_SECONDS = 20.0  # all calls of one turn
@@ -105,7 +105,7 @@ async def run(
     clock: Clock,
     progress: Progress,
     *,
-    record: Record | None = None,
+    record: RunRecord | None = None,
     on_usage: Callable[[Usage], None] | None = None,
 ) -> Ended:
     """Run an agent to its end and say how it ended. Raises nothing that a model can cause.
@@ -116,7 +116,7 @@ async def run(
     it; ``on_usage`` is passed to each request. Raises StateUnusableError where the books of what it
     spends cannot be written.
     """
-    noted = Record() if record is None else record
+    noted = RunRecord() if record is None else record
     loop = _Loop(task, model, workspace, clock, progress, record=noted, on_usage=on_usage)
     failure: MemdError | None = None
     async with anyio.create_task_group() as group:
@@ -156,7 +156,7 @@ class _Loop:
         clock: Clock,
         progress: Progress,
         *,
-        record: Record,
+        record: RunRecord,
         on_usage: Callable[[Usage], None] | None,
     ) -> None:
         self._task = task
@@ -232,16 +232,20 @@ class _Loop:
         return ends
 
     async def _note(
-        self, asked: AskModel, reply: Reply, results: Sequence[tuple[Planned, Result]], begun: float
+        self,
+        asked: AskModel,
+        reply: Reply,
+        results: Sequence[tuple[Planned, ToolResult]],
+        begun: float,
     ) -> None:
         """Put a turn into the record; looking for credentials takes a moment, so in a thread."""
         seconds = self._clock.monotonic() - begun
         await to_thread.run_sync(self._record.add, self._run, asked, reply, results, seconds)
 
-    def _called(self, called: CallTools) -> list[tuple[Planned, Result]]:
+    def _called(self, called: CallTools) -> list[tuple[Planned, ToolResult]]:
         """Answer the calls of one reply, one after the other. Runs in a worker thread."""
         until = self._clock.monotonic() + TURN_SECONDS
-        results: list[tuple[Planned, Result]] = []
+        results: list[tuple[Planned, ToolResult]] = []
         for planned in called.calls:
             answer = planned.answer
             if answer is None:
@@ -249,7 +253,7 @@ class _Loop:
             results.append((planned, answer))
         return results
 
-    def _call(self, call: ToolCall, until: float) -> Result:
+    def _call(self, call: ToolCall, until: float) -> ToolResult:
         stop = min(until, self._clock.monotonic() + CALL_SECONDS)
 
         def over() -> bool:

@@ -16,8 +16,8 @@ from memd.agent import commands, globs
 from memd.agent.answer import collect
 from memd.agent.commands import Lines, Shell
 from memd.agent.refusals import CommandRefusedError, LimitError, ToolError
-from memd.agent.step import DENIED, FAILED, Result
-from memd.agent.view import View
+from memd.agent.step import DENIED, FAILED, ToolResult
+from memd.agent.view import FileView
 from memd.core.errors import MemdError
 from memd.core.names import is_text
 
@@ -52,16 +52,18 @@ class Word:
     pattern: str = ""
 
 
-def run(command: str, view: View) -> Result:
+def run(command: str, view: FileView) -> ToolResult:
     """Interpret a command line. Never raises for what a model may write."""
     shell = Shell(view)
     try:
         text = collect(chain(_pipe(command, shell), shell.messages), shell.problems)
     except MemdError as error:
         fault = error.fault if isinstance(error, ToolError) else FAILED
-        return Result(error.sentence, fault)
+        return ToolResult(error.sentence, fault)
     faults = {problem.fault for problem in shell.problems}
-    return Result(text or "(no output)", DENIED if DENIED in faults else FAILED if faults else "")
+    return ToolResult(
+        text or "(no output)", DENIED if DENIED in faults else FAILED if faults else ""
+    )
 
 
 def split(command: str) -> list[list[Word]]:
@@ -117,7 +119,7 @@ def _pipe(command: str, shell: Shell) -> Lines:
     return lines if lines is not None else iter(())
 
 
-def _expanded(word: Word, view: View) -> list[str]:
+def _expanded(word: Word, view: FileView) -> list[str]:
     """Return the paths that a pattern stands for, or the word itself where there are none."""
     if not word.pattern:
         return [word.text]

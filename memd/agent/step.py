@@ -64,7 +64,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ToolResult:
     """What one tool call is answered with: text, and what became of it.
 
     ``fault`` is "" for an answer, ``failed`` for an honest error (no such file), ``denied`` for
@@ -83,7 +83,7 @@ class Planned:
     """A tool call and its answer, where that is known without running it."""
 
     call: ToolCall
-    answer: Result | None = None
+    answer: ToolResult | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def step(run: Run, reply: Reply) -> tuple[Run, Action]:
 
 
 def answer(
-    run: Run, results: Sequence[tuple[ToolCall, Result]]
+    run: Run, results: Sequence[tuple[ToolCall, ToolResult]]
 ) -> tuple[Run, AskModel | Finish | Stop]:
     """Put the results of the last reply's calls, in their order, into the conversation."""
     faults = [result.fault for _, result in results]
@@ -250,10 +250,10 @@ def _call(run: Run, reply: Reply) -> tuple[Run, CallTools]:
         elif call.name not in run.tools:
             result = _not_ours(call.name, run.tools)
         elif not isinstance(call.input, Mapping):
-            result = Result("The input of a tool is an object with named members.", MALFORMED)
+            result = ToolResult("The input of a tool is an object with named members.", MALFORMED)
         elif seen[key] > run.budget.same_call:
             repeated += 1
-            result = Result(
+            result = ToolResult(
                 "This exact call was made before and was answered. Use that answer.", DENIED
             )
         planned.append(Planned(call, result))
@@ -267,18 +267,18 @@ def _call(run: Run, reply: Reply) -> tuple[Run, CallTools]:
     return run, CallTools(tuple(planned))
 
 
-def _all_wrote(results: Sequence[tuple[ToolCall, Result]]) -> bool:
+def _all_wrote(results: Sequence[tuple[ToolCall, ToolResult]]) -> bool:
     return all(call.name in _WRITING and not result.fault for call, result in results)
 
 
-def _too_many(limit: int) -> Result:
-    return Result(f"Not run: one reply may make {limit} tool calls.", DENIED)
+def _too_many(limit: int) -> ToolResult:
+    return ToolResult(f"Not run: one reply may make {limit} tool calls.", DENIED)
 
 
-def _not_ours(name: str, tools: frozenset[str]) -> Result:
+def _not_ours(name: str, tools: frozenset[str]) -> ToolResult:
     shown = name[:60] if name.isprintable() else "of that name"
     offered = ", ".join(sorted(tools))
-    return Result(f"The tool {shown} cannot be used here. These can: {offered}.", DENIED)
+    return ToolResult(f"The tool {shown} cannot be used here. These can: {offered}.", DENIED)
 
 
 def _key(call: ToolCall) -> str:
@@ -289,7 +289,7 @@ def _said(reply: Reply) -> dict[str, Any]:
     return {"role": "assistant", "content": list(reply.content)}
 
 
-def _block(call: ToolCall, result: Result) -> dict[str, Any]:
+def _block(call: ToolCall, result: ToolResult) -> dict[str, Any]:
     block = {"type": "tool_result", "tool_use_id": call.id, "content": result.text}
     return block | {"is_error": True} if result.fault else block
 

@@ -71,7 +71,7 @@ class Meter:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileEntry:
     """A file or folder: how the model named it, where it is, its size in bytes, mtime in ns."""
 
     shown: str
@@ -86,7 +86,7 @@ class Entry:
         return self.shown.rstrip("/").rpartition("/")[2]
 
 
-class Piece:
+class TextPiece:
     """Whole lines of a file, as they are (``raw``) and as they may be shown (``text``)."""
 
     def __init__(self, raw: str, *, foreign: bool) -> None:
@@ -115,7 +115,7 @@ def _visible(text: str) -> Iterator[str]:
         yield invisible.spelled_out(text[start : start + _AT_ONCE])
 
 
-class View:
+class FileView:
     """The roots as one call sees them.
 
     ``folders`` are the open roots by their real path; a root without one is empty. ``written``
@@ -140,26 +140,26 @@ class View:
         self._written = written
         self._taken_in = taken_in
 
-    def entry(self, path: str) -> Entry:
+    def entry(self, path: str) -> FileEntry:
         """Return what stands at a path. Raises NotReachableError and PathMissingError."""
         found = self._entry(path, places.locate(path, self.roots))
         if found is None:
             raise PathMissingError(path)
         return found
 
-    def file(self, path: str) -> Entry:
+    def file(self, path: str) -> FileEntry:
         """Return the file at a path; raises WrongKindError as well."""
         found = self.entry(path)
         if found.folder:
             raise WrongKindError(path, _A_FOLDER)
         return found
 
-    def children(self, folder: Entry) -> list[Entry]:
+    def children(self, folder: FileEntry) -> list[FileEntry]:
         """Return what may be seen in a folder, by name. Raises WrongKindError and LimitError."""
         if not folder.folder:
             raise WrongKindError(folder.shown, _NO_FOLDER)
         place = folder.place
-        found: dict[str, Entry] = {}
+        found: dict[str, FileEntry] = {}
         for seen in self._listed(place):
             self.meter.tick()
             child = self._child(folder, seen)
@@ -168,7 +168,7 @@ class View:
         self.meter.looked(len(found) + 1)
         return [found[name] for name in sorted(found)]
 
-    def walk(self, top: Entry, depth: int = _DEPTH) -> Iterator[tuple[int, Entry]]:
+    def walk(self, top: FileEntry, depth: int = _DEPTH) -> Iterator[tuple[int, FileEntry]]:
         """Yield a file, or a folder with all below it, each with its depth. Raises LimitError."""
         waiting = [(0, top)]
         while waiting:
@@ -177,12 +177,12 @@ class View:
             if entry.folder and level < min(depth, _DEPTH):
                 waiting += [(level + 1, child) for child in reversed(self.children(entry))]
 
-    def pieces(self, entry: Entry, start: int = 0) -> Iterator[Piece]:
+    def pieces(self, entry: FileEntry, start: int = 0) -> Iterator[TextPiece]:
         """Yield a file's text from a byte on, in whole lines. Raises LimitError."""
         place = entry.place
         own = self._known(place)
         if own is not None:
-            yield Piece(decode(own[start:]), foreign=False)
+            yield TextPiece(decode(own[start:]), foreign=False)
             return
         foreign = place.root.kind != MEMORY
         gathered: list[bytes] = []
@@ -191,9 +191,9 @@ class View:
             if entry.size <= WHOLE_BYTES:
                 gathered.append(chunk)
             else:
-                yield Piece(decode(chunk), foreign=foreign)
+                yield TextPiece(decode(chunk), foreign=foreign)
         if gathered:
-            yield Piece(decode(b"".join(gathered)), foreign=foreign)
+            yield TextPiece(decode(b"".join(gathered)), foreign=foreign)
 
     def _known(self, place: Place) -> bytes | None:
         """Return what a memory is to this run, ``None`` where only the disk says it."""
@@ -201,7 +201,7 @@ class View:
             return None
         return self._written.get(place.name, self._taken_in.get(place.name))
 
-    def _chunks(self, entry: Entry, start: int) -> Iterator[bytes]:
+    def _chunks(self, entry: FileEntry, start: int) -> Iterator[bytes]:
         """Yield bytes; what ``confined`` refuses becomes words for the model."""
         self.meter.looked()
         try:
@@ -220,7 +220,7 @@ class View:
             listed += {path.split("/")[0] for path in below} - set(listed)
         return listed
 
-    def _child(self, folder: Entry, name: str) -> Entry | None:
+    def _child(self, folder: FileEntry, name: str) -> FileEntry | None:
         shown = f"{folder.shown.rstrip('/')}/{name}" if folder.shown else name
         try:
             place = places.locate(f"{folder.place.path}/{name}", self.roots)
@@ -228,32 +228,32 @@ class View:
         except NotReachableError:
             return None
 
-    def _entry(self, shown: str, place: Place) -> Entry | None:
+    def _entry(self, shown: str, place: Place) -> FileEntry | None:
         if place.root.kind == MEMORY and (new := self._own(shown, place)) is not None:
             return new
         if place.root.kind == MEMORY and place.name in self._written:
             return None
         folder = self._folders.get(place.root.real)
         if folder is None and place.root.kind == MEMORY and not place.name:
-            return Entry(shown, place, folder=True, size=0, mtime_ns=0)  # nobody wrote here yet
+            return FileEntry(shown, place, folder=True, size=0, mtime_ns=0)  # nobody wrote here yet
         try:
             seen = folder.look(place.name) if folder else None
         except MemdError as error:
             raise NotReachableError(shown, error.sentence.rstrip(".")) from error
         if seen is None:
             return None
-        return Entry(shown, place, seen.folder, seen.size, seen.mtime_ns)
+        return FileEntry(shown, place, seen.folder, seen.size, seen.mtime_ns)
 
-    def _own(self, shown: str, place: Place) -> Entry | None:
+    def _own(self, shown: str, place: Place) -> FileEntry | None:
         """Return what the run itself has put at a place of the memory directory."""
         now = int(self.now * 1_000_000_000)
         content = self._written.get(place.name)
         if content is not None:
-            return Entry(shown, place, folder=False, size=len(content), mtime_ns=now)
+            return FileEntry(shown, place, folder=False, size=len(content), mtime_ns=now)
         above = f"{place.name}/"
         new = [text for path, text in self._written.items() if path.startswith(above)]
         if place.name and any(text is not None for text in new):
-            return Entry(shown, place, folder=True, size=0, mtime_ns=now)
+            return FileEntry(shown, place, folder=True, size=0, mtime_ns=now)
         return None
 
 

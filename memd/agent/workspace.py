@@ -24,8 +24,8 @@ from memd.agent.refusals import (
     NotReachableError,
     ToolError,
 )
-from memd.agent.step import DENIED, FAILED, Result
-from memd.agent.view import Meter, View
+from memd.agent.step import DENIED, FAILED, ToolResult
+from memd.agent.view import FileView, Meter
 from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, clash
@@ -110,24 +110,26 @@ class Workspace:
 
     def call(
         self, name: str, given: Mapping[str, Any], now: float, over: Callable[[], bool]
-    ) -> Result:
+    ) -> ToolResult:
         """Run one tool call; ``now`` is seconds since 1970, ``over`` says that its time is up."""
         if name not in tools.NAMES:
-            return Result(NoSuchToolError(name).sentence, NoSuchToolError.fault)
+            return ToolResult(NoSuchToolError(name).sentence, NoSuchToolError.fault)
         try:
             found = tools.parse(name, given)
             return self._run(found, self._view(now, over))
         except ToolError as error:
-            return Result(error.sentence, error.fault)
+            return ToolResult(error.sentence, error.fault)
         except MemdError as error:
-            return Result(error.sentence, DENIED if isinstance(error, PathRefusedError) else FAILED)
+            return ToolResult(
+                error.sentence, DENIED if isinstance(error, PathRefusedError) else FAILED
+            )
 
-    def _view(self, now: float, over: Callable[[], bool]) -> View:
-        return View(
+    def _view(self, now: float, over: Callable[[], bool]) -> FileView:
+        return FileView(
             self._roots, self._folders, self._written, self._base, meter=Meter(over), now=now
         )
 
-    def _run(self, given: tools.Input, sight: View) -> Result:
+    def _run(self, given: tools.Input, sight: FileView) -> ToolResult:
         sight.meter.tick()
         match given:
             case tools.Read():
@@ -142,7 +144,7 @@ class Workspace:
                 return self._edit(given)
         return shell.run(given.command, sight)
 
-    def _read(self, given: tools.Read, sight: View) -> Result:
+    def _read(self, given: tools.Read, sight: FileView) -> ToolResult:
         entry = sight.file(given.file_path)
         if entry.place.root.kind == MEMORY:
             self._take_in(entry.place.name)
@@ -159,7 +161,7 @@ class Workspace:
             self._base[name] = None if found is None else found[0]
         return self._base[name]
 
-    def _write(self, given: tools.Write) -> Result:
+    def _write(self, given: tools.Write) -> ToolResult:
         name = self._name(given.file_path)
         if name not in self._base and self._exists(name):
             raise EditFailedError(given.file_path, _NOT_READ)
@@ -169,7 +171,7 @@ class Workspace:
             return self._remove(name, reason)
         return self._put(name, given.content, "written" if before is None else "written anew")
 
-    def _edit(self, given: tools.Edit) -> Result:
+    def _edit(self, given: tools.Edit) -> ToolResult:
         name = self._name(given.file_path)
         if name not in self._base:
             raise EditFailedError(given.file_path, _NOT_READ)
@@ -184,7 +186,7 @@ class Workspace:
         text = drafting.replaced(name, text, old, new, everywhere=given.replace_all)
         return self._put(name, text, "changed")
 
-    def _put(self, name: str, text: str, done: str) -> Result:
+    def _put(self, name: str, text: str, done: str) -> ToolResult:
         content = drafting.checked(name, self._base.get(name), text, self._origin)
         others = {path: body for path, body in self._written.items() if path != name}
         size = sum(len(body or b"") for body in others.values()) + len(content)
@@ -194,14 +196,14 @@ class Workspace:
             self._check_case(name, others)
         self._written[name] = content
         self._reasons.pop(name, None)
-        return Result(f"{name} is {done}. It is kept when this run ends well.")
+        return ToolResult(f"{name} is {done}. It is kept when this run ends well.")
 
-    def _remove(self, name: str, reason: str) -> Result:
+    def _remove(self, name: str, reason: str) -> ToolResult:
         if not self._removals or name == INDEX:
             raise ChangeRefusedError(name, _NO_INDEX_REMOVAL if name == INDEX else _REMOVAL)
         self._written[name] = None
         self._reasons[name] = reason
-        return Result(f"{name} is removed. That holds when this run ends well.")
+        return ToolResult(f"{name} is removed. That holds when this run ends well.")
 
     def _check_case(self, name: str, others: Mapping[str, bytes | None]) -> None:
         written = (path for path, body in others.items() if body)

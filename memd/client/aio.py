@@ -160,7 +160,7 @@ class AsyncClient:
             except BlockingIOError:
                 await anyio.wait_readable(self._socket)
 
-    def _take(self, message: wire.Answer | wire.Notification) -> None:
+    def _take(self, message: wire.RpcAnswer | wire.Notification) -> None:
         if isinstance(message, wire.Notification):
             pending = self._calls.get(message.params.get("token", 0))
             if message.method != wire.PROGRESS:
@@ -185,4 +185,4 @@ class _Pending:
         self.progress = progress
         self.changed = anyio.Event()
         self.values: list[dict[str, Any]] = []
-        self.answer: wire.Answer | None = None
+        self.answer: wire.RpcAnswer | None = None

@@ -135,8 +135,8 @@ class Client:
                 return answer.result
 
     def _take(
-        self, message: wire.Answer | wire.Notification, wanted: int | None
-    ) -> wire.Answer | None:
+        self, message: wire.RpcAnswer | wire.Notification, wanted: int | None
+    ) -> wire.RpcAnswer | None:
         """Return the wanted answer; keep notifications and drop answers nobody waits for."""
         if isinstance(message, wire.Notification):
             if message.method != wire.PROGRESS:

@@ -14,7 +14,7 @@ PROGRESS = "$/progress"
 CANCEL = "$/cancelRequest"
 
 
-class Answer(NamedTuple):
+class RpcAnswer(NamedTuple):
     """The end of a request: its id, and a result or an error."""
 
     id: int | None
@@ -57,7 +57,7 @@ def notification(method: str, params: Mapping[str, Any]) -> bytes:
     return _line({"jsonrpc": "2.0", "method": method, "params": params})
 
 
-def read(line: bytes) -> Answer | Notification:
+def read(line: bytes) -> RpcAnswer | Notification:
     """Return what one line of the daemon says. Raises ValueError for what is no answer."""
     message = json.loads(line)
     if not isinstance(message, dict):
@@ -70,7 +70,7 @@ def read(line: bytes) -> Answer | Notification:
         error = RemoteError(
             int(failure.get("code", 0)), str(failure.get("message", "")), failure.get("data") or {}
         )
-    return Answer(message.get("id"), message.get("result"), error)
+    return RpcAnswer(message.get("id"), message.get("result"), error)
 
 
 def _line(message: Mapping[str, Any]) -> bytes:

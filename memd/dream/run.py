@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from memd.agent.service import Ended, Progress, Record, Task
+from memd.agent.service import Ended, Progress, RunRecord, Task
 from memd.agent.workspace import Workspace
 from memd.core import prices
 from memd.core.errors import MemdError
@@ -171,7 +171,7 @@ class ModelRun:
     model: Model
     workspace: Workspace
     progress: DreamProgress
-    record: Record = field(default_factory=Record)
+    record: RunRecord = field(default_factory=RunRecord)
 
     def instead(self, ended: Ended, done: ReadyPass) -> ReadyPass:
         """Return another pass in place of a run that could not go on, which still cost its part."""

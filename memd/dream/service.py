@@ -24,7 +24,7 @@ import anyio
 from anyio import to_thread
 
 from memd.agent import service as agent
-from memd.agent.service import Ended, Progress, Record, Task, total
+from memd.agent.service import Ended, Progress, RunRecord, Task, total
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.names import INDEX
@@ -318,7 +318,7 @@ class Dreams:
             refused=self._proposals.refused_edits(dream.directory),
         )
 
-    async def _keep(self, job: str, record: Record) -> None:
+    async def _keep(self, job: str, record: RunRecord) -> None:
         """Keep the record of a dream's runs, whatever came of them, whatever is cancelled."""
         if self._runs is None:
             return

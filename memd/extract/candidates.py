@@ -76,7 +76,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Candidates:
     """All candidates of some messages, and the rule of each one refused for a credential.
 
     ``passed_over`` has the reason for each request to remember that gave no candidate.
@@ -87,7 +87,7 @@ class Found:
     passed_over: tuple[str, ...] = ()
 
 
-def find(messages: Iterable[Message], now: float) -> Found:
+def find(messages: Iterable[Message], now: float) -> Candidates:
     """Return the candidates in a conversation; ``now`` stands in for a missing time."""
     found: list[Candidate] = []
     refused: list[str] = []
@@ -106,7 +106,7 @@ def find(messages: Iterable[Message], now: float) -> Found:
                     found += [] if rules else [candidate]
                 elif _asked(sentence):
                     passed_over.append("joke" if joke else str(candidate))
-    return Found(tuple(found), tuple(refused), tuple(passed_over))
+    return Candidates(tuple(found), tuple(refused), tuple(passed_over))
 
 
 def _asked(sentence: Sentence) -> bool:

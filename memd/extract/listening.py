@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from memd.core.values import CursorMove, Message
 from memd.extract import requests
 from memd.extract.dialogue import Dialogue, extended
-from memd.extract.requests import ExtractRequest, Unread
+from memd.extract.requests import ExtractRequest, NewMessages
 from memd.extract.sentences import BLANK, Sentence, sentences
 from memd.extract.vouching import Voices
 from memd.model.port import Block
@@ -43,7 +43,7 @@ class Heard:
     or of other servers' tools.
     """
 
-    unread: Unread
+    unread: NewMessages
     dialogue: Dialogue = field(default_factory=Dialogue)
     pieces: int = 0
     before: int = 0
@@ -63,7 +63,7 @@ class _Known:
     asked: int = 0
 
 
-class Listener:
+class ConversationReader:
     """The conversations that were read last."""
 
     def __init__(self) -> None:
@@ -147,11 +147,13 @@ def _from_transcript(
         offset, marker, complete = part.offset, part.marker, part.complete
         problem = problem or part.problem
     last = requests.last_said(kept)
-    unread = Unread(tuple(kept), CursorMove(request.session, path, offset, marker, last), problem)
+    unread = NewMessages(
+        tuple(kept), CursorMove(request.session, path, offset, marker, last), problem
+    )
     return _heard(unread, dialogue, grown, outside=outside)
 
 
-def _heard(unread: Unread, before: Dialogue, now: Dialogue, *, outside: bool) -> Heard:
+def _heard(unread: NewMessages, before: Dialogue, now: Dialogue, *, outside: bool) -> Heard:
     had = before.dropped + len(before.pieces)
     fresh = now.dropped + len(now.pieces) - had
     return Heard(unread, now, min(fresh, len(now.pieces)), had, outside)

@@ -22,7 +22,7 @@ from memd.documents.document import FrontmatterNotEditableError
 from memd.documents.index import entries, with_pointer
 from memd.extract import cues
 from memd.extract.candidates import Candidate
-from memd.extract.sameness import NOT_MARKED, Said, Verdict, compare, said
+from memd.extract.sameness import NOT_MARKED, Said, Sameness, compare, said
 from memd.extract.shelf import Shelf
 from memd.extract.wording import Worded, compose, state, update_note, word
 
@@ -49,7 +49,7 @@ class Merged:
 
 
 @dataclass(slots=True)
-class _Known:
+class _Memory:
     """One memory as the plan goes on: ``base`` is its hash on disk, "" when it is new.
 
     One on disk has no ``content`` until it is met.
@@ -72,7 +72,7 @@ class _Work:
     session: str
     modified: str
     taken: set[str] = field(default_factory=set)
-    known: dict[str, _Known] = field(default_factory=dict)
+    known: dict[str, _Memory] = field(default_factory=dict)
     shelves: dict[MemoryType, Shelf[str]] = field(
         default_factory=lambda: {kind: Shelf() for kind in MemoryType}
     )
@@ -96,7 +96,7 @@ def merge(
     for header in tree.headers():
         work.taken.add(header.path.casefold())
         if header.type is not None and not header.damaged:
-            known = _Known(header.path, header.type, header.description)
+            known = _Memory(header.path, header.type, header.description)
             work.known[header.path] = known
             described = said(header.description)
             # Most of a large directory shares no word with them and need not be sorted in.
@@ -128,13 +128,13 @@ def settle(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
             for other in shelf.plausible(new)
             if other in kept
         }
-        known = next((o for o, found in verdicts.items() if found is Verdict.NOTHING), None)
+        known = next((o for o, found in verdicts.items() if found is Sameness.NOTHING), None)
         if known is not None:
             if candidate.why and not kept[known].why:
                 kept[known] = replace(kept[known], why=candidate.why)
             continue
         for other, found in verdicts.items():
-            if found is Verdict.UPDATE:
+            if found is Sameness.UPDATE:
                 older = kept.pop(other)
                 if not candidate.why and _same_side(new, stated[other]):
                     candidate = replace(candidate, why=older.why)  # noqa: PLW2901 - it grows
@@ -146,13 +146,13 @@ def settle(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
 
 def _take(candidate: Candidate, work: _Work) -> None:
     new = said(state(candidate))
-    near: _Known | None = None
+    near: _Memory | None = None
     for path in work.shelves[candidate.type].plausible(new):
         item = _loaded(work.known[path], new, candidate, work)
-        verdict = _verdict(new, candidate, item) if item else Verdict.ADD
-        if verdict is Verdict.NOTHING:
+        verdict = _verdict(new, candidate, item) if item else Sameness.ADD
+        if verdict is Sameness.NOTHING:
             return
-        if verdict is Verdict.UPDATE and near is None:
+        if verdict is Sameness.UPDATE and near is None:
             near = item
     worded = word(candidate, work.taken)
     if near is None:
@@ -162,20 +162,20 @@ def _take(candidate: Candidate, work: _Work) -> None:
         work.shelves[near.type].put(new, near.path)
 
 
-def _verdict(new: Said, candidate: Candidate, item: _Known) -> Verdict:
+def _verdict(new: Said, candidate: Candidate, item: _Memory) -> Sameness:
     """Return what becomes of a candidate; only what the body says may be replaced."""
     current = said(_current(item.body))
     verdict = compare(new, current, candidate.change)
     described = compare(new, said(item.description), candidate.change)
-    if verdict is not Verdict.UPDATE and described is Verdict.NOTHING:
-        verdict = Verdict.NOTHING
-    if verdict is Verdict.NOTHING and candidate.why and new.words == current.words:
+    if verdict is not Sameness.UPDATE and described is Sameness.NOTHING:
+        verdict = Sameness.NOTHING
+    if verdict is Sameness.NOTHING and candidate.why and new.words == current.words:
         reasoned = said(candidate.why).words <= said(item.body).words
-        return Verdict.NOTHING if reasoned or not _own(item.body) else Verdict.UPDATE
+        return Sameness.NOTHING if reasoned or not _own(item.body) else Sameness.UPDATE
     return verdict
 
 
-def _loaded(item: _Known, new: Said, candidate: Candidate, work: _Work) -> _Known | None:
+def _loaded(item: _Memory, new: Said, candidate: Candidate, work: _Work) -> _Memory | None:
     """Return a memory with its text, ``None`` when it is gone or speaks of something else."""
     if not item.content:
         described = said(item.description).words
@@ -199,14 +199,14 @@ def _add(worded: Worded, work: _Work) -> None:
         modified=work.modified,
     )
     work.taken.add(worded.path.casefold())
-    work.known[worded.path] = _Known(
+    work.known[worded.path] = _Memory(
         worded.path, worded.type, worded.description, content, worded.body, changed=True
     )
     work.shelves[worded.type].put(said(worded.statement), worded.path)
     work.pointers[worded.path] = worded.pointer
 
 
-def _update(worded: Worded, candidate: Candidate, near: _Known, work: _Work) -> None:
+def _update(worded: Worded, candidate: Candidate, near: _Memory, work: _Work) -> None:
     body = _updated_body(worded, candidate, near)
     head = _head(near)
     if head is None or len(near.content) > _MOST_BYTES:
@@ -223,7 +223,7 @@ def _update(worded: Worded, candidate: Candidate, near: _Known, work: _Work) -> 
     near.body, near.description, near.changed = body, worded.description, True
 
 
-def _updated_body(worded: Worded, candidate: Candidate, near: _Known) -> str:
+def _updated_body(worded: Worded, candidate: Candidate, near: _Memory) -> str:
     if not _own(near.body):
         return f"{near.body.rstrip()}\n\n{update_note(candidate, worded.statement)}\n"
     older = _WHY.search(near.body)
@@ -244,7 +244,7 @@ def _same_side(new: Said, old: Said) -> bool:
     return new.denied & old.words == old.denied & new.words and old.words <= new.words
 
 
-def _head(near: _Known) -> bytes | None:
+def _head(near: _Memory) -> bytes | None:
     """Return the bytes before the body, ``None`` when they cannot be told apart for certain."""
     body = near.body.encode("utf-8", "replace")
     if not near.content.endswith(body):

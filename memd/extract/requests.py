@@ -94,7 +94,7 @@ class Extracted:
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class NewMessages:
     """What is new in a conversation, and the cursor that counts it as read."""
 
     messages: tuple[Message, ...]
@@ -109,7 +109,7 @@ def gate(settings: Settings, project: Project) -> str:
     return "" if settings.extract.enabled else EXTRACTION_OFF
 
 
-def unread(messages: Sequence[Message], session: str, cursor: CursorMove | None) -> Unread:
+def unread(messages: Sequence[Message], session: str, cursor: CursorMove | None) -> NewMessages:
     """Return the messages behind a cursor.
 
     A cursor whose message is not where it was is looked for from the end; one that vanished (the
@@ -124,7 +124,7 @@ def unread(messages: Sequence[Message], session: str, cursor: CursorMove | None)
             start = here[-1]
     marker = _mark(messages[-1]) if messages else ""
     new = tuple(messages[start:])
-    return Unread(new, CursorMove(session, MESSAGES, len(messages), marker, last_said(new)))
+    return NewMessages(new, CursorMove(session, MESSAGES, len(messages), marker, last_said(new)))
 
 
 def last_said(messages: Sequence[Message]) -> str:

@@ -51,7 +51,7 @@ _VALUE = re.compile(
 _NOTHING: frozenset[str] = frozenset()  # one for all: thousands of statements are kept
 
 
-class Verdict(Enum):
+class Sameness(Enum):
     """What becomes of a statement beside a known one."""
 
     ADD = "add"
@@ -119,24 +119,24 @@ def marked(text: str) -> int:
     return NOW if found else NOT_MARKED
 
 
-def compare(new: Said, old: Said, change: int = NOT_MARKED) -> Verdict:
+def compare(new: Said, old: Said, change: int = NOT_MARKED) -> Sameness:
     """Return what becomes of ``new`` beside the known ``old``; ``change`` is from ``marked``."""
     shared = new.words & old.words
     extra, lost = new.words - shared, old.words - shared
     if not shared:
-        return Verdict.NOTHING if new.terms == old.terms else Verdict.ADD
+        return Sameness.NOTHING if new.terms == old.terms else Sameness.ADD
     replaces = bool(new.replaced & old.words - old.denied - old.replaced and not lost and extra)
     if replaces or not _same_order(new, old, shared):
-        return Verdict.UPDATE if replaces else Verdict.ADD
+        return Sameness.UPDATE if replaces else Sameness.ADD
     near = len(shared) >= _NEAR * len(new.words | old.words)
     if new.denied & shared != old.denied & shared:
         corrects = not (extra or lost) or (change == INSTEAD and near and not extra)
-        return Verdict.UPDATE if corrects else Verdict.ADD
+        return Sameness.UPDATE if corrects else Sameness.ADD
     if extra and lost:
-        return Verdict.UPDATE if _exchanged(new, old, shared, change) else Verdict.ADD
+        return Sameness.UPDATE if _exchanged(new, old, shared, change) else Sameness.ADD
     if not near:
-        return Verdict.ADD
-    return Verdict.UPDATE if extra else Verdict.NOTHING
+        return Sameness.ADD
+    return Sameness.UPDATE if extra else Sameness.NOTHING
 
 
 def _exchanged(new: Said, old: Said, shared: frozenset[str], change: int) -> bool:

@@ -16,7 +16,7 @@ from anyio import to_thread
 
 from memd.agent import service as agent
 from memd.agent.proposal import Change, Proposal
-from memd.agent.service import Ended, Record, Task
+from memd.agent.service import Ended, RunRecord, Task
 from memd.agent.workspace import Workspace
 from memd.core import text
 from memd.core.clock import Clock
@@ -34,9 +34,9 @@ from memd.core.values import (
 )
 from memd.extract import candidates, fork, requests
 from memd.extract.candidates import Candidate
-from memd.extract.listening import Heard, Listener, voices
+from memd.extract.listening import ConversationReader, Heard, voices
 from memd.extract.merge import Merged, merge, settle
-from memd.extract.requests import Extracted, ExtractRequest, Unread
+from memd.extract.requests import Extracted, ExtractRequest, NewMessages
 from memd.extract.vouching import origin, vouched
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import LOCAL, Model, ModelSource
@@ -102,7 +102,7 @@ class Extract:
         self._models = models
         self._runs = runs
         self._log = note
-        self._listener = Listener()
+        self._listener = ConversationReader()
 
     def gate(self, settings: Settings, project: Project) -> str:
         """Return the reason to extract nothing, "" to go on."""
@@ -136,7 +136,7 @@ class Extract:
         if 0 < turns < settings.extract.every_turns:
             return Extracted(requests.SKIPPED, requests.EVERY_TURNS, problem=unread.problem)
         written = await to_thread.run_sync(_wrote_memory, project, unread)
-        asked = _Asked(project, settings, request, heard, job, client)
+        asked = _Extraction(project, settings, request, heard, job, client)
         problem = unread.problem
         if written:
             reason = requests.ALREADY_WRITTEN
@@ -153,7 +153,7 @@ class Extract:
             problem = LEFT_ALONE
         return await self._locally(asked, reason, problem)
 
-    async def _locally(self, asked: "_Asked", skipped: str, problem: str) -> Extracted:
+    async def _locally(self, asked: "_Extraction", skipped: str, problem: str) -> Extracted:
         """Keep what the fixed extractor finds; nothing where the stretch is skipped."""
         run = _Local(asked, self._clock.now(), skipped, problem)
         if not skipped:
@@ -177,7 +177,7 @@ class Extract:
         return self._models.for_(settings)
 
     async def _by_model(
-        self, asked: "_Asked", model: Model, progress: Progress
+        self, asked: "_Extraction", model: Model, progress: Progress
     ) -> "Extracted | str":
         """Let an agent look at what is new; return how it ended, or why it did not begin.
 
@@ -186,7 +186,7 @@ class Extract:
         directory, session = asked.project.memory_dir, asked.request.session
         headers = (await self._store.snapshot(directory)).headers
         task = await to_thread.run_sync(self._task, asked, headers)
-        record = Record()
+        record = RunRecord()
         async with agent.opened(partial(_workspace, asked.project)) as workspace:
             ended = await agent.run(task, model, workspace, self._clock, progress, record=record)
             await self._note(asked.job, ended)
@@ -225,7 +225,7 @@ class Extract:
         outcome = await self._store.commit(directory, change.plan, by)
         return replace(_without(extracted, change.left), change=outcome.change)
 
-    def _task(self, asked: "_Asked", headers: Sequence[Header]) -> Task:
+    def _task(self, asked: "_Extraction", headers: Sequence[Header]) -> Task:
         directory, heard = asked.project.memory_dir, asked.heard
         client = fork.prefix(asked.request.cache)
         if client is not None:
@@ -240,7 +240,7 @@ class Extract:
             headers=headers,
         )
 
-    def _compared(self, asked: "_Asked", task: Task) -> tuple[str, ...]:
+    def _compared(self, asked: "_Extraction", task: Task) -> tuple[str, ...]:
         """Return what of a run's prefix is not as at the session's last run, and log it."""
         directory, session = asked.project.memory_dir, asked.request.session
         before = self._listener.keep(directory, session, asked.heard, fork.fingerprints(task))
@@ -261,7 +261,7 @@ class Extract:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Extraction:
     """One extraction while it runs."""
 
     project: Project
@@ -283,7 +283,7 @@ class _Asked:
 class _Local:
     """What the fixed extractor keeps of one stretch; the plan may run again on a changed tree."""
 
-    def __init__(self, asked: _Asked, now: float, skipped: str, problem: str) -> None:
+    def __init__(self, asked: _Extraction, now: float, skipped: str, problem: str) -> None:
         self._asked = asked
         self._now = now
         self._candidates: Sequence[Candidate] = ()
@@ -310,7 +310,9 @@ class _Local:
         return replace(merged.draft, effects=self._asked.effects(self.extracted))
 
 
-def _judged(asked: _Asked, proposal: Proposal, seen: str) -> tuple[Proposal, tuple[str, ...], str]:
+def _judged(
+    asked: _Extraction, proposal: Proposal, seen: str
+) -> tuple[Proposal, tuple[str, ...], str]:
     """Return what of a proposal may stand, what may not, and whose words it carries. Blocks."""
     client = fork.prefix(asked.request.cache)
     heard = voices(asked.heard, client.messages if client else (), seen)
@@ -339,7 +341,7 @@ def _without(extracted: Extracted, left: Sequence[str]) -> Extracted:
     )
 
 
-def _wrote_memory(project: Project, unread: Unread) -> bool:
+def _wrote_memory(project: Project, unread: NewMessages) -> bool:
     """Return whether the assistant wrote a memory itself, by whatever way it went. Blocks."""
     named = {path for message in unread.messages for path in message.writes}
     # Whoever goes through a link writes there too; a file that is no Markdown is no memory.

@@ -11,7 +11,7 @@ from memd.core.text import iso_time
 from memd.core.values import MemoryFile, Outcome, Project, Provenance, Snapshot
 from memd.files.directory import FileTooLargeError, PathRefusedError
 from memd.memories import tool
-from memd.memories.tool import Command, Editing, Stamp, ToolRefusedError
+from memd.memories.tool import Editing, Stamp, ToolCommand, ToolRefusedError
 from memd.memories.writing import Writing, plan_delete, plan_write
 from memd.store.drafts import (
     ConflictError,
@@ -129,7 +129,7 @@ class Memories:
         except _FOR_THE_MODEL as error:
             return ToolAnswer(_words(error), is_error=True)
 
-    async def _view(self, project: Project, command: Command) -> str:
+    async def _view(self, project: Project, command: ToolCommand) -> str:
         path = tool.relative(command.path)
         snapshot = await self._store.snapshot(project.memory_dir)
         known = {header.path for header in snapshot.headers}
@@ -141,7 +141,7 @@ class Memories:
         return tool.view_file(command, file.content)
 
     async def _edit(
-        self, project: Project, command: Command, by: Provenance, request_id: str
+        self, project: Project, command: ToolCommand, by: Provenance, request_id: str
     ) -> ToolAnswer:
         editing = Editing(command, Stamp(by.session, iso_time(self._clock.now())))
         outcome = await self._store.commit(project.memory_dir, editing, by, request_id=request_id)

@@ -40,7 +40,7 @@ class ToolRefusedError(MemdError):
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ToolCommand:
     """One command: its name, its texts by name, and its numbers."""
 
     name: str
@@ -66,7 +66,7 @@ class Stamp:
 class Editing:
     """One edit as a plan of the store; ``answer`` is the text for the program, once it ran."""
 
-    command: Command
+    command: ToolCommand
     stamp: Stamp
     answer: str = field(default="", init=False)
 
@@ -76,7 +76,7 @@ class Editing:
         return draft
 
 
-def parse(raw: Mapping[str, Any]) -> Command:
+def parse(raw: Mapping[str, Any]) -> ToolCommand:
     """Return a command as a model sent it. Raises ToolRefusedError in words for the model."""
     name = raw.get("command")
     if not isinstance(name, str) or name not in _STRINGS:
@@ -86,8 +86,8 @@ def parse(raw: Mapping[str, Any]) -> Command:
             _refuse(f"The command {name} needs `{key}`, a string.")
     texts = {key: raw[key] for key in _STRINGS[name]}
     if name == "insert":
-        return Command(name, texts, insert_line=_number(raw.get("insert_line")))
-    return Command(name, texts, view_range=_range(raw.get("view_range")))
+        return ToolCommand(name, texts, insert_line=_number(raw.get("insert_line")))
+    return ToolCommand(name, texts, view_range=_range(raw.get("view_range")))
 
 
 def relative(path: str) -> str:
@@ -101,7 +101,7 @@ def relative(path: str) -> str:
     return rest.removesuffix("/")
 
 
-def view_folder(command: Command, headers: tuple[Header, ...], raw_index: bytes | None) -> str:
+def view_folder(command: ToolCommand, headers: tuple[Header, ...], raw_index: bytes | None) -> str:
     """Return the listing of a folder. Raises ToolRefusedError where nothing lies."""
     folder = relative(command.path)
     sizes = {header.path: header.size for header in headers}
@@ -114,7 +114,7 @@ def view_folder(command: Command, headers: tuple[Header, ...], raw_index: bytes 
     return tool_text.listing(command.path, below)
 
 
-def view_file(command: Command, content: bytes) -> str:
+def view_file(command: ToolCommand, content: bytes) -> str:
     """Return a file's content with line numbers. Raises ToolRefusedError."""
     text = _shown(command.path, content)
     if text.count("\n") >= tool_text.MOST_LINES:
@@ -122,7 +122,7 @@ def view_file(command: Command, content: bytes) -> str:
     return tool_text.content(command.path, text, command.view_range)
 
 
-def repeated(command: Command, content: bytes | None) -> str:
+def repeated(command: ToolCommand, content: bytes | None) -> str:
     """Return the answer to a command that was done before; ``content`` is the file as it is now."""
     if command.name == "str_replace":
         text = _shown(command.path, content or b"")
@@ -130,7 +130,7 @@ def repeated(command: Command, content: bytes | None) -> str:
     return _done(command)
 
 
-def _create(command: Command, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
+def _create(command: ToolCommand, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
     path, text = relative(command.path), command.texts["file_text"]
     if path == INDEX:
         raw = tree.index()
@@ -144,7 +144,7 @@ def _create(command: Command, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
     return Draft((FileEdit(path, content, base=""),)), _done(command)
 
 
-def _replace(command: Command, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
+def _replace(command: ToolCommand, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
     old, new = command.texts["old_str"], command.texts["new_str"]
     text, file = _file(command, tree)
     count = text.count(old)
@@ -157,7 +157,7 @@ def _replace(command: Command, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
     return _edited(command, tree, file, changed, stamp), tool_text.snippet(changed, at)
 
 
-def _insert(command: Command, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
+def _insert(command: ToolCommand, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
     text, file = _file(command, tree)
     lines = tool_text.lines_of(text)
     if not 0 <= command.insert_line <= len(lines):
@@ -169,7 +169,7 @@ def _insert(command: Command, tree: Tree, stamp: Stamp) -> tuple[Draft, str]:
     return _edited(command, tree, file, changed, stamp), _done(command)
 
 
-def _delete(command: Command, tree: Tree, _stamp: Stamp) -> tuple[Draft, str]:
+def _delete(command: ToolCommand, tree: Tree, _stamp: Stamp) -> tuple[Draft, str]:
     path = relative(command.path)
     if not path:
         _refuse(f"Cannot delete the {ROOT} directory itself")
@@ -178,7 +178,7 @@ def _delete(command: Command, tree: Tree, _stamp: Stamp) -> tuple[Draft, str]:
     return Draft(tuple(edits)), _done(command)
 
 
-def _rename(command: Command, tree: Tree, _stamp: Stamp) -> tuple[Draft, str]:
+def _rename(command: ToolCommand, tree: Tree, _stamp: Stamp) -> tuple[Draft, str]:
     old, new = relative(command.path), relative(command.texts["new_path"])
     if not old:
         _refuse(f"Cannot rename the {ROOT} directory itself")
@@ -212,7 +212,7 @@ _EDITS = {
 }
 
 
-def _done(command: Command) -> str:
+def _done(command: ToolCommand) -> str:
     path = command.path
     return {
         "create": f"File created successfully at: {path}",
@@ -222,7 +222,7 @@ def _done(command: Command) -> str:
     }[command.name]
 
 
-def _file(command: Command, tree: Tree) -> tuple[str, MemoryFile | None]:
+def _file(command: ToolCommand, tree: Tree) -> tuple[str, MemoryFile | None]:
     """Return a file's text as the program sees it, and the file; ``None`` stands for the index."""
     path = relative(command.path)
     if path == INDEX:
@@ -238,7 +238,7 @@ def _file(command: Command, tree: Tree) -> tuple[str, MemoryFile | None]:
 
 
 def _edited(
-    command: Command, tree: Tree, file: MemoryFile | None, text: str, stamp: Stamp
+    command: ToolCommand, tree: Tree, file: MemoryFile | None, text: str, stamp: Stamp
 ) -> Draft:
     raw = tree.index()
     if file is None:

@@ -37,7 +37,7 @@ from memd.model.errors import (
 from memd.model.key_file import read_key
 from memd.model.patient import late
 from memd.model.port import Ask, Reply, Usage
-from memd.model.wire import Answer
+from memd.model.wire import HttpAnswer
 
 if TYPE_CHECKING:
     import httpx2
@@ -180,7 +180,7 @@ class Claude:
             dropped |= {part}
 
 
-async def _sent(client: "AsyncAnthropic", seconds: float, body: bytes = b"") -> Answer:
+async def _sent(client: "AsyncAnthropic", seconds: float, body: bytes = b"") -> HttpAnswer:
     """Return the answer to a request for a message, or without a body to one for the models."""
     import anthropic  # noqa: PLC0415 - loaded by now, in a thread
     import httpx2  # noqa: PLC0415 - as above
@@ -197,14 +197,14 @@ async def _sent(client: "AsyncAnthropic", seconds: float, body: bytes = b"") -> 
         return await _read(await client.get(_MODELS_PATH, **how))
     except anthropic.APIStatusError as error:
         status, headers = error.status_code, error.response.headers
-        return Answer(status, error.body or "", wire.retry_after(headers))
+        return HttpAnswer(status, error.body or "", wire.retry_after(headers))
     except anthropic.APIConnectionError as error:
         raise _cut(error.__cause__) from None
     except (httpx2.HTTPError, httpx2.StreamError) as error:
         raise _cut(error) from None
 
 
-async def _read(response: "httpx2.Response") -> Answer:
+async def _read(response: "httpx2.Response") -> HttpAnswer:
     body = bytearray()
     try:
         async for part in response.aiter_bytes():
@@ -218,7 +218,7 @@ async def _read(response: "httpx2.Response") -> Answer:
         payload = json.loads(bytes(body))
     except (ValueError, RecursionError):
         payload = body.decode(errors="replace")
-    return Answer(response.status_code, payload)
+    return HttpAnswer(response.status_code, payload)
 
 
 def _cut(error: BaseException | None) -> ModelUnavailableError:

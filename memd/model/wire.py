@@ -37,7 +37,7 @@ _TOO_LONG = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What a server answered: the status, what its body says (parsed, else text), its wish."""
 
     status: int
@@ -92,7 +92,7 @@ def usage(payload: Any) -> Usage:
     )
 
 
-def failure(answer: Answer, secrets: Iterable[str] = ()) -> errors.ModelError | None:
+def failure(answer: HttpAnswer, secrets: Iterable[str] = ()) -> errors.ModelError | None:
     """Return what an answer says went wrong, ``None`` where it looks like a reply.
 
     Some servers say errors with the status 200; then the type decides.
@@ -107,7 +107,7 @@ def failure(answer: Answer, secrets: Iterable[str] = ()) -> errors.ModelError | 
     return _passing(answer, kind, said) or _lasting(answer.status, kind, said)
 
 
-def _passing(answer: Answer, kind: str, said: str) -> errors.ModelError | None:
+def _passing(answer: HttpAnswer, kind: str, said: str) -> errors.ModelError | None:
     if answer.status == _TOO_MANY or kind == "rate_limit_error":
         return errors.ModelBusyError(said, retry_after=answer.retry_after)
     troubled = answer.status >= _TROUBLE or answer.status == _TIMED_OUT

@@ -50,7 +50,7 @@ class Variant(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class IndexText:
     """An index as a prompt shows it: its absolute path and its text, already cut."""
 
     path: str
@@ -68,7 +68,7 @@ class Parts:
     variant: Variant
     display_name: str
     directory: str
-    indexes: tuple[Index, ...]
+    indexes: tuple[IndexText, ...]
     team_directory: str = ""
     agent: str = ""
     agent_scope: str = ""
@@ -123,7 +123,7 @@ def _sections(parts: Parts) -> list[str]:
     return [name for name in SECTIONS if name not in left_out]
 
 
-def _index(index: Index) -> str:
+def _index(index: IndexText) -> str:
     shown = _INDEX_TAG.sub("&lt;", index.text.rstrip())
     flags = () if shown else ("empty",)
     return fill(_TEMPLATES["index"], flags, {"index_path": index.path, "index": shown})

@@ -17,7 +17,7 @@ from memd.core.values import MemoryFile, Project
 from memd.documents.index import load
 from memd.projects.project import agent_directory, slug
 from memd.prompt import compose
-from memd.prompt.compose import Index, Parts, Variant
+from memd.prompt.compose import IndexText, Parts, Variant
 
 AUTO = "auto"
 _TEAM = "team"
@@ -49,7 +49,7 @@ class AgentNameMissingError(MemdError):
         super().__init__("the agent mode needs the name of the agent")
 
 
-class Reader(Protocol):
+class IndexReader(Protocol):
     """The part of the store that prompts use."""
 
     async def ensure(self, directory: str) -> str:
@@ -89,7 +89,7 @@ class LoadedPrompt:
 class Prompts:
     """The memory section for whoever asks."""
 
-    def __init__(self, store: Reader) -> None:
+    def __init__(self, store: IndexReader) -> None:
         self._store = store
 
     async def load(
@@ -149,9 +149,9 @@ class Prompts:
 
     async def _indexes(
         self, directories: Sequence[str]
-    ) -> tuple[tuple[Index, ...], IndexFacts, tuple[str, ...]]:
+    ) -> tuple[tuple[IndexText, ...], IndexFacts, tuple[str, ...]]:
         """Return the indexes of directories that are there now, and the facts of the first one."""
-        indexes: list[Index] = []
+        indexes: list[IndexText] = []
         facts: list[IndexFacts] = []
         problems: list[str] = []
         for directory in directories:
@@ -159,7 +159,7 @@ class Prompts:
             problems += [problem] if problem else []
             files = await self._store.read_many(directory, (INDEX,))
             loaded = load(files[0].content if files else None)
-            indexes.append(Index(path=f"{directory}/{INDEX}", text=loaded.text))
+            indexes.append(IndexText(path=f"{directory}/{INDEX}", text=loaded.text))
             facts.append(IndexFacts(loaded.lines, loaded.bytes, loaded.cut))
         return tuple(indexes), facts[0], tuple(problems)
 

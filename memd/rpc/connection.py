@@ -14,7 +14,7 @@ from memd.core.events import Event
 from memd.core.values import Caller
 from memd.rpc.conversation import RequestId, Token
 from memd.rpc.framing import Framing, encode
-from memd.rpc.outbox import Outbox, Unread
+from memd.rpc.outbox import Outbox, UnreadTotal
 
 EVERY_DIRECTORY = None
 
@@ -31,11 +31,11 @@ class Connection:
         caller: Caller,
         wake: Callable[[], None],
         drop: Callable[[], None],
-        unread: Unread | None = None,
+        unread: UnreadTotal | None = None,
     ) -> None:
         self.caller = caller
         self.framing = Framing.UNKNOWN
-        self.outbox = Outbox(unread or Unread(), wake, drop)
+        self.outbox = Outbox(unread or UnreadTotal(), wake, drop)
         self._topics: dict[str, set[str | None]] = {}
 
     def subscribe(self, topics: Collection[str], directory: str | None = EVERY_DIRECTORY) -> None:

@@ -2,7 +2,7 @@
 
 Rules of this file
 - A frame becomes ``Work`` (one item, or a batch's items in order), a ``Cancel``, or nothing. An
-  item is a ``Request`` to run or a ``Refusal`` to send; every bad item of a batch gets its own.
+  item is a ``RpcRequest`` to run or a ``Refusal`` to send; every bad item of a batch gets its own.
 - An id is a string, a number or null. A number stands for itself however it is written (1 and 1.0
   are one id, echoed as it came). Null ids are answered but cannot be cancelled.
 - An id is taken from its request until ``finish``; using it again in between is an error, since
@@ -50,7 +50,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RpcRequest:
     """One call to run. ``answered`` is false for a notification: it gets no answer at all."""
 
     method: str
@@ -72,7 +72,7 @@ class Refusal:
 class Work:
     """What one frame asks for. The answers of a batch make one array."""
 
-    items: tuple[Request | Refusal, ...]
+    items: tuple[RpcRequest | Refusal, ...]
     batch: bool = False
 
 
@@ -112,25 +112,27 @@ class Conversation:
 
     def finish(self, work: Work) -> None:
         """Give back the ids of work that ``receive`` returned, before its answer is sent."""
-        requests = [item for item in work.items if isinstance(item, Request)]
+        requests = [item for item in work.items if isinstance(item, RpcRequest)]
         if requests:
             self.in_flight -= 1
             self._taken.difference_update(item.id for item in requests)
 
-    def _admit(self, events: list[Request | Refusal | Cancel], *, batch: bool) -> list[Event]:
+    def _admit(self, events: list[RpcRequest | Refusal | Cancel], *, batch: bool) -> list[Event]:
         """Put the items of one frame together and count them, or refuse them all as too many."""
         cancels: list[Event] = [event for event in events if isinstance(event, Cancel)]
         items = tuple(event for event in events if not isinstance(event, Cancel))
-        if any(isinstance(item, Request) for item in items):
+        if any(isinstance(item, RpcRequest) for item in items):
             if self.in_flight >= limits.REQUESTS_IN_FLIGHT:
                 items = self._refuse_all(items)
             else:
                 self.in_flight += 1
         return [*cancels, Work(items, batch)] if items else cancels
 
-    def _refuse_all(self, items: tuple[Request | Refusal, ...]) -> tuple[Request | Refusal, ...]:
+    def _refuse_all(
+        self, items: tuple[RpcRequest | Refusal, ...]
+    ) -> tuple[RpcRequest | Refusal, ...]:
         error = BusyError("requests in flight per connection", limits.REQUESTS_IN_FLIGHT)
-        refused: list[Request | Refusal] = []
+        refused: list[RpcRequest | Refusal] = []
         for item in items:
             if isinstance(item, Refusal):
                 refused.append(item)
@@ -140,7 +142,7 @@ class Conversation:
                 refused.append(Refusal(item.id, error))
         return tuple(refused)
 
-    def _read(self, message: Any) -> list[Request | Refusal | Cancel]:
+    def _read(self, message: Any) -> list[RpcRequest | Refusal | Cancel]:
         """Return what one object asks for; empty for what is to be dropped."""
         if not isinstance(message, dict):
             return [Refusal(None, InvalidRequestError("it is not an object"))]
@@ -153,13 +155,13 @@ class Conversation:
             return [Refusal(known, InvalidRequestError(problem))]
         return self._request(message) if "id" in message else self._notification(message)
 
-    def _notification(self, message: dict[str, Any]) -> list[Request | Refusal | Cancel]:
+    def _notification(self, message: dict[str, Any]) -> list[RpcRequest | Refusal | Cancel]:
         method: str = message["method"]
         if method in _CANCELS:
             return _cancel(method, message.get("params"))
         return [] if method.startswith("$/") else self._request(message)
 
-    def _request(self, message: dict[str, Any]) -> list[Request | Refusal | Cancel]:
+    def _request(self, message: dict[str, Any]) -> list[RpcRequest | Refusal | Cancel]:
         answered = "id" in message
         method, request_id = message["method"], message.get("id")
         params = message.get("params") or {}
@@ -176,7 +178,7 @@ class Conversation:
                 cause = "a request with this id is still in flight"
                 return [Refusal(request_id, InvalidRequestError(cause))]
             self._taken.add(request_id)
-        return [Request(method, params, request_id, answered, token)]
+        return [RpcRequest(method, params, request_id, answered, token)]
 
 
 def _is_id(value: Any) -> bool:
@@ -197,7 +199,7 @@ def _envelope_problem(message: dict[str, Any]) -> str:
     return ""
 
 
-def _cancel(method: str, params: Any) -> list[Request | Refusal | Cancel]:
+def _cancel(method: str, params: Any) -> list[RpcRequest | Refusal | Cancel]:
     wanted = params.get(_CANCELS[method]) if isinstance(params, dict) else None
     return [Cancel(wanted)] if wanted is not None and _is_id(wanted) else []
 

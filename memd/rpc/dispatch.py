@@ -23,7 +23,7 @@ import msgspec
 from memd.core import limits
 from memd.core.errors import MemdError
 from memd.rpc.connection import Call, Handler, ServerLog
-from memd.rpc.conversation import Request
+from memd.rpc.conversation import RpcRequest
 from memd.rpc.errors import (
     InternalError,
     MessageTooLargeError,
@@ -95,7 +95,7 @@ class Dispatcher:
         self._methods = {name: _binder(handler) for name, handler in handlers.items()}
         self._log = log
 
-    async def answer(self, request: Request, call: Call) -> bytes:
+    async def answer(self, request: RpcRequest, call: Call) -> bytes:
         """Run one request and return its answer as JSON, empty for a notification.
 
         Cancellation passes through; every other failure is an answer.
@@ -109,7 +109,7 @@ class Dispatcher:
             return b""
         return outcome if isinstance(outcome, bytes) else refusal(request.id, outcome)
 
-    def _bind(self, request: Request, call: Call) -> _Bound | MemdError:
+    def _bind(self, request: RpcRequest, call: Call) -> _Bound | MemdError:
         message = {"jsonrpc": "2.0", "method": request.method, "params": request.params, "id": 0}
         found: Any = dispatch_to_serializable(
             message,  # parsed already: the deserializer is the identity
@@ -138,7 +138,7 @@ def refusal(request_id: Any, error: MemdError) -> bytes:
     return msgspec.json.encode(error_reply(request_id, error))
 
 
-async def _run(bound: _Bound, request: Request, call: Call) -> bytes:
+async def _run(bound: _Bound, request: RpcRequest, call: Call) -> bytes:
     result = await bound.handler(call, bound.params)
     body = msgspec.json.encode({"jsonrpc": "2.0", "id": request.id, "result": result})
     if len(body) > _RESULT_BYTES:

@@ -6,7 +6,7 @@ import msgspec
 
 from memd.core.events import Event
 from memd.rpc.connection import Connection
-from memd.rpc.outbox import Unread
+from memd.rpc.outbox import UnreadTotal
 
 
 class Hub:
@@ -19,7 +19,7 @@ class Hub:
 
     def __init__(self) -> None:
         self._connections: set[Connection] = set()
-        self.unread = Unread()
+        self.unread = UnreadTotal()
 
     def add(self, connection: Connection) -> None:
         """Take a connection in; it hears nothing before it subscribes."""

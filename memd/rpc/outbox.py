@@ -15,7 +15,7 @@ from itertools import count
 from memd.core import limits
 
 
-class Unread:
+class UnreadTotal:
     """What waits in all outboxes together, in bytes."""
 
     def __init__(self) -> None:
@@ -43,7 +43,9 @@ class Outbox:
     ``wake`` is called when there is something to send, ``drop`` once when the connection must end.
     """
 
-    def __init__(self, unread: Unread, wake: Callable[[], None], drop: Callable[[], None]) -> None:
+    def __init__(
+        self, unread: UnreadTotal, wake: Callable[[], None], drop: Callable[[], None]
+    ) -> None:
         self._unread = unread
         self._wake = wake
         self._drop = drop

@@ -25,7 +25,7 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.values import Caller
 from memd.rpc.connection import Call, Connection
-from memd.rpc.conversation import Conversation, Refusal, Request, RequestId, Work
+from memd.rpc.conversation import Conversation, Refusal, RequestId, RpcRequest, Work
 from memd.rpc.dispatch import Dispatcher, refusal
 from memd.rpc.errors import RequestCancelledError
 from memd.rpc.framing import FrameReader
@@ -223,7 +223,7 @@ class Session:
 
     def _begin(self, work: Work, turn: Turn) -> bool:
         """Start the requests of a frame; return whether there are any."""
-        requests = [item for item in work.items if isinstance(item, Request)]
+        requests = [item for item in work.items if isinstance(item, RpcRequest)]
         if not requests:
             self._answer(work, [refusal(item.id, item.error) for item in _refusals(work)])
             return False
@@ -254,7 +254,7 @@ class Session:
         if self._finishing and not self._conversation.in_flight:
             self._idle.set()
 
-    async def _run(self, request: Request) -> bytes:
+    async def _run(self, request: RpcRequest) -> bytes:
         call = Call(self.connection, request.id, request.token)
         if request.id is None:
             return await self._dispatcher.answer(request, call)

@@ -17,8 +17,8 @@ from typing import Any
 
 from memd.testing.messages_cache import PromptCache, count, minimum
 from memd.testing.messages_checks import refused
-from memd.testing.messages_connection import Body, Listener
-from memd.testing.messages_gate import Gate
+from memd.testing.messages_connection import MessagesListener, ReplyBody
+from memd.testing.messages_gate import ReplyGate
 from memd.testing.messages_replies import (
     dump,
     error_event,
@@ -105,7 +105,7 @@ class MessagesServer:
     ) -> None:
         self.url = ""
         self.requests: list[Request] = []
-        self.gate = Gate()
+        self.gate = ReplyGate()
         self.heard = heard
         self._script = script
         self._without = frozenset(without)
@@ -174,27 +174,27 @@ class MessagesServer:
                 return self._list(route)
         return Failure(404)
 
-    def render(self, request: Request, step: Whole) -> Body:
+    def render(self, request: Request, step: Whole) -> ReplyBody:
         """Return a step as bytes; the prompt cache is asked when the reply begins."""
         name = f"req_{request.number:06}"
         shared = {"Request-Id": name}
         if isinstance(step, Raw):
             headers = {**shared, "Content-Type": step.content_type, **step.headers}
-            return Body(step.status, headers, (step.body,))
+            return ReplyBody(step.status, headers, (step.body,))
         streamed = bool(request.members.get("stream"))
         if isinstance(step, Interrupt) and not streamed:
             step = step.failure
         if isinstance(step, Failure):
             retry = {} if step.retry_after is None else {"Retry-After": f"{step.retry_after:g}"}
             headers = {**shared, **_JSON, **retry, **step.headers}
-            return Body(step.status, headers, (failure_body(step, name),))
+            return ReplyBody(step.status, headers, (failure_body(step, name),))
         whole = self._message(request, step.step if isinstance(step, Interrupt) else step)
         if not streamed:
-            return Body(200, {**shared, **_JSON}, (dump(whole),))
+            return ReplyBody(200, {**shared, **_JSON}, (dump(whole),))
         pieces = tuple(events(whole))
         if isinstance(step, Interrupt):
             pieces = (*pieces[: step.events], error_event(step.failure, name))
-        return Body(200, {**shared, **_EVENTS}, pieces, streamed=True)
+        return ReplyBody(200, {**shared, **_EVENTS}, pieces, streamed=True)
 
     def _message(self, request: Request, reply: Reply) -> dict[str, Any]:
         asked = request.members
@@ -241,7 +241,7 @@ def messages_server(script: Script, *, port: int = 0, **options: Any) -> Iterato
     Every thread and socket ends with the block. OSError when the port is taken.
     """
     server = MessagesServer(script, **options)
-    with Listener(server, port) as listener:
+    with MessagesListener(server, port) as listener:
         server.url = listener.url
         yield server
 

@@ -55,7 +55,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CacheUse:
     """What the cache did for one request, in tokens."""
 
     fresh: int
@@ -114,7 +114,7 @@ class PromptCache:
         self._lock = threading.Lock()
         self._entries: dict[str, tuple[float, str]] = {}
 
-    def visit(self, request: Mapping[str, Any]) -> Reading:
+    def visit(self, request: Mapping[str, Any]) -> CacheUse:
         """Return what a request reads and creates, and note it; the reply begins now."""
         parts = row(request)
         least = self._least(str(request.get("model")))
@@ -147,7 +147,7 @@ class PromptCache:
             self._entries[keys[mark]] = (now + LIFE[ttl], ttl)
 
 
-def _account(marked: list[int], sums: list[int], parts: list[Part], hit: int) -> Reading:
+def _account(marked: list[int], sums: list[int], parts: list[Part], hit: int) -> CacheUse:
     total = sums[-1] if sums else 0
     read = sums[hit] if hit >= 0 else 0
     created = {"5m": 0, "1h": 0}
@@ -155,7 +155,7 @@ def _account(marked: list[int], sums: list[int], parts: list[Part], hit: int) ->
     for before, mark in pairwise(edges):
         created[parts[mark].ttl] += sums[mark] - (sums[before] if before >= 0 else 0)
     fresh = total - read - created["5m"] - created["1h"]
-    return Reading(fresh, read, created["5m"], created["1h"])
+    return CacheUse(fresh, read, created["5m"], created["1h"])
 
 
 def _row(request: Mapping[str, Any]) -> Iterator[Part]:

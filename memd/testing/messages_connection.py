@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Protocol, Self
 
-from memd.testing.messages_gate import Gate, Passage
+from memd.testing.messages_gate import Passage, ReplyGate
 from memd.testing.messages_request import Request
 from memd.testing.messages_steps import Cut, Deliverable, Drip, Hang, Step, Whole
 
@@ -18,7 +18,7 @@ _HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class ReplyBody:
     """What a step comes to: a status, headers, and the body or the pieces of a stream."""
 
     status: int
@@ -30,7 +30,7 @@ class Body:
 class Answering(Protocol):
     """What a connection needs of its server."""
 
-    gate: Gate
+    gate: ReplyGate
     heard: Callable[[Request], None]
 
     def receive(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Request:
@@ -41,7 +41,7 @@ class Answering(Protocol):
         """Return what it gets."""
         ...
 
-    def render(self, request: Request, step: Whole) -> Body:
+    def render(self, request: Request, step: Whole) -> ReplyBody:
         """Return a step as bytes."""
         ...
 
@@ -54,7 +54,7 @@ class _LeftError(ConnectionError):
         self.ending = ending
 
 
-class Connection(BaseHTTPRequestHandler):
+class MessagesConnection(BaseHTTPRequestHandler):
     """Serves one connection until either side ends it. Made by the server, in a thread."""
 
     protocol_version = "HTTP/1.1"
@@ -150,13 +150,13 @@ class Connection(BaseHTTPRequestHandler):
         if body.streamed:
             self.wfile.write(b"0\r\n\r\n")
 
-    def _dripping(self, body: Body, step: Drip) -> Iterable[bytes]:
+    def _dripping(self, body: ReplyBody, step: Drip) -> Iterable[bytes]:
         whole = b"".join(body.pieces)
         for start in range(0, len(whole), step.size):
             self._wait(step.seconds)
             yield whole[start : start + step.size]
 
-    def _head(self, body: Body) -> None:
+    def _head(self, body: ReplyBody) -> None:
         self.send_response(body.status)
         for name, value in body.headers.items():
             self.send_header(name, value)
@@ -191,7 +191,7 @@ def _pausing(at: int, wait: Callable[[], None]) -> _Pace:
     return pace
 
 
-class Listener:
+class MessagesListener:
     """A context manager that listens on loopback; port 0 takes a free one.
 
     Nothing is left at its end: waits are ended, connections closed, threads joined.
@@ -242,7 +242,7 @@ class Listener:
 
     def _serve(self, connection: socket.socket, address: tuple[str, int]) -> None:
         try:
-            Connection(connection, address, self._server)
+            MessagesConnection(connection, address, self._server)
         finally:
             with self._lock:
                 connection.close()

@@ -16,7 +16,7 @@ class Passage(StrEnum):
     CLOSED = "closed"
 
 
-class Gate:
+class ReplyGate:
     """Lets one wait pass for each release, in order; a release before its wait is kept.
 
     Any thread may call any method.

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Self
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ScriptedRefusal:
     """An answer that is an error."""
 
     code: int
@@ -55,9 +55,9 @@ Answer = Callable[[dict[str, Any]], Any]
 class ScriptedDaemon:
     """A context manager that listens at a path while it is open.
 
-    ``answers`` maps a method to its result: any JSON value, a ``Refusal``, ``Told``, ``Silence``,
-    ``HangUp``, or a function of the parameters that returns one of these. ``hello`` is answered
-    without being scripted; another method that is not scripted gets error -32601.
+    ``answers`` maps a method to its result: any JSON value, ``ScriptedRefusal``, ``Told``,
+    ``Silence``, ``HangUp``, or a function of the parameters that returns one of these. ``hello``
+    is answered without being scripted; another method that is not scripted gets error -32601.
     """
 
     def __init__(self, path: str, answers: Mapping[str, Any]) -> None:
@@ -130,7 +130,7 @@ class ScriptedDaemon:
     def _answer(self, connection: socket.socket, request: Any, *, headed: bool) -> bool:
         asked = Asked(request["method"], request.get("params") or {})
         self.asked.append(asked)
-        refusal = Refusal(-32601, f"no method {asked.method} in the script")
+        refusal = ScriptedRefusal(-32601, f"no method {asked.method} in the script")
         found = self._answers.get(asked.method, refusal)
         if callable(found):
             found = found(asked.params)
@@ -140,7 +140,7 @@ class ScriptedDaemon:
             return True
         told = found if isinstance(found, Told) else Told(found)
         reply: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"]}
-        if isinstance(told.result, Refusal):
+        if isinstance(told.result, ScriptedRefusal):
             error = told.result
             reply["error"] = {"code": error.code, "message": error.message, "data": error.data}
         else:

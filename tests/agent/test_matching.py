@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.agent import matching
-from memd.agent.matching import Line
-from memd.agent.view import Piece
+from memd.agent.matching import MatchedLine
+from memd.agent.view import TextPiece
 
 
 def found(pattern: str, *texts: str, **options: int | bool) -> list[tuple[int, str, bool]]:
     """Search pieces of text."""
     search = matching.search(pattern, **options)  # type: ignore[arg-type]  # numbers and switches
-    pieces = [Piece(text, foreign=False) for text in texts]
-    lines: list[Line] = list(matching.lines(search, pieces, lambda: None))
+    pieces = [TextPiece(text, foreign=False) for text in texts]
+    lines: list[MatchedLine] = list(matching.lines(search, pieces, lambda: None))
     return [(line.number, line.text, line.hit) for line in lines]
 
 
@@ -38,6 +38,6 @@ def test_hits_are_those_of_a_plain_search(lines: list[str], around: int, size: i
 def test_time_is_looked_at() -> None:
     """A long text gives its caller the chance to stop."""
     ticks: list[int] = []
-    pieces = [Piece("a\n" * 9000, foreign=False)]
+    pieces = [TextPiece("a\n" * 9000, foreign=False)]
     list(matching.lines(matching.search("a"), pieces, lambda: ticks.append(1)))
     assert len(ticks) == 2

@@ -3,8 +3,8 @@
 import json
 
 from memd.agent import step
-from memd.agent.record import RECORD_BYTES, TEXT_BYTES, Record
-from memd.agent.step import AskModel, Budget, Planned, Result
+from memd.agent.record import RECORD_BYTES, TEXT_BYTES, RunRecord
+from memd.agent.step import AskModel, Budget, Planned, ToolResult
 from memd.model.port import Reply, ToolCall, Usage
 from memd.testing.scripted_model import calls, says
 from tests.agent.home import TOKEN
@@ -14,9 +14,9 @@ RUN = step.begin([], Budget(), frozenset())[0]
 
 def test_a_turn_is_plain_data() -> None:
     """What was asked, said, called and answered is kept, as JSON."""
-    record = Record()
+    record = RunRecord()
     call = ToolCall("t", "Read", {"file_path": "a.md"})
-    results = [(Planned(call), Result("no", "denied")), (Planned(call), Result("text"))]
+    results = [(Planned(call), ToolResult("no", "denied")), (Planned(call), ToolResult("text"))]
     record.add(RUN, AskModel(50), calls(("Read", {"file_path": "a.md"})), results, 1.23456)
     turn = json.loads(json.dumps(record.turns))[0]
     assert turn["asked"] == {"messages": 0, "max_tokens": 50}
@@ -30,14 +30,14 @@ def test_a_turn_is_plain_data() -> None:
 
 def test_credentials_are_not_kept() -> None:
     """What a model says of a credential is blanked before it is cut."""
-    record = Record()
+    record = RunRecord()
     record.add(RUN, AskModel(5), says("x" * (TEXT_BYTES - 20) + " " + TOKEN), (), 0)
     assert TOKEN[:12] not in json.dumps(record.turns)
 
 
 def test_a_record_is_bounded() -> None:
     """Long texts, wide and deep values and many turns stay small."""
-    record = Record()
+    record = RunRecord()
     deep: object = "end"
     for _ in range(50):
         deep = [deep, {"k": deep}] if isinstance(deep, str) else [deep]

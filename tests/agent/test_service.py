@@ -12,7 +12,7 @@ import pytest
 from blockbuster import blockbuster_ctx
 
 from memd.agent import tools
-from memd.agent.record import Record
+from memd.agent.record import RunRecord
 from memd.agent.service import TOLD, Ended, Task, opened, run
 from memd.agent.step import Budget, Reason
 from memd.agent.workspace import Workspace
@@ -77,7 +77,7 @@ async def test_a_normal_run_reads_writes_and_is_done(home: Home) -> None:
               ("Edit", {"file_path": "a.md", "old_string": "beta", "new_string": "B"}), first=3),
         says("Done."),
     ])  # fmt: skip
-    heard, record, spent = Heard(), Record(), list[Usage]()
+    heard, record, spent = Heard(), RunRecord(), list[Usage]()
     before = home.snapshot()
     with home.workspace() as workspace, blockbuster_ctx("memd"):
         ended = await run(
@@ -200,7 +200,7 @@ async def test_time_ends_a_run_that_waits(home: Home) -> None:
 async def test_a_cancelled_run_leaves_its_record_and_nothing_else(home: Home) -> None:
     """Cancelled while the model is asked, the run has changed nothing and is still on record."""
     before = home.snapshot()
-    record = Record()
+    record = RunRecord()
     model = ScriptedModel([
         calls(("Write", {"file_path": "n.md", "content": memory("n")})), HANG
     ])  # fmt: skip

@@ -15,9 +15,9 @@ from memd.agent.step import (
     CallTools,
     Finish,
     Reason,
-    Result,
     Run,
     Stop,
+    ToolResult,
 )
 from memd.model.port import Reply, ToolCall, Usage
 
@@ -46,10 +46,10 @@ def begun(**budget: Any) -> Run:
     return step.begin([FIRST], Budget(**budget), TOOLS)[0]
 
 
-def done(action: object) -> Sequence[tuple[ToolCall, Result]]:
+def done(action: object) -> Sequence[tuple[ToolCall, ToolResult]]:
     """Return an answer to every call."""
     assert isinstance(action, CallTools)
-    return [(item.call, item.answer or Result("ok")) for item in action.calls]
+    return [(item.call, item.answer or ToolResult("ok")) for item in action.calls]
 
 
 @pytest.mark.parametrize(
@@ -168,5 +168,5 @@ def test_a_model_that_babbles_junk_is_stopped() -> None:
     """Malformed calls are counted, and a few of them end the run."""
     run, action = step.step(begun(malformed=1), said(read(1), read(2)))
     assert isinstance(action, CallTools)
-    results = [(item.call, Result("no", MALFORMED)) for item in action.calls]
+    results = [(item.call, ToolResult("no", MALFORMED)) for item in action.calls]
     assert step.answer(run, results)[1] == Stop(Reason.MALFORMED)

@@ -7,7 +7,7 @@ import pytest
 from memd.agent import view as seeing
 from memd.agent.places import MEMORY
 from memd.agent.refusals import LimitError, NotReachableError, PathMissingError, WrongKindError
-from memd.agent.view import CALL_BYTES, CALL_FILES, Meter, Piece, View
+from memd.agent.view import CALL_BYTES, CALL_FILES, FileView, Meter, TextPiece
 from memd.core.yielding import yielding
 from tests.agent.home import NOW, TOKEN, Home, never
 
@@ -39,12 +39,12 @@ def test_a_memory_directory_inside_another_root_is_itself(home: Home) -> None:
 
 def test_outside_text_is_shown_without_credentials() -> None:
     """Text from elsewhere loses its credentials, a memory keeps its text, hidden signs show."""
-    foreign = Piece(f"a {TOKEN}\nb", foreign=True)
+    foreign = TextPiece(f"a {TOKEN}\nb", foreign=True)
     assert foreign.lines() == ["a [secret: github-token]", "b"]
-    assert Piece("\u202eb", foreign=True).lines() == ["<U+202E>b"]
+    assert TextPiece("\u202eb", foreign=True).lines() == ["<U+202E>b"]
     assert foreign.count() == 2
-    assert TOKEN in Piece(TOKEN, foreign=False).text
-    assert Piece("", foreign=False).lines() == []
+    assert TOKEN in TextPiece(TOKEN, foreign=False).text
+    assert TextPiece("", foreign=False).lines() == []
 
 
 def test_a_call_has_bounds() -> None:
@@ -85,7 +85,7 @@ def test_prompts_go_first_between_two_files(home: Home) -> None:
     roots = (seeing.root_of(MEMORY, str(home.memory)),)
     folders = seeing.open_roots(roots)
     with yielding(lambda: asked.append(1)), folders[roots[0].real]:
-        sight = View(roots, folders, {}, {}, meter=Meter(over), now=NOW)
+        sight = FileView(roots, folders, {}, {}, meter=Meter(over), now=NOW)
         with pytest.raises(LimitError):
             sight.children(sight.entry("many"))
     assert len(asked) >= 30 + 20

@@ -19,7 +19,7 @@ from memd.cli import hook
 from memd.client import hook_file
 from memd.core import limits
 from memd.core import places as core_places
-from memd.testing.scripted_daemon import HangUp, Refusal, ScriptedDaemon, Silence
+from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, ScriptedRefusal, Silence
 from tests.cli.home import Home
 
 PROMPT = hook.PROMPT_EVENT
@@ -73,7 +73,7 @@ def test_the_raw_payload_goes_out_and_the_result_comes_back_to_the_byte(home: Ho
     }
 
 
-@pytest.mark.parametrize("answer", [None, Refusal(1000, '"result":1'), HangUp(), Silence()])
+@pytest.mark.parametrize("answer", [None, ScriptedRefusal(1000, '"result":1'), HangUp(), Silence()])
 def test_nothing_to_say_prints_nothing(home: Home, answer: Any) -> None:
     """A null, an error, a lost connection and no answer in time all end silently with 0."""
     with ScriptedDaemon(home.places.socket, {"hook": answer}):

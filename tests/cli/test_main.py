@@ -9,7 +9,7 @@ import pytest
 
 from memd.cli.main import _output, main, run
 from memd.core.places import find
-from memd.testing.scripted_daemon import Refusal, ScriptedDaemon
+from memd.testing.scripted_daemon import ScriptedDaemon, ScriptedRefusal
 from tests.cli.driver import Stream, memctl, surroundings
 from tests.cli.home import Home
 
@@ -56,7 +56,7 @@ def test_an_answer_is_status_zero(home: Home) -> None:
 
 def test_a_refusal_is_status_one(home: Home) -> None:
     """The daemon's sentence and its hint go to standard error, nothing to standard output."""
-    refusal = Refusal(1001, "there is no memory x.md", {"hint": "look again"})
+    refusal = ScriptedRefusal(1001, "there is no memory x.md", {"hint": "look again"})
     with ScriptedDaemon(home.places.socket, {"memory.read": refusal}):
         ran = memctl(home, "show", "x.md", "--json")
     assert (ran.status, ran.out) == (1, "")
@@ -65,7 +65,9 @@ def test_a_refusal_is_status_one(home: Home) -> None:
 
 def test_what_can_be_tried_again_is_status_75(home: Home) -> None:
     """A refusal that another try may lift has a status of its own, and no hint if it has none."""
-    with ScriptedDaemon(home.places.socket, {"status": Refusal(1004, "busy", {"retryable": True})}):
+    with ScriptedDaemon(
+        home.places.socket, {"status": ScriptedRefusal(1004, "busy", {"retryable": True})}
+    ):
         ran = memctl(home, "status")
     assert (ran.status, ran.err) == (75, "memctl: busy\n")
 

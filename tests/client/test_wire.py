@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.client import wire
-from memd.rpc.conversation import Conversation, Request, Work
+from memd.rpc.conversation import Conversation, RpcRequest, Work
 from memd.rpc.framing import FrameReader, Framing, encode
 
 
@@ -16,17 +16,17 @@ def test_the_two_ends_understand_each_other() -> None:
     (frame,) = frames.feed(wire.request(3, "m", {"text": "ü\n\u2028"}))
     assert frames.framing is Framing.LINES
     (work,) = Conversation().receive(frame)
-    assert work == Work((Request("m", {"text": "ü\n\u2028"}, 3),))
+    assert work == Work((RpcRequest("m", {"text": "ü\n\u2028"}, 3),))
     reply = {"jsonrpc": "2.0", "id": 3, "result": ["ü"]}
     (line,) = wire.LineBuffer().feed(encode(frames.framing, json.dumps(reply).encode()))
-    assert wire.read(line) == wire.Answer(3, ["ü"], None)
+    assert wire.read(line) == wire.RpcAnswer(3, ["ü"], None)
 
 
 def test_notifications_are_told_apart() -> None:
     """A message with a method is a notification, with or without parameters."""
     assert wire.read(wire.notification("x", {"a": 1})) == wire.Notification("x", {"a": 1})
     assert wire.read(b'{"method":"x","params":null}') == wire.Notification("x", {})
-    assert wire.read(b"[]") == wire.Answer(None, None, None)
+    assert wire.read(b"[]") == wire.RpcAnswer(None, None, None)
 
 
 @given(st.lists(st.binary(min_size=1, max_size=20)), st.integers(1, 9))

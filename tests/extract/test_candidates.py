@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core.values import MemoryType, Message
-from memd.extract.candidates import Candidate, Found, find
+from memd.extract.candidates import Candidate, Candidates, find
 from tests.extract.labelled import KEPT, NOT_KEPT
 
 # A Tuesday.
@@ -69,8 +69,8 @@ def test_a_message_without_a_time_is_of_now() -> None:
 def test_only_the_persons_words_count(origin: str) -> None:
     """What a tool or the assistant says is never taken."""
     words = "Remember that we use pnpm, not npm."
-    assert find([said(words, origin)], AT) == Found(())
-    assert find([Message("1", "assistant", words, "user", AT)], AT) == Found(())
+    assert find([said(words, origin)], AT) == Candidates(())
+    assert find([Message("1", "assistant", words, "user", AT)], AT) == Candidates(())
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from memd.core.values import CursorMove
-from memd.extract.listening import Heard, Listener, own_words, voices
+from memd.extract.listening import ConversationReader, Heard, own_words, voices
 from memd.extract.requests import ExtractRequest
 from memd.transcripts import reading
 
@@ -22,7 +22,7 @@ def asked(path: Path) -> ExtractRequest:
 
 def test_only_new_bytes_are_read(tmp_path: Path) -> None:
     """What was heard stays; the next turn adds to it, and says how much is new."""
-    path, listener = tmp_path / "s.jsonl", Listener()
+    path, listener = tmp_path / "s.jsonl", ConversationReader()
     path.write_text(line(1) + line(2))
     first = listener.hear("/m", asked(path), None, whole=True)
     assert (first.pieces, first.before, len(first.dialogue.pieces)) == (2, 0, 2)
@@ -37,22 +37,22 @@ def test_only_new_bytes_are_read(tmp_path: Path) -> None:
 
 def test_another_cursor_is_another_past(tmp_path: Path) -> None:
     """What was kept belongs to its cursor; else the past is read once more from the file."""
-    path, listener = tmp_path / "s.jsonl", Listener()
+    path, listener = tmp_path / "s.jsonl", ConversationReader()
     path.write_text(line(1))
     first = listener.hear("/m", asked(path), None, whole=True)
     listener.keep("/m", "s", first, {})
     path.write_text(path.read_text() + line(2))
     again = listener.hear("/m", asked(path), None, whole=True)
     assert (again.pieces, again.before) == (2, 0)
-    fresh = Listener().hear("/m", asked(path), first.unread.cursor, whole=True)
+    fresh = ConversationReader().hear("/m", asked(path), first.unread.cursor, whole=True)
     assert (fresh.pieces, fresh.before, len(fresh.dialogue.pieces)) == (1, 1, 2)
     elsewhere = CursorMove("s", "/another.jsonl", 5, "x")
-    assert Listener().hear("/m", asked(path), elsewhere, whole=True).before == 0
+    assert ConversationReader().hear("/m", asked(path), elsewhere, whole=True).before == 0
 
 
 def test_a_file_written_anew_has_no_past(tmp_path: Path) -> None:
     """A transcript that was replaced is read from its start."""
-    path, listener = tmp_path / "s.jsonl", Listener()
+    path, listener = tmp_path / "s.jsonl", ConversationReader()
     path.write_text(line(1) + line(2))
     first = listener.hear("/m", asked(path), None, whole=True)
     listener.keep("/m", "s", first, {})
@@ -65,7 +65,7 @@ def test_without_a_model_no_conversation_is_kept(tmp_path: Path) -> None:
     """The fixed extractor needs the person's words alone."""
     path = tmp_path / "s.jsonl"
     path.write_text(line(1) + line(2, "assistant"))
-    heard = Listener().hear("/m", asked(path), None, whole=False)
+    heard = ConversationReader().hear("/m", asked(path), None, whole=False)
     assert (heard.dialogue.pieces, [item.id for item in heard.unread.messages]) == ((), ["u1"])
 
 
@@ -76,7 +76,7 @@ def test_outside_words_are_noticed(tmp_path: Path) -> None:
         call = [{"type": "tool_use", "id": "t", "name": name, "input": {}}]
         result = [{"type": "tool_result", "tool_use_id": "t", "content": "out"}]
         path.write_text(line(1) + line(2, "assistant", call) + line(3, "user", result))
-        heard = Listener().hear("/m", asked(path), None, whole=True)
+        heard = ConversationReader().hear("/m", asked(path), None, whole=True)
         assert heard.outside is outside
         assert "out" in heard.dialogue.others
         assert not voices(heard).alone
@@ -92,7 +92,7 @@ def test_what_was_pasted_is_others_words(tmp_path: Path) -> None:
     ):
         path = tmp_path / "s.jsonl"
         path.write_text(line(1, "user", text))
-        heard = Listener().hear("/m", asked(path), None, whole=True)
+        heard = ConversationReader().hear("/m", asked(path), None, whole=True)
         assert own_words(text) == own
         assert voices(heard).alone is alone
 
@@ -101,7 +101,7 @@ def test_what_a_client_sends_is_heard_too(tmp_path: Path) -> None:
     """Output of tools in a client's own messages stands beside the person's words."""
     path = tmp_path / "s.jsonl"
     path.write_text(line(1))
-    heard = Listener().hear("/m", asked(path), None, whole=True)
+    heard = ConversationReader().hear("/m", asked(path), None, whole=True)
     result = {"type": "tool_result", "tool_use_id": "t", "content": "out"}
     sent = [{"role": "user", "content": [result]}]
     assert voices(heard, [{"role": "user", "content": "hello"}]).alone
@@ -110,7 +110,7 @@ def test_what_a_client_sends_is_heard_too(tmp_path: Path) -> None:
 
 def test_a_stretch_that_no_model_saw_moves_no_mark(tmp_path: Path) -> None:
     """The cache knows the conversation up to the last request, not up to the last reading."""
-    path, listener = tmp_path / "s.jsonl", Listener()
+    path, listener = tmp_path / "s.jsonl", ConversationReader()
     path.write_text(line(1) + line(2))
     first = listener.hear("/m", asked(path), None, whole=True)
     listener.keep("/m", "s", first, {"model": "a"})
@@ -125,7 +125,7 @@ def test_a_stretch_that_no_model_saw_moves_no_mark(tmp_path: Path) -> None:
 
 def test_messages_carry_their_own_past() -> None:
     """Given as messages, what the cursor counts as read is the past."""
-    listener = Listener()
+    listener = ConversationReader()
     messages = [{"role": "user", "content": f"Message {number}."} for number in range(3)]
     request = ExtractRequest(session="s", messages=messages[:2])
     first = listener.hear("/m", request, None, whole=True)
@@ -136,7 +136,7 @@ def test_messages_carry_their_own_past() -> None:
 
 def test_conversations_are_bounded(tmp_path: Path) -> None:
     """The oldest of many conversations leave memory."""
-    path, listener = tmp_path / "s.jsonl", Listener()
+    path, listener = tmp_path / "s.jsonl", ConversationReader()
     path.write_text(line(1))
     heard: Heard = listener.hear("/m", asked(path), None, whole=True)
     for number in range(30):
@@ -150,6 +150,6 @@ def test_a_long_transcript_begins_near_its_end(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     noise = json.dumps({"type": "attachment", "data": "x" * 100_000}) + "\n"
     path.write_text(line(1) + noise * (reading.TAIL_BYTES // 100_000 + 2) + line(2))
-    heard = Listener().hear("/m", asked(path), None, whole=True)
+    heard = ConversationReader().hear("/m", asked(path), None, whole=True)
     assert [item.text for item in heard.unread.messages] == ["Message 2."]
     assert heard.unread.cursor.position == path.stat().st_size

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.extract.sameness import INSTEAD, NOT_MARKED, NOW, Verdict, compare, marked, said
+from memd.extract.sameness import INSTEAD, NOT_MARKED, NOW, Sameness, compare, marked, said
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ from memd.extract.sameness import INSTEAD, NOT_MARKED, NOW, Verdict, compare, ma
 )
 def test_each_pair_has_its_verdict(old: str, new: str, verdict: str) -> None:
     """A restatement adds or does nothing, a marked correction updates, the rest is new."""
-    assert compare(said(new), said(old), marked(new)) is Verdict(verdict)
+    assert compare(said(new), said(old), marked(new)) is Sameness(verdict)
 
 
 @pytest.mark.parametrize(
@@ -137,4 +137,4 @@ def test_signs_of_change_are_told_apart(text: str, change: int) -> None:
 @given(st.text(max_size=200), st.sampled_from([NOT_MARKED, NOW, INSTEAD]))
 def test_the_same_again_is_nothing_new(text: str, change: int) -> None:
     """Whatever was said: said once more it changes nothing."""
-    assert compare(said(text), said(text), change) is Verdict.NOTHING
+    assert compare(said(text), said(text), change) is Sameness.NOTHING

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memd.model import errors, wire
 from memd.model.port import Ask, Usage
-from memd.model.wire import Answer
+from memd.model.wire import HttpAnswer
 from tests.model.asks import ask
 
 SCHEMA = {"type": "object", "properties": {"names": {"type": "array"}}}
@@ -84,8 +84,8 @@ def test_strange_counts_are_nought() -> None:
 
 def test_a_reply_is_no_failure() -> None:
     """A body with content, or one that says nothing, is left to the reader of replies."""
-    assert wire.failure(Answer(200, {"content": [], "message": "x"})) is None
-    assert wire.failure(Answer(200, {})) is None
+    assert wire.failure(HttpAnswer(200, {"content": [], "message": "x"})) is None
+    assert wire.failure(HttpAnswer(200, {})) is None
 
 
 def test_a_servers_words_are_tamed() -> None:
@@ -107,7 +107,7 @@ def test_a_server_may_ask_for_patience() -> None:
 @given(st.integers(100, 599), JSON)
 def test_any_answer_is_a_reply_or_a_failure(status: int, payload: Any) -> None:
     """Whatever a server says, nothing but the declared failures comes out."""
-    if wire.failure(Answer(status, payload)) is None:
+    if wire.failure(HttpAnswer(status, payload)) is None:
         try:
             wire.reply(payload)
         except errors.ModelReplyError:
@@ -117,48 +117,51 @@ def test_any_answer_is_a_reply_or_a_failure(status: int, payload: Any) -> None:
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
-        (Answer(401, {"error": {"type": "authentication_error", "message": "no"}}), "unauthorised"),
-        (Answer(403, {"error": "forbidden"}), "unauthorised"),
-        (Answer(200, {"type": "error", "error": {"type": "permission_error"}}), "unauthorised"),
-        (Answer(429, {"error": {"type": "rate_limit_error"}}), "busy"),
-        (Answer(200, {"error": {"type": "rate_limit_error", "message": "later"}}), "busy"),
-        (Answer(500, "boom"), "unavailable"),
-        (Answer(503, ""), "unavailable"),
-        (Answer(529, {"error": {"type": "overloaded_error"}}), "unavailable"),
-        (Answer(200, {"error": {"type": "overloaded_error"}}), "unavailable"),
-        (Answer(408, {}), "unavailable"),
-        (Answer(400, {"error": {"message": "credit balance is too low"}}), "refused"),
-        (Answer(404, {"detail": [{"loc": ["body"]}]}), "refused"),
-        (Answer(307, ""), "refused"),
-        (Answer(200, {"error": {"code": "bad", "message": "unknown endpoint"}}), "refused"),
-        (Answer(200, "<html>"), "reply_unusable"),
-        (Answer(413, ""), "too_long"),
         (
-            Answer(400, {"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}),
+            HttpAnswer(401, {"error": {"type": "authentication_error", "message": "no"}}),
+            "unauthorised",
+        ),
+        (HttpAnswer(403, {"error": "forbidden"}), "unauthorised"),
+        (HttpAnswer(200, {"type": "error", "error": {"type": "permission_error"}}), "unauthorised"),
+        (HttpAnswer(429, {"error": {"type": "rate_limit_error"}}), "busy"),
+        (HttpAnswer(200, {"error": {"type": "rate_limit_error", "message": "later"}}), "busy"),
+        (HttpAnswer(500, "boom"), "unavailable"),
+        (HttpAnswer(503, ""), "unavailable"),
+        (HttpAnswer(529, {"error": {"type": "overloaded_error"}}), "unavailable"),
+        (HttpAnswer(200, {"error": {"type": "overloaded_error"}}), "unavailable"),
+        (HttpAnswer(408, {}), "unavailable"),
+        (HttpAnswer(400, {"error": {"message": "credit balance is too low"}}), "refused"),
+        (HttpAnswer(404, {"detail": [{"loc": ["body"]}]}), "refused"),
+        (HttpAnswer(307, ""), "refused"),
+        (HttpAnswer(200, {"error": {"code": "bad", "message": "unknown endpoint"}}), "refused"),
+        (HttpAnswer(200, "<html>"), "reply_unusable"),
+        (HttpAnswer(413, ""), "too_long"),
+        (
+            HttpAnswer(400, {"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}),
             "too_long",
         ),
         (
-            Answer(
+            HttpAnswer(
                 400, {"error": {"message": "input length and `max_tokens` exceed context limit"}}
             ),
             "too_long",
         ),
         (
-            Answer(400, {"error": {"type": "exceed_context_size_error", "message": "no"}}),
+            HttpAnswer(400, {"error": {"type": "exceed_context_size_error", "message": "no"}}),
             "too_long",
         ),
         (
-            Answer(400, {"message": "This model's maximum context length is 4096 tokens."}),
+            HttpAnswer(400, {"message": "This model's maximum context length is 4096 tokens."}),
             "too_long",
         ),
         (
-            Answer(400, {"error": "The input (9 tokens) is longer than the model's context"}),
+            HttpAnswer(400, {"error": "The input (9 tokens) is longer than the model's context"}),
             "too_long",
         ),
-        (Answer(500, {"error": "the request exceeds the available context size"}), "too_long"),
+        (HttpAnswer(500, {"error": "the request exceeds the available context size"}), "too_long"),
     ],
 )
-def test_a_failure_is_told_by_status_type_and_words(answer: Answer, kind: str) -> None:
+def test_a_failure_is_told_by_status_type_and_words(answer: HttpAnswer, kind: str) -> None:
     """Each way in which servers say no leads to the failure that says what a caller can do."""
     failure = wire.failure(answer)
     assert failure is not None

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.prompt.compose import SECTIONS, Index, Parts, Variant, compose, etag
+from memd.prompt.compose import SECTIONS, IndexText, Parts, Variant, compose, etag
 from tests.snapshots import reviewed
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 DIRECTORY = "/home/u/.claude/projects/-srv-shop/memory"
-INDEX = Index(
+INDEX = IndexText(
     f"{DIRECTORY}/MEMORY.md",
     "- [Testing policy](testing.md) — real database, no mocks\n"
     "- [Freeze](freeze.md) — from 2026-03-05",
@@ -41,7 +41,7 @@ VARIANTS = {
         team_directory=f"{DIRECTORY}/team",
         indexes=(
             INDEX,
-            Index(f"{DIRECTORY}/team/MEMORY.md", "- [Lint](lint.md) — ruff, all rules"),
+            IndexText(f"{DIRECTORY}/team/MEMORY.md", "- [Lint](lint.md) — ruff, all rules"),
         ),
     ),
     "daily-log": replace(STANDARD, variant=Variant.DAILY_LOG),

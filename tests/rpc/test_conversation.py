@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memd.rpc.conversation import Conversation, Event, Refusal, Request, Token, Work
+from memd.rpc.conversation import Conversation, Event, Refusal, RpcRequest, Token, Work
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "m"}
 
@@ -35,7 +35,7 @@ def refused(*messages: Any) -> list[tuple[Any, int]]:
 @pytest.mark.parametrize("request_id", [0, -0.0, 1.5, "", "a", "x" * 1_000_000, None, 2**63])
 def test_any_string_number_or_null_is_an_id(request_id: Any) -> None:
     """Ids are taken as they are."""
-    assert received({**CALL, "id": request_id}) == [Work((Request("m", {}, request_id),))]
+    assert received({**CALL, "id": request_id}) == [Work((RpcRequest("m", {}, request_id),))]
 
 
 @pytest.mark.parametrize("request_id", [True, False, [], {}, [1]])
@@ -68,7 +68,7 @@ def test_a_bad_envelope_is_refused_under_its_id(change: dict[str, Any], code: in
 @pytest.mark.parametrize("params", [None, [], {}])
 def test_no_parameters_may_be_written_in_three_ways(params: Any) -> None:
     """Null, an empty array and an empty object all mean none."""
-    assert received({**CALL, "params": params}) == [Work((Request("m", {}, 1),))]
+    assert received({**CALL, "params": params}) == [Work((RpcRequest("m", {}, 1),))]
 
 
 @pytest.mark.parametrize("message", [b"{", b"\xff", 1, "x", None, {}, {"jsonrpc": "2.0", "id": 1}])
@@ -118,7 +118,7 @@ def test_an_id_is_taken_until_its_request_is_finished() -> None:
     conversation.finish(second)
     conversation.finish(first)
     assert conversation.in_flight == 0
-    assert isinstance(received(CALL)[0].items[0], Request)  # type: ignore[union-attr]
+    assert isinstance(received(CALL)[0].items[0], RpcRequest)  # type: ignore[union-attr]
     null = {**CALL, "id": None}
     assert refused(null, null) == []
 
@@ -140,4 +140,4 @@ def test_thirty_two_run_at_once() -> None:
     conversation.finish(works[0])
     (again,) = conversation.receive(as_bytes(late[0]))
     assert isinstance(again, Work)
-    assert isinstance(again.items[0], Request)
+    assert isinstance(again.items[0], RpcRequest)

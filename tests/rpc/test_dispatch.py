@@ -9,7 +9,7 @@ import pytest
 from memd.core.errors import MemdError
 from memd.core.values import Caller
 from memd.rpc.connection import Call, Connection
-from memd.rpc.conversation import Request
+from memd.rpc.conversation import RpcRequest
 from memd.rpc.dispatch import Dispatcher
 from memd.testing.server import RecordingLog
 
@@ -71,7 +71,7 @@ async def answered(method: str, *, log: RecordingLog | None = None, **params: An
     """Return the answer to one request as a JSON value."""
     table = {"give": give, "echo": echo, "fail": fail}
     dispatcher = Dispatcher(table, log or RecordingLog())
-    return json.loads(await dispatcher.answer(Request(method, params, 7), call()))
+    return json.loads(await dispatcher.answer(RpcRequest(method, params, 7), call()))
 
 
 @pytest.mark.anyio
@@ -188,7 +188,7 @@ async def test_a_cancelled_request_finishes_its_shielded_part() -> None:
 
     dispatcher = Dispatcher({"write": write}, RecordingLog())
     async with anyio.create_task_group() as group:
-        group.start_soon(dispatcher.answer, Request("write"), call())
+        group.start_soon(dispatcher.answer, RpcRequest("write"), call())
         await entered.wait()
         group.cancel_scope.cancel()
     assert steps == ["written"]

@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core import limits
-from memd.rpc.outbox import Outbox, Unread
+from memd.rpc.outbox import Outbox, UnreadTotal
 
 MEBIBYTE = 1024 * 1024
 
 
-def made(unread: Unread) -> tuple[Outbox, list[str]]:
+def made(unread: UnreadTotal) -> tuple[Outbox, list[str]]:
     """Return an outbox and the list of what it asked its session to do."""
     asked: list[str] = []
     return Outbox(unread, lambda: asked.append("wake"), lambda: asked.append("drop")), asked
@@ -17,7 +17,7 @@ def made(unread: Unread) -> tuple[Outbox, list[str]]:
 
 def test_what_is_being_sent_counts() -> None:
     """A frame occupies the queue until the next one is asked for."""
-    unread = Unread()
+    unread = UnreadTotal()
     outbox, asked = made(unread)
     outbox.put(b"12")
     outbox.put(b"3")
@@ -30,7 +30,7 @@ def test_what_is_being_sent_counts() -> None:
 
 def test_a_frame_that_does_not_fit_drops_its_connection() -> None:
     """Beyond the queue of one connection it is dropped, once, and lets go of what it held."""
-    unread = Unread()
+    unread = UnreadTotal()
     outbox, asked = made(unread)
     outbox.put(b"x")
     frames = outbox.drain()
@@ -43,7 +43,7 @@ def test_a_frame_that_does_not_fit_drops_its_connection() -> None:
 
 def test_who_reads_is_not_the_one_who_goes() -> None:
     """When all together hold too much, the longest untouched answers go, not the largest."""
-    unread = Unread()
+    unread = UnreadTotal()
     reader, asked = made(unread)
     silent = [made(unread) for _ in range(40)]
     for outbox, _ in silent:
@@ -69,7 +69,7 @@ def test_who_reads_is_not_the_one_who_goes() -> None:
 )
 def test_the_bound_holds_in_any_order(steps: list[tuple[str, int, int]]) -> None:
     """The sum is what the queues hold and never above the bound; a dropped queue stays empty."""
-    unread = Unread()
+    unread = UnreadTotal()
     outboxes = [made(unread)[0] for _ in range(12)]
     sending = [outbox.drain() for outbox in outboxes]
     frame = memoryview(bytes(limits.REPLY_QUEUE_BYTES))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.testing.clock import FakeClock
-from memd.testing.messages_cache import LOOK_BACK, PromptCache, Reading, count, tokens
+from memd.testing.messages_cache import LOOK_BACK, CacheUse, PromptCache, count, tokens
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 HOUR = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
@@ -72,7 +72,7 @@ def test_two_lives_are_accounted_apart(cache: PromptCache) -> None:
     """What stands up to the hour's mark is the hour's, the rest up to the last mark is not."""
     one = tokens(block("a"))
     asked = ask(block("a", **HOUR), block("b", **MARK), block("c"))
-    assert cache.visit(asked) == Reading(one, 0, one, one)
+    assert cache.visit(asked) == CacheUse(one, 0, one, one)
     assert cache.visit(asked).usage() == {
         "input_tokens": one,
         "cache_read_input_tokens": 2 * one,
@@ -95,8 +95,8 @@ def test_short_prefixes_are_never_cached(clock: FakeClock) -> None:
     """Below the model's minimum nothing is created and nothing is said."""
     cache = PromptCache(clock.now)
     asked = ask(block("a", **MARK))
-    assert cache.visit(asked) == cache.visit(asked) == Reading(count(asked), 0, 0, 0)
-    assert cache.visit({"model": "m"}) == Reading(0, 0, 0, 0)
+    assert cache.visit(asked) == cache.visit(asked) == CacheUse(count(asked), 0, 0, 0)
+    assert cache.visit({"model": "m"}) == CacheUse(0, 0, 0, 0)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=12))

@@ -10,8 +10,8 @@ import pytest
 
 from memd.testing.scripted_daemon import (
     HangUp,
-    Refusal,
     ScriptedDaemon,
+    ScriptedRefusal,
     Silence,
     Told,
     read_frame,
@@ -42,7 +42,7 @@ def test_it_answers_in_the_framing_of_the_question(tmp_path: Path, headed: bool)
     script = {
         "status": {"é": 1},
         "echo": lambda params: params,
-        "no": Refusal(1001, "not there", {"kind": "not_found"}),
+        "no": ScriptedRefusal(1001, "not there", {"kind": "not_found"}),
         "subscribe": Told({"ok": True}, (("job.done", {"job": "j"}),)),
     }
     with ScriptedDaemon(str(tmp_path / "run" / "s"), script) as daemon:

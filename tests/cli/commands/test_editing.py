@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memd.testing.scripted_daemon import Refusal, ScriptedDaemon
+from memd.testing.scripted_daemon import ScriptedDaemon, ScriptedRefusal
 from tests.cli.driver import Ran, memctl
 from tests.cli.home import Home
 
@@ -58,7 +58,7 @@ def test_an_unchanged_text_is_not_written(home: Home) -> None:
 
 def test_a_text_that_cannot_be_written_is_kept(home: Home) -> None:
     """A conflict leaves the user's text in a file that is named, each time in one of its own."""
-    conflict = Refusal(1002, "n/a.md changed since it was read", {"retryable": True})
+    conflict = ScriptedRefusal(1002, "n/a.md changed since it was read", {"retryable": True})
     for name in ("1-a.md", "2-a.md"):
         ran, _ = _edit(home, APPEND, conflict)
         assert (ran.status, ran.out) == (75, "")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memd.testing.scripted_daemon import Refusal, ScriptedDaemon
+from memd.testing.scripted_daemon import ScriptedDaemon, ScriptedRefusal
 from tests.cli.driver import Stream, memctl, surroundings
 from tests.cli.home import Home
 
@@ -168,7 +168,7 @@ def test_an_unclear_memory_is_a_wrong_command_line(home: Home, arguments: list[s
 
 def test_a_memory_is_never_replaced_by_adding(home: Home) -> None:
     """A conflict tells that the memory exists; other bases speak for themselves."""
-    conflict = Refusal(1002, "it changed", {"retryable": True})
+    conflict = ScriptedRefusal(1002, "it changed", {"retryable": True})
     with ScriptedDaemon(home.places.socket, {"memory.write": conflict}):
         ran = memctl(home, "add", "a.md", "--body", "b")
         based = memctl(home, "add", "a.md", "--body", "b", "--base-hash", "h")
