@@ -14,7 +14,7 @@ from memd.core import limits, places
 from memd.core.errors import MemdError
 
 if TYPE_CHECKING:
-    from memd.client.blocking import Client
+    from memd.client.launch import Client
 
 ANSWER_SECONDS = 30.0
 JOB_SECONDS = 24 * 60 * 60.0  # a job has its own bounds; a person has Ctrl-C

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import anyio
 
-from memd.client.blocking import Client
-from memd.client.launch import wait_until_up
+from memd.client.launch import Client, wait_until_up
 from memd.core.clock import Clock
 from memd.core.places import Places, find
 from memd.daemon.app import Log, Ports, daemon

@@ -9,7 +9,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from memd.client.blocking import Client, RemoteError
+from memd.client.errors import RemoteError
+from memd.client.launch import Client
 from memd.testing import samples
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 

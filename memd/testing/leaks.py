@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 
-from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError, RemoteError
+from memd.client.launch import Client
 from memd.core.places import Places
 
 # Each of these is opened with the first use and stays: there is one of it, however much is done.

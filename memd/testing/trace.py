@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from memd.client.blocking import Client
+from memd.client.launch import Client
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 
 _ROOT = str(Path(__file__).parents[1])
