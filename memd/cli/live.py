@@ -81,13 +81,13 @@ class View:
         return output.table([(output.escape(text),)], room).rstrip("\n")
 
 
-def follow(invocation: Invocation, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Start a job and show its progress; return what waiting for it would have returned.
+def follow(invocation: Invocation, **more: Any) -> dict[str, Any]:
+    """Start the command's job, show its progress, and return what waiting would have returned.
 
     Subscribing comes first, so that a job that ends at once is not missed.
     """
     invocation.ask("subscribe", topics=_TOPICS)
-    started: dict[str, Any] = invocation.ask(method, **params)
+    started: dict[str, Any] = invocation.request(**more)
     job = started.get("job")
     if not job:
         return started

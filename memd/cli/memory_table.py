@@ -64,11 +64,14 @@ COMMANDS = (
         "request: accepted, coalesced with a waiting one, or skipped, with the reason. Only what "
         "is new since the last time is read. The session is the transcript's name unless given.",
         "learning:extract",
+        method="extract",
         options=(
-            Option("--transcript", "a client's transcript (*.jsonl)", "FILE"),
+            Option(
+                "--transcript", "a client's transcript (*.jsonl)", "FILE", param="transcript_path"
+            ),
             Option("--messages", "a JSON array of messages; - is standard input", "FILE"),
             _SESSION,
-            Option("--wait", "wait for the end; on a terminal, show where it is"),
+            Option("--wait", "wait for the end; on a terminal, show where it is", param=""),
         ),
         examples=(
             ("memctl extract --transcript s1.jsonl --wait", "read it and say what was saved"),

@@ -32,7 +32,7 @@ def test_progress_is_shown_until_the_job_ends(home: Home) -> None:
     }
     with ScriptedDaemon(home.places.socket, script) as daemon:
         run = invocation(home, "dream", "--wait", terminal=True)
-        done = live.follow(run, "dream", {"force": True})
+        done = live.follow(run)
         run.close()
     assert done == {"status": "completed", "job": "j1", "changed": ["a.md"]}
     assert isinstance(run.around.stderr, Stream)
@@ -50,7 +50,7 @@ def test_what_is_not_started_is_answered_at_once(home: Home) -> None:
     skipped = {"status": "skipped", "gate": "off"}
     with ScriptedDaemon(home.places.socket, {"subscribe": {}, "dream": skipped}):
         run = invocation(home, "dream", terminal=True)
-        assert live.follow(run, "dream", {}) == skipped
+        assert live.follow(run) == skipped
         run.close()
 
 
@@ -63,7 +63,7 @@ def test_waiting_has_an_end(home: Home) -> None:
     }
     with ScriptedDaemon(home.places.socket, script):
         run = invocation(home, "--timeout", "0.3", "dream", terminal=True)
-        done = live.follow(run, "dream", {})
+        done = live.follow(run)
         run.close()
     assert done == {"status": "running", "job": "j1", "reason": "why"}
 
@@ -92,7 +92,7 @@ def test_who_stops_watching_hears_that_the_job_goes_on(home: Home) -> None:
     with ScriptedDaemon(home.places.socket, script) as daemon:
         run = Invocation(options, around)
         with pytest.raises(KeyboardInterrupt):
-            live.follow(run, "dream", {})
+            live.follow(run)
         run.close()
     goes_on = "j1 goes on in the daemon; end it with: memctl job cancel j1\n"
     assert goes_on in err.getvalue()

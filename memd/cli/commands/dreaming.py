@@ -42,7 +42,7 @@ def dream(invocation: Invocation) -> int:
         return _last(invocation)
     if options.status:
         return _status(invocation)
-    return work(invocation, "dream", {"force": options.force or None})
+    return work(invocation)
 
 
 def review(invocation: Invocation) -> None:

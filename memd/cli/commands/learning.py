@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 from typing import Any
 
-from memd.cli.invocation import JOB_SECONDS, InputUnreadableError, Invocation
+from memd.cli.invocation import ANSWER_SECONDS, JOB_SECONDS, InputUnreadableError, Invocation
 from memd.client.errors import RemoteError
 from memd.core.errors import MemdError
 
@@ -37,22 +37,20 @@ def extract(invocation: Invocation) -> int:
     options = invocation.options
     if (options.transcript is None) == (options.messages is None):
         raise WrongSourceError
-    params: dict[str, Any] = {"session_id": options.session}
     if options.transcript is not None:
         path = os.path.abspath(options.transcript)
-        params["transcript_path"] = path
-        params["session_id"] = options.session or os.path.basename(path).removesuffix(".jsonl")
-    elif not options.session:
+        session = options.session or os.path.basename(path).removesuffix(".jsonl")
+        return work(invocation, transcript_path=path, session_id=session)
+    if not options.session:
         raise SessionMissingError
-    else:
-        params["messages"] = _messages(invocation, options.messages)
-    return work(invocation, "extract", params)
+    return work(invocation, messages=_messages(invocation, options.messages))
 
 
-def work(invocation: Invocation, method: str, params: dict[str, Any]) -> int:
-    """Start a job and print what became of it; 1 when it ended badly.
+def work(invocation: Invocation, **more: object) -> int:
+    """Start the command's job and print what became of it; 1 when it ended badly.
 
-    With ``--wait`` that is its end, which is awaited live on a terminal.
+    With ``--wait`` that is its end, which is awaited live on a terminal. ``more`` parameters win
+    over what the command line says.
     """
     wait = invocation.options.wait
     if wait and _paused(invocation):
@@ -60,10 +58,10 @@ def work(invocation: Invocation, method: str, params: dict[str, Any]) -> int:
     if wait and invocation.screen.live:
         from memd.cli.live import follow  # noqa: PLC0415 - only on a terminal
 
-        done = follow(invocation, method, params)
+        done = follow(invocation, **more)
     else:
-        seconds = {"seconds": JOB_SECONDS} if wait else {}
-        done = invocation.ask(method, wait=wait or None, **seconds, **params)
+        seconds = JOB_SECONDS if wait else ANSWER_SECONDS
+        done = invocation.request(seconds=seconds, wait=wait or None, **more)
     why = done.get("reason") or done.get("gate")
     job = f" as {done['job']}" if done.get("job") else ""
     gate = [_GATE] if done.get("gate") else []
