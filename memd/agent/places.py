@@ -3,7 +3,7 @@
 Rules of this file
 - A path is taken as text: nothing here asks a file system, and nothing is resolved. ``..`` is
   refused wherever it stands, so what a path says is where it leads; links are the business of
-  whoever opens it (``store/confined.py``).
+  whoever opens it (``files/confined.py``).
 - A relative path starts in the memory directory.
 - The longest root wins: a memory directory inside a project is the memory directory.
 - What is hidden is refused below every root. In a project, files that are known to hold

@@ -1,4 +1,4 @@
-"""Three texts, line by line: what both sides left, what one changed, what both did. Pure.
+"""Three-way merge of lines: what both sides left, what one changed, what both changed. Pure.
 
 Rules of this file
 - Lines are matched by patience: common ends first, then lines that both sides have exactly once,

@@ -1,9 +1,9 @@
 """Reading beneath a folder on behalf of a model: listing, status, and text in pieces.
 
-Where ``paths.py`` opens memories for the daemon, this opens whatever a person keeps in a project,
-for somebody who is not trusted. The way down is the same (``kernel.py``: no link is followed),
-and more is refused: a file with several names may be a file from elsewhere, and a FIFO, a device
-or a socket is no file at all. What is refused is not listed either.
+``directory.py`` opens memories for the daemon; this opens whatever a person has in a project, for
+a reader that is not trusted. Names are opened in the same way (``kernel.py``: no link is followed),
+and more is refused: a file with several names may be one from elsewhere, and a FIFO, a device or a
+socket is no file at all. What is refused is not listed either.
 """
 
 import errno

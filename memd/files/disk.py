@@ -6,7 +6,7 @@ before comes out whole, to be compared with what the writer had read: an *exchan
 file system has neither, the nearest safe equivalent is used: the reader still sees the old body
 or the new one and never none, and only a save in the microseconds between two calls can be missed.
 
-Every name here is one component below an open folder descriptor that ``paths.py`` gave out, and
+Every name here is one component below an open folder descriptor that ``directory.py`` gave out, and
 no call follows a link in it. Tests put a twin in the place of ``Disk`` whose n-th call fails.
 
 A directory on a failing disk is closed for writing until a small write gets through: ``counted``

@@ -5,7 +5,7 @@ The kernel's ``openat2`` walks in one call and loses no symlink race. Where ther
 Linux before 5.6, a sandbox that forbids it), the walk is made here, one descriptor per component
 with ``O_NOFOLLOW``, which loses none either and costs a few microseconds more.
 
-The names are checked by ``paths.py``: relative, plain components, no NUL.
+The names are checked by ``directory.py``: relative, plain components, no NUL.
 """
 
 import ctypes

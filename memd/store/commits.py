@@ -1,6 +1,6 @@
-"""Commits as the service makes them: around each one, what others do at the same time is kept.
+"""Commits as the service makes them: with what other programs do to the same files meanwhile.
 
-Blocks; the caller holds the lock of the directory meant.
+Blocks; the caller holds the lock of the directory.
 """
 
 from contextlib import suppress
@@ -35,7 +35,7 @@ class Commits:
         self._replaced = replaced
 
     def change(self, request: ChangeRequest) -> Committed:
-        """Commit and let the looks know; raises what ``Changes.commit`` does.
+        """Commit and update catalogue and baseline; raises what ``Changes.commit`` does.
 
         With ``OpenFiles.EMPTIED`` a file that a program has emptied and not filled again first gets
         its last text back: the change is then made to that, and not to nothing.

@@ -1,6 +1,7 @@
-"""Detects what others did, looking at as little as is known to be enough.
+"""When to look for external edits, and at which paths.
 
-Blocks; the caller holds the lock of the directory meant. Hints come from any thread.
+A directory is compared as a whole once per watch, then only the paths that the watch named.
+Blocks; the caller holds the lock of the directory. Hints come from any thread.
 """
 
 from memd.core import limits
@@ -13,7 +14,7 @@ from memd.watch.watch import Dirty, Watch
 
 
 class Detection:
-    """When a directory was looked at as a whole, and what was named below it since."""
+    """Knows which directories were compared as a whole, and which paths were named since."""
 
     def __init__(self, external: ExternalEdits, reading: DirectoryReader) -> None:
         self._external = external

@@ -1,4 +1,4 @@
-"""From what a plan wants to the exact set: checked, merged, without idle edits, the index along.
+"""From a plan's draft to the exact change set: checked, merged, with the index updated.
 
 Nothing here writes; a refusal leaves no trace. An edit of a file that is not what its writer had
 read is merged with what stands there now, where the journal still has the text that both began

@@ -1,4 +1,4 @@
-"""What was: older versions of a memory, who wrote it, and the plans that bring it back.
+"""Older versions of a memory, who wrote them, and the plans that bring them back.
 
 Pure but for the journal and the live file, which come in as functions; called in a worker thread.
 """

@@ -1,9 +1,9 @@
 """The catalogue of one directory: its headers and its index, as they were at the last look.
 
-A scan looks at everything; where the watch names what changed, only that is looked at. Readers
-hold a *mark*, a number that only grows, also over several catalogues of one process; another
-process begins somewhere else. A mark that is not of this very log is never mistaken for one of it:
-its reader is told to take everything anew.
+A scan reads everything; where the watch names what changed, only that is read. A reader holds a
+*mark* and asks for what changed since. Marks only grow, over all catalogues of one process, and
+another process begins elsewhere: a mark that is not of this log is never mistaken for one of it,
+and its reader gets the whole catalogue.
 
 Not thread-safe: ``reading.py`` holds ``lock`` around every use.
 """

@@ -1,14 +1,13 @@
 """Reading memory directories: headers, the index, and single memories as they are on the disk.
 
-The catalogue of each directory that is in use is kept in memory, by the directory's real path. It
-saves asking the file system for what has not changed, it lets a person's own file have any name,
-and it says whether there is news. Rules of this file:
+The catalogue of each directory in use is kept in memory under the directory's real path, so that
+unchanged files cost no system call. Rules of this file:
 
-- While a watch is in force (``watch.py``) only the paths that were named are asked for; the watch
-  was there before everything was looked at. Without one each use looks at everything.
-- What is named while a look runs is looked at by the next use.
-- A catalogue that nobody asked for in half an hour, or that is not among the last few, is dropped.
-  Its headers outlive it in a file, but are believed only with the status of each memory.
+- While a watch is in force (``watch/watch.py``) only the paths that it named are read again; it
+  begins before the first scan. Without a watch each use scans the directory.
+- A path that is named while a read runs is read again by the next use.
+- A catalogue that nobody used for half an hour, or that is not among the last few, is dropped.
+  Its headers outlive it in a file and are believed only with the status of each memory.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 Everything that touches the disk or the state file runs in a worker thread that is never left
 behind: a caller that is cancelled meanwhile gets its cancellation after the thread has ended, so
-no change is ever half reported. OpenFiles of one directory wait for each other; readers wait for
+no change is ever half reported. Writers of one directory wait for each other; readers wait for
 nobody, for a slow disk must not hold up a prompt.
 """
 

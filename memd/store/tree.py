@@ -1,7 +1,7 @@
-"""A memory directory as a plan sees it: live, and fixed as soon as it was looked at.
+"""A memory directory as a plan sees it: each file is read once and stays as it was read.
 
-Whatever the plan read once stays as it was read. The change set is then based on exactly these
-bytes, so a file that somebody saves after the plan has read it is noticed when it is exchanged.
+The change set is based on exactly these bytes, so a file that somebody saves after the plan has
+read it is noticed when it is exchanged.
 """
 
 from collections.abc import Callable, Collection

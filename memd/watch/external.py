@@ -1,4 +1,4 @@
-"""What others did to a memory directory: noticed by its content and journalled as theirs.
+"""External edits: what other programs did to a memory directory, found by content and journalled.
 
 People, their editors, git, rsync and Claude Code write here without asking memd. A *look* compares
 the directory with the baseline (``state/baseline.py``) and records all that differs as one change

@@ -1,7 +1,7 @@
-"""The kernel's queue of changes (inotify), read by whoever needs to know what is in it.
+"""The kernel's queue of changes (inotify), and which file systems report to it.
 
-``watch.py`` opens with what holds; here is how. One descriptor serves all directories. Reading it
-and telling of what was read happen under one lock: who comes second finds all of it told.
+``watch.py`` states the rules. One descriptor serves all directories. Reading the queue and
+reporting what was read happen under one lock, so that a second reader finds all of it reported.
 """
 
 import ctypes

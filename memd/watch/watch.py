@@ -1,7 +1,6 @@
-"""The door of watchdog: which paths of a directory are worth a look, told by the system.
+"""The door of watchdog: which paths of a directory may have changed, as the system reports them.
 
-What happened to a path, a look finds out by content (``external.py``); this file only names it.
-Rules:
+This file only names paths; what happened to them ``external.py`` finds out by content. Rules:
 
 - On Linux the kernel's queue is read here, through watchdog's bindings of inotify: by a thread of
   our own, and by whoever calls ``catch_up``. The kernel queues an event before the call that made
