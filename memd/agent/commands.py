@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from memd.agent import globs, matching
 from memd.agent.refusals import CommandRefusedError, LimitError, ToolError
-from memd.agent.view import WHOLE_BYTES, FileEntry, FileView, TextPiece
+from memd.agent.view import WHOLE_BYTES, AgentView, FileEntry, TextPiece
 from memd.core.names import printable
 
 Lines = Iterator[str]
@@ -34,7 +34,7 @@ class InputText:
     """What a command works on: a file, or the lines of the command before, whose path is empty."""
 
     path: str
-    view: FileView
+    view: AgentView
     entry: FileEntry | None
     before: Lines | None = None
 
@@ -54,7 +54,7 @@ class InputText:
 class Shell:
     """One command line: the view it looks through, its problems so far, and those in words."""
 
-    def __init__(self, view: FileView) -> None:
+    def __init__(self, view: AgentView) -> None:
         self.view = view
         self.problems: list[ToolError] = []
         self.messages: list[str] = []

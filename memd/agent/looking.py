@@ -10,7 +10,7 @@ from memd.agent.matching import Search
 from memd.agent.refusals import ToolError
 from memd.agent.step import ToolResult
 from memd.agent.tools import Glob, Grep, Read
-from memd.agent.view import FileEntry, FileView
+from memd.agent.view import AgentView, FileEntry
 
 READ_LINES = 2_000
 READ_BYTES = 64 * 1024
@@ -18,7 +18,7 @@ _MOST = 200  # lines of an answer of Grep or Glob, unless told
 _AROUND = 50  # lines around a hit at most
 
 
-def read(given: Read, entry: FileEntry, view: FileView) -> ToolResult:
+def read(given: Read, entry: FileEntry, view: AgentView) -> ToolResult:
     """Show a file's lines with their numbers."""
     first = max(given.offset or 1, 1)
     wanted = READ_LINES if given.limit is None else min(given.limit, READ_LINES)
@@ -33,7 +33,7 @@ def read(given: Read, entry: FileEntry, view: FileView) -> ToolResult:
     return ToolResult(text, problems[0].fault if problems else "")
 
 
-def grep(given: Grep, view: FileView) -> ToolResult:
+def grep(given: Grep, view: AgentView) -> ToolResult:
     """Search files."""
     around = given.around if given.context is None else given.context
     before, after = (
@@ -57,7 +57,7 @@ def grep(given: Grep, view: FileView) -> ToolResult:
     return ToolResult(text or "(nothing found)", fault)
 
 
-def glob(given: Glob, view: FileView) -> ToolResult:
+def glob(given: Glob, view: AgentView) -> ToolResult:
     """Name files by a pattern, newest first."""
     top = _top(given.path, view)
     fits = globs.compiled(_below(given.pattern, top))
@@ -69,7 +69,7 @@ def glob(given: Glob, view: FileView) -> ToolResult:
     return ToolResult((text or "(nothing found)") + more)
 
 
-def _from(view: FileView, entry: FileEntry, first: int) -> Iterator[tuple[int, str]]:
+def _from(view: AgentView, entry: FileEntry, first: int) -> Iterator[tuple[int, str]]:
     """Yield numbered lines from one on; pieces before it are only counted."""
     number = 0
     for piece in view.pieces(entry):
@@ -82,7 +82,7 @@ def _from(view: FileView, entry: FileEntry, first: int) -> Iterator[tuple[int, s
                 yield number, text
 
 
-def _searched(given: Grep, search: Search, view: FileView) -> Iterator[str]:
+def _searched(given: Grep, search: Search, view: AgentView) -> Iterator[str]:
     top = _top(given.path, view)
     kinds = [
         f"*.{kind}" for kind in _KINDS.get(given.type or "", (given.type,) if given.type else ())
@@ -110,7 +110,7 @@ def _shown(
         yield from matching.shown(search, found, name, numbers=given.numbers)
 
 
-def _files(top: FileEntry, view: FileView) -> Iterator[tuple[FileEntry, str]]:
+def _files(top: FileEntry, view: AgentView) -> Iterator[tuple[FileEntry, str]]:
     """Yield files, each with its path below the folder that is looked at."""
     start = len(top.shown.rstrip("/")) + 1 if top.shown else 0
     for _, entry in view.walk(top):
@@ -118,7 +118,7 @@ def _files(top: FileEntry, view: FileView) -> Iterator[tuple[FileEntry, str]]:
             yield entry, entry.shown[start:] if entry is not top else entry.name
 
 
-def _top(path: str | None, view: FileView) -> FileEntry:
+def _top(path: str | None, view: AgentView) -> FileEntry:
     """Return where to look; names below the memory directory itself stay short."""
     return view.entry(path) if path else replace(view.entry("."), shown="")
 

@@ -33,7 +33,7 @@ class Proposed:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class RunProposal:
     """Everything that a run wants to change, the index among it where the run edited it."""
 
     files: tuple[Proposed, ...]
@@ -59,7 +59,7 @@ class Proposal:
         return tuple(file for file in self.files if file.path != INDEX)
 
 
-class Change:
+class ChangePlan:
     """A plan for ``Store.commit``; after it ran, ``left`` names what was kept as others made it.
 
     ``session`` and ``modified`` (ISO 8601) are stamped into the memories, ``effects`` move with
@@ -68,11 +68,11 @@ class Change:
 
     def __init__(
         self,
-        proposal: Proposal,
+        proposal: RunProposal,
         *,
         session: str,
         modified: str,
-        effects: tuple[Effect, ...] | Callable[["Change"], tuple[Effect, ...]] = (),
+        effects: tuple[Effect, ...] | Callable[["ChangePlan"], tuple[Effect, ...]] = (),
     ) -> None:
         self.proposal = proposal
         self.left: tuple[str, ...] = ()

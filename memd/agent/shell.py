@@ -17,7 +17,7 @@ from memd.agent.answer import collect
 from memd.agent.commands import Lines, Shell
 from memd.agent.refusals import CommandRefusedError, LimitError, ToolError
 from memd.agent.step import DENIED, FAILED, ToolResult
-from memd.agent.view import FileView
+from memd.agent.view import AgentView
 from memd.core.errors import MemdError
 from memd.core.names import is_text
 
@@ -52,7 +52,7 @@ class Word:
     pattern: str = ""
 
 
-def run(command: str, view: FileView) -> ToolResult:
+def run(command: str, view: AgentView) -> ToolResult:
     """Interpret a command line. Never raises for what a model may write."""
     shell = Shell(view)
     try:
@@ -119,7 +119,7 @@ def _pipe(command: str, shell: Shell) -> Lines:
     return lines if lines is not None else iter(())
 
 
-def _expanded(word: Word, view: FileView) -> list[str]:
+def _expanded(word: Word, view: AgentView) -> list[str]:
     """Return the paths that a pattern stands for, or the word itself where there are none."""
     if not word.pattern:
         return [word.text]

@@ -115,7 +115,7 @@ def _visible(text: str) -> Iterator[str]:
         yield invisible.spelled_out(text[start : start + _AT_ONCE])
 
 
-class FileView:
+class AgentView:
     """The roots as one call sees them.
 
     ``folders`` are the open roots by their real path; a root without one is empty. ``written``

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from memd.agent import drafting, looking, places, shell, tools, view
 from memd.agent.places import MEMORY, PROJECT, TRANSCRIPTS
-from memd.agent.proposal import Proposal, Proposed
+from memd.agent.proposal import Proposed, RunProposal
 from memd.agent.refusals import (
     ChangeRefusedError,
     EditFailedError,
@@ -25,7 +25,7 @@ from memd.agent.refusals import (
     ToolError,
 )
 from memd.agent.step import DENIED, FAILED, ToolResult
-from memd.agent.view import FileView, Meter
+from memd.agent.view import AgentView, Meter
 from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, clash
@@ -98,9 +98,9 @@ class Workspace:
         """The names of what the run has changed, in the order of the first change."""
         return tuple(self._written)
 
-    def proposal(self) -> Proposal:
+    def proposal(self) -> RunProposal:
         """Return what the run wants to change; what came out as it was is left out."""
-        return Proposal(
+        return RunProposal(
             tuple(
                 Proposed(name, self._base.get(name), content, self._reasons.get(name, ""))
                 for name, content in self._written.items()
@@ -124,12 +124,12 @@ class Workspace:
                 error.sentence, DENIED if isinstance(error, PathRefusedError) else FAILED
             )
 
-    def _view(self, now: float, over: Callable[[], bool]) -> FileView:
-        return FileView(
+    def _view(self, now: float, over: Callable[[], bool]) -> AgentView:
+        return AgentView(
             self._roots, self._folders, self._written, self._base, meter=Meter(over), now=now
         )
 
-    def _run(self, given: tools.Input, sight: FileView) -> ToolResult:
+    def _run(self, given: tools.Input, sight: AgentView) -> ToolResult:
         sight.meter.tick()
         match given:
             case tools.Read():
@@ -144,7 +144,7 @@ class Workspace:
                 return self._edit(given)
         return shell.run(given.command, sight)
 
-    def _read(self, given: tools.Read, sight: FileView) -> ToolResult:
+    def _read(self, given: tools.Read, sight: AgentView) -> ToolResult:
         entry = sight.file(given.file_path)
         if entry.place.root.kind == MEMORY:
             self._take_in(entry.place.name)

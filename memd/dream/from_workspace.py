@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from memd.agent.proposal import Proposal, Proposed, stamped
+from memd.agent.proposal import Proposed, RunProposal, stamped
 from memd.core.errors import MemdError
 from memd.core.names import INDEX
 from memd.core.text import iso_time, sha256
@@ -47,7 +47,7 @@ class _Live:
 
 
 def wanted(
-    proposal: Proposal,
+    proposal: RunProposal,
     tree: Tree,
     *,
     session: str,
@@ -70,7 +70,7 @@ class _Changes:
 
     def __init__(
         self,
-        proposal: Proposal,
+        proposal: RunProposal,
         tree: Tree,
         session: str,
         at: float,

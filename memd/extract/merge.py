@@ -49,7 +49,7 @@ class Merged:
 
 
 @dataclass(slots=True)
-class _Memory:
+class _KnownMemory:
     """One memory as the plan goes on: ``base`` is its hash on disk, "" when it is new.
 
     One on disk has no ``content`` until it is met.
@@ -72,7 +72,7 @@ class _Work:
     session: str
     modified: str
     taken: set[str] = field(default_factory=set)
-    known: dict[str, _Memory] = field(default_factory=dict)
+    known: dict[str, _KnownMemory] = field(default_factory=dict)
     shelves: dict[MemoryType, Shelf[str]] = field(
         default_factory=lambda: {kind: Shelf() for kind in MemoryType}
     )
@@ -96,7 +96,7 @@ def merge(
     for header in tree.headers():
         work.taken.add(header.path.casefold())
         if header.type is not None and not header.damaged:
-            known = _Memory(header.path, header.type, header.description)
+            known = _KnownMemory(header.path, header.type, header.description)
             work.known[header.path] = known
             described = said(header.description)
             # Most of a large directory shares no word with them and need not be sorted in.
@@ -146,7 +146,7 @@ def settle(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
 
 def _take(candidate: Candidate, work: _Work) -> None:
     new = said(state(candidate))
-    near: _Memory | None = None
+    near: _KnownMemory | None = None
     for path in work.shelves[candidate.type].plausible(new):
         item = _loaded(work.known[path], new, candidate, work)
         verdict = _verdict(new, candidate, item) if item else Sameness.ADD
@@ -162,7 +162,7 @@ def _take(candidate: Candidate, work: _Work) -> None:
         work.shelves[near.type].put(new, near.path)
 
 
-def _verdict(new: Said, candidate: Candidate, item: _Memory) -> Sameness:
+def _verdict(new: Said, candidate: Candidate, item: _KnownMemory) -> Sameness:
     """Return what becomes of a candidate; only what the body says may be replaced."""
     current = said(_current(item.body))
     verdict = compare(new, current, candidate.change)
@@ -175,7 +175,9 @@ def _verdict(new: Said, candidate: Candidate, item: _Memory) -> Sameness:
     return verdict
 
 
-def _loaded(item: _Memory, new: Said, candidate: Candidate, work: _Work) -> _Memory | None:
+def _loaded(
+    item: _KnownMemory, new: Said, candidate: Candidate, work: _Work
+) -> _KnownMemory | None:
     """Return a memory with its text, ``None`` when it is gone or speaks of something else."""
     if not item.content:
         described = said(item.description).words
@@ -199,14 +201,14 @@ def _add(worded: Worded, work: _Work) -> None:
         modified=work.modified,
     )
     work.taken.add(worded.path.casefold())
-    work.known[worded.path] = _Memory(
+    work.known[worded.path] = _KnownMemory(
         worded.path, worded.type, worded.description, content, worded.body, changed=True
     )
     work.shelves[worded.type].put(said(worded.statement), worded.path)
     work.pointers[worded.path] = worded.pointer
 
 
-def _update(worded: Worded, candidate: Candidate, near: _Memory, work: _Work) -> None:
+def _update(worded: Worded, candidate: Candidate, near: _KnownMemory, work: _Work) -> None:
     body = _updated_body(worded, candidate, near)
     head = _head(near)
     if head is None or len(near.content) > _MOST_BYTES:
@@ -223,7 +225,7 @@ def _update(worded: Worded, candidate: Candidate, near: _Memory, work: _Work) ->
     near.body, near.description, near.changed = body, worded.description, True
 
 
-def _updated_body(worded: Worded, candidate: Candidate, near: _Memory) -> str:
+def _updated_body(worded: Worded, candidate: Candidate, near: _KnownMemory) -> str:
     if not _own(near.body):
         return f"{near.body.rstrip()}\n\n{update_note(candidate, worded.statement)}\n"
     older = _WHY.search(near.body)
@@ -244,7 +246,7 @@ def _same_side(new: Said, old: Said) -> bool:
     return new.denied & old.words == old.denied & new.words and old.words <= new.words
 
 
-def _head(near: _Memory) -> bytes | None:
+def _head(near: _KnownMemory) -> bytes | None:
     """Return the bytes before the body, ``None`` when they cannot be told apart for certain."""
     body = near.body.encode("utf-8", "replace")
     if not near.content.endswith(body):

@@ -15,7 +15,7 @@ from functools import partial
 from anyio import to_thread
 
 from memd.agent import service as agent
-from memd.agent.proposal import Change, Proposal
+from memd.agent.proposal import ChangePlan, RunProposal
 from memd.agent.service import Ended, RunRecord, Task
 from memd.agent.workspace import Workspace
 from memd.core import text
@@ -216,7 +216,7 @@ class Extract:
             reason="extracted by a model",
             origin=whose,
         )
-        change = Change(
+        change = ChangePlan(
             proposal,
             session=session,
             modified=text.iso_time(self._clock.now()),
@@ -311,8 +311,8 @@ class _Local:
 
 
 def _judged(
-    asked: _Extraction, proposal: Proposal, seen: str
-) -> tuple[Proposal, tuple[str, ...], str]:
+    asked: _Extraction, proposal: RunProposal, seen: str
+) -> tuple[RunProposal, tuple[str, ...], str]:
     """Return what of a proposal may stand, what may not, and whose words it carries. Blocks."""
     client = fork.prefix(asked.request.cache)
     heard = voices(asked.heard, client.messages if client else (), seen)

@@ -15,7 +15,7 @@ Rules of this file
   adds the line of a new memory by itself.
 """
 
-from memd.agent.proposal import Proposal, Proposed
+from memd.agent.proposal import Proposed, RunProposal
 from memd.core.names import INDEX
 from memd.core.text import decode
 from memd.core.values import PERSONAL
@@ -64,14 +64,14 @@ class Voices:
         return False
 
 
-def vouched(proposal: Proposal, voices: Voices) -> tuple[Proposal, tuple[str, ...]]:
+def vouched(proposal: RunProposal, voices: Voices) -> tuple[RunProposal, tuple[str, ...]]:
     """Return what of a proposal may stand, and the paths of the memories that may not."""
     dropped = {file.path for file in proposal.files if not _stands(file, voices)}
     kept = tuple(file for file in proposal.files if file.path not in dropped)
-    return Proposal(kept), tuple(sorted(dropped - {INDEX}))
+    return RunProposal(kept), tuple(sorted(dropped - {INDEX}))
 
 
-def origin(proposal: Proposal, voices: Voices) -> str:
+def origin(proposal: RunProposal, voices: Voices) -> str:
     """Return whose words a change carries at the least: what is least to be trusted counts."""
     files = [file for file in proposal.files if file.content is not None and file.path != INDEX]
     if any(voices.echo(file) for file in files):

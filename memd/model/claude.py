@@ -58,7 +58,7 @@ class Connections:
 
     def __init__(self) -> None:
         self.dropped: dict[tuple[str, str], frozenset[str]] = {}
-        self._open: dict[Endpoint, _Open] = {}
+        self._open: dict[Endpoint, _OpenClient] = {}
         self._newest: Endpoint | None = None
         self._lock = anyio.Lock()
 
@@ -72,7 +72,7 @@ class Connections:
             used = self._open.get(endpoint)
             if used is None:
                 client = await to_thread.run_sync(_connect, endpoint, abandon_on_cancel=True)
-                used = self._open[endpoint] = _Open(client)
+                used = self._open[endpoint] = _OpenClient(client)
             used.users += 1
             self._newest = endpoint
         try:
@@ -99,7 +99,7 @@ class Connections:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenClient:
     client: "AsyncAnthropic"
     users: int = 0
 

@@ -29,7 +29,7 @@ from typing import Any
 import msgspec
 
 from memd.core.errors import MemdError
-from memd.search.ranking import Document
+from memd.search.ranking import SearchDocument
 from memd.text.words import ANALYSIS
 
 TERMS = 32  # of a prompt's words the heaviest are looked for; the others still count in the order
@@ -125,7 +125,7 @@ class Engine:
                 found = self._holders[word] = int(self._searcher.doc_freq(_WORDS, word))
         return found
 
-    def propose(self, weights: Mapping[str, float], limit: int) -> list[Document]:
+    def propose(self, weights: Mapping[str, float], limit: int) -> list[SearchDocument]:
         """Return the memories that fit best by the library's own order, the best first.
 
         ``weights`` says what each word counts beside its rarity.
@@ -161,7 +161,7 @@ class Engine:
         with _guard:
             return _from_name(self._searcher.doc(address).get_first(_PATH))
 
-    def write(self, documents: Mapping[str, tuple[Document, int] | None]) -> None:
+    def write(self, documents: Mapping[str, tuple[SearchDocument, int] | None]) -> None:
         """Replace memories by path, with their marks, and remove those that are ``None``.
 
         Durable when it returns; seen after ``reload``. May run beside readers in other threads.
@@ -177,9 +177,9 @@ class Engine:
             _seal(self._folder)
         _give_back()
 
-    def _document(self, address: Any) -> Document:
+    def _document(self, address: Any) -> SearchDocument:
         found = self._searcher.doc(address)
-        return Document(
+        return SearchDocument(
             _from_name(found.get_first(_PATH)),
             found.get_first(_MTIME),
             found.get_first(_WORDS),
@@ -253,7 +253,7 @@ def _from_name(name: str) -> str:
     return name if name.isascii() else os.fsdecode(name.encode("latin-1"))
 
 
-def _made(document: Document, mark: int) -> Any:
+def _made(document: SearchDocument, mark: int) -> Any:
     made = _library().Document()
     made.add_text(_PATH, _to_name(document.path))
     made.add_text(_WORDS, document.words)

@@ -22,7 +22,7 @@ from memd.search import engine, ranking
 from memd.search.engine import Engine, EngineBrokenError
 from memd.search.meaning import Neighbours, Skip, Text
 from memd.search.query import Query, parse
-from memd.search.ranking import Document, Ranked
+from memd.search.ranking import Ranked, SearchDocument
 from memd.text.words import words
 
 CANDIDATES = 50  # what is weighed at least: 100 found nothing more on two sets
@@ -30,7 +30,7 @@ FEW = 100  # changes that wait in memory; a start reads them again
 _MANY = 1_000  # … while a directory is read for the first time
 
 Fingerprint = tuple[int, int, int]
-_Change = tuple[Document, int] | None  # a document and its mark, None for what is gone
+_Change = tuple[SearchDocument, int] | None  # a document and its mark, None for what is gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class Index:
         with self._committing:
             self._engine = None
 
-    def _proposed(self, query: Query, most: int, skip: Skip) -> list[Document]:
+    def _proposed(self, query: Query, most: int, skip: Skip) -> list[SearchDocument]:
         weights = ranking.wanted(query)
         found = [
             change[0]
@@ -212,7 +212,7 @@ class Index:
         if self._engine is None or not weights:
             return found
         ask = seen = most
-        taken: list[Document] = []
+        taken: list[SearchDocument] = []
         try:
             proposed = self._engine.propose(weights, ask)
             while True:
@@ -252,11 +252,11 @@ class Index:
         self._notes.append(_sentence(error))
 
 
-def analyse(entry: Entry) -> Document:
+def analyse(entry: Entry) -> SearchDocument:
     """Return an entry as the ranker sees it."""
     heading = _spaced(words(f"{entry.description}\n{entry.name}"))
     rest = words(f"{entry.type}\n{entry.path}\n{entry.body[: limits.MEMORY_BYTES]}")
-    return Document(entry.path, entry.mtime_ns, f" {heading}{_spaced(rest)}", len(heading))
+    return SearchDocument(entry.path, entry.mtime_ns, f" {heading}{_spaced(rest)}", len(heading))
 
 
 def text(entry: Entry) -> Text:

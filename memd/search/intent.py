@@ -66,7 +66,7 @@ _CJK_STARTERS = re.compile(
 )
 
 
-class Intent(Enum):
+class QueryIntent(Enum):
     """What a prompt is after."""
 
     RECALL = auto()  # what was said or decided before
@@ -75,17 +75,17 @@ class Intent(Enum):
     FOLLOW_UP = auto()  # what is at hand, or what everybody knows
 
 
-def intent(text: str) -> Intent:
+def intent(text: str) -> QueryIntent:
     """Return what a prompt is after. May read a word list at its first use."""
     lowered = text[:_READ].lower().replace("\u2019", "'")
     if _RECALLS.search(lowered):
-        return Intent.RECALL
+        return QueryIntent.RECALL
     if _GENERAL.search(lowered) and not _OURS.search(lowered):
-        return Intent.FOLLOW_UP
+        return QueryIntent.FOLLOW_UP
     at_hand = _HAND.search(lowered) is not None
     if begins_work(text) and not (at_hand and _DONE.search(lowered)):
-        return Intent.NEW_WORK
-    return Intent.FOLLOW_UP if at_hand else Intent.STATEMENT
+        return QueryIntent.NEW_WORK
+    return QueryIntent.FOLLOW_UP if at_hand else QueryIntent.STATEMENT
 
 
 def begins_work(text: str) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from memd.search.intent import Intent, intent
+from memd.search.intent import QueryIntent, intent
 from memd.text.words import is_common, list_text, words
 
 _COMMON = 0.6  # weight of the commonest words of the language
@@ -38,7 +38,7 @@ class Query:
     synonyms: Mapping[str, tuple[str, ...]]
     pairs: tuple[tuple[str, str], ...]
     names: frozenset[str]
-    intent: Intent
+    intent: QueryIntent
 
 
 def parse(text: str) -> Query:

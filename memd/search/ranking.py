@@ -17,7 +17,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Protocol
 
-from memd.search.intent import Intent
+from memd.search.intent import QueryIntent
 from memd.search.query import Query
 from memd.text.words import common
 
@@ -33,10 +33,10 @@ _BODY = 0.5  # what a word counts towards the floor that only the body holds
 _DULL = 0.5  # … that is common, or a bare number
 # What a memory must bring, as a share of the rarity of a word that one memory holds.
 _FLOORS = {
-    Intent.RECALL: 0.0,
-    Intent.NEW_WORK: 0.25,
-    Intent.STATEMENT: 0.35,
-    Intent.FOLLOW_UP: 1.1,  # one rare word is not enough
+    QueryIntent.RECALL: 0.0,
+    QueryIntent.NEW_WORK: 0.25,
+    QueryIntent.STATEMENT: 0.35,
+    QueryIntent.FOLLOW_UP: 1.1,  # one rare word is not enough
 }
 _COVERAGE = 0.08  # … and of the weight of the prompt's heaviest words: a long one says more
 _COVERED_WORDS = 8  # so many of them: a long prompt is about more than one memory can match
@@ -57,7 +57,7 @@ class Statistics(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class SearchDocument:
     """A memory as the ranker sees it.
 
     ``words`` are its words, each between two spaces, those of the description and the name first;
@@ -95,7 +95,7 @@ class _Term:
 
 @dataclass(frozen=True, slots=True)
 class _Weighed:
-    document: Document
+    document: SearchDocument
     score: float
     parts: Mapping[str, float]
     terms: tuple[str, ...]
@@ -119,7 +119,7 @@ def wanted(query: Query) -> dict[str, float]:
 def rank(
     query: Query,
     statistics: Statistics,
-    documents: Iterable[Document],
+    documents: Iterable[SearchDocument],
     limit: int,
     *,
     floor: bool = True,
@@ -204,7 +204,7 @@ def _weigh(
     terms: Iterable[_Term],
     pairs: Iterable[tuple[str, float]],
     names: frozenset[str],
-    document: Document,
+    document: SearchDocument,
 ) -> _Weighed | None:
     """Return what a memory gains, or ``None`` when it holds nothing of the prompt."""
     text = document.words

@@ -36,8 +36,8 @@ from memd.testing.messages_steps import (
     Hang,
     Interrupt,
     Raw,
-    Reply,
     Script,
+    ScriptedReply,
     Step,
     Whole,
     error_with_200,
@@ -57,8 +57,8 @@ __all__ = [
     "Interrupt",
     "MessagesServer",
     "Raw",
-    "Reply",
     "Request",
+    "ScriptedReply",
     "error_with_200",
     "html",
     "messages_server",
@@ -196,7 +196,7 @@ class MessagesServer:
             pieces = (*pieces[: step.events], error_event(step.failure, name))
         return ReplyBody(200, {**shared, **_EVENTS}, pieces, streamed=True)
 
-    def _message(self, request: Request, reply: Reply) -> dict[str, Any]:
+    def _message(self, request: Request, reply: ScriptedReply) -> dict[str, Any]:
         asked = request.members
         reply = finished(reply, request.number, asked["max_tokens"])
         cost = self._cache.visit(asked).usage()

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memd.testing.messages_cache import tokens
-from memd.testing.messages_steps import Block, Failure, Reply
+from memd.testing.messages_steps import Block, Failure, ScriptedReply
 
 _KINDS = {
     400: ("invalid_request_error", "the request is not valid"),
@@ -31,7 +31,7 @@ def failure_body(failure: Failure, request_id: str) -> bytes:
     return dump({"type": "error", "error": error, "request_id": request_id})
 
 
-def finished(reply: Reply, number: int, limit: int) -> Reply:
+def finished(reply: ScriptedReply, number: int, limit: int) -> ScriptedReply:
     """Return a reply with its tool-use ids, cut where the request's ``max_tokens`` end."""
     kept: list[Block] = []
     left = limit
@@ -45,13 +45,15 @@ def finished(reply: Reply, number: int, limit: int) -> Reply:
                 # One token is four bytes; the block's own overhead is not the model's.
                 words = str(whole["text"]).encode()[: left * 4].decode(errors="ignore")
                 kept.append({**whole, "text": words})
-            return Reply(tuple(kept), "max_tokens", usage=reply.usage)
+            return ScriptedReply(tuple(kept), "max_tokens", usage=reply.usage)
         left -= cost
         kept.append(whole)
-    return Reply(tuple(kept), reply.stop, reply.details, reply.usage)
+    return ScriptedReply(tuple(kept), reply.stop, reply.details, reply.usage)
 
 
-def message(reply: Reply, number: int, model: str, usage: Mapping[str, Any]) -> dict[str, Any]:
+def message(
+    reply: ScriptedReply, number: int, model: str, usage: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the whole message object of a reply; ``usage`` is what the input cost."""
     return {
         "id": f"msg_{number:06}",
@@ -66,7 +68,7 @@ def message(reply: Reply, number: int, model: str, usage: Mapping[str, Any]) -> 
     }
 
 
-def output_tokens(reply: Reply) -> int:
+def output_tokens(reply: ScriptedReply) -> int:
     """Return what a reply counts as; never nothing, as with the API."""
     return max(1, sum(tokens(block) for block in reply.content))
 

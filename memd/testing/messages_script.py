@@ -22,8 +22,8 @@ from memd.testing.messages_steps import (
     Hang,
     Interrupt,
     Raw,
-    Reply,
     Script,
+    ScriptedReply,
     Step,
     Whole,
     refusal,
@@ -80,7 +80,7 @@ def parse(value: Any) -> ScriptFile:
     return ScriptFile(steps or echo, options)
 
 
-def echo(request: Request) -> Reply:
+def echo(request: Request) -> ScriptedReply:
     """Return the last message's text: what is said where a script says nothing."""
     return text(request.last_text)
 
@@ -94,7 +94,7 @@ _SAYS: Mapping[str, Callable[[Any, Mapping[str, Any]], Whole]] = {
     ),
     "structured": lambda value, _: structured(value),
     "refusal": lambda value, _: refusal(**value),
-    "content": lambda blocks, step: Reply(tuple(blocks), step.get("stop", "end_turn")),
+    "content": lambda blocks, step: ScriptedReply(tuple(blocks), step.get("stop", "end_turn")),
     "error": lambda status, step: Failure(
         int(status), step.get("message", ""), retry_after=step.get("retry_after")
     ),
@@ -126,7 +126,7 @@ def _step(where: str, value: Any) -> Answer:
 
 
 def _delivered(whole: Whole, value: Mapping[str, Any]) -> Step:
-    if "interrupt" in value and isinstance(whole, Reply):
+    if "interrupt" in value and isinstance(whole, ScriptedReply):
         whole = Interrupt(whole, events=int(value["interrupt"]))
     step: Deliverable = whole
     if "cut" in value:

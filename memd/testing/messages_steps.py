@@ -16,7 +16,7 @@ Block = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ScriptedReply:
     """A message of the model: its blocks, why it stopped and what the API tells about a stop.
 
     A ``tool_use`` block without an ``id`` gets one that is new in the server's life. ``usage``
@@ -91,40 +91,42 @@ class Cut:
 class Interrupt:
     """A stream that ends in an ``error`` event after so many events; no stream gets the failure."""
 
-    step: Reply
+    step: ScriptedReply
     failure: Failure = field(default_factory=lambda: Failure(529))
     events: int = 3
 
 
-Whole = Reply | Failure | Raw | Interrupt
+Whole = ScriptedReply | Failure | Raw | Interrupt
 Deliverable = Whole | Drip | Cut
 Step = Deliverable | Hang
 Answer = Step | Callable[["Request"], "Step"]
 Script = Answer | Sequence[Answer]
 
 
-def text(words: str, *, stop: str = "end_turn") -> Reply:
+def text(words: str, *, stop: str = "end_turn") -> ScriptedReply:
     """Return a reply of one text block."""
-    return Reply(({"type": "text", "text": words},), stop)
+    return ScriptedReply(({"type": "text", "text": words},), stop)
 
 
-def tools(*calls: tuple[str, Mapping[str, Any]], say: str = "") -> Reply:
+def tools(*calls: tuple[str, Mapping[str, Any]], say: str = "") -> ScriptedReply:
     """Return a reply that wants tools run, all at once; each is a name and its input."""
     said: tuple[Block, ...] = ({"type": "text", "text": say},) if say else ()
     wanted = tuple({"type": "tool_use", "name": name, "input": given} for name, given in calls)
-    return Reply((*said, *wanted), "tool_use")
+    return ScriptedReply((*said, *wanted), "tool_use")
 
 
-def structured(value: Any) -> Reply:
+def structured(value: Any) -> ScriptedReply:
     """Return a reply whose text is a value as JSON, as a schema-constrained one is."""
     return text(json.dumps(value, ensure_ascii=False))
 
 
-def refusal(category: str | None = None, explanation: str | None = None, said: str = "") -> Reply:
+def refusal(
+    category: str | None = None, explanation: str | None = None, said: str = ""
+) -> ScriptedReply:
     """Return a reply that was stopped by the API's classifiers, perhaps in mid-sentence."""
     details = {"type": "refusal", "category": category, "explanation": explanation}
     content: tuple[Block, ...] = ({"type": "text", "text": said},) if said else ()
-    return Reply(content, "refusal", details)
+    return ScriptedReply(content, "refusal", details)
 
 
 def html(status: int = 502, title: str = "Bad Gateway") -> Raw:

@@ -18,7 +18,7 @@ from memd.transcripts import tools as known
 from memd.transcripts.pieces import (
     ASSISTANT,
     USER,
-    ToolCall,
+    RecordedCall,
     TranscriptPiece,
     joined,
     members,
@@ -91,7 +91,7 @@ class Rollout:
         elif found == "web_search_call":
             said = known.short("web_search", members(item.get("action")))
             yield TranscriptPiece(
-                ASSISTANT, origin=ASSISTANT, call=ToolCall("", "web_search", said)
+                ASSISTANT, origin=ASSISTANT, call=RecordedCall("", "web_search", said)
             )
             yield TranscriptPiece(USER, origin=known.WEB, tool="web_search")
 
@@ -107,7 +107,9 @@ class Rollout:
         if changed:
             self._patches.add(call)
         short = known.short(name, given or {"path": changed[0] if changed else ""})
-        return TranscriptPiece(ASSISTANT, origin=ASSISTANT, call=ToolCall(call, name, short, paths))
+        return TranscriptPiece(
+            ASSISTANT, origin=ASSISTANT, call=RecordedCall(call, name, short, paths)
+        )
 
     def _event(self, event: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         found = string(event.get(_NAME))
@@ -150,7 +152,7 @@ class Rollout:
         )
         if not ok:
             return TranscriptPiece(ASSISTANT, origin=ASSISTANT, failed=call)
-        return TranscriptPiece(ASSISTANT, origin=ASSISTANT, call=ToolCall("", "", "", paths))
+        return TranscriptPiece(ASSISTANT, origin=ASSISTANT, call=RecordedCall("", "", "", paths))
 
 
 _ITEMS: Mapping[str, Callable[[Rollout, Mapping[str, Any]], Iterator[TranscriptPiece]]] = {
@@ -166,7 +168,7 @@ def _served(call: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
     given = members(call.get("arguments"))
     paths = tuple(known.writes(name, given, "")) if call.get("status") != "failed" else ()
     if paths:
-        yield TranscriptPiece(ASSISTANT, origin=ASSISTANT, call=ToolCall("", "", "", paths))
+        yield TranscriptPiece(ASSISTANT, origin=ASSISTANT, call=RecordedCall("", "", "", paths))
     yield TranscriptPiece(USER, origin=known.origin(name), tool=name)
 
 

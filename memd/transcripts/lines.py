@@ -21,7 +21,7 @@ from memd.transcripts import tools as known
 from memd.transcripts.pieces import (
     ASSISTANT,
     USER,
-    ToolCall,
+    RecordedCall,
     TranscriptPiece,
     joined,
     members,
@@ -60,7 +60,7 @@ class _GrowingMessage:
     first: TranscriptPiece
     id: str
     texts: list[str] = field(default_factory=list)
-    calls: list[ToolCall] = field(default_factory=list)
+    calls: list[RecordedCall] = field(default_factory=list)
 
 
 class Assembly:
@@ -228,7 +228,7 @@ def _piece(role: str, block: Mapping[str, Any], cwd: str) -> TranscriptPiece | N
         name = server + string(block.get("name"))
         given = members(block.get("input"))
         paths = tuple(known.writes(name, given, cwd))
-        call_made = ToolCall(string(block.get("id")), name, known.short(name, given), paths)
+        call_made = RecordedCall(string(block.get("id")), name, known.short(name, given), paths)
         return TranscriptPiece(role, origin=role, call=call_made)
     if kind in _RESULTS and role == ASSISTANT:
         call = string(block.get("tool_use_id"))

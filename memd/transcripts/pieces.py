@@ -14,7 +14,7 @@ USER, ASSISTANT = "user", "assistant"
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class RecordedCall:
     """A tool call: its id, the tool's name, a line that tells of it, and the paths it writes."""
 
     id: str
@@ -38,7 +38,7 @@ class TranscriptPiece:
     id: str = ""
     key: str = ""
     at: float | None = None
-    call: ToolCall | None = None
+    call: RecordedCall | None = None
     answers: str = ""
     failed: str = ""
     tool: str = ""

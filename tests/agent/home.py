@@ -9,7 +9,7 @@ from typing import Any
 
 from memd.agent.places import Root
 from memd.agent.step import ToolResult
-from memd.agent.view import CALL_FILES, FileView, Meter, open_roots, root_of
+from memd.agent.view import CALL_FILES, AgentView, Meter, open_roots, root_of
 from memd.agent.workspace import Workspace
 
 NOW = 1_760_000_000.0
@@ -101,7 +101,7 @@ class Home:
     @contextmanager
     def view(
         self, written: Mapping[str, bytes | None] | None = None, files: int = CALL_FILES
-    ) -> Iterator[FileView]:
+    ) -> Iterator[AgentView]:
         """Look through the three roots, at so many files."""
         roots: tuple[Root, ...] = (
             root_of("memory", str(self.memory)),
@@ -110,7 +110,7 @@ class Home:
         )
         folders = open_roots(roots)
         try:
-            yield FileView(roots, folders, written or {}, {}, meter=Meter(never, files), now=NOW)
+            yield AgentView(roots, folders, written or {}, {}, meter=Meter(never, files), now=NOW)
         finally:
             for folder in folders.values():
                 folder.close()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from memd.agent.proposal import Change, Proposal, Proposed
+from memd.agent.proposal import ChangePlan, Proposed, RunProposal
 from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Header, MemoryFile
@@ -35,9 +35,9 @@ class _Tree:
         return self._files.get(INDEX)
 
 
-def changed(*files: Proposed) -> Change:
+def changed(*files: Proposed) -> ChangePlan:
     """Return the change of some files."""
-    return Change(Proposal(files), session="s1", modified=AT)
+    return ChangePlan(RunProposal(files), session="s1", modified=AT)
 
 
 def test_a_new_memory_is_stamped_and_listed() -> None:
@@ -92,17 +92,17 @@ def test_effects_move_with_the_files() -> None:
     """Effects are given, or made from the change when the plan has run."""
     seen: list[tuple[str, ...]] = []
 
-    def effects(change: Change) -> tuple[()]:
+    def effects(change: ChangePlan) -> tuple[()]:
         seen.append(change.left)
         return ()
 
-    change = Change(
-        Proposal((Proposed("a.md", b"x", b"y"),)), session="", modified=AT, effects=effects
+    change = ChangePlan(
+        RunProposal((Proposed("a.md", b"x", b"y"),)), session="", modified=AT, effects=effects
     )
     change.plan(_Tree({}))
     assert seen == [("a.md",)]
-    fresh = Change(
-        Proposal((Proposed("n.md", None, memory("n").encode()),)), session="", modified=AT
+    fresh = ChangePlan(
+        RunProposal((Proposed("n.md", None, memory("n").encode()),)), session="", modified=AT
     )
     assert b"originSessionId" not in (fresh.plan(_Tree({})).edits[0].content or b"")
     assert fresh.proposal.saved == ("n.md",)

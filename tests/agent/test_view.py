@@ -7,7 +7,7 @@ import pytest
 from memd.agent import view as seeing
 from memd.agent.places import MEMORY
 from memd.agent.refusals import LimitError, NotReachableError, PathMissingError, WrongKindError
-from memd.agent.view import CALL_BYTES, CALL_FILES, FileView, Meter, TextPiece
+from memd.agent.view import CALL_BYTES, CALL_FILES, AgentView, Meter, TextPiece
 from memd.core.yielding import yielding
 from tests.agent.home import NOW, TOKEN, Home, never
 
@@ -85,7 +85,7 @@ def test_prompts_go_first_between_two_files(home: Home) -> None:
     roots = (seeing.root_of(MEMORY, str(home.memory)),)
     folders = seeing.open_roots(roots)
     with yielding(lambda: asked.append(1)), folders[roots[0].real]:
-        sight = FileView(roots, folders, {}, {}, meter=Meter(over), now=NOW)
+        sight = AgentView(roots, folders, {}, {}, meter=Meter(over), now=NOW)
         with pytest.raises(LimitError):
             sight.children(sight.entry("many"))
     assert len(asked) >= 30 + 20

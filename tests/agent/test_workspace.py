@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from memd.agent import workspace as working
-from memd.agent.proposal import Change, Proposed
+from memd.agent.proposal import ChangePlan, Proposed
 from memd.core.errors import MemdError
 from memd.core.values import Actor, Provenance
 from memd.core.yielding import yielding
@@ -167,7 +167,7 @@ async def test_a_proposal_is_committed_by_a_real_store(home: Home, tmp_path: Pat
             call(workspace, "Write", file_path="rule.md", content="removed: no longer true")
             call(workspace, "Write", file_path="n.md", content=memory("n"))
             call(workspace, "Edit", file_path="MEMORY.md", old_string="first", new_string="1st")
-            change = Change(workspace.proposal(), session="s", modified="2026-01-01T00:00:00Z")
+            change = ChangePlan(workspace.proposal(), session="s", modified="2026-01-01T00:00:00Z")
         by = Provenance(Actor.DREAM)
         outcome = await store.commit(str(home.memory), change.plan, by)
         assert {(file.path, file.action) for file in outcome.files} == {
@@ -180,7 +180,7 @@ async def test_a_proposal_is_committed_by_a_real_store(home: Home, tmp_path: Pat
         assert "rule.md" not in index
         assert change.left == ()
         forged = Proposed("a.md", b"never read", memory("a", "blind").encode())
-        late = Change(type(change.proposal)((forged,)), session="s", modified="x")
+        late = ChangePlan(type(change.proposal)((forged,)), session="s", modified="x")
         again = await store.commit(str(home.memory), late.plan, by)
         assert again.change is None
         assert late.left == ("a.md",)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from memd.agent.proposal import Proposal, Proposed
+from memd.agent.proposal import Proposed, RunProposal
 from memd.core.names import INDEX
 from memd.core.text import iso_time, sha256
 from memd.core.values import FileEdit, Header, MemoryFile, MemoryType
@@ -54,7 +54,7 @@ class _Tree:
 
 def wanted(tree: _Tree, *files: Proposed) -> Wanted:
     """Return what some files come to."""
-    return from_workspace.wanted(Proposal(files), tree, session="s9", at=NOW)
+    return from_workspace.wanted(RunProposal(files), tree, session="s9", at=NOW)
 
 
 def edits(found: Wanted) -> dict[str, FileEdit]:
@@ -164,7 +164,7 @@ def test_what_was_taken_back_is_not_done_again() -> None:
         Proposed(INDEX, b"- old\n", b"- new\n"),
     )
     tree = _Tree({"a.md": A, "b.md": B, "c.md": C, INDEX: b"- old\n"})
-    found = from_workspace.wanted(Proposal(files), tree, session="", at=NOW, repeats=repeats)
+    found = from_workspace.wanted(RunProposal(files), tree, session="", at=NOW, repeats=repeats)
     assert asked == ["a.md", "b.md", "c.md"]
     assert [edit.path for edit in found.edits] == ["c.md", INDEX]
     assert {left.path: left.reason for left in found.left} == {

@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+from collections import Counter
 from graphlib import TopologicalSorter
 
 import pytest
@@ -215,6 +216,14 @@ def test_names_say_something() -> None:
     """No file has a name that could hold anything."""
     vague = {"utils", "helpers", "common", "misc", "base", "manager"}
     assert [s.path for s in PROGRAM if s.path.rsplit("/", 1)[1][:-3] in vague] == []
+
+
+def test_a_name_means_one_class() -> None:
+    """No two classes have one name; a shape of the wire may be called as a room's class is."""
+    counts = Counter(
+        node.name for s in PROGRAM if not s.path.startswith("memd/api/") for node in s.classes
+    )
+    assert [name for name, count in counts.items() if count > 1] == []
 
 
 def test_tasks_have_owners() -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from memd.search.engine import Engine, EngineBrokenError
-from memd.search.ranking import Document
+from memd.search.ranking import SearchDocument
 
 
-def document(path: str, words: str) -> tuple[Document, int]:
+def document(path: str, words: str) -> tuple[SearchDocument, int]:
     """Return a memory of some words, and its mark."""
-    return Document(path, 1, f" {words} ", 0), len(words)
+    return SearchDocument(path, 1, f" {words} ", 0), len(words)
 
 
 def write(engine: Engine, documents: dict[str, str | None]) -> None:

@@ -4,40 +4,40 @@ import time
 
 import pytest
 
-from memd.search.intent import Intent, begins_work, intent
+from memd.search.intent import QueryIntent, begins_work, intent
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("what did we say about the release", Intent.RECALL),
-        ("What was decided about the quorum?", Intent.RECALL),
-        ("remind me how the lease is renewed", Intent.RECALL),
-        ("what was it about the lease", Intent.RECALL),
-        ("还记得发布的事吗", Intent.RECALL),
-        ("之前的方案", Intent.RECALL),
-        ("When can I merge my pull request?", Intent.NEW_WORK),
-        ("explain how our lease works", Intent.NEW_WORK),
-        ("write a test for the broker", Intent.NEW_WORK),
-        ("怎么部署", Intent.NEW_WORK),
-        ("the broker drops every third lease under load", Intent.STATEMENT),
-        ("仓库查询很慢", Intent.STATEMENT),
-        ("explain generators", Intent.FOLLOW_UP),
-        ("what\u2019s the difference between a map and a set?", Intent.FOLLOW_UP),
-        ("how do closures work in JavaScript", Intent.FOLLOW_UP),
-        ("what does the yield keyword do?", Intent.FOLLOW_UP),
-        ("run the tests again", Intent.FOLLOW_UP),
-        ("looks good, commit it", Intent.FOLLOW_UP),
-        ("ok, now sort them by size", Intent.FOLLOW_UP),
-        ("good, move on to the next", Intent.FOLLOW_UP),
-        ("thanks", Intent.FOLLOW_UP),
-        ("", Intent.STATEMENT),
-        ("再试一次", Intent.FOLLOW_UP),
-        ("把这个删掉", Intent.FOLLOW_UP),
-        ("这个是什么意思", Intent.FOLLOW_UP),
+        ("what did we say about the release", QueryIntent.RECALL),
+        ("What was decided about the quorum?", QueryIntent.RECALL),
+        ("remind me how the lease is renewed", QueryIntent.RECALL),
+        ("what was it about the lease", QueryIntent.RECALL),
+        ("还记得发布的事吗", QueryIntent.RECALL),
+        ("之前的方案", QueryIntent.RECALL),
+        ("When can I merge my pull request?", QueryIntent.NEW_WORK),
+        ("explain how our lease works", QueryIntent.NEW_WORK),
+        ("write a test for the broker", QueryIntent.NEW_WORK),
+        ("怎么部署", QueryIntent.NEW_WORK),
+        ("the broker drops every third lease under load", QueryIntent.STATEMENT),
+        ("仓库查询很慢", QueryIntent.STATEMENT),
+        ("explain generators", QueryIntent.FOLLOW_UP),
+        ("what\u2019s the difference between a map and a set?", QueryIntent.FOLLOW_UP),
+        ("how do closures work in JavaScript", QueryIntent.FOLLOW_UP),
+        ("what does the yield keyword do?", QueryIntent.FOLLOW_UP),
+        ("run the tests again", QueryIntent.FOLLOW_UP),
+        ("looks good, commit it", QueryIntent.FOLLOW_UP),
+        ("ok, now sort them by size", QueryIntent.FOLLOW_UP),
+        ("good, move on to the next", QueryIntent.FOLLOW_UP),
+        ("thanks", QueryIntent.FOLLOW_UP),
+        ("", QueryIntent.STATEMENT),
+        ("再试一次", QueryIntent.FOLLOW_UP),
+        ("把这个删掉", QueryIntent.FOLLOW_UP),
+        ("这个是什么意思", QueryIntent.FOLLOW_UP),
     ],
 )
-def test_intent(text: str, expected: Intent) -> None:
+def test_intent(text: str, expected: QueryIntent) -> None:
     """What was said, new work, and what is at hand are told from each other."""
     assert intent(text) is expected
 

@@ -18,8 +18,8 @@ from memd.testing.messages import (
     Hang,
     Interrupt,
     MessagesServer,
-    Reply,
     Request,
+    ScriptedReply,
     error_with_200,
     html,
     messages_server,
@@ -84,7 +84,7 @@ def test_a_stream_comes_to_the_same_message() -> None:
     thought = {"type": "thinking", "thinking": "hm " * 20, "signature": "s"}
     calls = tools(("Read", {"path": "long " * 20}), ("Grep", {}), say="both of them, please")
     odd = {"type": "redacted_thinking", "data": "d"}
-    script = Reply((thought, odd, *calls.content), "tool_use")
+    script = ScriptedReply((thought, odd, *calls.content), "tool_use")
     with served(script) as (_, client):
         whole = client.messages.create(**ASK)
         with client.messages.stream(**ASK) as stream:

@@ -12,10 +12,10 @@ from memd.testing.messages_replies import (
     message,
     output_tokens,
 )
-from memd.testing.messages_steps import Reply, text, tools
+from memd.testing.messages_steps import ScriptedReply, text, tools
 
 
-def parsed(reply: Reply) -> list[dict[str, Any]]:
+def parsed(reply: ScriptedReply) -> list[dict[str, Any]]:
     """Return the events of a reply."""
     found = b"".join(events(message(reply, 1, "m", {"input_tokens": 3}))).decode()
     pairs = [part.split("\ndata: ") for part in found.split("\n\n") if part]
@@ -27,7 +27,7 @@ def parsed(reply: Reply) -> list[dict[str, Any]]:
 @given(st.text(), st.dictionaries(st.text(), st.text()))
 def test_deltas_put_together_are_the_block(words: str, given_: dict[str, str]) -> None:
     """Whatever the text and the input are, the pieces make them again."""
-    found = parsed(Reply(({"type": "text", "text": words}, *tools(("T", given_)).content)))
+    found = parsed(ScriptedReply(({"type": "text", "text": words}, *tools(("T", given_)).content)))
     deltas = [event["delta"] for event in found if event["type"] == "content_block_delta"]
     assert "".join(d.get("text", "") for d in deltas) == words
     assert json.loads("".join(d.get("partial_json", "") for d in deltas) or "{}") == given_
@@ -36,14 +36,14 @@ def test_deltas_put_together_are_the_block(words: str, given_: dict[str, str]) -
 def test_calls_get_names_of_their_own() -> None:
     """An id that is given stays; others are new for each request."""
     own = {"type": "tool_use", "id": "mine", "name": "T", "input": {}}
-    reply = Reply((own, *tools(("T", {})).content), "tool_use")
+    reply = ScriptedReply((own, *tools(("T", {})).content), "tool_use")
     names = [block["id"] for n in (1, 2) for block in finished(reply, n, 500).content]
     assert (names[0], names[2], len(set(names))) == ("mine", "mine", 3)
 
 
 def test_usage_may_be_said() -> None:
     """A script may replace what is counted, and no reply counts as nothing."""
-    reply = Reply((), usage={"output_tokens": 9})
+    reply = ScriptedReply((), usage={"output_tokens": 9})
     assert message(reply, 1, "m", {})["usage"] == {"output_tokens": 9}
-    assert output_tokens(Reply(())) == 1
+    assert output_tokens(ScriptedReply(())) == 1
     assert output_tokens(text("four bytes")) > 1

@@ -8,7 +8,17 @@ import pytest
 
 from memd.testing.messages_request import Request
 from memd.testing.messages_script import InvalidScriptError, echo, parse, read
-from memd.testing.messages_steps import Cut, Drip, Failure, Hang, Interrupt, Raw, Reply, Step, text
+from memd.testing.messages_steps import (
+    Cut,
+    Drip,
+    Failure,
+    Hang,
+    Interrupt,
+    Raw,
+    ScriptedReply,
+    Step,
+    text,
+)
 
 REQUEST = Request(1, "POST", "/v1/messages", {}, b'{"messages":[{"content":"hi"}]}')
 
@@ -29,7 +39,7 @@ def test_both_forms_say_the_same(tmp_path: Path) -> None:
     [
         ({"text": "a", "stop": "max_tokens"}, text("a", stop="max_tokens")),
         ({"structured": [1]}, text("[1]")),
-        ({"content": [{"type": "x"}]}, Reply(({"type": "x"},))),
+        ({"content": [{"type": "x"}]}, ScriptedReply(({"type": "x"},))),
         ({"error": 429, "retry_after": 2}, Failure(429, retry_after=2)),
         ({"raw": "<", "content_type": "text/html"}, Raw(b"<", 200, "text/html")),
         ({"text": "a", "cut": 7}, Cut(text("a"), 7)),
