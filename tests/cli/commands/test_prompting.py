@@ -1,6 +1,8 @@
-"""load-prompt and prefetch."""
+"""load-prompt, prefetch and session."""
 
 from typing import Any
+
+import pytest
 
 from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
@@ -163,3 +165,13 @@ def test_an_explanation_fits_the_terminal(home: Home) -> None:
         ran = memctl(home, "prefetch", "--explain", "freeze", terminal=True, TERM="xterm")
     assert "\x1b[1ma\\u001b[2Jb.md\x1b[0m" in ran.out
     assert " w0 w1 w2 w3 w4 w5 w6 w7 …  " in ran.out
+
+
+@pytest.mark.parametrize("verb", ["start", "compacted", "end"])
+def test_a_session_is_told(home: Home, verb: str) -> None:
+    """The daemon hears of the session, and there is nothing to print."""
+    with ScriptedDaemon(home.places.socket, {f"session.{verb}": {"ok": True}}) as daemon:
+        ran = memctl(home, "session", verb, "s1")
+        assert memctl(home, "session", verb, "s1", "--json").json == {"ok": True}
+    assert (ran.status, ran.out, ran.err) == (0, "", "")
+    assert daemon.params(f"session.{verb}") == {"cwd": home.cwd, "session_id": "s1"}
