@@ -32,7 +32,7 @@ def openrpc(rows: Sequence[Method[Any, Any]]) -> dict[str, Any]:
         "components": {"schemas": components},
     }
     for number, row in enumerate(rows):
-        taken = components[row.params.__name__]
+        taken = components.pop(row.params.__name__)  # shown member by member instead
         required = taken.get("required", [])
         document["methods"].append(
             {
