@@ -4,7 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.documents.frontmatter import problem
+from memd.core import limits
+from memd.core.values import MemoryType
+from memd.documents import document
+from memd.documents.frontmatter import problem, quick
 
 
 @pytest.mark.parametrize(
@@ -45,3 +48,81 @@ def test_bombs_and_surprises_are_refused(raw: str, words: str) -> None:
 def test_nothing_makes_the_guard_raise(raw: str) -> None:
     """Any text is answered with words."""
     assert isinstance(problem(raw), str)
+
+
+NESTED = (
+    b"---\nname: a-b\ndescription: What it says.\nmetadata:\n  node_type: memory\n"
+    b"  type: feedback\n  originSessionId: 1-2\n  modified: 2026-11-20T23:18:09.458Z\n---\n\nBody\n"
+)
+
+
+FLAT = b"---\nname: a\ndescription: 'b: c'\ntype: user\n---\ntext"
+
+
+values = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=12),
+    st.sampled_from(
+        ["user", "'x'", '"y: z"', "a: b", "- x", "a  b", " pad ", "null", "12", "a #b"]
+    ),
+)
+
+
+lines = st.sampled_from(
+    [
+        "name: {}", "description: {}", "type: {}", "metadata:", "metadata: {}", "  type: {}",
+        "  type: user", "  node_type: {}", "  node_type: memory", "  originSessionId: {}",
+        "  modified: {}", "  modified: 2026-11-20T23:18:09.458Z", "---", "{}",
+    ]
+)  # fmt: skip
+
+
+def test_the_usual_layouts_are_read() -> None:
+    """Nested as it is stamped, and flat with quotes, are understood."""
+    assert quick(NESTED) == ("a-b", "What it says.", MemoryType.FEEDBACK)
+    assert quick(FLAT) == ("a", "b: c", MemoryType.USER)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"",
+        NESTED.replace(b"\n", b"\r\n"),
+        b"\xef\xbb\xbf" + NESTED,
+        NESTED.replace(b"feedback", b"opinion"),
+        NESTED.replace(b"says", b"\xff"),
+        NESTED.replace(b"a-b", b"- a"),
+        FLAT.replace(b"'b: c'", b"b: c"),
+        FLAT.replace(b"'b: c'", b"x" * limits.FRONTMATTER_BYTES),
+        NESTED[:60],
+    ],
+)
+def test_anything_else_is_left_to_the_parser(head: bytes) -> None:
+    """What is not exactly as usual is not guessed at."""
+    assert quick(head) is None
+
+
+@given(
+    st.lists(st.tuples(lines, values), max_size=8),
+    st.sampled_from([NESTED, FLAT, b""]),
+    st.integers(0, 200),
+)
+def test_what_is_read_is_what_the_parser_reads(
+    picked: list[tuple[str, str]], whole: bytes, at: int
+) -> None:
+    """Whatever the head, the answer is none or that of the parser, and never a damaged one."""
+    text = "".join(line.format(value) + "\n" for line, value in picked).encode()
+    for head in (b"---\n" + text + b"---\n", whole[:at] + text + whole[at:]):
+        found, parsed = quick(head), document.parse(head, "p.md")
+        if found is not None:
+            assert found == (parsed.name, parsed.description, parsed.type)
+            assert not parsed.damaged
+
+
+@given(values, values)
+def test_any_value_in_its_place(name: str, description: str) -> None:
+    """A value means in the quick reading what it means to the parser."""
+    head = f"---\nname: {name}\ndescription: {description}\ntype: user\n---\n".encode()
+    found, parsed = quick(head), document.parse(head, "p.md")
+    if found is not None:
+        assert found == (parsed.name, parsed.description, parsed.type)
+        assert not parsed.damaged

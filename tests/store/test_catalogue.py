@@ -11,7 +11,6 @@ from memd.core.values import Header, MemoryType, newest_first
 from memd.documents.index import load, manifest
 from memd.files.directory import Directory
 from memd.store import catalogue
-from tests.store.bench import topic
 
 NESTED = (
     "---\nname: topic-{n}\ndescription: About topic {n}\nmetadata:\n  node_type: memory\n"
@@ -101,25 +100,6 @@ def test_a_real_directory_is_listed_and_not_touched(claude: Path) -> None:
     assert (load(read[0]).lines, load(read[0]).cut) == (300, "lines")
     assert len(manifest(headers).splitlines()) == limits.MANIFEST_ENTRIES
     assert state(claude) == before
-
-
-def test_a_doubted_file_is_read_whatever_its_status(tmp_path: Path) -> None:
-    """A save that leaves the same status is seen when the path is named, or was young."""
-    path = tmp_path / "a.md"
-    path.write_bytes(topic("a", "one"))
-    status = path.stat()
-    with Directory(str(tmp_path)) as directory:
-        first = catalogue.scan(directory, {}, at=status.st_mtime)
-        assert first.young == {"a.md"}
-        path.write_bytes(topic("b", "one"))
-        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-        assert catalogue.scan(directory, first.headers).headers["a.md"].name == "a"
-        again = catalogue.scan(directory, first.headers, first.young, at=status.st_mtime + 9)
-        assert (again.headers["a.md"].name, again.changed, again.young) == (
-            "b",
-            ("a.md",),
-            frozenset(),
-        )
 
 
 def test_one_bad_file_spoils_nothing(tmp_path: Path) -> None:

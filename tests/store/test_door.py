@@ -9,7 +9,6 @@ from memd.core.names import INDEX, NameRefusedError
 from memd.core.values import FileEdit
 from memd.store import door
 from memd.store.door import (
-    ConflictError,
     NameClashError,
     SecretRefusedError,
     TooLargeError,
@@ -53,17 +52,6 @@ def test_a_body_has_a_bounded_size() -> None:
     door.check_size("a.md", b"x" * limits.MEMORY_BYTES)
     with pytest.raises(TooLargeError):
         door.check_size("a.md", b"x" * (limits.MEMORY_BYTES + 1))
-
-
-def test_a_conflict_says_where_the_refused_text_is() -> None:
-    """A conflict tells the two hashes, and the change under which the other side is kept."""
-    bare, kept = ConflictError("a.md", "h", ""), ConflictError("a.md", "h", "g", "c7")
-    assert bare.facts == {"path": "a.md", "expected": "h", "found": "", "change": ""}
-    assert (kept.facts["change"], "c7" in kept.sentence, "kept" in bare.sentence) == (
-        "c7",
-        True,
-        False,
-    )
 
 
 def test_a_new_secret_is_refused_without_being_told() -> None:

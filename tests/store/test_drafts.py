@@ -48,18 +48,6 @@ def index_of(prepared: Prepared) -> str:
     return prepared.bodies[step.after].decode() if step.after else ""
 
 
-def test_a_set_knows_both_sides(tree: LiveTree) -> None:
-    """Each step says what was there and what shall be, with both bodies, time and mode."""
-    prepared = prepare(
-        Draft((FileEdit("a.md", b"new\n", mtime_ns=5), FileEdit("b.md", None))), tree
-    )
-    a, b, index = prepared.steps
-    assert (a.before, a.after) == (sha256(topic("a")), sha256(b"new\n"))
-    assert (a.mode, a.after_mtime_ns, a.before_mtime_ns is not None) == (0o640, 5, True)
-    assert (b.before, b.after, index.path) == (sha256(topic("b")), None, INDEX)
-    assert set(prepared.bodies) == {a.before, a.after, b.before, index.before, index.after}
-
-
 def test_idle_edits_are_dropped(tree: LiveTree) -> None:
     """What is there already, or is not there anyway, needs no set and leaves the index alone."""
     draft = Draft((FileEdit("a.md", topic("a")), FileEdit("x.md", None)))
@@ -75,16 +63,6 @@ def test_the_index_is_made_true_along(tree: LiveTree) -> None:
         "# Mine\n\n- [A](a.md)\n"
         "- [b](b.md) — about b\n- [New](n.md) — hook\n- [o](o.md) — about o\n"
     )
-
-
-@pytest.mark.parametrize(
-    "draft", [Draft(pointers={"b.md": Pointer("B", "")}), StoreDraft(mend_index=True)]
-)
-def test_the_index_alone_can_be_seen_to(tree: LiveTree, draft: Draft) -> None:
-    """A plan may ask for lines alone, and the store for a true index."""
-    text = index_of(prepare(draft, tree))
-    assert "(gone.md)" not in text
-    assert "(b.md)" in text
 
 
 def test_an_exact_index_is_exact_only_where_the_old_one_was_true(tmp_path: Path) -> None:

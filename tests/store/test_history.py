@@ -1,6 +1,5 @@
 """What was, and the way back to it."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,10 +7,7 @@ import pytest
 
 from memd.core.names import INDEX, NameRefusedError
 from memd.core.text import sha256
-from memd.core.values import Actor, CursorMove, Draft, FileEdit, Pointer, Provenance
-from memd.documents import index
-from memd.state.history import Filter
-from memd.store.door import ConflictError
+from memd.core.values import Actor, FileEdit, Pointer, Provenance
 from memd.store.history import Past, Range, RangeReversedError, VersionNotFoundError
 from memd.store.undo import ChangeNotFoundError
 from tests.store.bench import Bench, edits, open_bench, topic
@@ -42,17 +38,6 @@ def past(bench: Bench) -> Past:
     return Past(bench.journal, live)
 
 
-def test_an_old_version_is_read(bench: Bench) -> None:
-    """A file is as it was after a change or at a time, whichever file that change was about."""
-    versions = past(bench)
-    read = versions.version(bench.directory, "a.md", "c2")
-    assert (read.content, read.header.mtime_ns) == (topic("a", "one"), LONG_AGO)
-    at = bench.at - 1  # the time of c3
-    assert versions.version(bench.directory, "a.md", at).content == topic("a", "two")
-    newest = versions.version(bench.directory, "b.md", "c4")
-    assert (newest.content, newest.header.mtime_ns) == (topic("b"), int((bench.at - 2) * 1e9))
-
-
 @pytest.mark.parametrize(
     ("path", "at", "error"),
     [
@@ -69,20 +54,6 @@ def test_a_version_that_never_was_is_an_error(
     """Where there was no file, no change or no proper name there is no version."""
     with pytest.raises(error):
         past(bench).version(bench.directory, path, at)
-
-
-def test_two_versions_are_compared(bench: Bench) -> None:
-    """By default the live file is compared with what it was before its last change."""
-    old = past(bench)
-    deleted = old.compare(bench.directory, "a.md", None, None)
-    assert "-two\n" in deleted
-    assert "\n+" not in deleted.replace("\n+++", "")
-    changed = old.compare(bench.directory, "a.md", "c1", "c3")
-    assert ("-one\n" in changed, "+two\n" in changed) == (True, True)
-    assert "+one\n" in old.compare(bench.directory, "a.md", None, "c1")
-    assert old.compare(bench.directory, "b.md", "c2", None) == ""
-    with pytest.raises(VersionNotFoundError):
-        old.compare(bench.directory, "none.md", None, None)
 
 
 def test_a_diff_can_be_of_one_file(bench: Bench) -> None:
@@ -112,33 +83,6 @@ def test_a_text_that_is_gone_or_binary_is_said_so(bench: Bench) -> None:
         bench.commit(past(bench).restore(bench.directory, "a.md"))
 
 
-def test_the_writers_of_a_file_are_told(bench: Bench) -> None:
-    """First and last change, the message it was learnt from, and all changes are known."""
-    by = Provenance(Actor.EXTRACT, session="s1", model="m")
-    moved = CursorMove("s1", "t.jsonl", 3, "m7")
-    bench.commit(Draft((FileEdit("l.md", topic("l")),), effects=(moved,)), by=by)
-    bench.write("l.md", topic("l", "by hand"))
-    writers = past(bench).writers(bench.directory, "l.md")
-    assert writers.first is not None
-    assert writers.last is not None
-    assert (writers.first.message, writers.first.transcript) == ("m7", "t.jsonl")
-    made = writers.first
-    assert (made.actor, made.session, made.model) == (by.actor, by.session, by.model)
-    assert (made.change, made.action) == ("c5", "created")
-    assert (writers.last.actor, writers.last.message) == (Actor.CLIENT, "")
-    assert writers.changes == ("c6", "c5")
-    assert past(bench).writers(bench.directory, "none.md").first is None
-
-
-def test_a_deleted_file_comes_back_with_time_and_line(bench: Bench) -> None:
-    """Restoring without saying which brings the version that was deleted, with its line."""
-    plan = past(bench).restore(bench.directory, "a.md")
-    bench.commit(plan, by=UNDO)
-    assert bench.tree()["a.md"] == topic("a", "two")
-    (entry,) = [e for e in index.entries(bench.tree()[INDEX]) if e.path == "a.md"]
-    assert (entry.title, entry.hook) == ("Mine", "my own words")
-
-
 def test_an_older_version_comes_back(bench: Bench) -> None:
     """A change names the version: as it left the file, or found it where it deleted it."""
     bench.commit(past(bench).restore(bench.directory, "a.md", "c2"), by=UNDO)
@@ -159,44 +103,6 @@ def test_what_has_no_older_version_cannot_be_restored(bench: Bench, path: str) -
         bench.commit(past(bench).restore(bench.directory, path))
     with pytest.raises(NameRefusedError):
         past(bench).restore(bench.directory, f"../{path}")
-
-
-def test_a_refused_text_is_kept_and_comes_back(bench: Bench) -> None:
-    """A conflict can be looked at and restored by its id, and by no other way."""
-    live = bench.tree()
-    with pytest.raises(ConflictError) as caught:
-        bench.commit(edits(FileEdit("b.md", topic("b", "mine"), base=sha256(topic("x")))))
-    assert bench.tree() == live
-    old, change = past(bench), caught.value.facts["change"]
-    assert isinstance(change, str)
-    assert "+mine\n" in old.diff(bench.directory, change)[0].diff
-    with pytest.raises(VersionNotFoundError):
-        old.restore(bench.directory, "a.md", change)
-    with pytest.raises(ChangeNotFoundError):
-        old.undo(bench.directory, change)
-    bench.commit(old.restore(bench.directory, "b.md", change), by=UNDO)
-    assert bench.topics()["b.md"] == topic("b", "mine")
-
-
-def test_a_range_is_one_plan_and_one_change(bench: Bench) -> None:
-    """Several changes are taken back as one, which can be undone as one."""
-    before = bench.tree()
-    done = bench.committed(past(bench).undo(bench.directory, Range("c2", "c4")), by=UNDO)
-    assert done.conflicts == ()
-    assert bench.topics() == {"a.md": topic("a", "one")}
-    assert bench.times()["a.md"] == LONG_AGO
-    bench.undo(done.outcome.change)
-    assert bench.tree() == before
-
-
-def test_everything_after_a_time_is_taken_back(bench: Bench) -> None:
-    """As of a time before everything nothing is left; as of now nothing happens."""
-    end = bench.at
-    assert bench.commit(past(bench).undo(bench.directory, end), by=UNDO).change is None
-    bench.commit(past(bench).undo(bench.directory, end - 3), by=UNDO)
-    assert bench.topics() == {"a.md": topic("a", "one")}
-    bench.commit(past(bench).undo(bench.directory, 0.0), by=UNDO)
-    assert bench.topics() == {}
 
 
 def test_a_file_that_changed_unseen_within_a_range_stays(bench: Bench) -> None:
@@ -230,14 +136,3 @@ def test_a_dream_repeats_what_was_taken_back(bench: Bench) -> None:
     new = FileEdit("c.md", topic("c"), "")
     bench.undo(bench.commit(edits(new), by=dream).change)
     assert past(bench).repeats(bench.directory, [new]) == {"c.md"}
-
-
-def test_history_can_be_of_all_directories(bench: Bench) -> None:
-    """Without a directory every change is told, and a page may begin at any of them."""
-    everywhere = past(bench)
-    assert [c.id for c in everywhere.changes(Filter(), limit=2, before="c4")] == ["c3", "c2"]
-    assert len(everywhere.changes(Filter(bench.directory), limit=50)) == 4
-    other = os.path.dirname(bench.directory)
-    assert everywhere.changes(Filter(other), limit=50) == ()
-    with pytest.raises(ChangeNotFoundError):
-        everywhere.changes(Filter(other), limit=50, before="c4")

@@ -9,8 +9,9 @@ import pytest
 from anyio import to_thread
 from blockbuster import blockbuster_ctx
 
+from memd.core import limits
 from memd.core.events import MEMORY_CHANGED, Event
-from memd.core.names import INDEX, NameRefusedError
+from memd.core.names import NameRefusedError
 from memd.core.values import Actor, Draft, FileEdit, Provenance, Snapshot, Tree
 from memd.daemon.clock import SystemClock
 from memd.store.door import SecretRefusedError
@@ -57,15 +58,6 @@ async def test_a_name_of_a_persons_own_is_readable(home: Home) -> None:
         await home.store.read(home.directory, "über uns.md")
     (home.real / "über uns.md").write_bytes(topic("u"))
     assert (await home.store.read(home.directory, "über uns.md")).content == topic("u")
-
-
-async def test_an_unreadable_index_spoils_only_itself(home: Home) -> None:
-    """A snapshot tells what is wrong with the index and still has the memories."""
-    await home.write("a.md", topic("a"))
-    (home.real / INDEX).unlink()
-    (home.real / INDEX).symlink_to("a.md")
-    snapshot = await home.store.snapshot(home.directory)
-    assert (len(snapshot.headers), snapshot.index, len(snapshot.problems)) == (1, None, 1)
 
 
 async def test_a_change_is_told_once(home: Home) -> None:
@@ -161,15 +153,6 @@ async def diff(home: Home, directory: str, change: str) -> dict[str, str]:
     """Return each file of a change with its unified diff."""
     found = await home.store.consult(lambda past: past.diff(directory, change))
     return {file.path: file.diff for file in found}
-
-
-async def test_ensure_makes_a_private_directory(home: Home) -> None:
-    """A directory is made with its parents for the user alone; a failure is a sentence."""
-    wanted = home.real / "deep" / "memory"
-    assert await home.store.ensure(str(wanted)) == ""
-    assert os.stat(wanted).st_mode & 0o777 == 0o700
-    (home.real / "file").touch()
-    assert "file" in await home.store.ensure(str(home.real / "file" / "memory"))
 
 
 async def test_a_project_has_its_directory_and_settings(home: Home) -> None:
@@ -280,3 +263,14 @@ async def test_catalogues_are_seen_to_while_it_runs(tmp_path: Path) -> None:
             assert headers.is_dir()
             group.cancel_scope.cancel()
     assert [file["path"] for file in home.events.got[1].params["files"]] == ["b.md"]
+
+
+async def test_many_directories_leave_a_bounded_number_of_locks(tmp_path: Path) -> None:
+    """After more looks than the bound, locks and spellings are as many as the bound."""
+    (tmp_path / "real").mkdir()
+    with state(tmp_path) as database:
+        store = Home(tmp_path, database).store
+        for number in range(limits.DIRECTORIES + 20):
+            await store.history(f"{tmp_path}/none-{number}")
+    held = (store._locks, store._spelled)
+    assert [len(each) for each in held] == [limits.DIRECTORIES] * 2

@@ -301,18 +301,6 @@ def test_every_way_to_save_is_noticed_and_undone(looking: Looking, case: str) ->
     assert looking.change() is None
 
 
-def test_a_conflicted_copy_of_a_sync_is_a_memory_of_its_own(looking: Looking) -> None:
-    """A name that memd would not give is noticed like any other, and comes back by an undo."""
-    name = "a (Ann's conflicted copy 2026-11-20).md"
-    looking.bench.save(name, B)
-    assert looking.actions() == {name: "created"}
-    (looking.path / name).unlink()
-    change = looking.change()
-    assert change is not None
-    assert looking.bench.undo(change.id).conflicts == ()
-    assert looking.bench.topics() == {"a.md": A, "b.md": B, name: B}
-
-
 def test_more_files_than_a_client_may_write_are_undone(looking: Looking) -> None:
     """What others did to many files is one change, and its undo is one as well."""
     for number in range(600):
