@@ -114,7 +114,7 @@ async def session_end(services: Services, call: Call, *, cwd: str, session_id: S
 
     The session can be resumed with all that it was given, so its ledger stays.
     """
-    await services.starter.offer(visit_of(call, cwd, session_id))
+    await services.starter.consider(visit_of(call, cwd, session_id))
     return Done()
 
 

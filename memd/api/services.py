@@ -48,7 +48,7 @@ class Starter(Protocol):
         """Submit a dream that a person asks for, unless a gate is closed."""
         ...
 
-    async def offer(self, visit: Visit) -> str:
+    async def consider(self, visit: Visit) -> str:
         """Let an automatic dream begin if it is due and quiet; return its job, "" for none."""
         ...
 

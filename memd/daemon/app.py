@@ -183,19 +183,19 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     table = JobTable(database, os.getpid())
     spent = SpendTable(database, Tally(places.spent))
     models = Models(ports.environ, clock, spent, ports.origin)
-    kept = Runs(database)
-    extract = Extract(store, Cursors(database), clock, models, kept, note=ports.log.note)
+    records = Runs(database)
+    extract = Extract(store, Cursors(database), clock, models, records, note=ports.log.note)
     locks, proposals, log = DreamTable(database), Proposals(database), ports.log
-    dreaming = Dreams(store, locks, proposals, clock, models=models, runs=kept, note=log.note)
+    dreaming = Dreams(store, locks, proposals, clock, models=models, runs=records, note=log.note)
     notes += await _recovered(dreaming.recover)
     for note in notes:
         ports.log.warning("recovered", detail=note)
     database.on_note(partial(_tell, notes, ports.log))
     priority = RequestPriority()
     work = Jobs(table, clock, hub, on_unexpected=ports.log.unexpected)
-    seen, busy = Visits(database), ports.pressure
+    last_visits, busy = Visits(database), ports.pressure
     starter = DreamStarter(
-        store, dreaming, work, seen, clock=clock, priority=priority, pressure=busy, log=log
+        store, dreaming, work, last_visits, clock=clock, priority=priority, pressure=busy, log=log
     )
     shown, indexes = Ledger(database), _indexes(ports, store, notes)
     services = Services(
@@ -210,7 +210,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         models=models,
         spent=spent,
         ages=Ages(database),
-        runs=kept,
+        runs=records,
         priority=priority,
         clock=clock,
         places=places,
@@ -242,10 +242,10 @@ def _indexes(ports: Ports, store: Store, notes: list[str]) -> Indexes:
     )
 
 
-async def _open_last(services: Services, seen: Visits) -> None:
+async def _open_last(services: Services, last_visits: Visits) -> None:
     """Have the memories of the last projects ready for the first prompt, where that is quick."""
     with suppress(StateUnusableError), anyio.move_on_after(_OPEN_SECONDS):
-        for visit in (await anyio.to_thread.run_sync(seen.all))[:_OPEN]:
+        for visit in (await anyio.to_thread.run_sync(last_visits.all))[:_OPEN]:
             with suppress(NoProjectError):  # moved or removed
                 project, settings, _ = await services.store.where(visit.cwd, visit.environment)
                 await services.recall.open(project, settings)

@@ -76,7 +76,7 @@ class DreamStarter:
             return Requested(gate=gate)
         return Requested(job=await self._submit(project, visit, automatic=False))
 
-    async def offer(self, visit: Visit) -> str:
+    async def consider(self, visit: Visit) -> str:
         """Let an automatic dream begin if it is due and quiet; return its job, "" for none.
 
         ``visit.session`` does not count among the sessions since the last dream. Raises
@@ -96,7 +96,7 @@ class DreamStarter:
         while True:
             settings, _ = await self._store.settings()
             await self._clock.sleep(settings.dream.check_minutes * _MINUTE)
-            await self._look()
+            await self._check_all()
 
     async def prospect(self, project: Project, settings: Settings) -> Prospect:
         """Return when the next dream may begin and what keeps it; takes nothing.
@@ -128,7 +128,7 @@ class DreamStarter:
         )
         return report.facts()
 
-    async def _look(self) -> None:
+    async def _check_all(self) -> None:
         """Offer a dream to each directory that is known; what keeps one from it is logged."""
         try:
             known = await to_thread.run_sync(self._visits.all)

@@ -65,23 +65,21 @@ class Instance:
     """The right to serve: taken on entering, given back on leaving or when the process ends.
 
     Entering makes the state directory (0700) and the lock file (0600). It raises
-    AlreadyRunningError, after at most ``patience`` seconds of waiting for a winner that has not
+    AlreadyRunningError, after at most so many ``seconds`` of waiting for a winner that has not
     said yet who it is, and InstanceLockError where nobody can know who serves.
     """
 
-    def __init__(
-        self, places: Places, version: str = __version__, *, patience: float = 1.0
-    ) -> None:
+    def __init__(self, places: Places, version: str = __version__, *, seconds: float = 1.0) -> None:
         self._places = places
         self._version = version
-        self._patience = patience
+        self._seconds = seconds
         self._descriptor = -1
 
     def __enter__(self) -> Self:
         path = self._places.lock
         try:
             _make_state_dir(self._places)
-            self._descriptor = _take(path, self._patience)
+            self._descriptor = _take(path, self._seconds)
             body = {"pid": os.getpid(), "version": self._version, "socket": self._places.socket}
             with suppress(OSError):  # a full disk keeps nobody from serving: the lock counts
                 os.ftruncate(self._descriptor, 0)
@@ -111,7 +109,7 @@ class Instance:
             self._descriptor = -1
 
 
-def _take(path: str, patience: float) -> int:
+def _take(path: str, seconds: float) -> int:
     """Return the locked descriptor. Raises AlreadyRunningError, InstanceLockError, OSError."""
     while True:
         descriptor = _open(path)
@@ -119,7 +117,7 @@ def _take(path: str, patience: float) -> int:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             try:
-                raise _read_holder(descriptor, time.monotonic() + patience) from error
+                raise _read_holder(descriptor, time.monotonic() + seconds) from error
             finally:
                 os.close(descriptor)
         if _same_file(descriptor, path):
@@ -129,8 +127,8 @@ def _take(path: str, patience: float) -> int:
 
 def _make_state_dir(places: Places) -> None:
     os.makedirs(places.state_dir, mode=0o700, exist_ok=True)
-    found = os.stat(places.state_dir)
-    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+    status = os.stat(places.state_dir)
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
         raise InstanceLockError(places.lock, _OTHERS)
 
 
@@ -145,10 +143,10 @@ def _open(path: str) -> int:
 
 def _same_file(descriptor: int, path: str) -> bool:
     try:
-        found = os.stat(path, follow_symlinks=False)
+        status = os.stat(path, follow_symlinks=False)
     except OSError:
         return False
-    return os.path.samestat(found, os.fstat(descriptor))
+    return os.path.samestat(status, os.fstat(descriptor))
 
 
 def _read_holder(descriptor: int, deadline: float) -> AlreadyRunningError:
@@ -163,8 +161,8 @@ def _read_holder(descriptor: int, deadline: float) -> AlreadyRunningError:
 
 def _parse(body: bytes) -> AlreadyRunningError:
     try:
-        found = json.loads(body)
-        pid, version, socket = found["pid"], found["version"], found["socket"]
+        facts = json.loads(body)
+        pid, version, socket = facts["pid"], facts["version"], facts["socket"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return AlreadyRunningError()
     if not isinstance(pid, int) or isinstance(pid, bool) or not 0 < pid < 2**31:

@@ -66,7 +66,7 @@ class Runners:
         if extracted.change:
             saved = facts | {"session": request["session"], "job": running.job.id}
             self._events.publish(Event(MEMORY_SAVED, project.memory_dir, saved))
-            await self._starter.offer(visit)
+            await self._starter.consider(visit)
         else:
             await self._starter.visited(project, visit)
         return facts

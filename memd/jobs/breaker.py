@@ -126,6 +126,6 @@ class PauseControl:
 
     def state(self, now: float, waiting: int) -> WorkState:
         """Return what holds work up now, with so many jobs that wait or run."""
-        found = (self._breakers[directory] for directory in sorted(self._breakers))
-        opened = tuple(row for row in found if is_open(row, now))
+        breakers = (self._breakers[directory] for directory in sorted(self._breakers))
+        opened = tuple(row for row in breakers if is_open(row, now))
         return WorkState(self.paused_since, waiting, opened)

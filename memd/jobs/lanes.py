@@ -33,7 +33,7 @@ class Lanes:
         self._at_once = at_once
         self._tickets: dict[str, Ticket] = {}
         self._running: set[str] = set()
-        self._held: set[str] = set()
+        self._retrying: set[str] = set()
         self.paused = False
 
     def __len__(self) -> int:
@@ -80,7 +80,7 @@ class Lanes:
             return None
         busy = {self._tickets[job].lane for job in self._running}
         for ticket in self._tickets.values():
-            idle = ticket.job not in self._running and ticket.job not in self._held
+            idle = ticket.job not in self._running and ticket.job not in self._retrying
             if idle and ticket.lane not in busy:
                 return ticket
         return None
@@ -92,7 +92,7 @@ class Lanes:
     def hold(self, job: str) -> None:
         """Put a running job back in its place, to be tried again later."""
         self._running.discard(job)
-        self._held.add(job)
+        self._retrying.add(job)
 
     def back(self, job: str) -> None:
         """Put a running job back in its place, to start again when its turn comes."""
@@ -100,10 +100,10 @@ class Lanes:
 
     def release(self, job: str) -> None:
         """Let a held job have its turn again."""
-        self._held.discard(job)
+        self._retrying.discard(job)
 
     def remove(self, job: str) -> None:
         """Take out a job that has ended."""
         self._tickets.pop(job, None)
         self._running.discard(job)
-        self._held.discard(job)
+        self._retrying.discard(job)

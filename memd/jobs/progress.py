@@ -25,7 +25,7 @@ _BESIDE = ("turn", "tools")  # facts that are kept with a text
 
 
 @dataclass(slots=True)
-class _Told:
+class _Reported:
     """What one job told."""
 
     phase: str
@@ -38,15 +38,15 @@ class Progress:
 
     def __init__(self, events: EventSink) -> None:
         self._events = events
-        self._told: dict[str, _Told] = {}
+        self._reported: dict[str, _Reported] = {}
 
     def teller(self, job: Job) -> Callable[..., None]:
         """Return the function by which a runner tells where it is; it never fails."""
 
         def tell(phase: str, **facts: Any) -> None:
-            told = self._told.setdefault(job.id, _Told(phase))
-            told.phase = phase
-            _keep(told, facts)
+            reported = self._reported.setdefault(job.id, _Reported(phase))
+            reported.phase = phase
+            _record(reported, facts)
             params = {"job": job.id, "kind": job.kind, "phase": phase, **facts}
             self._events.publish(Event(JOB_PROGRESS, job.directory, params))
 
@@ -54,14 +54,14 @@ class Progress:
 
     def of(self, job: str) -> dict[str, Any] | None:
         """Return what a job told: ``phase``, its facts, and ``texts``, the oldest first."""
-        told = self._told.get(job)
-        if told is None:
+        reported = self._reported.get(job)
+        if reported is None:
             return None
-        return {**told.facts, "phase": told.phase, "texts": list(told.texts)}
+        return {**reported.facts, "phase": reported.phase, "texts": list(reported.texts)}
 
     def phase(self, job: str) -> str:
         """Return the phase that a job is in, "" where it told none."""
-        return self._told[job].phase if job in self._told else ""
+        return self._reported[job].phase if job in self._reported else ""
 
     def live(self, job: Job) -> Job:
         """Return a job with the phase that its runner last told."""
@@ -77,17 +77,17 @@ class Progress:
 
     def forget(self, job: str) -> None:
         """Drop what a job told."""
-        self._told.pop(job, None)
+        self._reported.pop(job, None)
 
 
-def _keep(told: _Told, facts: dict[str, Any]) -> None:
+def _record(reported: _Reported, facts: dict[str, Any]) -> None:
     for name, value in facts.items():
-        if name in told.facts or len(told.facts) < FACTS:
-            told.facts[name] = _bounded(value)
+        if name in reported.facts or len(reported.facts) < FACTS:
+            reported.facts[name] = _bounded(value)
     text = facts.get("text")
     if isinstance(text, str):
         beside = {name: _bounded(facts[name]) for name in _BESIDE if name in facts}
-        told.texts.append(beside | {"text": text[:TEXT]})
+        reported.texts.append(beside | {"text": text[:TEXT]})
 
 
 def _bounded(value: Any) -> Any:
@@ -96,13 +96,13 @@ def _bounded(value: Any) -> Any:
         return cut_bytes(value, FACT_BYTES)
     if isinstance(value, list):
         room = FACT_BYTES
-        kept: list[Any] = []
+        parts: list[Any] = []
         for item in reversed(value):
             room -= len(json.dumps(item, default=str))
             if room < 0:
                 break
-            kept.append(item)
-        return kept[::-1]
+            parts.append(item)
+        return parts[::-1]
     if isinstance(value, bool | int | float) or value is None:
         return value
     return value if len(json.dumps(value, default=str)) <= FACT_BYTES else None

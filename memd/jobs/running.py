@@ -118,6 +118,6 @@ class RunResult:
         attempts = 0 if self.row is None else self.row.attempts
         times = breaker.repeated(before, error)
         parked = self.retryable and breaker.parks(times, attempts)
-        told = error | {breaker.TIMES: times} if self.retryable else error
+        facts = error | {breaker.TIMES: times} if self.retryable else error
         again = self.retryable and not parked
-        return Setback(told, again, parked, breaker.pause_before(attempts))
+        return Setback(facts, again, parked, breaker.pause_before(attempts))

@@ -102,14 +102,14 @@ class Jobs:
 
         Raises JobNotFoundError, StateUnusableError, and what the disk said that keeps it from that.
         """
-        while not (found := await self.get(job)).over:
+        while not (current := await self.get(job)).over:
             refusal = self._waiting.refusal(job)
             # Nothing is awaited between the look at the row and the event: no end can slip by.
             with anyio.move_on_after(_REFUSED_SECONDS if refusal else math.inf):
                 await self._waiting.event(job).wait()
             if refusal is not None and self._waiting.refusal(job):
                 raise refusal.with_traceback(None)
-        return found
+        return current
 
     async def cancel(self, job: str) -> bool:
         """Kill a job that has not ended; return whether there was anything to kill.
@@ -127,15 +127,15 @@ class Jobs:
             return False
         self._pausing.discard(job)
         self._scopes[job].cancel()
-        found = await self.wait(job)
-        return found.state is JobState.KILLED
+        current = await self.wait(job)
+        return current.state is JobState.KILLED
 
     async def get(self, job: str) -> Job:
         """Return one job as it stands. Raises JobNotFoundError and StateUnusableError."""
         async with self._lock:
             await self._take_up()
-            found = await to_thread.run_sync(self._table.get, job)
-        return self.progress.live(found)
+            current = await to_thread.run_sync(self._table.get, job)
+        return self.progress.live(current)
 
     async def list(
         self, directory: str = "", limit: int = 50, *, parked: bool = False
@@ -144,8 +144,8 @@ class Jobs:
         rows = partial(self._table.list, directory, limit, parked=parked)
         async with self._lock:
             await self._take_up()
-            found = await to_thread.run_sync(rows)
-        return tuple(self.progress.live(job) for job in found)
+            jobs = await to_thread.run_sync(rows)
+        return tuple(self.progress.live(job) for job in jobs)
 
     async def newest(self, directory: str, kind: str) -> Job | None:
         """Return the newest job of a kind that ran and has ended. Raises StateUnusableError."""
@@ -309,8 +309,8 @@ class Jobs:
         write = partial(write, phase=self.progress.phase(job), result=result, error=error)
 
         async def finish() -> None:
-            kept = parked and not self._lanes.superseded(job)
-            self._ended(await to_thread.run_sync(partial(write, parked=kept)))
+            park = parked and not self._lanes.superseded(job)
+            self._ended(await to_thread.run_sync(partial(write, parked=park)))
 
         await self._durably(finish)
 

@@ -18,7 +18,7 @@ class Waiting:
 
     def __init__(self) -> None:
         self.stuck: MemdError | None = None  # what keeps anything from being written down
-        self._held: dict[str, MemdError] = {}  # why a job is to be tried again
+        self._refusals: dict[str, MemdError] = {}  # why a job is to be tried again
         self._events: dict[str, anyio.Event] = {}
 
     def event(self, job: str) -> anyio.Event:
@@ -27,7 +27,7 @@ class Waiting:
 
     def refusal(self, job: str) -> MemdError | None:
         """Return what the disk said, ``None`` where a job goes on."""
-        return self._held.get(job) or self.stuck
+        return self._refusals.get(job) or self.stuck
 
     def tried(self, refusal: MemdError | None) -> None:
         """Note whether the state file took what had to be written down."""
@@ -39,12 +39,12 @@ class Waiting:
     def hold(self, job: str, refusal: MemdError | None) -> None:
         """Note that a job is to be tried again, because of the disk if there is a refusal."""
         if refusal is not None:
-            self._held[job] = _bare(refusal)
+            self._refusals[job] = _bare(refusal)
             self._tell(job)
 
     def goes_on(self, job: str) -> None:
         """Note that a job is tried again."""
-        self._held.pop(job, None)
+        self._refusals.pop(job, None)
 
     def ended(self, job: str) -> None:
         """Note that a job has ended."""

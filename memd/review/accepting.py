@@ -147,12 +147,12 @@ def accept(
             into = _last(edit, leaving, results)
             target = results.get(into)
             if target is None:
-                said = _says(tree, into, result.old or b"", texts.get(into))
+                covered = _says(tree, into, result.old or b"", texts.get(into))
             else:
-                said = target.new is not None
+                covered = target.new is not None
             if target is not None and target.left:
                 reason = f"{printable(into)}, which was to say it, stays as it is"
-            elif said:
+            elif covered:
                 continue
             elif strict:
                 raise NotTakenInError(edit.path, into)
@@ -173,10 +173,10 @@ def _result(edit: ProposedEdit, tree: Tree) -> _Result:
         check_name(edit.path, index=edit.content is not None)
         if edit.path != INDEX and not in_catalogue(edit.path):
             raise NameRefusedError(edit.path, _NO_TOPIC)
-        found = tree.read(edit.path)
+        file = tree.read(edit.path)
     except MemdError as error:
         return _Result(left=error.sentence)
-    live, key = (found.content, found.hash) if found else (None, "")
+    live, key = (file.content, file.hash) if file else (None, "")
     if live == edit.content:
         return _Result(live, live)
     made = FileEdit(edit.path, edit.content, edit.base, edit.mtime_ns)
@@ -206,12 +206,12 @@ def _last(
 def _says(tree: Tree, path: str, old: bytes, wanted: bytes | None) -> bool:
     """Say whether a memory that stays says what an ``old`` one says, or is as it was ``wanted``."""
     try:
-        found = tree.read(path)
+        file = tree.read(path)
     except MemdError:
         return False
-    if found is None:
+    if file is None:
         return False
-    return found.content == wanted or _words(parse(old, path).body) <= _words(decode(found.content))
+    return file.content == wanted or _words(parse(old, path).body) <= _words(decode(file.content))
 
 
 def _words(text: str) -> frozenset[str]:

@@ -96,14 +96,14 @@ class Reviews:
         Raises ProposalNotFoundError and StateUnusableError.
         """
         if proposal:
-            found: tuple[Proposal, ...] = (await self._proposal(directory, proposal),)
+            shown: tuple[Proposal, ...] = (await self._proposal(directory, proposal),)
         else:
-            found = await to_thread.run_sync(
+            shown = await to_thread.run_sync(
                 lambda: self._proposals.of_directory(directory, decided=decided)
             )
-        files = await self._store.read_many(directory, paths(found))
+        files = await self._store.read_many(directory, paths(shown))
         live = {file.header.path: file.content for file in files}
-        return await to_thread.run_sync(views, found, live)
+        return await to_thread.run_sync(views, shown, live)
 
     async def waiting(self) -> dict[str, int]:
         """Return by real directory how many proposals are open. Raises StateUnusableError."""
@@ -123,27 +123,27 @@ class Reviews:
         named files), and what ``Store.commit`` raises; then nothing was written.
         """
         async with self._deciding:
-            found = await self._proposal(directory, proposal)
-            edits = found.edits
+            current = await self._proposal(directory, proposal)
+            edits = current.edits
             if not edits:
-                raise ProposalUnreadableError(found.id)
-            wanted = open_edits(found, names)
+                raise ProposalUnreadableError(current.id)
+            wanted = open_edits(current, names)
             made = Acceptance()
 
             def plan(tree: Tree) -> Draft:
                 nonlocal made
                 made = accept(edits, wanted, tree, strict=bool(names))
-                return made.draft(found.id)
+                return made.draft(current.id)
 
             by = Provenance(
                 Actor.CLIENT,
                 client,
-                reason=f"accepted proposal {found.id} of a dream",
+                reason=f"accepted proposal {current.id} of a dream",
                 origin="assistant",
             )
-            outcome = await self._store.commit(directory, plan, by)
+            committed = await self._store.commit(directory, plan, by)
         state = _state(edits, made.accepted, ACCEPTED)
-        return Accepted(found.id, state, outcome.change, made.accepted, made.left)
+        return Accepted(current.id, state, committed.change, made.accepted, made.left)
 
     async def reject(
         self, directory: str, proposal: str, names: Sequence[str] = (), *, reason: str = ""
@@ -154,20 +154,20 @@ class Reviews:
         StateUnusableError.
         """
         async with self._deciding:
-            found = await self._proposal(directory, proposal)
-            edits = found.edits or ()
-            refused = tuple(edit.path for edit in open_edits(found, names))
+            current = await self._proposal(directory, proposal)
+            edits = current.edits or ()
+            refused = tuple(edit.path for edit in open_edits(current, names))
             words = one_line(scrub(reason), _REASON_CHARACTERS)
-            decided = ProposalDecided(found.id, REJECTED, json.dumps(refused), words)
+            decided = ProposalDecided(current.id, REJECTED, json.dumps(refused), words)
             await to_thread.run_sync(self._proposals.decide, decided, self._clock.now())
         state = _state(edits, refused, REJECTED) if edits else REJECTED
-        return Rejected(found.id, state, refused)
+        return Rejected(current.id, state, refused)
 
     async def _proposal(self, directory: str, proposal: str) -> Proposal:
-        found = await to_thread.run_sync(self._proposals.find, directory, proposal)
-        if found is None:
+        current = await to_thread.run_sync(self._proposals.find, directory, proposal)
+        if current is None:
             raise ProposalNotFoundError(proposal)
-        return found
+        return current
 
 
 def _state(edits: Sequence[ProposedEdit], decided: Collection[str], state: str) -> str:

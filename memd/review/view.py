@@ -52,8 +52,8 @@ class ProposalView:
 
 def paths(proposals: Sequence[Proposal]) -> tuple[str, ...]:
     """Return the files that an answer about these proposals has room for, each once."""
-    found = [edit.path for found in proposals for edit in found.edits or ()]
-    return tuple(dict.fromkeys(found[:_FILES]))
+    named = [edit.path for proposal in proposals for edit in proposal.edits or ()]
+    return tuple(dict.fromkeys(named[:_FILES]))
 
 
 def views(proposals: Sequence[Proposal], live: Mapping[str, bytes]) -> tuple[ProposalView, ...]:
@@ -72,12 +72,12 @@ def views(proposals: Sequence[Proposal], live: Mapping[str, bytes]) -> tuple[Pro
             shown.append(view)
         files -= len(shown)
         more = len(edits) - len(shown)
-        told = (f"{more} more files have no room in this answer",) if more else ()
-        made.append(_whole(proposal, told, tuple(shown)))
+        notes = (f"{more} more files have no room in this answer",) if more else ()
+        made.append(_whole(proposal, notes, tuple(shown)))
     return tuple(made)
 
 
-def _whole(proposal: Proposal, told: tuple[str, ...], files: tuple[FileView, ...]) -> ProposalView:
+def _whole(proposal: Proposal, notes: tuple[str, ...], files: tuple[FileView, ...]) -> ProposalView:
     return ProposalView(
         id=proposal.id,
         at=iso_time(proposal.at),
@@ -85,7 +85,7 @@ def _whole(proposal: Proposal, told: tuple[str, ...], files: tuple[FileView, ...
         engine=proposal.engine or LOCAL,
         state=proposal.state,
         reason=proposal.reason,
-        problems=(*proposal.problems, *told),
+        problems=(*proposal.problems, *notes),
         said=proposal.said,
         files=files,
     )

@@ -56,8 +56,8 @@ class Ages:
         """Look at the clock; ``monotonic`` is seconds of one that cannot be set."""
         with self._looking, self._database.transaction(synced=False) as cursor:
             cursor.execute("SELECT max(at) FROM changes")
-            found = cursor.fetchone()[0]
-            newest = found if isinstance(found, float) else 0.0  # a row is input
+            value = cursor.fetchone()[0]
+            newest = value if isinstance(value, float) else 0.0  # a row is input
             passed = 0.0 if self._looked is None else monotonic - self._looked
             check = look(last_check(self._database), newest, now, passed)
             cursor.execute(

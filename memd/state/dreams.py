@@ -103,7 +103,7 @@ class DreamTable:
             "SELECT CAST(directory AS BLOB) AS directory, pid, CAST(taken_ns AS BLOB) AS taken_ns,"
             " CAST(prior_ns AS BLOB) AS prior_ns FROM dream_locks ORDER BY directory"
         )
-        return tuple(found for row in rows if (found := _lock(row)) is not None)
+        return tuple(lock for row in rows if (lock := _lock(row)) is not None)
 
 
 def _lock(row: Row) -> LockRow | None:

@@ -30,7 +30,7 @@ def make_true(
         elif isinstance(effect, LockKept):
             dreams.keep(cursor, effect)
         elif isinstance(effect, ProposalDecided):
-            proposed.settle(cursor, effect, at)
+            proposed.decide(cursor, effect, at)
         else:
             jobs.end(cursor, _with_change(effect, change), at)
 

@@ -144,9 +144,9 @@ def _refusals(cursor: Cursor, number: int) -> dict[str, tuple[float, str]]:
 def _edits(content: Mapping[str, Any]) -> tuple[ProposedEdit, ...] | None:
     """Return the edits of an old proposal, ``None`` where they make no sense."""
     items = content.get("edits")
-    found = [_edit(item) for item in items] if isinstance(items, list) else [None]
-    edits = tuple(edit for edit in found if edit is not None)
-    whole = len(edits) == len(found) == len({edit.path for edit in edits})
+    read = [_edit(item) for item in items] if isinstance(items, list) else [None]
+    edits = tuple(edit for edit in read if edit is not None)
+    whole = len(edits) == len(read) == len({edit.path for edit in edits})
     return edits if whole else None
 
 

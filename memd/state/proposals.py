@@ -31,8 +31,8 @@ from memd.state.proposed import (
     FileNote,
     Note,
     ProposedEdit,
+    decide,
     read_note,
-    settle,
     to_text,
 )
 from memd.state.records import text_of, time_of
@@ -132,9 +132,9 @@ class Proposals:
         return self.waiting().get(_real(directory), 0)
 
     def decide(self, decided: ProposalDecided, at: float) -> None:
-        """Write down what was decided of a proposal's open files, as ``settle`` does."""
+        """Write down what was decided of a proposal's open files, as ``proposed.decide`` does."""
         with self._database.transaction() as cursor:
-            settle(cursor, decided, at)
+            decide(cursor, decided, at)
 
     def refusals(self, directory: str, limit: int) -> tuple[RefusedEdits, ...]:
         """Return what was refused in a memory directory, the newest decision first."""
@@ -178,24 +178,24 @@ class Proposals:
         steps = self._journal.steps(row["id"])
         if steps or intent.steps:
             return _wants(steps) == _wants(intent.steps)
-        found = read_note(row["proposal"])
-        return found is not None and found.problems == note.problems
+        other = read_note(row["proposal"])
+        return other is not None and other.problems == note.problems
 
     def _read(self, row: Row) -> Proposal:
         note, state = read_note(row["proposal"]), row["state"]
-        told = note or Note()
+        read = note or Note()
         decided = row["decided"]
         return Proposal(
             id=text_of(row["name"]),
             directory=text_of(row["directory"]),
             at=time_of(row["at"]),
-            job=_plain(told.job, _PATH_CHARACTERS),
+            job=_plain(read.job, _PATH_CHARACTERS),
             engine=text_of(row["model"]),
-            said=_plain(told.said, _SAID_CHARACTERS),
-            problems=tuple(_plain(p, _PROBLEM_CHARACTERS) for p in told.problems[:_PROBLEMS]),
+            said=_plain(read.said, _SAID_CHARACTERS),
+            problems=tuple(_plain(p, _PROBLEM_CHARACTERS) for p in read.problems[:_PROBLEMS]),
             state=OPEN if state == PROPOSED else state,
             decided=None if decided is None else time_of(decided),
-            reason=_plain(told.reason, _REASON_CHARACTERS),
+            reason=_plain(read.reason, _REASON_CHARACTERS),
             edits=None if note is None else self._edits(self._journal.steps(row["id"]), note),
         )
 

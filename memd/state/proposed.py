@@ -76,13 +76,13 @@ def read_note(text: object) -> Note | None:
 
 def state_of(states: Iterable[str]) -> str:
     """Return the state of a whole proposal by those of its files: open as long as one is."""
-    found = set(states)
-    if OPEN in found or not found:
+    known = set(states)
+    if OPEN in known or not known:
         return OPEN
-    return found.pop() if len(found) == 1 else PARTLY
+    return known.pop() if len(known) == 1 else PARTLY
 
 
-def settle(cursor: Cursor, decided: ProposalDecided, at: float) -> None:
+def decide(cursor: Cursor, decided: ProposalDecided, at: float) -> None:
     """Let a decision stand, inside a transaction; what is decided already stays as it is.
 
     A rejection that names no file is that of a whole proposal which cannot be read.
@@ -124,7 +124,7 @@ def _chosen(cursor: Cursor, number: int, note: Note, wanted: set[str]) -> list[F
 
 def _paths(text: str) -> set[str]:
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, RecursionError):
         return set()
-    return {path for path in found if isinstance(path, str)} if isinstance(found, list) else set()
+    return {path for path in parsed if isinstance(path, str)} if isinstance(parsed, list) else set()

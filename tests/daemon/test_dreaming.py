@@ -245,12 +245,12 @@ async def test_a_dream_that_waits_for_its_turn_is_not_doubled(tmp_path: Path) ->
     visit = Visit(str(tmp_path / "p"), "c", {})
     project = await store.project(visit.cwd, visit.environment)
     requested = (await starter.request(visit, force=False)).job
-    assert await starter.offer(visit) == ""
+    assert await starter.consider(visit) == ""
     assert (await starter.prospect(project, Settings())).running == requested
     assert await jobs.cancel(requested)
     with priority.prompt():
-        assert await starter.offer(visit) == ""
-    assert await starter.offer(visit) not in {"", requested}
+        assert await starter.consider(visit) == ""
+    assert await starter.consider(visit) not in {"", requested}
     database.close()
 
 

@@ -95,7 +95,7 @@ def test_a_body_that_says_nothing_is_no_obstacle(tmp_path: Path, body: bytes) ->
     with (
         held(tmp_path, body) as places,
         pytest.raises(AlreadyRunningError, match="another memd") as caught,
-        Instance(places, patience=0.02),
+        Instance(places, seconds=0.02),
     ):
         pass
     assert caught.value.pid == 0
