@@ -12,7 +12,6 @@ event for us and is answered with nothing.
 - An event seen twice under one prompt id is answered once.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -26,6 +25,7 @@ from memd.api.method import Method, Named, forwarded, method
 from memd.api.services import Services
 from memd.core import limits, tags
 from memd.core.errors import WrongParameterError
+from memd.core.recent import Recent
 from memd.recall.service import Prefetched, Prompt
 from memd.rpc.connection import Call
 from memd.state.tables import Parents
@@ -61,42 +61,15 @@ class Payload(Named):
     seconds_since_last_response: float | None = None
 
 
-class RecentPrompts:
-    """The prompt ids of the last events, so that a repeated event is answered once.
+class HookMethod:
+    """The handler of ``hook``, which answers a repeated event once.
 
-    With each prompt the paths of the memories that it brought.
+    It remembers the last events by session and prompt id, and with each prompt the paths of the
+    memories that it brought.
     """
 
     def __init__(self) -> None:
-        self._events: OrderedDict[tuple[str, str, str], Sequence[str]] = OrderedDict()
-
-    def again(self, event: str, payload: Payload) -> bool:
-        """Return whether this event was here before, and remember it."""
-        if not payload.prompt_id:
-            return False
-        key = (event, payload.session_id, payload.prompt_id)
-        known = key in self._events
-        self._events.setdefault(key, ())
-        while len(self._events) > _REMEMBERED_EVENTS:
-            self._events.popitem(last=False)
-        return known
-
-    def brings(self, payload: Payload, paths: Sequence[str]) -> None:
-        """Remember which memories a prompt brings."""
-        key = (_PROMPT, payload.session_id, payload.prompt_id)
-        if key in self._events:
-            self._events[key] = paths
-
-    def brought(self, payload: Payload) -> Sequence[str]:
-        """Return which memories came with the prompt that is under way."""
-        return self._events.get((_PROMPT, payload.session_id, payload.prompt_id), ())
-
-
-class HookMethod:
-    """The handler of ``hook`` with what it remembers between calls."""
-
-    def __init__(self) -> None:
-        self._recent = RecentPrompts()
+        self._events: Recent[tuple[str, str, str], Sequence[str]] = Recent(_REMEMBERED_EVENTS)
 
     async def answer(
         self,
@@ -122,14 +95,18 @@ class HookMethod:
             return None
         caller = call.connection.caller
         call.connection.caller = replace(caller, client=client, environment=forwarded(environment))
-        if facts.agent_id or self._recent.again(event, facts):
+        key = (event, facts.session_id, facts.prompt_id)
+        if facts.agent_id or key in self._events:
             return None
+        if facts.prompt_id:
+            self._events[key] = ()
         if event == "SessionStart":
             await self._bring_ledger_in_line(services, facts)
             return await _session_start(services, call, facts)
         if event == _PROMPT:
             prefetched = await _user_prompt(services, call, facts, deadline_ms)
-            self._recent.brings(facts, [memory.path for memory in prefetched.memories])
+            if facts.prompt_id:
+                self._events[key] = [memory.path for memory in prefetched.memories]
             return _context(_PROMPT, prefetched.block) if prefetched.block else None
         if event in {"Stop", "PreCompact", "SessionEnd"}:
             with services.priority.uncounted():  # no prompt waits for this: a due dream may begin
@@ -141,7 +118,8 @@ class HookMethod:
         if payload.source in {"compact", "clear"}:
             # A prompt that is too long for the context is compacted before it is sent: what came
             # with that very prompt is not part of what was summed up.
-            await services.recall.reset(payload.session_id, self._recent.brought(payload))
+            brought = self._events.get((_PROMPT, payload.session_id, payload.prompt_id), ())
+            await services.recall.reset(payload.session_id, brought)
         elif payload.source in {"fork", "resume"}:
             since = payload.seconds_since_last_response
             answered = None if since is None else services.clock.now() - since
