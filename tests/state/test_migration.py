@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memd.client.aio import AsyncClient
 from memd.core.values import Actor, Provenance
 from memd.daemon.app import SCHEMAS
 from memd.review.accepting import ProposalDecidedError
@@ -18,6 +19,7 @@ from memd.state.migration import migrate
 from memd.state.proposals import Proposal, Proposals
 from memd.state.proposed import ProposedEdit
 from memd.state.retention import Retention
+from memd.testing.daemon import daemon_here, throw_away_home
 from tests.review.bench import NOW, Bench, topic
 from tests.undoing import undo
 
@@ -32,19 +34,20 @@ INDEX = """# Mine
 LANDED = Path(__file__).parent / "landed_version_1.sql"  # written by memd as it was before
 
 
-def landed(folder: Path) -> Path:
+def landed(folder: Path, database: Path | None = None) -> Path:
     """Lay a state file of version 1 into a folder, and the memories that it tells of."""
     memory = folder / "memory"
     memory.mkdir(mode=0o700)
+    database = database or folder / "state.db"
     dump = LANDED.read_text().replace("@MEMORY@", str(memory))
-    with closing(sqlite3.connect(folder / "state.db")) as connection:
+    with closing(sqlite3.connect(database)) as connection:
         connection.executescript(dump.replace("@OTHER@", str(folder / "other")))
     for name, text in {"a": "We ship on Mondays.", "b": "We ship on Mondays, Ana says."}.items():
         (memory / f"{name}.md").write_bytes(topic(text))
     (memory / "c.md").write_bytes(topic("C"))
     (memory / "d.md").write_bytes(topic("Two."))
     (memory / "MEMORY.md").write_text(INDEX)
-    return folder / "state.db"
+    return database
 
 
 def opened(path: Path) -> Database:
@@ -139,6 +142,17 @@ async def test_history_of_an_old_file_stays(tmp_path: Path) -> None:
     left = await bench.store.history(bench.directory)
     assert {"c1", "c2", "c3"}.isdisjoint(change.id for change in left)
     database.close()
+
+
+async def test_a_daemon_goes_on_with_an_old_file(tmp_path: Path) -> None:
+    """It completes what was recorded, and its status counts the proposals that are open."""
+    with throw_away_home() as home:
+        Path(home.places.state_dir).mkdir(parents=True)
+        landed(tmp_path, Path(home.places.database))
+        async with daemon_here(home), AsyncClient(home.places.socket, name="t") as client:
+            status = await client.call("status")
+    assert status["proposals"] == {str(tmp_path / "memory"): 4, str(tmp_path / "other"): 1}
+    assert any("was completed after an interruption" in note for note in status["notes"])
 
 
 class Failing:
