@@ -113,11 +113,10 @@ def clash(names: Iterable[str], existing: Iterable[str]) -> tuple[str, str] | No
         for beginning in _beginnings(name):
             spelled.setdefault(beginning.casefold(), {}).setdefault(beginning, name)
     for other in existing:
+        if other.partition("/")[0].casefold() not in spelled:
+            continue  # most of many names end here
         for beginning in _beginnings(other):
-            known = spelled.get(beginning.casefold())
-            if known is None:
-                break  # most of many names end here
-            for spelling, name in known.items():
+            for spelling, name in spelled.get(beginning.casefold(), {}).items():
                 if spelling != beginning:
                     return name, other
     return None
