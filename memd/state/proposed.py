@@ -88,7 +88,8 @@ def decide(cursor: Cursor, decided: ProposalDecided, at: float) -> None:
     A rejection that names no file is that of a whole proposal which cannot be read.
     """
     cursor.execute(
-        f"SELECT id, proposal FROM changes WHERE {NAME} = ? AND state = '{PROPOSED}'",  # noqa: S608 - fixed words
+        f"SELECT id, proposal FROM changes WHERE {IS_PROPOSAL} AND {NAME} = ?"  # noqa: S608 - fixed words
+        f" AND state = '{PROPOSED}'",
         (decided.proposal,),
     )
     row = cursor.fetchone()
