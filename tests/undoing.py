@@ -9,4 +9,4 @@ async def undo(
 ) -> tuple[Outcome, tuple[str, ...]]:
     """Take one change back; return the outcome and the paths that had to be left alone."""
     done = await store.take_back(directory, lambda past: past.undo(directory, change), by)
-    return done.outcome, done.conflicts
+    return done, done.conflicts

@@ -18,7 +18,7 @@ from memd.core.instants import NotATimeError
 from memd.core.names import NameRefusedError
 from memd.core.regex import PatternRefusedError
 from memd.core.text import iso_time
-from memd.core.values import Actor, Change, Provenance
+from memd.core.values import Actor, Change, Outcome, Provenance
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.state.changes import Filter
@@ -34,7 +34,7 @@ from memd.store.history import (
     Writer,
     purge_request,
 )
-from memd.store.service import Committed, MemoryNotFoundError
+from memd.store.service import MemoryNotFoundError
 
 _ONE_KIND_OF_DIFF = (
     "memory.diff",
@@ -326,13 +326,12 @@ def _by(call: Call, reason: str) -> Provenance:
     return Provenance(actor=Actor.UNDO, client=call.connection.caller.client, reason=reason)
 
 
-def _undone(committed: Committed) -> Undone:
-    outcome = committed.outcome
+def _undone(outcome: Outcome) -> Undone:
     return Undone(
         change=outcome.change,
         files=shaped(outcome.files, list[FileTouched]),
         merged=outcome.merged,
-        conflicts=committed.conflicts,
+        conflicts=outcome.conflicts,
     )
 
 

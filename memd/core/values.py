@@ -271,7 +271,8 @@ class Outcome:
     ``files`` leaves the index out. ``repeated`` is true when this request id was already
     answered and nothing was done now. ``merged`` are paths, the index among them, whose new text
     is what the writer wanted put together with what others had made of the file meanwhile.
-    ``note`` says why the index could not follow, "" when it did.
+    ``note`` says why the index could not follow, "" when it did. ``conflicts`` are paths that an
+    undo had to leave alone.
     """
 
     change: str | None
@@ -279,6 +280,7 @@ class Outcome:
     repeated: bool = False
     merged: tuple[str, ...] = ()
     note: str = ""
+    conflicts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

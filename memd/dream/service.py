@@ -227,7 +227,7 @@ class Dreams:
         committed = await self._store.take_back(
             dream.directory, lambda past: partial(plan, past), dream.by(early.done)
         )
-        return found, committed.outcome.change
+        return found, committed.change
 
     def _found(self, dream: DreamRun, done: ReadyPass, past: Past, tree: Tree) -> PassResult:
         """Return what a pass comes to. Blocks; raises DreamEndedError once the dream is over."""

@@ -35,7 +35,6 @@ from memd.state.records import (
     FAILED,
     INDEX,
     RECORDED,
-    Answer,
     Intent,
     Record,
     Step,
@@ -55,7 +54,6 @@ __all__ = [
     "INDEX",
     "RECORDED",
     "SCHEMA",
-    "Answer",
     "Intent",
     "Journal",
     "Record",
@@ -175,7 +173,7 @@ class Journal:
             effects.make_true(cursor, intent.directory, intent.effects, None, intent.at)
             _answer(cursor, replace(empty, conflicts=intent.conflicts), None)
 
-    def answered(self, directory: str, client: str, request: str) -> Answer | None:
+    def answered(self, directory: str, client: str, request: str) -> Outcome | None:
         """Return the answer that a client's request id already got, or ``None``."""
         rows = request and self._database.read(
             "SELECT change, conflicts FROM requests"
@@ -187,7 +185,7 @@ class Journal:
         conflicts, _ = read_aside(rows[0]["conflicts"])
         record = None if rows[0]["change"] is None else self.load(rows[0]["change"])
         outcome = record.outcome(repeated=True) if record else Outcome(None, repeated=True)
-        return Answer(outcome, conflicts)
+        return replace(outcome, conflicts=conflicts)
 
     def pending(self, directory: str | None = None) -> tuple[Record, ...]:
         """Return the sets that are recorded and not ended, oldest first."""

@@ -100,19 +100,13 @@ class Record:
     def outcome(self, *, repeated: bool = False) -> Outcome:
         """Return how this set ended for its caller; the index is left out."""
         files = tuple(f for f in file_changes(self.steps) if f.path != INDEX)
-        return Outcome(self.id, files, repeated=repeated, merged=self.merged)
+        return Outcome(
+            self.id, files, repeated=repeated, merged=self.merged, conflicts=self.conflicts
+        )
 
     def change(self) -> Change:
         """Return this set as history tells it."""
         return Change(self.id, self.at, self.directory, self.by, file_changes(self.steps))
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a request was answered with the first time."""
-
-    outcome: Outcome
-    conflicts: tuple[str, ...] = ()
 
 
 def file_changes(steps: Iterable[Step]) -> tuple[FileChange, ...]:

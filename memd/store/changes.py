@@ -126,14 +126,6 @@ class ChangeRequest:
     writers: OpenFiles = OpenFiles.IGNORE
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """How a commit ended, and which paths an undo had to leave alone."""
-
-    outcome: Outcome
-    conflicts: tuple[str, ...] = ()
-
-
 class Changes:
     """Commits change sets. Blocks: call it from a worker thread, one at a time per directory.
 
@@ -154,7 +146,7 @@ class Changes:
         self._replaced = replaced
         self._health: Recent[str, Health] = Recent()
 
-    def commit(self, request: ChangeRequest, listed: DirectoryListing | None = None) -> Committed:
+    def commit(self, request: ChangeRequest, listed: DirectoryListing | None = None) -> Outcome:
         """Run the plan on the live directory and make what it wants true, all of it or nothing.
 
         ``listed`` knows what the directory holds. Raises ConflictError, SecretRefusedError,
@@ -177,7 +169,7 @@ class Changes:
         except OSError as error:
             raise StorageFailedError(request.directory, _words(error)) from error
 
-    def rehearse(self, request: ChangeRequest, listed: DirectoryListing | None = None) -> Committed:
+    def rehearse(self, request: ChangeRequest, listed: DirectoryListing | None = None) -> Outcome:
         """Return what ``commit`` would do to the directory as it is now, and do nothing.
 
         Raises what ``commit`` raises before it writes.
@@ -187,8 +179,9 @@ class Changes:
             draft = request.plan(tree)
             prepared = prepare(draft, tree, self._body)
         files = tuple(file for file in file_changes(prepared.steps) if file.path != INDEX)
-        outcome = Outcome(None, files, merged=prepared.merged, note=prepared.note)
-        return Committed(outcome, _conflicts(draft))
+        return Outcome(
+            None, files, merged=prepared.merged, note=prepared.note, conflicts=_conflicts(draft)
+        )
 
     def recover(self, at: float, now: float = 0.0) -> tuple[str, ...]:
         """Finish every recorded set and clean up; return what was done or is wrong, in words.
@@ -223,13 +216,12 @@ class Changes:
         by = Provenance(Actor.EXTERNAL, reason="the index after an interrupted change")
         self.commit(ChangeRequest(directory, lambda _: StoreDraft(mend_index=True), by, at))
 
-    def _answered(self, request: ChangeRequest) -> Committed | None:
-        answer = self._journal.answered(request.directory, request.by.client, request.id)
-        return Committed(answer.outcome, answer.conflicts) if answer else None
+    def _answered(self, request: ChangeRequest) -> Outcome | None:
+        return self._journal.answered(request.directory, request.by.client, request.id)
 
     def _attempts(
         self, request: ChangeRequest, directory: Directory, listed: DirectoryListing | None
-    ) -> Committed:
+    ) -> Outcome:
         path = ""
         for _ in range(_ATTEMPTS):
             tree = LiveTree(directory, listed, partial(self._journal.known, request.directory))
@@ -237,15 +229,14 @@ class Changes:
             intent = _intent(request, draft, prepared)
             if not prepared.steps:
                 self._journal.effects_only(intent)
-                return Committed(Outcome(None), intent.conflicts)
+                return Outcome(None, conflicts=intent.conflicts)
             record = self._journal.record(intent)
             try:
                 self._apply(directory, record, prepared.bodies, request.monotonic)
             except ForeignSaveError as error:
                 path = error.path
                 continue
-            done = self._mark(record, request.at)
-            return replace(done, outcome=replace(done.outcome, note=prepared.note))
+            return replace(self._mark(record, request.at), note=prepared.note)
         raise DirectoryBusyError(path, _ATTEMPTS)
 
     def _prepared(
@@ -311,12 +302,12 @@ class Changes:
             causes = f"{_words(error)}; {_words(again)}"
             raise StorageFailedError(record.directory, causes, unfinished=True) from again
 
-    def _mark(self, record: Record, at: float) -> Committed:
+    def _mark(self, record: Record, at: float) -> Outcome:
         try:
             done = self._journal.applied(record, at)
         except StateUnusableError as error:
             raise StorageFailedError(record.directory, error.sentence, unfinished=True) from error
-        return Committed(done.outcome(), done.conflicts)
+        return done.outcome()
 
     def _keep(self, directory: Directory, steps: Iterable[Step], now: float) -> None:
         for step in steps:

@@ -11,7 +11,7 @@ from memd.core.events import MEMORY_CHANGED, Event
 from memd.core.values import Outcome, Provenance
 from memd.state.changes import Journal
 from memd.state.database import StateUnusableError
-from memd.store.changes import BeingWrittenError, ChangeRequest, Changes, Committed, OpenFiles
+from memd.store.changes import BeingWrittenError, ChangeRequest, Changes, OpenFiles
 from memd.store.detection import Detection
 from memd.store.replaced import PUT_BACK, LateSave, Replaced, late_save_plan, put_back_plan
 from memd.watch.external import LATE_SAVE, ExternalEdits
@@ -34,7 +34,7 @@ class Commits:
         self._detection = detection
         self._replaced = replaced
 
-    def change(self, request: ChangeRequest) -> Committed:
+    def change(self, request: ChangeRequest) -> Outcome:
         """Commit and update catalogue and baseline; raises what ``Changes.commit`` does.
 
         With ``OpenFiles.EMPTIED`` a file that a program has emptied and not filled again first gets
@@ -49,7 +49,7 @@ class Commits:
                 self._put_back(request, path)
             return self._change(replace(request, writers=OpenFiles.IGNORE))
 
-    def rehearse(self, request: ChangeRequest) -> Committed:
+    def rehearse(self, request: ChangeRequest) -> Outcome:
         """Return what ``change`` would do; raises what ``Changes.rehearse`` does."""
         return self._changes.rehearse(request, self._detection.listed(request.directory))
 
@@ -77,10 +77,10 @@ class Commits:
         """Remove the replaced files that nobody writes to."""
         self._replaced.close()
 
-    def _change(self, request: ChangeRequest) -> Committed:
+    def _change(self, request: ChangeRequest) -> Outcome:
         committed = self._changes.commit(request, self._detection.listed(request.directory))
-        record = self._journal.change(request.directory, committed.outcome.change or "")
-        if record is not None and not committed.outcome.repeated:
+        record = self._journal.change(request.directory, committed.change or "")
+        if record is not None and not committed.repeated:
             paths = [step.path for step in record.steps]
             self._external.learn(request.directory, paths, request.at)
             for path in paths:
@@ -99,7 +99,7 @@ class Commits:
             real, late_save_plan(late, self._journal.blob), LATE_SAVE, at, monotonic=now
         )
         with suppress(MemdError):
-            outcome = self._change(request).outcome
+            outcome = self._change(request)
             if outcome.change is not None:
                 return outcome
         return self._external.record_late_save(real, late.step, late.body, at).outcome()

@@ -45,7 +45,6 @@ from memd.store.changes import (
     BeingWrittenError,
     ChangeRequest,
     Changes,
-    Committed,
     DirectoryBusyError,
     OpenFiles,
     StorageFailedError,
@@ -62,7 +61,6 @@ from memd.watch.external import Detected, ExternalEdits
 from memd.watch.watch import Watch
 
 __all__ = [
-    "Committed",
     "DirectoryBusyError",
     "MemoryNotFoundError",
     "StorageFailedError",
@@ -192,7 +190,7 @@ class Store:
 
         When this returns, the change is on the disk. Raises what ``Changes.commit`` raises.
         """
-        return (await self._commit(directory, lambda: plan, by, request_id)).outcome
+        return await self._commit(directory, lambda: plan, by, request_id)
 
     async def recover(self) -> tuple[str, ...]:
         """Finish what a crash left; call it before anything is served. Returns sentences."""
@@ -289,7 +287,7 @@ class Store:
         *,
         request_id: str = "",
         dry_run: bool = False,
-    ) -> Committed:
+    ) -> Outcome:
         """Commit a plan made from the history; ``dry_run`` only says what it would do.
 
         Raises what making the plan raises, and what ``commit`` raises.
@@ -306,17 +304,17 @@ class Store:
         request_id: str,
         *,
         dry_run: bool = False,
-    ) -> Committed:
+    ) -> Outcome:
         real = await self._real(directory)
         until = self._clock.monotonic() + limits.WRITER_SECONDS
 
-        def work() -> Committed:
+        def work() -> Outcome:
             at, now = self._clock.now(), self._clock.monotonic()
             writers = OpenFiles.WAIT if now < until else OpenFiles.EMPTIED
             request = ChangeRequest(real, plan(), by, at, request_id, now, writers)
             return (self._commits.rehearse if dry_run else self._commits.change)(request)
 
-        committed: Committed | None = None
+        committed: Outcome | None = None
         while committed is None:
             try:
                 async with self._lock(real):
@@ -324,10 +322,9 @@ class Store:
                     committed = await to_thread.run_sync(work)
             except BeingWrittenError:  # by a program that will be done in a moment
                 await self._clock.sleep(limits.WRITER_POLL_SECONDS)
-        outcome = committed.outcome
-        if outcome.change and not outcome.repeated:
+        if committed.change and not committed.repeated:
             self._hint(real)
-            self._events.publish(event_of(directory, outcome, by))
+            self._events.publish(event_of(directory, committed, by))
         return committed
 
     def _lock(self, real: str) -> anyio.Lock:

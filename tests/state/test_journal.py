@@ -107,8 +107,7 @@ def test_a_set_whose_record_was_lost_marks_no_other(database: Database) -> None:
     book.applied(lost, 2.0)
     assert [record.directory for record in book.pending()] == ["/other"]
     answer = book.answered("/m", BY.client, "r1")
-    assert answer is not None
-    assert answer.outcome == Outcome(None, repeated=True)
+    assert answer == Outcome(None, repeated=True, conflicts=("left.md",))
 
 
 def test_effects_without_files_leave_no_change(database: Database) -> None:
@@ -117,8 +116,7 @@ def test_effects_without_files_leave_no_change(database: Database) -> None:
     book.effects_only(intent(request="r2"))
     assert cursors.Cursors(database).get("/m", "s1") == CursorMove("s1", "t", 3, "m")
     answer = book.answered("/m", "editor", "r2")
-    assert answer is not None
-    assert answer.outcome == Outcome(None, repeated=True)
+    assert answer == Outcome(None, repeated=True, conflicts=("left.md",))
     assert history(book, "/m") == ()
     book.effects_only(Intent("/m", 1.0, BY, "", "0123abcd", (), {}))
     assert database.read("SELECT count(*) AS n FROM requests")[0]["n"] == 1

@@ -120,7 +120,7 @@ def test_a_pruned_change_was_still_done(database: Database) -> None:
     prune(database, most=0)
     answer = Journal(database).answered("/m", "editor", "r1")
     assert answer is not None
-    assert (answer.outcome.change, answer.outcome.repeated) == (None, True)
+    assert (answer.change, answer.repeated) == (None, True)
 
 
 def test_what_no_mark_covers_stays(database: Database) -> None:

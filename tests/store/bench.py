@@ -12,7 +12,7 @@ from memd.files.disk import Disk, real_disk
 from memd.state import cursors, jobs, journal
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
-from memd.store.changes import ChangeRequest, Changes, Committed
+from memd.store.changes import ChangeRequest, Changes
 from memd.store.replaced import Replaced
 from memd.store.undo import UndoPlan
 
@@ -67,12 +67,6 @@ class Bench:
         self, plan: Callable[[Tree], Draft] | Draft, request: str = "", by: Provenance = BY
     ) -> Outcome:
         """Commit a plan or a draft."""
-        return self.committed(plan, request, by).outcome
-
-    def committed(
-        self, plan: Callable[[Tree], Draft] | Draft, request: str = "", by: Provenance = BY
-    ) -> Committed:
-        """Commit and return the conflicts of an undo as well."""
         self.at += 1
         chosen = (lambda _: plan) if isinstance(plan, Draft) else plan
         return self.changes.commit(
@@ -83,12 +77,12 @@ class Bench:
         """Write or delete one file."""
         return self.commit(Draft((FileEdit(path, content),), effects=effects))
 
-    def undo(self, change: str | None, request: str = "") -> Committed:
+    def undo(self, change: str | None, request: str = "") -> Outcome:
         """Undo a change."""
         record = self.journal.change(self.directory, change or "")
         assert record is not None
         by = Provenance(Actor.UNDO, client="test")
-        return self.committed(UndoPlan(record, self.journal.blob), request, by)
+        return self.commit(UndoPlan(record, self.journal.blob), request, by)
 
     def save(self, path: str, content: bytes) -> None:
         """Save a file as a program does that knows nothing of memd: new file, rename."""

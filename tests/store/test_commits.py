@@ -68,6 +68,6 @@ def test_a_late_save_that_cannot_be_the_file_is_kept(tmp_path: Path) -> None:
 def test_a_rehearsal_writes_nothing(tmp_path: Path) -> None:
     """It says what would become of the files, and nothing does."""
     with open_bench(tmp_path) as bench:
-        outcome = commits(bench).rehearse(request(bench, topic("a"))).outcome
+        outcome = commits(bench).rehearse(request(bench, topic("a")))
         assert [(file.path, file.action) for file in outcome.files] == [("a.md", "created")]
         assert bench.tree() == {}

@@ -109,7 +109,7 @@ def test_a_file_that_changed_unseen_within_a_range_stays(bench: Bench) -> None:
     """Work of which no change tells is not taken back with the range around it."""
     bench.save("b.md", topic("b", "unseen"))
     bench.write("b.md", topic("b", "later"))
-    done = bench.committed(past(bench).undo(bench.directory, Range("c2")), by=UNDO)
+    done = bench.commit(past(bench).undo(bench.directory, Range("c2")), by=UNDO)
     assert done.conflicts == ("b.md",)
     assert bench.topics() == {"a.md": topic("a", "one"), "b.md": topic("b", "later")}
 

@@ -61,7 +61,7 @@ def test_an_undo_can_be_undone(bench: Bench) -> None:
     """An undo is a change like any other, and taking it back brings the change again."""
     change = bench.commit(dream).change
     after = state(bench)
-    assert bench.undo(bench.undo(change).outcome.change).conflicts == ()
+    assert bench.undo(bench.undo(change).change).conflicts == ()
     assert state(bench) == after
 
 
@@ -87,7 +87,7 @@ def test_newer_work_is_left_alone_and_named(bench: Bench) -> None:
     bench.save("b.md", b"made anew\n")
     undone = bench.undo(change)
     assert undone.conflicts == ("a.md", "b.md")
-    assert [file.path for file in undone.outcome.files] == ["c.md", "sub/new.md"]
+    assert [file.path for file in undone.files] == ["c.md", "sub/new.md"]
     topics = bench.topics()
     assert (topics["a.md"], topics["b.md"]) == (b"newer\n", b"made anew\n")
     assert topics["c.md"] == topic("c", "by hand c")
@@ -103,11 +103,11 @@ def test_a_change_is_taken_out_of_newer_work(tmp_path: Path) -> None:
         change = bench.write("a.md", two).change
         bench.save("a.md", two + b"\nThree.\n")
         undone = bench.undo(change, "r1")
-        assert (undone.conflicts, undone.outcome.merged) == ((), ("a.md",))
+        assert (undone.conflicts, undone.merged) == ((), ("a.md",))
         assert bench.topics() == {"a.md": one + b"\nThree.\n"}
-        assert bench.undo(change, "r1").outcome.merged == ("a.md",)
-        assert bench.undo(change).outcome.change is None
-        bench.undo(undone.outcome.change)
+        assert bench.undo(change, "r1").merged == ("a.md",)
+        assert bench.undo(change).change is None
+        bench.undo(undone.change)
         assert bench.topics() == {"a.md": two + b"\nThree.\n"}
 
 
@@ -184,7 +184,7 @@ def test_old_lines_come_back_where_an_index_cannot_be_merged(bench: Bench) -> No
     done = bench.commit(change).change
     bench.save(INDEX, bench.tree()[INDEX].replace(b"# Ours", b"# Theirs"))
     undone = bench.undo(done)
-    assert (undone.conflicts, undone.outcome.merged) == ((), ())
+    assert (undone.conflicts, undone.merged) == ((), ())
     text = bench.tree()[INDEX].decode()
     assert text.startswith("# Theirs\r\n")
     assert "- [b](b.md) — about b\r\n" in text
@@ -202,7 +202,7 @@ def test_an_edit_of_the_index_alone(bench: Bench) -> None:
     again = bench.commit(edits(FileEdit(INDEX, b"# Title\n\n" + old, base))).change
     bench.write("y.md", topic("y"))
     undone = bench.undo(again)
-    assert (undone.conflicts, undone.outcome.merged) == ((), (INDEX,))
+    assert (undone.conflicts, undone.merged) == ((), (INDEX,))
     assert bench.tree()[INDEX] == old + "- [y](y.md) — about y\r\n".encode()
     bench.save(INDEX, old)
     third = bench.commit(edits(FileEdit(INDEX, b"# Title\n\n" + old, sha256(old)))).change
@@ -235,8 +235,8 @@ def test_a_repeated_undo_tells_its_conflicts_again(bench: Bench) -> None:
     bench.save("a.md", b"newer\n")
     first = bench.undo(change, "r1")
     again = bench.undo(change, "r1")
-    assert (again.conflicts, again.outcome.repeated) == (first.conflicts, True)
-    assert again.outcome.files == first.outcome.files
+    assert (again.conflicts, again.repeated) == (first.conflicts, True)
+    assert again.files == first.files
 
 
 def test_files_that_a_change_left_alone_are_no_business_of_its_undo(bench: Bench) -> None:
