@@ -51,28 +51,10 @@ class Report:
         into: dict[str, list[str]] = {}
         for merge in self.merged:
             into.setdefault(merge.into, []).append(merge.source)
-        facts: dict[str, Any] = {
-            "engine": self.engine,
-            "model_problem": self.model_problem,
-            "created": list(self.created),
-            "changed": list(self.changed),
-            "merged": [{"into": path, "from": sources} for path, sources in into.items()],
-            "removed": [asdict(gone) for gone in self.removed],
-            "left": [asdict(left) for left in self.left],
-            "listed": [asdict(left) for left in self.listed],
-            "contradictions": [asdict(denied) for denied in self.contradictions],
-            "orphans": list(self.orphans),
-            "before": asdict(self.before) if self.before else None,
-            "after": asdict(self.after) if self.after else None,
-            "lost": self.lost,
-            "change": self.change,
-            "proposal": self.proposal,
-            "reason": "; ".join(self.problems),
-            "problems": list(self.problems),
-            "turns": self.turns,
-            "usage": dict(self.usage or {}),
-            "dollars": self.dollars,
-            "seconds": self.seconds,
-            "said": self.said,
+        facts = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
         }
+        facts["merged"] = [{"into": path, "from": sources} for path, sources in into.items()]
+        facts["reason"] = "; ".join(self.problems)
         return {name: value for name, value in facts.items() if value or name in _ALWAYS}
