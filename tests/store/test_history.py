@@ -8,6 +8,7 @@ import pytest
 from memd.core.names import INDEX, NameRefusedError
 from memd.core.text import sha256
 from memd.core.values import Actor, FileEdit, Pointer, Provenance
+from memd.store.door import ConflictError
 from memd.store.history import Past, Range, RangeReversedError, VersionNotFoundError
 from memd.store.undo import ChangeNotFoundError
 from tests.store.bench import Bench, edits, open_bench, topic
@@ -136,3 +137,34 @@ def test_a_dream_repeats_what_was_taken_back(bench: Bench) -> None:
     new = FileEdit("c.md", topic("c"), "")
     bench.undo(bench.commit(edits(new), by=dream).change)
     assert past(bench).repeats(bench.directory, [new]) == {"c.md"}
+
+
+def test_two_versions_are_compared(bench: Bench) -> None:
+    """By default the live file is compared with what it was before its last change."""
+    old = past(bench)
+    deleted = old.compare(bench.directory, "a.md", None, None)
+    assert "-two\n" in deleted
+    assert "\n+" not in deleted.replace("\n+++", "")
+    changed = old.compare(bench.directory, "a.md", "c1", "c3")
+    assert ("-one\n" in changed, "+two\n" in changed) == (True, True)
+    assert "+one\n" in old.compare(bench.directory, "a.md", None, "c1")
+    assert old.compare(bench.directory, "b.md", "c2", None) == ""
+    with pytest.raises(VersionNotFoundError):
+        old.compare(bench.directory, "none.md", None, None)
+
+
+def test_a_refused_text_is_kept_and_comes_back(bench: Bench) -> None:
+    """A conflict can be looked at and restored by its id, and by no other way."""
+    live = bench.tree()
+    with pytest.raises(ConflictError) as caught:
+        bench.commit(edits(FileEdit("b.md", topic("b", "mine"), base=sha256(topic("x")))))
+    assert bench.tree() == live
+    old, change = past(bench), caught.value.facts["change"]
+    assert isinstance(change, str)
+    assert "+mine\n" in old.diff(bench.directory, change)[0].diff
+    with pytest.raises(VersionNotFoundError):
+        old.restore(bench.directory, "a.md", change)
+    with pytest.raises(ChangeNotFoundError):
+        old.undo(bench.directory, change)
+    bench.commit(old.restore(bench.directory, "b.md", change), by=UNDO)
+    assert bench.topics()["b.md"] == topic("b", "mine")
