@@ -84,8 +84,8 @@ class Dreams:
         proposals: Proposals,
         clock: Clock,
         *,
-        models: ModelSource | None = None,
-        runs: Runs | None = None,
+        models: ModelSource,
+        runs: Runs,
         work: Work | None = None,
         is_alive: locks.Alive = locks.alive,
         note: Note = _quiet,
@@ -287,7 +287,7 @@ class Dreams:
 
     def _model(self, dream: DreamRun) -> tuple[Model | None, str]:
         """Return the model that consolidates, if any, and why one that could does not."""
-        if self._models is None or not dream.settings.dream.use_model:
+        if not dream.settings.dream.use_model:
             return None, ""
         model = self._models.for_(dream.settings)
         return (None, LEFT_ALONE) if model and not dream.allow_model else (model, "")
@@ -295,7 +295,7 @@ class Dreams:
     def _task(self, dream: DreamRun, seen: Snapshot) -> Task | None:
         """Return what a model is asked, ``None`` where there is nothing to look at. Blocks."""
         days = briefing.changed_logs(dream.directory, dream.last)
-        if self._models is None or not (seen.headers or days):
+        if not (seen.headers or days):
             return None
         name = self._models.name(dream.settings, briefing.KIND)
         return briefing.task(
@@ -320,8 +320,6 @@ class Dreams:
 
     async def _keep(self, job: str, record: RunRecord) -> None:
         """Keep the record of a dream's runs, whatever came of them, whatever is cancelled."""
-        if self._runs is None:
-            return
         turns = [turn | {"turn": number} for number, turn in enumerate(record.turns, 1)]
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
             try:

@@ -41,11 +41,13 @@ from memd.state.dreams import DreamTable
 from memd.state.jobs import Job, JobState, JobTable, NewJob
 from memd.state.journal import Journal
 from memd.state.proposals import Proposals
+from memd.state.runs import Runs
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.watch import locks
 from tests.crash.cases import restore
 from tests.crash.kill import CHANGING, Point
+from tests.dream.bench import NoModel
 from tests.stores import store_in
 
 NOW = 1_772_450_000.0  # 2026-03-02, a Monday
@@ -101,7 +103,9 @@ async def opened(root: Path) -> AsyncIterator[tuple[World, tuple[Job, ...]]]:
     store = store_in(root, database, clock)
     table = DreamTable(database)
     rows = JobTable(database, os.getpid())
-    dreaming = Dreams(store, table, Proposals(database), clock)
+    dreaming = Dreams(
+        store, table, Proposals(database), clock, models=NoModel(), runs=Runs(database)
+    )
     try:
         await store.recover()
         await dreaming.recover()

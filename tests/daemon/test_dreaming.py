@@ -28,11 +28,13 @@ from memd.state.database import open_database
 from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable, NewJob
 from memd.state.proposals import Proposals
+from memd.state.runs import Runs
 from memd.state.visits import Visit, Visits
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here, throw_away_home
 from memd.watch.locks import LOCK
+from tests.dream.bench import NoModel
 
 pytestmark = pytest.mark.anyio
 CHECK = 30 * 60.0
@@ -234,7 +236,14 @@ async def test_a_dream_that_waits_for_its_turn_is_not_doubled(tmp_path: Path) ->
     jobs = Jobs(JobTable(database), clock, hub, on_unexpected=repr)
     starter = DreamStarter(
         store,
-        Dreams(store, DreamTable(database), Proposals(database), clock),
+        Dreams(
+            store,
+            DreamTable(database),
+            Proposals(database),
+            clock,
+            models=NoModel(),
+            runs=Runs(database),
+        ),
         jobs,  # nobody runs them
         Visits(database),
         clock=clock,

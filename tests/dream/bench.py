@@ -26,6 +26,17 @@ DAY = 86_400.0
 NS = 1_000_000_000
 
 
+class NoModel:
+    """A source of models that has none."""
+
+    def for_(self, settings: Settings) -> None:
+        """Return no model."""
+
+    def name(self, settings: Settings, kind: str) -> str:  # noqa: ARG002 - there is none
+        """Return no name."""
+        return ""
+
+
 class Taught(ScriptedModel):
     """A model that is the one that the settings name."""
 
@@ -71,6 +82,8 @@ class Bench:
             self.table,
             self.proposals,
             self.clock,
+            models=NoModel(),
+            runs=self.runs,
             work=work,
             is_alive=lambda _pid, _since: alive,
         )

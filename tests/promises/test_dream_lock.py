@@ -26,10 +26,11 @@ from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import Database, open_database
 from memd.state.dreams import DreamTable
 from memd.state.proposals import Proposals
+from memd.state.runs import Runs
 from memd.store.service import Store
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
 from memd.watch import locks
-from tests.dream.bench import DAY, NOW, Bench
+from tests.dream.bench import DAY, NOW, Bench, NoModel
 
 pytestmark = pytest.mark.anyio
 
@@ -177,7 +178,14 @@ def _dreams(bench: Bench, disk: Disk | None, database: Database) -> Dreams:
     store = Store(
         database, configuration, bench.clock, bench.sink, home=home, environ={}, disk=disk
     )
-    return Dreams(store, DreamTable(database), Proposals(database), bench.clock)
+    return Dreams(
+        store,
+        DreamTable(database),
+        Proposals(database),
+        bench.clock,
+        models=NoModel(),
+        runs=Runs(database),
+    )
 
 
 async def _trial(bench: Bench, countdown: Countdown, *, of_disk: bool) -> Report | None:
