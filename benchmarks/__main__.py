@@ -186,8 +186,8 @@ def _hooks(home: Home, cwd: str) -> None:
         hook_times += _each(lambda _, n=number: run(n), 1)  # type: ignore[misc]
         floor_times += _each(floor, 1)
     _print("hook, process start to answer", hook_times, "python -I -S -c pass", floor_times)
-    late = f"; {sum(silent)} of {HOOK_ROUNDS} brought nothing within the hook's deadline"
-    print(f"   (aim: at most 1.5 times the floor{late})")
+    overdue = f"; {sum(silent)} of {HOOK_ROUNDS} brought nothing within the hook's deadline"
+    print(f"   (aim: at most 1.5 times the floor{overdue})")
 
 
 def _accepted(home: Home, cwd: str) -> None:

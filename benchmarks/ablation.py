@@ -60,9 +60,11 @@ def main(data: str) -> int:
     for name, change in PIECES.items():
         with changed(change):
             floor = name != "without its floor"
-            found = [answers(one, indexed_search(one, floor=floor)) for one in (*talks, *projects)]
+            results = [
+                answers(one, indexed_search(one, floor=floor)) for one in (*talks, *projects)
+            ]
             foreign = _foreign(projects, floor=floor)
-        rows.append((name, *_figures(found[: len(talks)], found[len(talks) :]), foreign))
+        rows.append((name, *_figures(results[: len(talks)], results[len(talks) :]), foreign))
     print(table(rows))
     return 0
 

@@ -38,7 +38,7 @@ class Pressure:
     running: list[int] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
 
-    def look(self, line: Line) -> None:
+    def inspect(self, line: Line) -> None:
         """Count the jobs that are at work now, as the daemon tells it."""
         jobs = line.call("job.list", {"limit": 20})["jobs"]
         self.running.append(sum(job["state"] == "running" for job in jobs))
@@ -67,7 +67,7 @@ def folder(home: Home, cwd: str) -> str:
 @contextmanager
 def pressure(home: Home) -> Iterator[Pressure]:
     """Keep all four jobs running until the end of the block."""
-    found, over = Pressure(), threading.Event()
+    results, over = Pressure(), threading.Event()
     asleep = ("dream", {"cwd": f"{home.path}/asleep", "force": True})
     work: list[tuple[str, dict[str, Any]]] = [asleep]
     work += [
@@ -78,7 +78,7 @@ def pressure(home: Home) -> Iterator[Pressure]:
         for number in range(EXTRACTIONS)
     ]
     threads = [
-        threading.Thread(target=_repeat, args=(home, method, params, found, over))
+        threading.Thread(target=_repeat, args=(home, method, params, results, over))
         for method, params in work
     ]
     for thread in threads:
@@ -86,13 +86,13 @@ def pressure(home: Home) -> Iterator[Pressure]:
     try:
         with Line(home.places.socket) as line:
             for _ in range(200):
-                found.look(line)
-                if found.running[-1] + found.waiting[-1] == len(work) or over.wait(0.02):
+                results.inspect(line)
+                if results.running[-1] + results.waiting[-1] == len(work) or over.wait(0.02):
                     break
-        found.running.clear()
-        found.waiting.clear()
-        found.ended.clear()
-        yield found
+        results.running.clear()
+        results.waiting.clear()
+        results.ended.clear()
+        yield results
     finally:
         over.set()
         _cancel(home)
@@ -101,7 +101,7 @@ def pressure(home: Home) -> Iterator[Pressure]:
 
 
 def _repeat(
-    home: Home, method: str, params: dict[str, Any], found: Pressure, over: threading.Event
+    home: Home, method: str, params: dict[str, Any], results: Pressure, over: threading.Event
 ) -> None:
     with Line(home.places.socket) as line:
         for number in count():
@@ -110,7 +110,7 @@ def _repeat(
             session = {"session_id": f"run-{number}"} if method == "extract" else {}
             with suppress(RefusedError):
                 line.call(method, params | session | {"wait": True})
-                found.ended[method] += 1
+                results.ended[method] += 1
 
 
 def _cancel(home: Home) -> None:

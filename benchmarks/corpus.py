@@ -131,10 +131,10 @@ def write(directory: str, size: int, first: int = 0) -> None:
     for folder in set(_FOLDERS):
         os.makedirs(os.path.join(directory, folder), mode=0o700, exist_ok=True)
     for number in range(first, first + size):
-        found = memory(number)
-        put(f"{directory}/{found.path}", found.content)
-        os.utime(f"{directory}/{found.path}", (found.mtime, found.mtime))
-        lines.append(f"- [{found.name}]({found.path}) — {found.description[:80]}\n")
+        results = memory(number)
+        put(f"{directory}/{results.path}", results.content)
+        os.utime(f"{directory}/{results.path}", (results.mtime, results.mtime))
+        lines.append(f"- [{results.name}]({results.path}) — {results.description[:80]}\n")
     put(f"{directory}/MEMORY.md", "".join(lines))
 
 
@@ -162,8 +162,8 @@ def questions(size: int, count: int) -> Iterator[Question]:
         elif kind == 11:
             yield Question(f"what was decided on {about.date} about {words[0]}?", about.path)
         else:
-            asked = words[0] if len(words) < 3 else " ".join(draw.sample(words, 3))
-            yield Question(f"what did we say about {asked}?", about.path)
+            requested = words[0] if len(words) < 3 else " ".join(draw.sample(words, 3))
+            yield Question(f"what did we say about {requested}?", about.path)
 
 
 def made_up(number: int) -> str:

@@ -58,21 +58,21 @@ def measure(planted: Planted) -> tuple[Check, ...]:
         planted.write(directory)
         before = _files(directory)
         with daemon_process(home), Line(home.places.socket) as line:
-            asked = _Asked(home, line)
-            first = asked.ranks(planted.facts, before)
-            dreamt = asked.dream()
+            requested = _Asked(home, line)
+            first = requested.ranks(planted.facts, before)
+            dreamt = requested.dream()
             after = _files(directory)
-            second = asked.ranks(planted.facts, after)
-            again = asked.dream()
+            second = requested.ranks(planted.facts, after)
+            again = requested.dream()
             twice = _files(directory)
-            undone = asked.call("memory.undo", {"change": dreamt["change"]})
+            undone = requested.call("memory.undo", {"change": dreamt["change"]})
             back = _files(directory)
-            last = asked.dream()
+            last = requested.dream()
             kept = _files(directory)
     checks = [
         *_facts(planted, before, after),
-        _found("facts found by search", first["search"], second["search"]),
-        _found("facts found by prefetch", first["prefetch"], second["prefetch"]),
+        _results("facts found by search", first["search"], second["search"]),
+        _results("facts found by prefetch", first["prefetch"], second["prefetch"]),
         *_copies(planted, before, after),
         *_index(planted, before, after),
         _links(planted, before, after),
@@ -116,8 +116,8 @@ class _Asked:
 
     def _prefetch(self, question: str) -> list[str]:
         self._sessions += 1
-        asked = {"query": f"{question}?", "session_id": f"s{self._sessions}", "limit": _AT_MOST}
-        memories = self.call("prefetch", asked)["memories"]
+        requested = {"query": f"{question}?", "session_id": f"s{self._sessions}", "limit": _AT_MOST}
+        memories = self.call("prefetch", requested)["memories"]
         return [os.path.basename(memory["path"]) for memory in memories]
 
 
@@ -141,11 +141,11 @@ def _stand(facts: Sequence[Fact], files: Files) -> int:
     """Return how many facts stand word for word in a memory, or in the index where they were."""
     memories = [_plain(content) for path, (content, _) in files.items() if path != _INDEX]
     by_hand = _plain(files[_INDEX][0])
-    found = 0
+    results = 0
     for fact in facts:
         wanted = _plain(fact.text.encode())
-        found += any(wanted in text for text in ([by_hand] if fact.by_hand else memories))
-    return found
+        results += any(wanted in text for text in ([by_hand] if fact.by_hand else memories))
+    return results
 
 
 def _copies(planted: Planted, before: Files, after: Files) -> list[Check]:
@@ -183,11 +183,11 @@ def _links(planted: Planted, before: Files, after: Files) -> Check:
         named = [Linked(path, path.removesuffix(".md")) for path in files]
         texts = {path: files[path][0].decode() for path in planted.links if path in files}
         led = (targets(text, path) for path, text in texts.items())
-        counts.append(sum(any(leads_to(found, memory) for memory in named) for found in led))
+        counts.append(sum(any(leads_to(results, memory) for memory in named) for results in led))
     return _check("links that lead to a memory", counts[0], counts[1], len(planted.links))
 
 
-def _found(what: str, before: int, after: int) -> Check:
+def _results(what: str, before: int, after: int) -> Check:
     return Check(what, str(before), str(after), f"at least {before}", met=after >= before)
 
 
@@ -206,12 +206,12 @@ def _differing(one: Files, two: Files) -> set[str]:
 
 
 def _files(directory: str) -> dict[str, tuple[bytes, int]]:
-    found = {}
+    results = {}
     for entry in os.scandir(directory):
         if entry.is_file() and not entry.name.startswith((_LOCKS, _TEMPORARY)):
             with open(entry.path, "rb") as file:
-                found[entry.name] = (file.read(), entry.stat().st_mtime_ns)
-    return found
+                results[entry.name] = (file.read(), entry.stat().st_mtime_ns)
+    return results
 
 
 def _plain(content: bytes) -> str:

@@ -21,7 +21,7 @@ from benchmarks import background, corpus, measures
 from benchmarks.corpus import Question
 from benchmarks.measures import Line, RefusedError, Series
 from memd.testing.daemon import Home, daemon_process, throw_away_home
-from memd.testing.messages import Hang, Request, messages_server, text, tools
+from memd.testing.messages import Hang, ReceivedMessage, messages_server, text, tools
 from memd.testing.messages_steps import Step
 
 SIZES = (200, 1_000, 10_000)
@@ -109,12 +109,12 @@ class Scene:
 
     def dream(self, line: Line, *, wait: bool) -> dict[str, Any]:
         """Dream."""
-        found: dict[str, Any] = line.call(
+        results: dict[str, Any] = line.call(
             "dream", {"cwd": self.asleep, "force": True, "wait": wait}
         )
-        return found
+        return results
 
-    def answer(self, request: Request) -> Step:
+    def answer(self, request: ReceivedMessage) -> Step:
         """Say what the model says: look around, search, write, again and again."""
         if not request.json.get("tools"):
             return text("nothing")
@@ -127,13 +127,13 @@ class Scene:
 
 def run(sizes: Sequence[int]) -> None:
     """Measure each size and print the tables."""
-    found = []
+    results = []
     for size in sizes:
         begin = time.perf_counter()
-        found.append(measure(size))
+        results.append(measure(size))
         print(f"… {size}: {time.perf_counter() - begin:.0f} s", file=sys.stderr, flush=True)
-        print(measures.table(_rows(found[-1:])), file=sys.stderr, flush=True)
-    print(measures.table(_rows(found)))
+        print(measures.table(_rows(results[-1:])), file=sys.stderr, flush=True)
+    print(measures.table(_rows(results)))
 
 
 def measure(count: int) -> Found:
@@ -143,19 +143,21 @@ def measure(count: int) -> Found:
         with messages_server(scene.answer) as server:
             scene.prepare(server.url)
             with daemon_process(home):
-                asked = tuple(corpus.questions(count, 3 * PROMPTS))
-                _ready(scene, asked)
-                times, ended = _blocks(scene, asked)
+                requested = tuple(corpus.questions(count, 3 * PROMPTS))
+                _ready(scene, requested)
+                times, ended = _blocks(scene, requested)
                 cancels = _cancels(scene)
     return Found(count, times, ended, cancels)
 
 
-def _ready(scene: Scene, asked: Sequence[Question]) -> None:
+def _ready(scene: Scene, requested: Sequence[Question]) -> None:
     """Wait for the index, and load what a model needs."""
     until = time.perf_counter() + _INDEXING_SECONDS
     with Line(scene.home.places.socket) as line:
         for number in count():
-            answer = _prompt(line, scene.cwd, asked[number % len(asked)].text, f"ready-{number}")
+            answer = _prompt(
+                line, scene.cwd, requested[number % len(requested)].text, f"ready-{number}"
+            )
             if not answer.get("note") or time.perf_counter() > until:
                 break
             time.sleep(0.05)
@@ -166,7 +168,7 @@ def _ready(scene: Scene, asked: Sequence[Question]) -> None:
 
 
 def _blocks(
-    scene: Scene, asked: Sequence[Question]
+    scene: Scene, requested: Sequence[Question]
 ) -> tuple[dict[str, list[Series]], dict[str, int]]:
     """Ask in turns beside nothing, the fixed pass and an agent."""
     times: dict[str, list[Series]] = {IDLE: [], FIXED: [], AGENT: []}
@@ -181,7 +183,7 @@ def _blocks(
                 while len(taken) < PROMPTS // BLOCKS or (
                     condition != IDLE and not load.ended and time.perf_counter() < until
                 ):
-                    _prompt(line, scene.cwd, asked[number % len(asked)].text, f"s-{number}")
+                    _prompt(line, scene.cwd, requested[number % len(requested)].text, f"s-{number}")
                     taken.append(line.milliseconds)
                     number += 1
                     time.sleep(draw.random() * _PAUSE_SECONDS)
@@ -225,25 +227,25 @@ def _repeat(scene: Scene, load: _Load, *, model: bool) -> None:
             if not model:
                 scene.untidy(turn)
             with suppress(RefusedError):
-                found = scene.dream(line, wait=True)
-                if found["status"] == "completed" and (found["engine"] == "local") != model:
+                results = scene.dream(line, wait=True)
+                if results["status"] == "completed" and (results["engine"] == "local") != model:
                     load.ended += 1
                 elif not load.over.is_set():
-                    load.failed.append(found["model_problem"] or found["reason"])
+                    load.failed.append(results["model_problem"] or results["reason"])
 
 
 def _cancels(scene: Scene) -> dict[str, Series]:
     """Return how long dreams took to die, cancelled at moments spread over each kind."""
-    found = {}
+    results = {}
     with Line(scene.home.places.socket) as line:
         for kind in (FIXED, AGENT):
             seconds = _lasting(scene, line, model=kind == AGENT)
-            found[kind] = _cancelled(scene, line, min(seconds, _SPREAD_SECONDS))
+            results[kind] = _cancelled(scene, line, min(seconds, _SPREAD_SECONDS))
         scene.hangs.set()
-        found["hanging server"] = _cancelled(scene, line, 1.0)
-        found["waiting for the lane"] = _waiting(scene, line)
+        results["hanging server"] = _cancelled(scene, line, 1.0)
+        results["waiting for the lane"] = _waiting(scene, line)
         scene.hangs.clear()
-    return found
+    return results
 
 
 def _lasting(scene: Scene, line: Line, *, model: bool) -> float:
@@ -322,17 +324,17 @@ def _all(blocks: Sequence[Series]) -> Series:
     return Series(tuple(taken for series in blocks for taken in series.times))
 
 
-def _rows(found: Sequence[Found]) -> list[list[str]]:
+def _rows(results: Sequence[Found]) -> list[list[str]]:
     """Return the table: a line for each figure, a column for each size."""
-    asked = [
-        [f"`prefetch`, {condition}, p50 / p99, ms", *(_spread(one, condition) for one in found)]
+    requested = [
+        [f"`prefetch`, {condition}, p50 / p99, ms", *(_spread(one, condition) for one in results)]
         for condition in (IDLE, FIXED, AGENT)
     ]
     died = [
-        [f"cancelled, {kind}: p50 / longest, ms", *(_ends(one.cancels[kind]) for one in found)]
-        for kind in found[0].cancels
+        [f"cancelled, {kind}: p50 / longest, ms", *(_ends(one.cancels[kind]) for one in results)]
+        for kind in results[0].cancels
     ]
-    return [["what", *(f"{one.count:,}" for one in found)], *asked, *died]
+    return [["what", *(f"{one.count:,}" for one in results)], *requested, *died]
 
 
 def _spread(one: Found, condition: str) -> str:

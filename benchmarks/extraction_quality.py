@@ -24,7 +24,7 @@ from memd.core.text import sha256
 from memd.core.values import FileEdit, Header, MemoryFile, Message
 from memd.documents import document
 from memd.extract.candidates import find
-from memd.extract.merge import merge, settle
+from memd.extract.merge import finish, merge
 from memd.transcripts import reading
 
 SET = Path(__file__).parent / "conversations.jsonl"
@@ -86,7 +86,7 @@ class Directory:
     def learn(self, messages: Sequence[Message]) -> int:
         """Extract from messages as one job does; return how many files changed."""
         now = messages[-1].at or 0.0
-        merged = merge(settle(find(messages, now).candidates), self, session="s", at=now)
+        merged = merge(finish(find(messages, now).candidates), self, session="s", at=now)
         for edit in merged.draft.edits:
             self._write(edit)
         return len(merged.draft.edits)

@@ -35,18 +35,18 @@ def run(sizes: Sequence[int]) -> None:
         with throw_away_home() as home:
             cwd = home.project()
             corpus.write(folder(home, cwd), size)
-            _settle(home, cwd)
+            _finish(home, cwd)
             cold = [_first(home, cwd, size, number, cold=True) for number in range(STARTS)]
-            _settle(home, cwd)
+            _finish(home, cwd)
             warm = [_first(home, cwd, size, number, cold=False) for number in range(STARTS)]
-        found = [sum(each[2] for each in kind) for kind in (cold, warm)]
+        results = [sum(each[2] for each in kind) for kind in (cold, warm)]
         rows.append(
             [
                 f"{size:,}",
                 _figure([each[0] for each in cold]),
                 _figure([each[0] for each in warm]),
                 _figure([each[1] for each in cold + warm]),
-                f"{found[0]} / {found[1]} of {STARTS}",
+                f"{results[0]} / {results[1]} of {STARTS}",
             ]
         )
         print(rows[-1], file=sys.stderr)
@@ -77,7 +77,7 @@ def _first(
     return first, following, brought
 
 
-def _settle(home: Home, cwd: str) -> None:
+def _finish(home: Home, cwd: str) -> None:
     """Let one daemon see and index everything, and end."""
     _start(home, cwd)
     with Line(home.places.socket) as line:

@@ -233,8 +233,8 @@ def run(minutes: float, plot: str = "") -> None:
 
 
 def _range(samples: Sequence[Sample], name: str) -> str:
-    found = [getattr(one, name) for one in samples]
-    return f"{min(found)} to {max(found)}"
+    results = [getattr(one, name) for one in samples]
+    return f"{min(results)} to {max(results)}"
 
 
 def _drawn(samples: Sequence[Sample]) -> str:

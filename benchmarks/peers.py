@@ -39,31 +39,31 @@ def searcher() -> tuple[str, list[str]]:
     return "grep -r", ["grep", "-r", "-l", "-i", "-F"]
 
 
-def scanned(directory: str, asked: Sequence[Question]) -> Series:
+def scanned(directory: str, requested: Sequence[Question]) -> Series:
     """Return what the searcher takes for a question's three longest words."""
     _, command = searcher()
 
     def scan(number: int) -> None:
-        words = sorted(set(_words(asked[number].text)), key=len, reverse=True)[:3]
+        words = sorted(set(_words(requested[number].text)), key=len, reverse=True)[:3]
         patterns = [part for word in words for part in ("-e", word)]
         subprocess.run([*command, *patterns, directory], capture_output=True, check=False)
 
-    return each(scan, min(40, len(asked)), _SECONDS)
+    return each(scan, min(40, len(requested)), _SECONDS)
 
 
-def full_text(path: str, count: int, asked: Sequence[Question]) -> tuple[float, Series]:
+def full_text(path: str, count: int, requested: Sequence[Question]) -> tuple[float, Series]:
     """Return the milliseconds that SQLite's index takes to build, and its times."""
     with closing(sqlite3.connect(path)) as connection:
         built = each(lambda _: _build(connection, count), 1).p50
 
         def search(number: int) -> None:
-            match = " OR ".join(f'"{word}"' for word in _words(asked[number].text))
+            match = " OR ".join(f'"{word}"' for word in _words(requested[number].text))
             connection.execute(
                 "SELECT path FROM memory WHERE memory MATCH ? ORDER BY bm25(memory) LIMIT ?",
                 (match, _LIMIT),
             ).fetchall()
 
-        times = each(search, min(200, len(asked)), _SECONDS)
+        times = each(search, min(200, len(requested)), _SECONDS)
     os.unlink(path)
     return built, times
 
@@ -78,8 +78,8 @@ def _build(connection: sqlite3.Connection, count: int) -> None:
 
 
 def _rows(count: int) -> Iterable[tuple[str, str, str, str]]:
-    for found in map(memory, range(count)):
-        yield found.path, found.name, found.description, found.body
+    for results in map(memory, range(count)):
+        yield results.path, results.name, results.description, results.body
 
 
 def _words(text: str) -> list[str]:

@@ -154,7 +154,7 @@ class _Gardener:
 
     def _sentences(self, system: str, path: str, count: int) -> list[str]:
         """Plant facts about a system and return their sentences."""
-        found = []
+        results = []
         for text, question in self._draw.sample(_ASPECTS, count):
             given = {
                 "system": system,
@@ -163,9 +163,9 @@ class _Gardener:
                 "person": self._draw.choice(_PEOPLE.split()),
                 "place": self._draw.choice(_PLACES.split()),
             }
-            found.append(text.format(**given))
-            self.planted.facts.append(Fact(found[-1], question.format(**given), path))
-        return found
+            results.append(text.format(**given))
+            self.planted.facts.append(Fact(results[-1], question.format(**given), path))
+        return results
 
     def _plain(self, number: int) -> str:
         system, path = next(self._systems), f"plain-{number}.md"
@@ -193,9 +193,11 @@ class _Gardener:
         paths = f"left-{number}.md", f"right-{number}.md"
         said = self._sentences(system, paths[0], 3)
         for path, text in zip(paths, _DENIALS[number % len(_DENIALS)], strict=True):
-            told = text.format(system=system)
-            self.planted.facts.append(Fact(told, f"{system} rule", path, apart=True))
-            self._put(path, "reference", f"What holds for the {system}", " ".join([*said, told]))
+            reported = text.format(system=system)
+            self.planted.facts.append(Fact(reported, f"{system} rule", path, apart=True))
+            self._put(
+                path, "reference", f"What holds for the {system}", " ".join([*said, reported])
+            )
         self.planted.pairs.append(paths)
 
     def _dated(self, number: int) -> None:
@@ -247,10 +249,14 @@ class _Gardener:
         self._hooks[path] = f"note on the {system}"
 
     def _index(self, plain: Sequence[str]) -> None:
-        told = ("The flag week is number 4711 this year.", "Nobody reads the wiki since 2019.")
-        for text in told:
+        reported = ("The flag week is number 4711 this year.", "Nobody reads the wiki since 2019.")
+        for text in reported:
             self.planted.facts.append(Fact(text, text, "MEMORY.md", by_hand=True))
-        self.planted.by_hand = ("# Where everything is", *told, f"Begin with [this]({plain[0]}).")
+        self.planted.by_hand = (
+            "# Where everything is",
+            *reported,
+            f"Begin with [this]({plain[0]}).",
+        )
         lines = [*self.planted.by_hand, ""]
         unlisted = set(list(self._hooks)[::25])
         lines += [f"- [{p[:-3]}]({p}) — {h}" for p, h in self._hooks.items() if p not in unlisted]

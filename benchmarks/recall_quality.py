@@ -49,13 +49,13 @@ def main(data: str, model: str = "") -> int:
     """Print both tables; return the exit status."""
     talks, projects = conversations(data), coding()
     sets = (*talks, *projects)
-    found = {"memd, by words": _through_a_daemon(sets, "")}
+    results = {"memd, by words": _through_a_daemon(sets, "")}
     if model:
-        found["memd, by words and meaning"] = _through_a_daemon(sets, model)
+        results["memd, by words and meaning"] = _through_a_daemon(sets, model)
     for name, make in BASELINES.items():
-        found[name] = {one.name: answers(one, make(one)) for one in sets}
+        results[name] = {one.name: answers(one, make(one)) for one in sets}
     if talks:
-        print(table([_HEADING, *(_talk_row(name, one, talks) for name, one in found.items())]))
+        print(table([_HEADING, *(_talk_row(name, one, talks) for name, one in results.items())]))
         ceiling = mean(
             len(question.evidence & one.covered) / len(question.evidence)
             for one in talks
@@ -64,29 +64,29 @@ def main(data: str, model: str = "") -> int:
         print(f'\n{ceiling:.3f} is the ceiling of the columns "all".\n')
     else:
         print(f"skipped: there is no locomo in {data}\n")
-    print(table([_CODING, *(_coding_row(name, one, projects) for name, one in found.items())]))
+    print(table([_CODING, *(_coding_row(name, one, projects) for name, one in results.items())]))
     return 0
 
 
-def _talk_row(name: str, found: Found, talks: Sequence[Collection]) -> tuple[str, ...]:
-    rows = [answer for talk in talks for answer in found[talk.name]]
+def _talk_row(name: str, results: Found, talks: Sequence[Collection]) -> tuple[str, ...]:
+    rows = [answer for talk in talks for answer in results[talk.name]]
     early = [row for row in rows if not row.question.held_out]
-    late = [row for row in rows if row.question.held_out]
+    overdue = [row for row in rows if row.question.held_out]
     return (
         name,
         f"{mean(row.five for row in rows):.3f}",
         f"{mean(row.ten for row in rows):.3f}",
         *(
             f"{mean(r.five for r in part):.3f} {mean(r.ten for r in part):.3f}"
-            for part in (early, late)
+            for part in (early, overdue)
         ),
         f"{mean(row.all_five for row in rows):.3f}",
         f"{mean(row.all_ten for row in rows):.3f}",
     )
 
 
-def _coding_row(name: str, found: Found, projects: Sequence[Collection]) -> tuple[str, ...]:
-    rows = [answer for project in projects for answer in found[project.name]]
+def _coding_row(name: str, results: Found, projects: Sequence[Collection]) -> tuple[str, ...]:
+    rows = [answer for project in projects for answer in results[project.name]]
     tuned, *unseen = ([row for row in rows if row.question.part == part] for part in PARTS)
     first = mean(float(row.first) for row in tuned if row.question.evidence)
     return (
@@ -121,11 +121,11 @@ def _through_a_daemon(sets: Sequence[Collection], model: str) -> Found:
             for one in sets if model else ():
                 _wait_for_meaning(line, places[one.name], one)
             began = time.perf_counter()
-            found = {one.name: answers(one, _search(line, places[one.name])) for one in sets}
-            asked = 2 * sum(len(one.questions) for one in sets)
-            each = (time.perf_counter() - began) * 1000 / asked
-            print(f"{asked} prompts, {each:.1f} ms each", file=sys.stderr)
-            return found
+            results = {one.name: answers(one, _search(line, places[one.name])) for one in sets}
+            requested = 2 * sum(len(one.questions) for one in sets)
+            each = (time.perf_counter() - began) * 1000 / requested
+            print(f"{requested} prompts, {each:.1f} ms each", file=sys.stderr)
+            return results
 
 
 def _write(directory: str, collection: Collection) -> None:
@@ -144,8 +144,8 @@ def _search(line: Line, cwd: str) -> Search:
         nonlocal number
         number += 1
         session = f"{cwd}-{number}"
-        asked = {"cwd": cwd, "session_id": session, "query": query, "limit": limit}
-        answer = line.call("prefetch", asked | {"strategy": "local"})
+        requested = {"cwd": cwd, "session_id": session, "query": query, "limit": limit}
+        answer = line.call("prefetch", requested | {"strategy": "local"})
         assert answer.get("note") is None, answer["note"]
         return [os.path.basename(memory["path"]) for memory in answer["memories"]]
 
@@ -155,10 +155,10 @@ def _search(line: Line, cwd: str) -> Search:
 def _wait_for_meaning(line: Line, cwd: str, collection: Collection) -> None:
     """Wait until the model has read a project: a prompt's order does not change any more."""
     query = next(question.text for question in collection.questions if question.evidence)
-    asked = {"cwd": cwd, "session_id": "wait", "query": query, "limit": 10, "explain": True}
+    requested = {"cwd": cwd, "session_id": "wait", "query": query, "limit": 10, "explain": True}
     before, until = None, time.perf_counter() + _READY_SECONDS
     while time.perf_counter() < until:
-        rows = (line.call("prefetch", asked).get("explanation") or {}).get("rows", [])
+        rows = (line.call("prefetch", requested).get("explanation") or {}).get("rows", [])
         scores = [(row["path"], row["score"]) for row in rows if "semantic" in row["parts"]]
         if scores and scores == before:
             return

@@ -96,7 +96,7 @@ def conversations(folder: str) -> tuple[Collection, ...]:
     if not os.path.exists(path):
         return ()
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        found = json.load(file)["conversations"]
+        results = json.load(file)["conversations"]
     return tuple(
         Collection(
             name=f"conversation-{number}",
@@ -111,17 +111,17 @@ def conversations(folder: str) -> tuple[Collection, ...]:
                 if query["category"] != UNANSWERABLE
             ),
         )
-        for number, conversation in enumerate(found, start=1)
+        for number, conversation in enumerate(results, start=1)
     )
 
 
 def coding() -> tuple[Collection, ...]:
     """Return the projects of the coding set."""
-    found = json.loads(_CODING.read_text("utf-8"))
+    results = json.loads(_CODING.read_text("utf-8"))
     more = json.loads(_NATURAL.read_text("utf-8"))
     for part in ("natural", "later"):
-        found["queries"] += [query | {"held_out": True, "part": part} for query in more[part]]
-    names = dict.fromkeys(memory["project"] for memory in found["memories"])
+        results["queries"] += [query | {"held_out": True, "part": part} for query in more[part]]
+    names = dict.fromkeys(memory["project"] for memory in results["memories"])
     return tuple(
         Collection(
             name=name,
@@ -134,7 +134,7 @@ def coding() -> tuple[Collection, ...]:
                     body=it["body"],
                     evidence=frozenset((it["file"],)),
                 )
-                for it in found["memories"]
+                for it in results["memories"]
                 if it["project"] == name
             ),
             questions=tuple(
@@ -144,7 +144,7 @@ def coding() -> tuple[Collection, ...]:
                     query["held_out"],
                     query.get("part", "held out" if query["held_out"] else "tuned"),
                 )
-                for query in found["queries"]
+                for query in results["queries"]
                 if query["project"] == name
             ),
         )
@@ -155,14 +155,14 @@ def coding() -> tuple[Collection, ...]:
 def answers(collection: Collection, search: Search) -> list[Answer]:
     """Ask all questions of a collection, each with a limit of five and one of ten."""
     holds = {item.path: item.evidence for item in collection.items}
-    found = []
+    results = []
     for question in collection.questions:
         five, ten = search(question.text, 5)[:5], search(question.text, 10)[:10]
         wanted = question.evidence & collection.covered
         got5, got10 = (
             frozenset[str]().union(*(holds[it] for it in paths)) for paths in (five, ten)
         )
-        found.append(
+        results.append(
             Answer(
                 question,
                 five=_share(wanted, got5) if wanted else None,
@@ -173,7 +173,7 @@ def answers(collection: Collection, search: Search) -> list[Answer]:
                 first=bool(five and holds[five[0]] & wanted),
             )
         )
-    return found
+    return results
 
 
 def mean(values: Iterable[float | None]) -> float:

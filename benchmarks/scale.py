@@ -48,7 +48,7 @@ class Prompts:
 
     series: Series
     empty: Series
-    found: float
+    results: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +77,15 @@ class Found:
 
 def run(sizes: Sequence[int]) -> None:
     """Measure each size and print the table."""
-    found = []
+    results = []
     for size in sizes:
         begin = time.perf_counter()
-        found.append(_measure(size))
-        for name, figure, _ in _rows(found[-1:])[1:]:
+        results.append(_measure(size))
+        for name, figure, _ in _rows(results[-1:])[1:]:
             _say(f"    {name}: {figure}")
         _say(f"{size} memories: measured in {time.perf_counter() - begin:.0f} s")
-    print(measures.table(_rows(found)))
-    for one in found:
+    print(measures.table(_rows(results)))
+    for one in results:
         if one.refusal:
             print(f"\nWrites at {one.count}: {one.refusal}")
 
@@ -97,7 +97,7 @@ def _measure(count: int) -> Found:
         _say(f"{count} memories: writing files")
         corpus.write(directory, count)
         background.prepare(home)
-        asked = tuple(corpus.questions(count, QUESTIONS))
+        requested = tuple(corpus.questions(count, QUESTIONS))
         paths = [corpus.memory(number).path for number in range(count)]
         floors = peers.floors(directory, paths)
         first_scan, warm_scan = _scans(directory, f"{home.path}/headers")
@@ -106,10 +106,10 @@ def _measure(count: int) -> Found:
             fresh = measures.size(process)
             _say("asking")
             with Line(home.places.socket) as line:
-                idle = _ask(line, cwd, asked, "idle")
+                idle = _ask(line, cwd, requested, "idle")
             _say("asking beside other work")
             with background.pressure(home) as pressure, Line(home.places.socket) as line:
-                loaded = _ask(line, cwd, asked, "loaded", pressure)
+                loaded = _ask(line, cwd, requested, "loaded", pressure)
             _say("writing")
             writes, misses, refusal = _writes(home, cwd)
             saves, never = _saves(home, cwd, directory)
@@ -117,8 +117,8 @@ def _measure(count: int) -> Found:
         with _daemon(home, cwd, count) as (_, warm):
             pass
         _say("asking others")
-        scanner = peers.scanned(directory, asked)
-        _, full_text = peers.full_text(f"{home.path}/peer.db", count, asked)
+        scanner = peers.scanned(directory, requested)
+        _, full_text = peers.full_text(f"{home.path}/peer.db", count, requested)
     return Found(
         count, floors, first_scan, warm_scan, cold, warm, fresh, idle, loaded, pressure,
         writes, misses, refusal, saves, never, size, scanner, full_text,
@@ -131,21 +131,23 @@ def _daemon(home: Home, cwd: str, count: int) -> Iterator[tuple[int, Start]]:
     begin = time.perf_counter()
     with daemon_process(home) as process:
         known = [corpus.memory(number * (count - 1) // (KNOWN - 1)) for number in range(KNOWN)]
-        asked = [(found.path, f"where is {found.identifier} set, and why?") for found in known]
+        requested = [
+            (results.path, f"where is {results.identifier} set, and why?") for results in known
+        ]
         answered, note = 0.0, ""
         with Line(home.places.socket) as line:
             number = 0
-            while asked and time.perf_counter() - begin < INDEXING_SECONDS:
-                path, query = asked[-1]
+            while requested and time.perf_counter() - begin < INDEXING_SECONDS:
+                path, query = requested[-1]
                 answer = _prefetch(line, cwd, query, f"start-{number}")
                 answered = answered or time.perf_counter() - begin
                 note = note or answer.get("note") or ""
                 number += 1
                 if _brings(answer, path) and not answer.get("note"):
-                    asked.pop()
+                    requested.pop()
                 else:
                     time.sleep(0.005)
-        whole = float("inf") if asked else time.perf_counter() - begin
+        whole = float("inf") if requested else time.perf_counter() - begin
         yield process.pid, Start(answered * 1000, whole * 1000, note)
 
 
@@ -163,15 +165,15 @@ def _scans(directory: str, folder: str) -> tuple[float, float]:
 
 
 def _ask(
-    line: Line, cwd: str, asked: Sequence[Question], name: str, pressure: Pressure | None = None
+    line: Line, cwd: str, requested: Sequence[Question], name: str, pressure: Pressure | None = None
 ) -> Prompts:
     """Ask all questions, each in a session of its own."""
     times, empty, hits, met = [], [], 0, 0
     warming = 0 if pressure else 20
     for number in range(warming):
-        _prefetch(line, cwd, asked[number].text, f"{name}-warm-{number}")
+        _prefetch(line, cwd, requested[number].text, f"{name}-warm-{number}")
     until = time.perf_counter() + SERIES_SECONDS
-    for number, question in enumerate(asked):
+    for number, question in enumerate(requested):
         answer = _prefetch(line, cwd, question.text, f"{name}-{number}")
         times.append(line.milliseconds)
         line.call("hello", {})
@@ -179,7 +181,7 @@ def _ask(
         if question.path:
             hits, met = hits + 1, met + _brings(answer, question.path)
         if pressure and number % 10 == 0:
-            pressure.look(line)
+            pressure.inspect(line)
         if time.perf_counter() > until:
             break
     return Prompts(Series(tuple(times)), Series(tuple(empty)), met / hits)
@@ -249,12 +251,12 @@ def _brings(answer: Any, path: str) -> bool:
     return any(memory["path"].endswith(f"/{path}") for memory in answer["memories"])
 
 
-def _rows(found: Sequence[Found]) -> list[list[str]]:
+def _rows(results: Sequence[Found]) -> list[list[str]]:
     """Return the table: a line for each figure, a column for each size."""
     scanner, _ = peers.searcher()
     lines: list[tuple[str, str, Callable[[Found], str]]] = [
         ("prefetch p50 / p95 / p99, ms", "p50 2 at 10k, 4 at 100k; p99 10", _spread),
-        ("the memory asked for is among the five", "", lambda one: f"{one.idle.found:.0%}"),
+        ("the memory asked for is among the five", "", lambda one: f"{one.idle.results:.0%}"),
         ("… beside a dream and three extractions", "p99 at most 2x idle", _loaded),
         ("a call that does nothing, p50 / p99: idle; beside them", "", _empty),
         ("jobs meanwhile: running + waiting; ended", "4", _jobs),
@@ -271,8 +273,8 @@ def _rows(found: Sequence[Found]) -> list[list[str]]:
         ("editor's save found: p50 / longest, ms", "300", _saved),
     ]
     lines = [(name.replace("ripgrep", scanner), aim, show) for name, aim, show in lines]
-    head = ["what", *(f"{one.count:,}" for one in found), "aim"]
-    return [head, *([name, *(show(one) for one in found), aim] for name, aim, show in lines)]
+    head = ["what", *(f"{one.count:,}" for one in results), "aim"]
+    return [head, *([name, *(show(one) for one in results), aim] for name, aim, show in lines)]
 
 
 def _spread(one: Found) -> str:
@@ -295,7 +297,10 @@ def _jobs(one: Found) -> str:
 
 
 def _empty(one: Found) -> str:
-    shown = (f"{asked.empty.p50:.2f} / {asked.empty.p99:.2f}" for asked in (one.idle, one.loaded))
+    shown = (
+        f"{requested.empty.p50:.2f} / {requested.empty.p99:.2f}"
+        for requested in (one.idle, one.loaded)
+    )
     return "; ".join(shown)
 
 

@@ -118,8 +118,8 @@ def _recalls(
         wanted = reachable & set(query["evidence"])
         if query["category"] == UNANSWERABLE or not wanted:
             continue
-        found = search(query["question"])
-        covered = [set().union(*(evidence[path] for path in found[:cut])) for cut in CUTS]
+        results = search(query["question"])
+        covered = [set().union(*(evidence[path] for path in results[:cut])) for cut in CUTS]
         rows.append(tuple(len(wanted & part) / len(wanted) for part in covered))
     return rows
 

@@ -13,7 +13,7 @@ PLACE = Path(
 
 def folder(name: str) -> Path:
     """Return one corpus, or skip the test that asks with the reason."""
-    found = PLACE / name
-    if not found.is_dir():
+    results = PLACE / name
+    if not results.is_dir():
         pytest.skip(f"the corpus {name} is not at {PLACE}; set MEMD_CORPORA")
-    return found
+    return results

@@ -14,12 +14,12 @@ def traces(folder: str | Path, text: str) -> list[str]:
     stream is unpacked from wherever one may begin, as far as it goes.
     """
     forms = {text.encode(), json.dumps(text)[1:-1].encode()}
-    found = []
+    results = []
     for path in sorted(Path(folder).rglob("*")):
         content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
         if text in str(path) or any(form in part for form in forms for part in _parts(content)):
-            found.append(str(path))
-    return found
+            results.append(str(path))
+    return results
 
 
 def _parts(content: bytes) -> list[bytes]:
@@ -33,13 +33,13 @@ def _parts(content: bytes) -> list[bytes]:
 
 
 def _unpacked(stream: bytes) -> bytes:
-    unpack, found = zlib.decompressobj(), b""
+    unpack, results = zlib.decompressobj(), b""
     # A few bytes at a time: what is no stream, or a torn one, gives what was good before it broke.
     for at in range(0, len(stream), 64):
         try:
-            found += unpack.decompress(stream[at : at + 64])
+            results += unpack.decompress(stream[at : at + 64])
         except zlib.error:
             break
         if unpack.eof:
             break
-    return found
+    return results

@@ -11,17 +11,17 @@ LINE_CHARACTERS = 2_000
 
 def collect(lines: Iterable[str], problems: list[ToolError], size: int = OUTPUT_BYTES) -> str:
     """Return lines as one text within the bounds of an answer; a limit ends it in words."""
-    kept: list[str] = []
+    retained: list[str] = []
     try:
         for line in lines:
             if len(line) > LINE_CHARACTERS:
                 line = f"{line[:LINE_CHARACTERS]} [… {len(line) - LINE_CHARACTERS} more characters]"  # noqa: PLW2901 - the same line, cut
             size -= len(line.encode("utf-8", "replace")) + 1
-            if size < 0 or len(kept) >= OUTPUT_LINES:
-                kept.append("[… the rest is cut; ask for less at once]")
+            if size < 0 or len(retained) >= OUTPUT_LINES:
+                retained.append("[… the rest is cut; ask for less at once]")
                 break
-            kept.append(line)
+            retained.append(line)
     except ToolError as error:
         problems.append(error)
-        kept.append(error.sentence)
-    return "\n".join(kept)
+        retained.append(error.sentence)
+    return "\n".join(retained)

@@ -102,10 +102,10 @@ def begin(name: str, words: Sequence[str], shell: Shell, before: Lines | None) -
 
 def _ls(given: Given, shell: Shell, _before: Lines | None) -> Lines:
     """List folders and files; nothing hidden is shown and sizes are in bytes, whatever is asked."""
-    found = list(shell.entries("ls", given.paths or ["."]))
-    files = [entry for entry in found if given.d or not entry.folder]
+    result = list(shell.entries("ls", given.paths or ["."]))
+    files = [entry for entry in result if given.d or not entry.folder]
     yield from (_listed(entry, entry.shown, given) for entry in _sorted(files, given))
-    for top in (entry for entry in found if entry.folder and not given.d):
+    for top in (entry for entry in result if entry.folder and not given.d):
         below = [entry for _, entry in shell.view.walk(top) if entry.folder] if given.R else [top]
         for place, folder in enumerate(below):
             if given.R or len(given.paths) > 1:
@@ -218,16 +218,16 @@ def _below(shell: Shell, given: Given, paths: Sequence[str]) -> Iterator[InputTe
 
 def _hits(text: InputText, search: matching.Search, given: Given, *, named: bool) -> Lines:
     name = text.path or "(standard input)"
-    found = matching.lines(search, text.pieces(), text.view.meter.tick)
+    result = matching.lines(search, text.pieces(), text.view.meter.tick)
     if given.l or given.L or given.q:
-        hit = any(line.hit for line in found)
+        hit = any(line.hit for line in result)
         if hit == given.l and not given.q:
             yield name
     elif given.c:
-        count = sum(line.hit for line in found)
+        count = sum(line.hit for line in result)
         yield f"{name}:{count}" if named else str(count)
     else:
-        yield from matching.shown(search, found, name if named else "", numbers=given.n)
+        yield from matching.shown(search, result, name if named else "", numbers=given.n)
 
 
 def _find(given: Given, shell: Shell, _before: Lines | None) -> Lines:

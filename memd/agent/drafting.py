@@ -63,8 +63,8 @@ def name_of(path: str, place: Place) -> str:
 
 def removal(text: str) -> str:
     """Return the reason of a text that only says ``removed: why``, "" for any other."""
-    found = _REMOVED.fullmatch(text)
-    return found.group(1).strip() if found else ""
+    result = _REMOVED.fullmatch(text)
+    return result.group(1).strip() if result else ""
 
 
 def replaced(path: str, text: str, old: str, new: str, *, everywhere: bool) -> str:

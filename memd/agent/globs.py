@@ -18,8 +18,8 @@ def compiled(pattern: str, *, ignore_case: bool = False) -> Callable[[str], bool
     if len(pattern) > _PATTERN_CHARACTERS:
         why = f"it has {len(pattern)} characters of {_PATTERN_CHARACTERS}"
         raise regex.PatternRefusedError(why)
-    found = regex.foreign(rf"\A(?:{translated(pattern)})\z", ignore_case=ignore_case)
-    return lambda name: found.search(name) is not None
+    result = regex.foreign(rf"\A(?:{translated(pattern)})\z", ignore_case=ignore_case)
+    return lambda name: result.search(name) is not None
 
 
 def translated(pattern: str) -> str:

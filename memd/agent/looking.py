@@ -23,12 +23,12 @@ def read(given: Read, entry: FileEntry, view: AgentView) -> ToolResult:
     first = max(given.offset or 1, 1)
     wanted = READ_LINES if given.limit is None else min(given.limit, READ_LINES)
     problems: list[ToolError] = []
-    found = _from(view, entry, first)
-    lines = (f"{number:6}\t{text}" for number, text in islice(found, wanted))
+    result = _from(view, entry, first)
+    lines = (f"{number:6}\t{text}" for number, text in islice(result, wanted))
     text = collect(lines, problems, READ_BYTES)
     if not text:
         text = "(the file is empty)" if first == 1 else f"(it has fewer than {first} lines)"
-    elif next(found, None) is not None:
+    elif next(result, None) is not None:
         text += "\n[… there is more; read on with offset]"
     return ToolResult(text, problems[0].fault if problems else "")
 
@@ -61,11 +61,11 @@ def glob(given: Glob, view: AgentView) -> ToolResult:
     """Name files by a pattern, newest first."""
     top = _top(given.path, view)
     fits = globs.compiled(_below(given.pattern, top))
-    found = [entry for entry, path in _files(top, view) if fits(path)]
-    found.sort(key=lambda entry: (-entry.mtime_ns, entry.shown))
+    result = [entry for entry, path in _files(top, view) if fits(path)]
+    result.sort(key=lambda entry: (-entry.mtime_ns, entry.shown))
     problems: list[ToolError] = []
-    text = collect((entry.shown for entry in found[:_MOST]), problems)
-    more = f"\n[… and {len(found) - _MOST} more]" if len(found) > _MOST else ""
+    text = collect((entry.shown for entry in result[:_MOST]), problems)
+    more = f"\n[… and {len(result) - _MOST} more]" if len(result) > _MOST else ""
     return ToolResult((text or "(nothing found)") + more)
 
 
@@ -94,20 +94,20 @@ def _searched(given: Grep, search: Search, view: AgentView) -> Iterator[str]:
             continue
         if tests and not any(test(entry.name) for test in tests):
             continue
-        found = matching.lines(search, view.pieces(entry), view.meter.tick)
-        yield from _shown(given, search, entry.shown, found)
+        result = matching.lines(search, view.pieces(entry), view.meter.tick)
+        yield from _shown(given, search, entry.shown, result)
 
 
 def _shown(
-    given: Grep, search: Search, name: str, found: Iterator[matching.MatchedLine]
+    given: Grep, search: Search, name: str, result: Iterator[matching.MatchedLine]
 ) -> Iterator[str]:
     if given.output_mode == "files_with_matches":
-        yield from (name for line in islice(found, 1) if line.hit)
+        yield from (name for line in islice(result, 1) if line.hit)
     elif given.output_mode == "count":
-        count = sum(line.hit for line in found)
+        count = sum(line.hit for line in result)
         yield from (f"{name}:{count}",) if count else ()
     else:
-        yield from matching.shown(search, found, name, numbers=given.numbers)
+        yield from matching.shown(search, result, name, numbers=given.numbers)
 
 
 def _files(top: FileEntry, view: AgentView) -> Iterator[tuple[FileEntry, str]]:

@@ -56,15 +56,15 @@ def search(
 
 
 def lines(
-    found: Search, pieces: Iterable[TextPiece], tick: Callable[[], None]
+    result: Search, pieces: Iterable[TextPiece], tick: Callable[[], None]
 ) -> Iterator[MatchedLine]:
     """Yield hits with the lines around them, in order; ``tick`` is called now and then."""
     number = hits = following = 0
-    waiting: deque[MatchedLine] = deque(maxlen=found.before)
+    waiting: deque[MatchedLine] = deque(maxlen=result.before)
     for piece in pieces:
-        if found.quick and not following and found.pattern.search(piece.raw) is None:
-            if found.before:
-                texts = piece.lines()[-found.before :]
+        if result.quick and not following and result.pattern.search(piece.raw) is None:
+            if result.before:
+                texts = piece.lines()[-result.before :]
                 first = number + piece.count() - len(texts)
                 waiting.extend(
                     MatchedLine(first + n, text, hit=False) for n, text in enumerate(texts, 1)
@@ -75,28 +75,28 @@ def lines(
             number += 1
             if number % _TICK_LINES == 0:
                 tick()
-            full = found.most is not None and hits >= found.most
-            if not full and (found.pattern.search(text) is not None) != found.invert:
+            full = result.most is not None and hits >= result.most
+            if not full and (result.pattern.search(text) is not None) != result.invert:
                 yield from waiting
                 waiting.clear()
                 yield MatchedLine(number, text, hit=True)
                 hits += 1
-                following = found.after
+                following = result.after
             elif following:
                 yield MatchedLine(number, text, hit=False)
                 following -= 1
             else:
                 waiting.append(MatchedLine(number, text, hit=False))
-            if found.most is not None and hits >= found.most and not following:
+            if result.most is not None and hits >= result.most and not following:
                 return
 
 
 def shown(
-    search: Search, found: Iterable[MatchedLine], name: str, *, numbers: bool
+    search: Search, result: Iterable[MatchedLine], name: str, *, numbers: bool
 ) -> Iterator[str]:
     """Yield lines as grep writes them, each after the file's name and its number where wanted."""
     last = 0
-    for line in found:
+    for line in result:
         if last and line.number > last + 1 and (search.before or search.after):
             yield "--"
         last = line.number

@@ -85,19 +85,19 @@ def locate(path: str, roots: tuple[Root, ...]) -> Place:
     if ".." in parts:
         raise NotReachableError(path, _UP)
     clean = "/" + "/".join(parts)
-    found: Place | None = None
+    result: Place | None = None
     longest = -1
     for root in roots:
         for spelled in (root.path, root.real):
             below = clean == spelled or clean.startswith(f"{spelled}/")
             if below and len(spelled) > longest:
-                found, longest = Place(root, clean[len(spelled) + 1 :]), len(spelled)
-    if found is None:
+                result, longest = Place(root, clean[len(spelled) + 1 :]), len(spelled)
+    if result is None:
         raise NotReachableError(path, _OUTSIDE)
-    why = why_private(found)
+    why = why_private(result)
     if why:
         raise NotReachableError(path, why)
-    return found
+    return result
 
 
 def why_private(place: Place) -> str:

@@ -46,8 +46,8 @@ class RunProposal:
     @property
     def updated(self) -> tuple[str, ...]:
         """Memories that were there and say something else now."""
-        found = (f for f in self._memories if f.base is not None and f.content is not None)
-        return tuple(f.path for f in found)
+        result = (f for f in self._memories if f.base is not None and f.content is not None)
+        return tuple(f.path for f in result)
 
     @property
     def removed(self) -> tuple[tuple[str, str], ...]:
@@ -120,8 +120,8 @@ def stamped(file: Proposed, *, session: str, modified: str) -> Proposed:
 
 
 def _content(tree: Tree, path: str) -> bytes | None:
-    found = tree.read(path)
-    return None if found is None else found.content
+    result = tree.read(path)
+    return None if result is None else result.content
 
 
 def _edit(file: Proposed, live: bytes | None) -> FileEdit | None:

@@ -52,8 +52,8 @@ class RunRecord:
         )
 
     def _result(self, call: ToolCall, result: ToolResult) -> dict[str, Any]:
-        told = {"tool": self._text(call.name), "text": self._text(result.text)}
-        return told | ({"fault": result.fault} if result.fault else {})
+        reported = {"tool": self._text(call.name), "text": self._text(result.text)}
+        return reported | ({"fault": result.fault} if result.fault else {})
 
     def _plain(self, value: Any, depth: int) -> Any:
         """Return a value of JSON with its texts cut."""

@@ -34,11 +34,11 @@ from memd.model.errors import ModelError, PromptTooLongError
 from memd.model.port import Ask, Block, Model, Reply, ToolCall, Usage
 from memd.state.database import StateUnusableError
 
-__all__ = ["Budget", "Ended", "Progress", "RunRecord", "Task", "opened", "run", "tools", "total"]
+__all__ = ["Budget", "Progress", "RunEnd", "RunRecord", "Task", "opened", "run", "tools", "total"]
 
 CALL_SECONDS = 5.0  # one tool call
 TURN_SECONDS = 20.0  # all calls of one turn
-TOLD = 400  # characters of a reply that whoever watches is told
+REPORTED = 400  # characters of a reply that whoever watches is told
 _LOOKED_AT_BYTES = 64_000  # of a reply; more is cut first, at a place that is not told
 _NAMES = 32  # tools of one reply that are named, with so many characters each
 _NAME = 60
@@ -70,7 +70,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class RunEnd:
     """How a run ended.
 
     ``finished`` is true when the model said that it was done; only then may its work be kept.
@@ -107,7 +107,7 @@ async def run(
     *,
     record: RunRecord | None = None,
     on_usage: Callable[[Usage], None] | None = None,
-) -> Ended:
+) -> RunEnd:
     """Run an agent to its end and say how it ended. Raises nothing that a model can cause.
 
     ``progress(phase, **facts)`` is told before each request (``asking``) and after each reply
@@ -187,10 +187,10 @@ class _Loop:
             action = await self._ask(action)
         self._end = action
 
-    def ended(self) -> Ended:
+    def ended(self) -> RunEnd:
         """Return how it ended."""
         finished = isinstance(self._end, Finish)
-        return Ended(
+        return RunEnd(
             finished=finished,
             reason=self._end.reason if isinstance(self._end, Stop) else None,
             text=self._end.text if isinstance(self._end, Finish) else "",
@@ -201,15 +201,15 @@ class _Loop:
             touched=self._workspace.touched,
             record=tuple(self._record.turns),
             error=self._error,
-            messages=self._run.messages[self._run.kept :],
+            messages=self._run.messages[self._run.retained :],
         )
 
-    async def _ask(self, asked: AskModel) -> AskModel | Finish | Stop:
+    async def _ask(self, request: AskModel) -> AskModel | Finish | Stop:
         """Ask once, and run what the reply calls."""
         self._progress("asking", **self._facts())
         begun = self._clock.monotonic()
         try:
-            reply = await self._model.ask(self._request(asked), self._on_usage)
+            reply = await self._model.ask(self._request(request), self._on_usage)
         except PromptTooLongError as error:
             self._run, follows = step.too_long(self._run)
             self._error = error if isinstance(follows, Stop) else None
@@ -221,26 +221,26 @@ class _Loop:
             return Stop(Reason.MODEL)
         self._run, action = step.step(self._run, reply)
         calls = action.calls if isinstance(action, CallTools) else ()
-        told = await to_thread.run_sync(self._said, reply)
-        self._progress("tools" if calls else "answered", calling=len(calls), **told)
+        reported = await to_thread.run_sync(self._said, reply)
+        self._progress("tools" if calls else "answered", calling=len(calls), **reported)
         if not isinstance(action, CallTools):
-            await self._note(asked, reply, (), begun)
+            await self._note(request, reply, (), begun)
             return action
         results = await to_thread.run_sync(self._called, action)
         self._run, ends = step.answer(self._run, [(i.call, result) for i, result in results])
-        await self._note(asked, reply, results, begun)
+        await self._note(request, reply, results, begun)
         return ends
 
     async def _note(
         self,
-        asked: AskModel,
+        request: AskModel,
         reply: Reply,
         results: Sequence[tuple[Planned, ToolResult]],
         begun: float,
     ) -> None:
         """Put a turn into the record; looking for credentials takes a moment, so in a thread."""
         seconds = self._clock.monotonic() - begun
-        await to_thread.run_sync(self._record.add, self._run, asked, reply, results, seconds)
+        await to_thread.run_sync(self._record.add, self._run, request, reply, results, seconds)
 
     def _called(self, called: CallTools) -> list[tuple[Planned, ToolResult]]:
         """Answer the calls of one reply, one after the other. Runs in a worker thread."""
@@ -261,14 +261,14 @@ class _Loop:
 
         return self._workspace.call(call.name, call.input, self._clock.now(), over)
 
-    def _request(self, asked: AskModel) -> Ask:
+    def _request(self, request: AskModel) -> Ask:
         task = self._task
         left = self._until - self._clock.monotonic()
         return Ask(
             kind=task.kind,
             model=task.model,
             messages=self._run.messages,
-            max_tokens=asked.max_tokens,
+            max_tokens=request.max_tokens,
             seconds=max(min(task.ask_seconds, left), 0.0),
             system=task.system,
             tools=task.tools,
@@ -282,7 +282,7 @@ class _Loop:
         # The credentials go before anything is cut: half of one is found by no rule.
         text = secrets.scrub(cut_bytes(reply.text, _LOOKED_AT_BYTES)).strip()
         names = [secrets.scrub(call.name[:_NAME]) for call in reply.calls[:_NAMES]]
-        return self._facts() | {"turn": self._run.turn, "text": text[:TOLD], "tools": names}
+        return self._facts() | {"turn": self._run.turn, "text": text[:REPORTED], "tools": names}
 
     def _facts(self) -> dict[str, Any]:
         return {

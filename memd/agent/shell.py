@@ -129,11 +129,11 @@ def _expanded(word: Word, view: AgentView) -> list[str]:
     folder = _ESCAPED.sub(r"\1", "/".join(parts[:plain]))
     try:
         top = replace(view.entry(folder or ("/" if word.text[0] == "/" else ".")), shown=folder)
-        found = [
+        result = [
             entry.shown for _, entry in view.walk(top, len(parts) - plain) if fits(entry.shown)
         ]
     except LimitError:
         raise
     except ToolError:
-        found = []
-    return found or [word.text]
+        result = []
+    return result or [word.text]

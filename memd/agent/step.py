@@ -119,7 +119,7 @@ Action = AskModel | CallTools | Finish | Stop
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run between two actions. ``kept`` is how many messages it began with.
+    """A run between two actions. ``retained`` is how many messages it began with.
 
     ``denied`` counts calls that were not allowed, ``malformed`` those without sense and
     ``repeated`` those that only repeated another.
@@ -128,7 +128,7 @@ class Run:
     budget: Budget
     tools: frozenset[str]
     messages: tuple[Block, ...]
-    kept: int
+    retained: int
     turn: int = 0
     usage: Usage = field(default_factory=Usage)
     last: Usage = field(default_factory=Usage)
@@ -190,7 +190,7 @@ def too_long(run: Run) -> tuple[Run, AskModel | Stop]:
     """
     last = len(run.messages) - 1
     cut = tuple(
-        _without_results(message) if run.kept <= place < last else message
+        _without_results(message) if run.retained <= place < last else message
         for place, message in enumerate(run.messages)
     )
     if run.trimmed or cut == run.messages:

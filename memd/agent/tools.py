@@ -96,18 +96,18 @@ def definitions() -> tuple[Block, ...]:
 def parse(name: str, given: Mapping[str, Any]) -> Input:
     """Return the input of a tool. Raises InputError, which says what is wrong with it."""
     try:
-        found: Input = msgspec.convert(given, type=_INPUTS[name], strict=False)
+        result: Input = msgspec.convert(given, type=_INPUTS[name], strict=False)
     except (msgspec.ValidationError, RecursionError) as error:
         raise InputError(name, str(error)) from error
     for refused, why in _UNSUPPORTED:
-        if refused(found):
+        if refused(result):
             raise InputError(name, why)
-    return found
+    return result
 
 
 _UNSUPPORTED: tuple[tuple[Callable[[Input], bool], str], ...] = (
-    (lambda found: isinstance(found, Bash) and found.run_in_background, _IN_BACKGROUND),
-    (lambda found: isinstance(found, Grep) and found.multiline, _ONE_LINE),
+    (lambda results: isinstance(results, Bash) and results.run_in_background, _IN_BACKGROUND),
+    (lambda results: isinstance(results, Grep) and results.multiline, _ONE_LINE),
 )
 
 

@@ -142,31 +142,31 @@ class AgentView:
 
     def entry(self, path: str) -> FileEntry:
         """Return what stands at a path. Raises NotReachableError and PathMissingError."""
-        found = self._entry(path, places.locate(path, self.roots))
-        if found is None:
+        result = self._entry(path, places.locate(path, self.roots))
+        if result is None:
             raise PathMissingError(path)
-        return found
+        return result
 
     def file(self, path: str) -> FileEntry:
         """Return the file at a path; raises WrongKindError as well."""
-        found = self.entry(path)
-        if found.folder:
+        result = self.entry(path)
+        if result.folder:
             raise WrongKindError(path, _A_FOLDER)
-        return found
+        return result
 
     def children(self, folder: FileEntry) -> list[FileEntry]:
         """Return what may be seen in a folder, by name. Raises WrongKindError and LimitError."""
         if not folder.folder:
             raise WrongKindError(folder.shown, _NO_FOLDER)
         place = folder.place
-        found: dict[str, FileEntry] = {}
+        result: dict[str, FileEntry] = {}
         for seen in self._listed(place):
             self.meter.tick()
             child = self._child(folder, seen)
             if child is not None:
-                found[seen] = child
-        self.meter.looked(len(found) + 1)
-        return [found[name] for name in sorted(found)]
+                result[seen] = child
+        self.meter.looked(len(result) + 1)
+        return [result[name] for name in sorted(result)]
 
     def walk(self, top: FileEntry, depth: int = _DEPTH) -> Iterator[tuple[int, FileEntry]]:
         """Yield a file, or a folder with all below it, each with its depth. Raises LimitError."""
@@ -237,7 +237,7 @@ class AgentView:
         if folder is None and place.root.kind == MEMORY and not place.name:
             return FileEntry(shown, place, folder=True, size=0, mtime_ns=0)  # nobody wrote here yet
         try:
-            seen = folder.look(place.name) if folder else None
+            seen = folder.inspect(place.name) if folder else None
         except MemdError as error:
             raise NotReachableError(shown, error.sentence.rstrip(".")) from error
         if seen is None:
@@ -259,13 +259,13 @@ class AgentView:
 
 def open_roots(roots: tuple[Root, ...]) -> dict[str, Confined]:
     """Open the roots that are there, by their real path; the caller closes them."""
-    found: dict[str, Confined] = {}
+    result: dict[str, Confined] = {}
     for real in dict.fromkeys(root.real for root in roots):  # two ways may lead to one folder
         try:
-            found[real] = Confined(real)
+            result[real] = Confined(real)
         except MemdError:
             continue  # a root that is not there, or not ours, is empty
-    return found
+    return result
 
 
 def root_of(kind: str, path: str) -> Root:

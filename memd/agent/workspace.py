@@ -115,8 +115,8 @@ class Workspace:
         if name not in tools.NAMES:
             return ToolResult(NoSuchToolError(name).sentence, NoSuchToolError.fault)
         try:
-            found = tools.parse(name, given)
-            return self._run(found, self._view(now, over))
+            result = tools.parse(name, given)
+            return self._run(result, self._view(now, over))
         except ToolError as error:
             return ToolResult(error.sentence, error.fault)
         except MemdError as error:
@@ -155,10 +155,10 @@ class Workspace:
         if name in self._written:
             return self._written[name]
         if name not in self._base:
-            found = self._directory.read(name, limits.READ_BYTES) if self._directory else None
-            if found is not None and found[1].st_nlink > 1:
+            result = self._directory.read(name, limits.READ_BYTES) if self._directory else None
+            if result is not None and result[1].st_nlink > 1:
                 raise NotReachableError(name, _SEVERAL_NAMES)
-            self._base[name] = None if found is None else found[0]
+            self._base[name] = None if result is None else result[0]
         return self._base[name]
 
     def _write(self, given: tools.Write) -> ToolResult:
@@ -207,19 +207,19 @@ class Workspace:
 
     def _check_case(self, name: str, others: Mapping[str, bytes | None]) -> None:
         written = (path for path, body in others.items() if body)
-        found = clash((name,), chain(written, self._there()))
-        if found is not None:
-            why = f"it differs from {found[1]} only in case"
+        result = clash((name,), chain(written, self._there()))
+        if result is not None:
+            why = f"it differs from {result[1]} only in case"
             raise ChangeRefusedError(name, why)
 
     def _there(self) -> frozenset[str]:
         """Return the names in the directory, listed once: the door looks again at the commit."""
         if self._listed is None:
-            found: set[str] = set()
+            result: set[str] = set()
             for path, _, _ in self._directory.entries() if self._directory else ():
                 yield_to_requests()
-                found.add(path)
-            self._listed = frozenset(found)
+                result.add(path)
+            self._listed = frozenset(result)
         return self._listed
 
     def _exists(self, name: str) -> bool:

@@ -68,7 +68,7 @@ async def state_check(jobs: Jobs, path: str) -> Check:
 async def _clock_check(services: Services) -> Check:
     clock = services.clock
     try:
-        reading = await to_thread.run_sync(services.ages.look, clock.now(), clock.monotonic())
+        reading = await to_thread.run_sync(services.ages.inspect, clock.now(), clock.monotonic())
     except MemdError as error:
         return Check("clock", "failed", error.sentence, error.hint)
     waits = "" if reading.proved else "; nothing goes by its age before it has run for a day"

@@ -18,7 +18,7 @@ from memd.core.instants import NotATimeError
 from memd.core.names import NameRefusedError
 from memd.core.regex import PatternRefusedError
 from memd.core.text import iso_time
-from memd.core.values import Actor, Change, Outcome, Provenance
+from memd.core.values import Actor, Change, CommitResult, Provenance
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.state.changes import Filter
@@ -326,12 +326,12 @@ def _by(call: Call, reason: str) -> Provenance:
     return Provenance(actor=Actor.UNDO, client=call.connection.caller.client, reason=reason)
 
 
-def _undone(outcome: Outcome) -> Undone:
+def _undone(result: CommitResult) -> Undone:
     return Undone(
-        change=outcome.change,
-        files=shaped(outcome.files, list[FileTouched]),
-        merged=outcome.merged,
-        conflicts=outcome.conflicts,
+        change=result.change,
+        files=shaped(result.files, list[FileTouched]),
+        merged=result.merged,
+        conflicts=result.conflicts,
     )
 
 

@@ -183,14 +183,14 @@ async def memory_delete(
 ) -> ChangeMade:
     """Delete one memory and its line in the index."""
     project = await writable(services, call, cwd)
-    outcome = await services.memories.delete(
+    result = await services.memories.delete(
         project,
         path,
         _by(call, "memory.delete"),
         base_hash=base_hash,
         request_id=request_id,
     )
-    return ChangeMade(change=outcome.change)
+    return ChangeMade(change=result.change)
 
 
 @method("memory.search", "read", NoProjectError)

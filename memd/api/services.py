@@ -9,7 +9,7 @@ from memd.core.places import Places
 from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.dream.gates import Outlook
-from memd.extract.service import Extract
+from memd.extract.service import Extractions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs
 from memd.memories.service import Memories
@@ -67,7 +67,7 @@ class Services:
     store: Store
     prompts: Prompts
     recall: Recall
-    extract: Extract
+    extract: Extractions
     starter: Starter
     reviews: Reviews
     memories: Memories

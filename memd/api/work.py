@@ -83,7 +83,7 @@ class JobFacts(Result):
     progress: dict[str, Any] | None = None
 
 
-class JobsFound(Result):
+class JobPage(Result):
     """The newest jobs first."""
 
     jobs: list[JobFacts]
@@ -176,7 +176,7 @@ async def job_list(
     cwd: str | None = None,
     limit: Limit = 50,
     parked: bool = False,
-) -> JobsFound:
+) -> JobPage:
     """The newest jobs, of one project or of all; or those that are parked.
 
     Without ``cwd`` the jobs of all projects.
@@ -185,7 +185,7 @@ async def job_list(
     if cwd is not None:
         directory = (await project_of(services, call, cwd)).memory_dir
     jobs = await services.jobs.list(directory, limit, parked=parked)
-    return JobsFound(jobs=shaped(jobs, list[JobFacts]))
+    return JobPage(jobs=shaped(jobs, list[JobFacts]))
 
 
 def _is_remote(call: Call) -> bool:

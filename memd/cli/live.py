@@ -19,7 +19,7 @@ _TOPICS = ["job.progress", "job.done"]
 _COLUMNS = 80  # where the terminal does not tell
 
 
-class View:
+class JobView:
     """What a person sees of one job. ``tick`` keeps the time in sight while nothing is told."""
 
     def __init__(self, screen: Screen, clock: Callable[[], float] = time.monotonic) -> None:
@@ -91,7 +91,7 @@ def follow(invocation: Invocation, **more: Any) -> dict[str, Any]:
     job = started.get("job")
     if not job:
         return started
-    _watch(invocation, job, View(invocation.screen))
+    _watch(invocation, job, JobView(invocation.screen))
     job_facts = invocation.call("job.get", job=job)
     why = {"reason": job_facts["error"].get("message")} if job_facts.get("error") else {}
     return {"status": job_facts["state"], "job": job, **why, **(job_facts.get("result") or {})}
@@ -106,7 +106,7 @@ def join(invocation: Invocation, job: str) -> dict[str, Any]:
     job_facts: dict[str, Any] = invocation.call("job.get", job=job)
     if job_facts.get("ended"):
         return job_facts
-    view = View(invocation.screen)
+    view = JobView(invocation.screen)
     if job_facts.get("progress"):
         view.catch_up({"kind": job_facts["kind"], **job_facts["progress"]})
     _watch(invocation, job, view)
@@ -114,7 +114,7 @@ def join(invocation: Invocation, job: str) -> dict[str, Any]:
     return ended
 
 
-def _watch(invocation: Invocation, job: str, view: View) -> None:
+def _watch(invocation: Invocation, job: str, view: JobView) -> None:
     """Wait for a job's end; who stops watching is told that the job goes on."""
     try:
         _until_done(invocation, job, view)
@@ -126,7 +126,7 @@ def _watch(invocation: Invocation, job: str, view: View) -> None:
         invocation.screen.passing("")
 
 
-def _until_done(invocation: Invocation, job: str, view: View) -> None:
+def _until_done(invocation: Invocation, job: str, view: JobView) -> None:
     """Show the progress of a job until it has ended or nothing came for very long."""
     most = invocation.options.timeout or JOB_SECONDS
     silent = 0.0

@@ -131,7 +131,7 @@ def states(settings: Settings, hook: str) -> dict[str, str]:
 def install(settings: Settings, hook: str) -> Settings:
     """Return settings with each of our hooks exactly once; others stay where they are."""
     now = states(settings, hook)
-    new = remove(settings, keep=[event for event, state in now.items() if state == "installed"])
+    new = remove(settings, retained=[event for event, state in now.items() if state == "installed"])
     for event, matcher in EVENTS.items():
         if now[event] != "installed":
             group: Settings = {} if matcher is None else {"matcher": matcher}
@@ -140,11 +140,11 @@ def install(settings: Settings, hook: str) -> Settings:
     return new
 
 
-def remove(settings: Settings, keep: "list[str] | tuple[str, ...]" = ()) -> Settings:
-    """Return settings without our hooks, except those of the events in ``keep``."""
+def remove(settings: Settings, retained: "list[str] | tuple[str, ...]" = ()) -> Settings:
+    """Return settings without our hooks, except those of the events in ``retained``."""
     new = copy.deepcopy(settings)
     hooks = new.get("hooks", {})
-    for event in [event for event in hooks if event not in keep]:
+    for event in [event for event in hooks if event not in retained]:
         groups = hooks[event]
         left = [group for group in (_without_ours(group) for group in groups) if group is not None]
         if left != groups:

@@ -50,14 +50,14 @@ class AsyncClient:
         self._sending = anyio.Lock()
         self._group = anyio.create_task_group()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._told: MemoryObjectSendStream[wire.Notification]
+        self._reported: MemoryObjectSendStream[wire.Notification]
         self.notifications: MemoryObjectReceiveStream[wire.Notification]
 
     async def __aenter__(self) -> Self:
         # A Unix socket connects at once or, with a full backlog, not at all: no waiting here.
         self._socket.settimeout(0)
         peer.connect(self._socket, self.socket_path)
-        self._told, self.notifications = anyio.create_memory_object_stream(_NOTIFICATIONS)
+        self._reported, self.notifications = anyio.create_memory_object_stream(_NOTIFICATIONS)
         await self._group.__aenter__()
         self._group.start_soon(self._read)
         return self
@@ -91,13 +91,13 @@ class AsyncClient:
         if self._last_id == 0:
             greeting = wire.request(self._next_id(), wire.HELLO, self._hello)
         request_id = self._next_id()
-        asked = dict(params or {})
+        request = dict(params or {})
         pending = _Pending(progress)
         if progress is not None:
-            asked["workDoneToken"] = request_id
+            request["workDoneToken"] = request_id
         self._calls[request_id] = pending
         try:
-            await self._send(greeting + wire.request(request_id, method, asked))
+            await self._send(greeting + wire.request(request_id, method, request))
             return await self._wait(pending)
         except anyio.get_cancelled_exc_class():
             with anyio.move_on_after(_CANCEL_SECONDS, shield=True):
@@ -140,7 +140,7 @@ class AsyncClient:
 
     async def _read(self) -> None:
         lines = wire.LineBuffer()
-        with self._told:
+        with self._reported:
             try:
                 while data := await self._receive():
                     for line in lines.feed(data):
@@ -165,7 +165,7 @@ class AsyncClient:
             pending = self._calls.get(message.params.get("token", 0))
             if message.method != wire.PROGRESS:
                 with suppress(anyio.WouldBlock):
-                    self._told.send_nowait(message)
+                    self._reported.send_nowait(message)
             elif pending is not None:
                 pending.values.append(message.params.get("value") or {})
                 pending.changed.set()

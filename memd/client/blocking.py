@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from memd.client import peer, wire
-from memd.client.errors import AnswerLateError, DaemonUnavailableError, RemoteError
+from memd.client.errors import AnswerTimeoutError, DaemonUnavailableError, RemoteError
 from memd.core.places import forwarded
 
 Progress = Callable[[dict[str, Any]], None]
@@ -90,16 +90,16 @@ class Client:
         """
         seconds = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
-        asked = dict(params or {})
+        request = dict(params or {})
         request_id = self._next_id()
         if progress is not None:
-            asked["workDoneToken"] = request_id
+            request["workDoneToken"] = request_id
         try:
-            self._send(wire.request(request_id, method, asked), deadline)
+            self._send(wire.request(request_id, method, request), deadline)
             return self._answer(request_id, deadline, progress)
         except TimeoutError as error:
             self._cancel(request_id)
-            raise AnswerLateError(method, seconds) from error
+            raise AnswerTimeoutError(method, seconds) from error
 
     def notifications(self, timeout: float | None = None) -> Iterator[wire.Notification]:
         """Yield what the daemon tells, in order, until it stops or nothing comes for ``timeout``.
@@ -203,4 +203,4 @@ def _words(error: OSError) -> str:
     return error.strerror or type(error).__name__
 
 
-__all__ = ["AnswerLateError", "Client", "DaemonUnavailableError", "Progress", "RemoteError"]
+__all__ = ["AnswerTimeoutError", "Client", "DaemonUnavailableError", "Progress", "RemoteError"]

@@ -41,7 +41,7 @@ class ServerRefusedError(MemdError):
         )
 
 
-class AnswerLateError(MemdError):
+class AnswerTimeoutError(MemdError):
     """The answer did not come in time; the daemon may still be at it."""
 
     code = 1004

@@ -107,16 +107,16 @@ def serving_socket(places: Places) -> str:
             said = json.loads(file.read(_LOCK_BYTES) or b"{}")
         except (OSError, ValueError, RecursionError):
             return ""
-    found = said.get("socket") if isinstance(said, dict) else None
-    return found if isinstance(found, str) else ""
+    result = said.get("socket") if isinstance(said, dict) else None
+    return result if isinstance(result, str) else ""
 
 
-def last_words(places: Places, patience: float = 0.0) -> str:
+def last_words(places: Places, wait_seconds: float = 0.0) -> str:
     """Return what a daemon that ended said last, "" where its log ends otherwise.
 
-    One that hung up a moment ago may still be at its words: ``patience`` in seconds.
+    One that hung up a moment ago may still be at its words: ``wait_seconds`` in seconds.
     """
-    until = time.monotonic() + patience
+    until = time.monotonic() + wait_seconds
     while True:
         line = _last_line(places.log)
         if line.startswith(_SAID) or time.monotonic() >= until:
@@ -211,9 +211,9 @@ class _Starter:
         return True
 
     def _start(self) -> None:
-        for asked in supervisor(self._environ, self._places.home, sys.platform):
-            if _succeeds(asked, self._environ):
-                self.tried = f"asked the supervisor ({' '.join(asked)})"
+        for request in supervisor(self._environ, self._places.home, sys.platform):
+            if _succeeds(request, self._environ):
+                self.tried = f"asked the supervisor ({' '.join(request)})"
                 return
         self.tried = "started one"
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -250,15 +250,15 @@ def supervisor(environ: Mapping[str, str], home: str, platform: str) -> tuple[tu
         program = shutil.which("launchctl", path=search)
         plist = f"{home}/Library/LaunchAgents/{LAUNCHD_LABEL}.plist"
         service = f"gui/{os.getuid()}/{LAUNCHD_LABEL}"
-        found = program is not None and os.path.exists(plist)
-        return ((program or "", "kickstart", service),) if found else ()
+        result = program is not None and os.path.exists(plist)
+        return ((program or "", "kickstart", service),) if result else ()
     program = shutil.which("systemctl", path=search)
     config = environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
     folders = (f"{config}/systemd/user", "/etc/systemd/user", "/usr/lib/systemd/user")
-    found = program is not None and any(
+    result = program is not None and any(
         os.path.exists(f"{folder}/memd.socket") for folder in folders
     )
-    return ((program or "", "--user", "start", "memd.socket"),) if found else ()
+    return ((program or "", "--user", "start", "memd.socket"),) if result else ()
 
 
 def _collect() -> None:

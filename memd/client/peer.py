@@ -45,21 +45,21 @@ def _connect(connection: socket.socket, path: str) -> None:
     _check(path, path, stat.S_ISSOCK, "socket")
     connection.connect(path)
     # The names may have been exchanged since: what counts is who listens at this connection.
-    found = connection.getsockopt(_LEVEL, _OPTION, _BYTES)
-    user = int.from_bytes(found[4:8], sys.byteorder)
+    result = connection.getsockopt(_LEVEL, _OPTION, _BYTES)
+    user = int.from_bytes(result[4:8], sys.byteorder)
     if user != os.geteuid():
         cause = f"a process of user {user} listens there"
         raise ServerRefusedError(path, cause)
 
 
 def _check(path: str, name: str, kind: Callable[[int], bool], words: str) -> None:
-    found = os.lstat(name)  # a link is no directory of ours: its owner may lead it elsewhere
+    result = os.lstat(name)  # a link is no directory of ours: its owner may lead it elsewhere
     cause = ""
-    if not kind(found.st_mode):
+    if not kind(result.st_mode):
         cause = f"{name} is no {words}"
-    elif found.st_uid != os.geteuid():
-        cause = f"the {words} {name} belongs to user {found.st_uid}"
-    elif found.st_mode & 0o077:
-        cause = f"others may use the {words} {name} (mode {stat.S_IMODE(found.st_mode):04o})"
+    elif result.st_uid != os.geteuid():
+        cause = f"the {words} {name} belongs to user {result.st_uid}"
+    elif result.st_mode & 0o077:
+        cause = f"others may use the {words} {name} (mode {stat.S_IMODE(result.st_mode):04o})"
     if cause:
         raise ServerRefusedError(path, cause)

@@ -37,16 +37,16 @@ class ClockCheck:
     @property
     def problem(self) -> str:
         """What is wrong with the clock, in words; "" if nothing is known of it."""
-        found = []
+        result = []
         if self.jump:
             way = "ahead" if self.jump > 0 else "back"
-            found.append(f"the clock went {way} by {_days(self.jump)} while nobody looked")
+            result.append(f"the clock went {way} by {_days(self.jump)} while nobody looked")
         if self.behind:
-            found.append(f"the clock is {_days(self.behind)} behind the newest recorded change")
-        return " and ".join(found)
+            result.append(f"the clock is {_days(self.behind)} behind the newest recorded change")
+        return " and ".join(result)
 
 
-def look(last: ClockCheck | None, newest: float, now: float, passed: float) -> ClockCheck:
+def inspect(last: ClockCheck | None, newest: float, now: float, passed: float) -> ClockCheck:
     """Return what a look at the clock says after the ``last`` one.
 
     ``newest`` is the time of the newest recorded change, ``passed`` the seconds since the last

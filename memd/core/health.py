@@ -41,7 +41,7 @@ class Health:
             self._failures += 1
             self.cause = cause
 
-    def verdict(self, now: float) -> WriteDecision:
+    def decision(self, now: float) -> WriteDecision:
         """Return what to do with a wish to write; ``now`` is in seconds.
 
         PROBE is said at most once a second, also when the clock was set back meanwhile.

@@ -41,10 +41,10 @@ def written(text: str, zone: tzinfo | None = UTC) -> float | None:
     if _NUMBER.fullmatch(text):
         return _bounded(float(text))
     try:
-        found = datetime.fromisoformat(text)
-        if found.tzinfo is None and zone is not None:
-            found = found.replace(tzinfo=zone)
-        return _bounded(found.timestamp())
+        result = datetime.fromisoformat(text)
+        if result.tzinfo is None and zone is not None:
+            result = result.replace(tzinfo=zone)
+        return _bounded(result.timestamp())
     except (ValueError, OverflowError, OSError):
         return None
 

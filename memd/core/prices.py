@@ -42,8 +42,8 @@ class Price:
 def price(model: str, table: str = "") -> Price:
     """Return what a model costs by the user's lines, else by the defaults, else by the dearest."""
     own, known = _parse(table), _defaults()
-    found = _longest(model, own) or _longest(model, known)
-    return found or _dearest(known)
+    result = _longest(model, own) or _longest(model, known)
+    return result or _dearest(known)
 
 
 def problem(table: str) -> str:

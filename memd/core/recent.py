@@ -33,10 +33,10 @@ class Recent(dict[K, V]):
 
     def setdefault(self, key: K, default: V) -> V:
         """Return the value of a key, which is set to ``default`` where there is none."""
-        found = self.get(key)
-        if found is None:
-            self[key] = found = default
-        return found
+        result = self.get(key)
+        if result is None:
+            self[key] = result = default
+        return result
 
     def _shrink(self, newest: K) -> None:
         for key, value in list(self.items()):  # a copy, since other threads may set entries

@@ -49,13 +49,13 @@ def strip(text: str) -> str:
 
 
 def _without(text: str, openings: re.Pattern[str]) -> str:
-    kept: list[str] = []
+    retained: list[str] = []
     position = 0
     while (opening := openings.search(text, position)) is not None:
-        kept.append(text[position : opening.start()])
+        retained.append(text[position : opening.start()])
         position = _end(text, opening.group(1).lower(), opening.end())
-    kept.append(text[position:])
-    return "".join(kept)
+    retained.append(text[position:])
+    return "".join(retained)
 
 
 def _end(text: str, tag: str, start: int) -> int:

@@ -190,7 +190,7 @@ class JobEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class LockKept:
+class LockTaken:
     """The time of a dream's lock, which stands once the dream's change does.
 
     ``directory`` is the memory directory as the lock's row names it, ``taken_ns`` when the lock
@@ -214,7 +214,7 @@ class ProposalDecided:
     reason: str = ""
 
 
-Effect = CursorMove | JobEnd | LockKept | ProposalDecided
+Effect = CursorMove | JobEnd | LockTaken | ProposalDecided
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,7 @@ class FileChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommitResult:
     """The end of a commit. ``change`` is its id, ``None`` when there was nothing to change.
 
     ``files`` leaves the index out. ``repeated`` is true when this request id was already

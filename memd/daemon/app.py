@@ -33,7 +33,7 @@ from memd.daemon.retention import keep_bounded
 from memd.daemon.runners import Runners
 from memd.dream.gates import Pressure
 from memd.dream.service import Dreams
-from memd.extract.service import Extract
+from memd.extract.service import Extractions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Runner
 from memd.memories.service import Memories
@@ -46,7 +46,7 @@ from memd.recall.service import Recall
 from memd.review.service import Reviews
 from memd.rpc.server import Hub, serve
 from memd.search.meaning import Meaning
-from memd.state.changes import Proposals, migrate
+from memd.state.changes import ProposalTable, migrate
 from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.tables import (
     SCHEMAS,
@@ -184,8 +184,8 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     spent = SpendTable(database, Tally(places.spent))
     models = Models(ports.environ, clock, spent, ports.origin)
     records = Runs(database)
-    extract = Extract(store, Cursors(database), clock, models, records, note=ports.log.note)
-    locks, proposals, log = DreamTable(database), Proposals(database), ports.log
+    extract = Extractions(store, Cursors(database), clock, models, records, note=ports.log.note)
+    locks, proposals, log = DreamTable(database), ProposalTable(database), ports.log
     dreaming = Dreams(store, locks, proposals, clock, models=models, runs=records, note=log.note)
     notes += await _recovered(dreaming.recover)
     for note in notes:

@@ -26,7 +26,7 @@ async def keep_bounded(
     while True:
         settings, _ = await store.settings()
         try:
-            check = await to_thread.run_sync(ages.look, clock.now(), clock.monotonic())
+            check = await to_thread.run_sync(ages.inspect, clock.now(), clock.monotonic())
             if clock.monotonic() >= due:
                 _tell(log, await prune(database, settings.journal, ages, check))
                 due = clock.monotonic() + DAY_SECONDS

@@ -5,7 +5,7 @@ from typing import Any
 from memd.core.events import MEMORY_SAVED, Event, EventSink
 from memd.core.yielding import yielding
 from memd.daemon.dreaming import DreamStarter
-from memd.extract.service import Extract, ExtractRequest
+from memd.extract.service import Extractions, ExtractRequest
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Runner, Running
 from memd.state.tables import Visit
@@ -18,7 +18,7 @@ class Runners:
     def __init__(
         self,
         store: Store,
-        extract: Extract,
+        extract: Extractions,
         starter: DreamStarter,
         events: EventSink,
         priority: RequestPriority,

@@ -118,8 +118,8 @@ def each(content: bytes) -> Iterator[IndexEntry]:
 
 def words(raw: bytes) -> Words:
     """Return the parts of a line that is an entry."""
-    found = _ENTRY.fullmatch(_text(raw))
-    parts = found.groupdict() if found else {}
+    result = _ENTRY.fullmatch(_text(raw))
+    parts = result.groupdict() if result else {}
     title, hook = (parts.get("title") or "", parts.get("hook") or parts.get("text") or "")
     return Words(
         parts.get("bullet") or "",
@@ -134,10 +134,10 @@ def with_pointer(content: bytes, path: str, pointer: Pointer) -> bytes:
 
     The bullet, the link as it was written and every other line stay.
     """
-    found = [entry for entry in read(content).lines if path in entry.paths]
-    if not found:
+    result = [entry for entry in read(content).lines if path in entry.paths]
+    if not result:
         return content
-    entry = min(found, key=lambda line: line.paths.index(path))
+    entry = min(result, key=lambda line: line.paths.index(path))
     lines = content.splitlines(keepends=True)
     old = lines[entry.number]
     written = words(old)

@@ -100,15 +100,15 @@ def _find(lines: list[bytes], key: str, indent: bytes) -> tuple[int, int] | None
         re.escape(indent) + rb"""(["']?)""" + re.escape(key.encode()) + rb"\1[ \t]*:(?:\s.*)?",
         re.DOTALL,
     )
-    found = [number for number, line in enumerate(lines) if shape.fullmatch(line)]
-    if not found:
+    result = [number for number, line in enumerate(lines) if shape.fullmatch(line)]
+    if not result:
         return None
-    end = number = found[-1] + 1
+    end = number = result[-1] + 1
     while number < len(lines) and _continues(lines[number], indent):
         number += 1
         if lines[number - 1].strip():
             end = number
-    return found[-1], end
+    return result[-1], end
 
 
 def _continues(line: bytes, indent: bytes) -> bool:

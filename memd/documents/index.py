@@ -74,17 +74,20 @@ def load(content: bytes | None) -> LoadedIndex:
     text = without_directions(decode(content or b"")).strip()
     lines = text.count("\n") + 1 if text else 0
     size = len(text.encode())
-    kept, cut = text, ""
+    retained, cut = text, ""
     if lines > limits.INDEX_LINES:
-        kept, cut = "\n".join(text.split("\n", limits.INDEX_LINES)[: limits.INDEX_LINES]), "lines"
-    encoded = kept.encode()
+        retained, cut = (
+            "\n".join(text.split("\n", limits.INDEX_LINES)[: limits.INDEX_LINES]),
+            "lines",
+        )
+    encoded = retained.encode()
     if len(encoded) > limits.INDEX_BYTES:
         end = encoded.rfind(b"\n", 0, limits.INDEX_BYTES + 1)
-        kept = encoded[:end].decode() if end > 0 else cut_bytes(kept, limits.INDEX_BYTES)
+        retained = encoded[:end].decode() if end > 0 else cut_bytes(retained, limits.INDEX_BYTES)
         cut = "bytes"
     if cut:
-        kept = f"{kept.rstrip()}\n\n{_warning(lines, size)}"
-    return LoadedIndex(kept, lines, size, cut)
+        retained = f"{retained.rstrip()}\n\n{_warning(lines, size)}"
+    return LoadedIndex(retained, lines, size, cut)
 
 
 def reconcile(
@@ -109,16 +112,16 @@ def reconcile(
     missing = [path for path in order if path not in seen and not path.startswith(TEAM)]
     if content is None and not missing:
         return None
-    kept = raw
+    retained = raw
     if gone:
-        kept = b"".join(
+        retained = b"".join(
             text for n, text in enumerate(raw.splitlines(keepends=True)) if n not in gone
         )
     eol = b"\r\n" if b"\r\n" in raw else b"\n"
-    if missing and kept not in (b"", BOM) and not kept.endswith(b"\n"):
-        kept += eol
+    if missing and retained not in (b"", BOM) and not retained.endswith(b"\n"):
+        retained += eol
     added = (pointer_line(path, wanted.get(path) or _named(path)) for path in missing)
-    return kept + b"".join(line.encode() + eol for line in added)
+    return retained + b"".join(line.encode() + eol for line in added)
 
 
 def manifest(headers: Sequence[Header]) -> str:
@@ -126,7 +129,7 @@ def manifest(headers: Sequence[Header]) -> str:
 
     ``- [type] path (ISO 8601 mtime in UTC): description``, without the parts that are missing.
     """
-    return "\n".join(_manifest_line(found) for found in headers[: limits.MANIFEST_ENTRIES])
+    return "\n".join(_manifest_line(result) for result in headers[: limits.MANIFEST_ENTRIES])
 
 
 def _settled(
@@ -162,9 +165,9 @@ def _named(path: str) -> Pointer:
     return Pointer(words[:1].upper() + words[1:] or path, "")
 
 
-def _manifest_line(found: Header) -> str:
-    kind = f"[{found.type.value}] " if found.type else ""
-    path = " ".join(without_directions(found.path).splitlines())
-    at = iso_time(min(max(found.mtime_ns / 1e9, 0), _LAST_SECOND))
-    words = one_line(found.description, _DESCRIPTION_CHARACTERS)
+def _manifest_line(result: Header) -> str:
+    kind = f"[{result.type.value}] " if result.type else ""
+    path = " ".join(without_directions(result.path).splitlines())
+    at = iso_time(min(max(result.mtime_ns / 1e9, 0), _LAST_SECOND))
+    words = one_line(result.description, _DESCRIPTION_CHARACTERS)
     return f"- {kind}{path} ({at}){f': {words}' if words else ''}"

@@ -29,11 +29,11 @@ class _Index:
         """Take an index apart."""
         text = SplitText.of(content)
         tokens = list(text.lines)
-        found: dict[bytes, tuple[bytes, IndexEntry]] = {}
+        result: dict[bytes, tuple[bytes, IndexEntry]] = {}
         for entry in entries(content):
             token = tokens[entry.line] = _TOKEN + entry.path.encode()
-            found.setdefault(token, (text.lines[entry.line], entry))
-        return cls(text, tuple(tokens), found)
+            result.setdefault(token, (text.lines[entry.line], entry))
+        return cls(text, tuple(tokens), result)
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
@@ -48,10 +48,10 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     known, mine, live = (set(side.entries) for side in sides)
     lines: list[bytes] = []
     for line in _once(merged, gone=known - (mine & live)):
-        found = _entry(line, sides) if _is_token(line) else line
-        if found is None:
+        result = _entry(line, sides) if _is_token(line) else line
+        if result is None:
             return None
-        lines.append(found)
+        lines.append(result)
     return diff3.joined(a.text, b.text, c.text, lines)
 
 
@@ -98,22 +98,22 @@ def _is_token(line: bytes) -> bool:
 def _once(lines: Sequence[bytes], gone: Collection[bytes]) -> list[bytes]:
     """Return the lines without entries that one side removed, and each other entry once."""
     seen = set(gone)
-    kept: list[bytes] = []
+    retained: list[bytes] = []
     for line in lines:
         if _is_token(line):
             if line in seen:
                 continue
             seen.add(line)
-        kept.append(line)
-    return kept
+        retained.append(line)
+    return retained
 
 
 def _entry(token: bytes, sides: Sequence[_Index]) -> bytes | None:
     """Return the line of an entry; the live one where both sides added it."""
     base, ours, theirs = (side.entries.get(token) for side in sides)
     if ours is None or theirs is None or base is None:
-        found = theirs or ours or base
-        return found[0] if found else None
+        result = theirs or ours or base
+        return result[0] if result else None
     settled = pick(base[0], ours[0], theirs[0])
     if settled:
         return settled[0]

@@ -137,8 +137,8 @@ def _place(merged: Sequence[bytes], before: bytes, stamp: bytes) -> int:
 
 
 def _stamps(lines: Sequence[bytes]) -> dict[bytes, bytes]:
-    found = (_STAMP.fullmatch(line) for line in lines)
-    return {match[1]: match[2].strip(b"\"'") for match in found if match}
+    result = (_STAMP.fullmatch(line) for line in lines)
+    return {match[1]: match[2].strip(b"\"'") for match in result if match}
 
 
 def _is_stamp(line: bytes) -> bool:

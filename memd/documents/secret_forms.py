@@ -66,8 +66,8 @@ def derived(text: str) -> Derived:
     parts: list[str] = []
     pieces: list[DerivedPart] = []
     size = 0
-    for part, found in _parts(text):
-        pieces += [DerivedPart(size + p.start, p.source, p.source_end, p.exact) for p in found]
+    for part, result in _parts(text):
+        pieces += [DerivedPart(size + p.start, p.source, p.source_end, p.exact) for p in result]
         parts.append(part)
         size += len(part) + 1
     return Derived("\n".join(parts), tuple(pieces))
@@ -127,12 +127,12 @@ def _decoded(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
         if len(run) > _MOST or _DIGIT.search(run) is None:
             continue
         digits = _HEX.fullmatch(run)
-        found = _plain(binascii.unhexlify(digits[1])) if digits else ""
-        if not found and len(run) % 4 != 1:
+        result = _plain(binascii.unhexlify(digits[1])) if digits else ""
+        if not result and len(run) % 4 != 1:
             padded = (run + "=" * (-len(run) % 4)).encode()
-            found = _plain(base64.b64decode(padded.translate(_STANDARD)))
-        if found:
-            yield found, match.span()
+            result = _plain(base64.b64decode(padded.translate(_STANDARD)))
+        if result:
+            yield result, match.span()
 
 
 def _plain(body: bytes) -> str:

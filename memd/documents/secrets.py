@@ -92,13 +92,13 @@ _LONG = 64 * 1024  # characters of a text with which one rule takes a moment
 
 def find(text: str) -> tuple[Finding, ...]:
     """Return what looks like a credential, by line and then the most telling rule first."""
-    found: dict[tuple[int, str], None] = {}
+    result: dict[tuple[int, str], None] = {}
     for form in _forms(text):
         # Rules come in the table's order: vendors' shapes before the general ones.
         looked_at = form if form is text else _changed(text, form)
         for hit in _hits(looked_at):
-            found[looked_at.count("\n", 0, hit.start) + 1, hit.rule] = None
-    return tuple(Finding(rule, line) for line, rule in sorted(found, key=lambda item: item[0]))
+            result[looked_at.count("\n", 0, hit.start) + 1, hit.rule] = None
+    return tuple(Finding(rule, line) for line, rule in sorted(result, key=lambda item: item[0]))
 
 
 def scrub(text: str) -> str:

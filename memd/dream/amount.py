@@ -20,10 +20,10 @@ _PART = 3
 
 def left(memory: Facts, targets: Sequence[Facts]) -> float:
     """Return which part of a memory's telling words is left in those that it is in afterwards."""
-    if not memory.telling:
+    if not memory.statement:
         return 1.0 if targets else 0.0
     there = frozenset[str]().union(*(target.words for target in targets))
-    return len(memory.telling & there) / len(memory.telling)
+    return len(memory.statement & there) / len(memory.statement)
 
 
 def lost(size: int, part: float) -> float:

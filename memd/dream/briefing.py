@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from memd.agent import workspace
-from memd.agent.service import Budget, Ended, Task, tools, total
+from memd.agent.service import Budget, RunEnd, Task, tools, total
 from memd.core import limits, prose
 from memd.core.errors import MemdError
 from memd.core.names import LOGS, SUFFIX
@@ -105,9 +105,9 @@ def task(
     )
 
 
-def mend(asked: Task, ended: Ended, problems: Sequence[str]) -> Task:
+def mend(request: Task, ended: RunEnd, problems: Sequence[str]) -> Task:
     """Return the run that goes on where one ended, told what is wrong with its work."""
-    budget = asked.budget
+    budget = request.budget
     left = replace(
         budget,
         turns=budget.turns - ended.turns,
@@ -117,16 +117,16 @@ def mend(asked: Task, ended: Ended, problems: Sequence[str]) -> Task:
     )
     values = {"problems": prose.inert(_listed(problems, "- ")), "turns": str(left.turns)}
     text = prose.fill(prose.template(_MEND, _PACKAGE), (), values)
-    told: Block = {"type": "text", "text": text}
-    said = [*asked.messages, *ended.messages]
+    reported: Block = {"type": "text", "text": text}
+    said = [*request.messages, *ended.messages]
     if ended.text.strip():
         said += [
             {"role": "assistant", "content": [{"type": "text", "text": ended.text}]},
-            {"role": "user", "content": [told]},
+            {"role": "user", "content": [reported]},
         ]
     else:  # it ended without a word: what follows belongs to what it was told last
-        said[-1] = {**said[-1], "content": [*said[-1]["content"], told]}
-    return replace(asked, messages=tuple(said), budget=left)
+        said[-1] = {**said[-1], "content": [*said[-1]["content"], reported]}
+    return replace(request, messages=tuple(said), budget=left)
 
 
 def _budget(turns: int) -> Budget:
@@ -172,7 +172,7 @@ def changed_logs(memory: str, since: float | None) -> tuple[str, ...]:
 
     ``since`` is seconds since 1970, ``None`` for ever. What cannot be looked at has none.
     """
-    found: list[str] = []
+    result: list[str] = []
     after = -1.0 if since is None else since * _NS
     try:
         with Confined(memory) as folder:
@@ -184,7 +184,7 @@ def changed_logs(memory: str, since: float | None) -> tuple[str, ...]:
                     if seen.folder and level < _LEVELS:
                         waiting.append((level + 1, path))
                     elif seen.name.endswith(SUFFIX) and seen.mtime_ns > after and not seen.folder:
-                        found.append(path)
+                        result.append(path)
     except MemdError:
         return ()
-    return tuple(sorted(found, reverse=True)[:MOST])
+    return tuple(sorted(result, reverse=True)[:MOST])

@@ -32,7 +32,7 @@ from memd.dream.wording import CJK, short, words
 
 # Facts are looked for one by one; of the other words nearly a third is a matter of phrasing: the
 # same note written by two people shares about three words in four.
-TELLING = 0.7
+STATEMENT = 0.7
 _EACH = 0.5  # of one sentence: what has half of its words missing is another sentence
 _RESEMBLING = 0.5  # as in similarity.py, below it sentences speak of different things
 _WORK = 200_000  # steps of comparison for one memory, some 50 ms; 500 sentences take a tenth
@@ -113,20 +113,20 @@ class Facts:
     @cached_property
     def words(self) -> frozenset[str]:
         """All words in their short form, compound ones in their parts too."""
-        return frozenset((*self._terms, *_known(self._found)))
+        return frozenset((*self._terms, *_known(self._results)))
 
     @cached_property
-    def telling(self) -> frozenset[str]:
+    def statement(self) -> frozenset[str]:
         """The words that say something, in their short form."""
         return frozenset(self._terms)
 
     @cached_property
-    def _found(self) -> tuple[str, ...]:
+    def _results(self) -> tuple[str, ...]:
         return words(f"{self.document.description}\n{self.document.body}")
 
     @cached_property
     def _terms(self) -> tuple[str, ...]:
-        return tuple(_terms(self._found))
+        return tuple(_terms(self._results))
 
     @cached_property
     def denials(self) -> "Denials":
@@ -144,8 +144,8 @@ class _Sentence:
 
     def __init__(self, raw: str) -> None:
         self.raw = raw
-        self._found = words(raw)
-        self.words = frozenset(self._found)
+        self._results = words(raw)
+        self.words = frozenset(self._results)
 
     @cached_property
     def claim(self) -> Claim:
@@ -157,9 +157,10 @@ class _Sentence:
         """The words that it says "not" or the like of."""
         denied = {
             next(
-                (later for later in self._found[place + 1 : place + 4] if later not in _LITTLE), ""
+                (later for later in self._results[place + 1 : place + 4] if later not in _LITTLE),
+                "",
             )
-            for place, word in enumerate(self._found)
+            for place, word in enumerate(self._results)
             if word in _DENIES_NEXT
         }
         return frozenset(denied - {""})
@@ -167,10 +168,10 @@ class _Sentence:
     @cached_property
     def order(self) -> tuple[str, ...]:
         """Its telling words as they follow each other."""
-        return tuple(word for word in self._found if word not in _LITTLE)
+        return tuple(word for word in self._results if word not in _LITTLE)
 
     @cached_property
-    def telling(self) -> frozenset[str]:
+    def statement(self) -> frozenset[str]:
         """Its telling words in their short form."""
         return frozenset(map(short, self.order))
 
@@ -201,11 +202,11 @@ class Denials:
         ordered = sorted(one.words, key=lambda word: len(self._by_word.get(word, ())))
         near: set[int] = set()
         for word in ordered[: size - (size + 1) // 2 + 1]:
-            found = self._by_word.get(word, ())
-            self._left -= len(found)
+            result = self._by_word.get(word, ())
+            self._left -= len(result)
             if self._left < 0:
                 return ""
-            near.update(found)
+            near.update(result)
         for number in sorted(near):
             two = self._sentences[number]
             self._left -= 1 + min(size, len(two.words)) // _SHARED
@@ -238,12 +239,12 @@ def lacks(source: Facts, targets: Sequence[Facts]) -> str:
     lost = [raw for name, raw in source.sentences.items() if name not in forms]
     if source.untyped and lost:
         return lost[0]
-    told = {raw: telling(raw) for raw in lost}
+    reported = {raw: statement(raw) for raw in lost}
     for raw in lost:
-        if not _told(raw, told[raw], known) or _refused(raw, targets):
+        if not _reported(raw, reported[raw], known) or _refused(raw, targets):
             return raw
-    if lost and _share(source.telling, known) < TELLING:
-        return min(lost, key=lambda raw: _share(told[raw], known))
+    if lost and _share(source.statement, known) < STATEMENT:
+        return min(lost, key=lambda raw: _share(reported[raw], known))
     return reason_lost(source, targets)
 
 
@@ -254,12 +255,12 @@ def reason_lost(source: Facts, targets: Sequence[Facts]) -> str:
     names = {name for target in targets for name, _ in target.reasons}
     known = frozenset[str]().union(*(target.words for target in targets))
     for name, text in source.reasons:
-        if name not in names or _share(telling(text), known) < TELLING:
+        if name not in names or _share(statement(text), known) < STATEMENT:
             return f"{name}: {text.strip()}"
     return ""
 
 
-def telling(text: str) -> frozenset[str]:
+def statement(text: str) -> frozenset[str]:
     """Return the words of a text that say something, in their short form; CJK in pairs."""
     return frozenset(_terms(words(text)))
 
@@ -289,7 +290,7 @@ def _stands(source: Facts, targets: Sequence[Facts]) -> bool:
     return not reason_lost(source, targets)
 
 
-def _told(raw: str, said: frozenset[str], known: frozenset[str]) -> bool:
+def _reported(raw: str, said: frozenset[str], known: frozenset[str]) -> bool:
     """Whether a sentence that does not stand word for word has its facts and half its words."""
     if FENCE.match(raw) or _share(said, known) < _EACH:
         return False
@@ -317,13 +318,13 @@ def _denied(one: _Sentence, two: _Sentence) -> bool:
     mine, others = (left - right) & _OPPOSED, (right - left) & _OPPOSED
     if any((word, other) in _OPPOSITE for word in mine for other in others):
         return True
-    swapped = len(one.telling - two.telling) == 1 == len(two.telling - one.telling)
+    swapped = len(one.statement - two.statement) == 1 == len(two.statement - one.statement)
     return swapped or (one.order != two.order and Counter(one.order) == Counter(two.order))
 
 
-def _terms(found: Iterable[str]) -> Iterator[str]:
+def _terms(result: Iterable[str]) -> Iterator[str]:
     before = ""
-    for word in found:
+    for word in result:
         if _CJK.match(word):
             if before:
                 yield before + word
@@ -334,8 +335,8 @@ def _terms(found: Iterable[str]) -> Iterator[str]:
             yield short(word)
 
 
-def _known(found: Iterable[str]) -> Iterator[str]:
-    for word in set(found):
+def _known(result: Iterable[str]) -> Iterator[str]:
+    for word in set(result):
         yield short(word)
         if not word.isalnum() and not _DATE.fullmatch(word):
             yield from (short(part) for part in _PARTS.split(word) if part)
@@ -344,13 +345,13 @@ def _known(found: Iterable[str]) -> Iterator[str]:
 def _reasons(body: str) -> Iterator[tuple[str, str]]:
     name, lines = "", list[str]()
     for line in body.splitlines():
-        found = _REASON.match(line)
+        result = _REASON.match(line)
         ends = any(part.strip() for part in lines) and not line.strip()
-        if name and (found or ends or line.startswith("#")):
+        if name and (result or ends or line.startswith("#")):
             yield name, " ".join(lines)
             name, lines = "", []
-        if found:
-            name, lines = found["name"].lower(), [found["text"]]
+        if result:
+            name, lines = result["name"].lower(), [result["text"]]
         elif name:
             lines.append(line)
     if name:

@@ -77,20 +77,20 @@ def consolidate(tree: Tree, resolve: Resolve, frozen: AbstractSet[str] = frozens
         hooks.setdefault(entry.path, entry.hook)  # of several pointers the first one stays
     room = _FILES - sum(_changes(memory) for memory in dated)
     while True:
-        kept, merges = _merged(dated, room, hooks)
-        touched = sum(_changes(memory) for memory in kept) + len(merges)
+        retained, merges = _merged(dated, room, hooks)
+        touched = sum(_changes(memory) for memory in retained) + len(merges)
         if touched <= _FILES or not merges:
             break
         room = min(room, 2 * len(merges)) - 2 * (touched - _FILES)
     before = {memory.path: memory.file for memory in material.memories}
     edits = [
         FileEdit(memory.path, memory.content, memory.file.hash, memory.mtime_ns)
-        for memory in kept
+        for memory in retained
         if _changes(memory)
     ]
     edits += [FileEdit(merge.source, None, before[merge.source].hash) for merge in merges]
     if INDEX not in frozen:
-        edits += _index(tree, material, kept, merges, resolve)
+        edits += _index(tree, material, retained, merges, resolve)
     return Wanted(tuple(edits), merges, listed=material.listed)
 
 
@@ -122,13 +122,13 @@ def _changes(memory: Memory) -> bool:
 
 def _within(memories: Sequence[Memory]) -> list[Memory]:
     """Return the memories with no more changed than a change set holds; the next pass goes on."""
-    found: list[Memory] = []
+    result: list[Memory] = []
     room = _FILES
     for memory in memories:
         if _changes(memory):
             room -= 1
-        found.append(memory if room >= 0 or not _changes(memory) else _as_it_was(memory))
-    return found
+        result.append(memory if room >= 0 or not _changes(memory) else _as_it_was(memory))
+    return result
 
 
 def _as_it_was(memory: Memory) -> Memory:
@@ -146,19 +146,19 @@ def _merged(
     """Merge and lead links on, until neither makes anything new to merge."""
     every = {memory.path: memory.named for memory in memories}
     into: dict[str, str] = {}
-    kept = tuple(memories)
+    retained = tuple(memories)
     while True:
-        kept, merges = merge_all(kept, room - 2 * len(into), hooks)
+        retained, merges = merge_all(retained, room - 2 * len(into), hooks)
         into |= {merge.source: merge.into for merge in merges}
         moves = LinkMoves(
             [(every[source], every[in_the_end(into, source)]) for source in into],
-            [memory.named for memory in kept],
+            [memory.named for memory in retained],
         )
-        led = tuple(_led(memory, moves) for memory in kept)
-        if led == kept:
+        led = tuple(_led(memory, moves) for memory in retained)
+        if led == retained:
             break
-        kept = led
-    return kept, tuple(Merge(in_the_end(into, source), source) for source in into)
+        retained = led
+    return retained, tuple(Merge(in_the_end(into, source), source) for source in into)
 
 
 def _led(memory: Memory, moves: LinkMoves) -> Memory:
@@ -178,8 +178,8 @@ def _led(memory: Memory, moves: LinkMoves) -> Memory:
 
 def _written_at(memory: Memory) -> float:
     """Return the stamp of a memory, or its mtime where it has none."""
-    found = document.parse(memory.file.content, memory.path)
-    return next(written(found, memory.file.header.mtime_ns / _NS))
+    result = document.parse(memory.file.content, memory.path)
+    return next(written(result, memory.file.header.mtime_ns / _NS))
 
 
 def _with_dates(memory: Memory, resolve: Resolve) -> Memory:
@@ -204,7 +204,7 @@ def _with_dates(memory: Memory, resolve: Resolve) -> Memory:
 def _index(
     tree: Tree,
     material: Material,
-    kept: Sequence[Memory],
+    retained: Sequence[Memory],
     merges: Sequence[Merge],
     resolve: Resolve,
 ) -> list[FileEdit]:
@@ -218,7 +218,7 @@ def _index(
     if before is None:
         return []
     when = {m.path: _written_at(m) for m in material.memories if m.type is MemoryType.PROJECT}
-    said = {m.path: shorten.WordRuns(m.text, Prose(m.description)) for m in kept}
+    said = {m.path: shorten.WordRuns(m.text, Prose(m.description)) for m in retained}
 
     def dated(path: str, hook: str) -> str:
         new = absolute(hook, when[path], resolve) if path in when else hook
@@ -232,7 +232,7 @@ def _index(
         return shorten.shortened(shorten.with_hooks(content, hooks), said, stable)
 
     yield_to_requests()
-    whole = _reconciled(tree, before, kept, merges)
+    whole = _reconciled(tree, before, retained, merges)
     wanted = better(whole)
     if wanted == whole:
         return []
@@ -243,13 +243,13 @@ def _index(
 
 
 def _reconciled(
-    tree: Tree, before: bytes, kept: Sequence[Memory], merges: Sequence[Merge]
+    tree: Tree, before: bytes, retained: Sequence[Memory], merges: Sequence[Merge]
 ) -> bytes:
     """Return the index as the store will make it, but for pointers to what is not there."""
     gone = {merge.source for merge in merges}
     headers = [header for header in tree.headers() if header.path not in gone]
     lines = {h.path: Pointer(h.name, h.description) for h in headers}
-    lines |= {m.path: Pointer(m.file.header.name, m.description) for m in kept}
+    lines |= {m.path: Pointer(m.file.header.name, m.description) for m in retained}
     named = {entry.path for entry in shorten.pointers(before)} - gone
     files = lines.keys() if len(headers) <= limits.INDEX_ENTRIES else ()
     return index.reconcile(before, frozenset(files), lines, frozenset(named)) or b""

@@ -60,9 +60,9 @@ def wanted(
     (seconds since 1970). ``repeats`` returns the paths of edits that a dream made before to the
     same text (``Past.repeats``).
     """
-    found = _Changes(proposal, tree, session, at).wanted()
-    again = repeats([edit for edit in found.edits if edit.path != INDEX])
-    return _Changes(proposal, tree, session, at, again).wanted() if again else found
+    result = _Changes(proposal, tree, session, at).wanted()
+    again = repeats([edit for edit in result.edits if edit.path != INDEX])
+    return _Changes(proposal, tree, session, at, again).wanted() if again else result
 
 
 class _Changes:
@@ -81,7 +81,7 @@ class _Changes:
         self._session = session
         self._at = at
         self._taken_back = taken_back
-        self._live = {path: _look(tree, path) for path in self._files}
+        self._live = {path: _inspect(tree, path) for path in self._files}
         gone = [file for file in proposal.files if file.content is None]
         targets = {file.path: self._target(file.reason) for file in gone}
         self._claims = {path: into for path, into in targets.items() if into}
@@ -89,12 +89,12 @@ class _Changes:
     def wanted(self) -> Wanted:
         """Return the edits, the claims and what is left alone."""
         left = self._left()
-        kept = [file for path, file in self._files.items() if path not in left]
-        gone = [file for file in kept if file.content is None]
+        retained = [file for path, file in self._files.items() if path not in left]
+        gone = [file for file in retained if file.content is None]
         merges = [
             Merge(in_the_end(self._claims, f.path), f.path) for f in gone if f.path in self._claims
         ]
-        edits = [self._edit(file) for file in kept]
+        edits = [self._edit(file) for file in retained]
         return Wanted(
             edits=tuple(edit for edit in edits if edit is not None),
             merges=tuple(merges),
@@ -108,10 +108,10 @@ class _Changes:
 
     def _target(self, reason: str) -> str:
         """Return the memory that a reason names as the one that took it in, "" for none."""
-        found = _CLAIM.match(reason.strip())
-        if found is None:
+        result = _CLAIM.match(reason.strip())
+        if result is None:
             return ""
-        said = found.group(1).rstrip(".,;:").removeprefix("./")
+        said = result.group(1).rstrip(".,;:").removeprefix("./")
         if not said.startswith("/"):
             return said
         known = (*self._files, *(header.path for header in self._tree.headers()))
@@ -187,14 +187,14 @@ def _says_nothing_new(content: bytes, base: bytes, taken_in: Sequence[bytes]) ->
     return said <= says <= said.union(*(_Memory(other).says for other in taken_in))
 
 
-def _look(tree: Tree, path: str) -> _Live:
+def _inspect(tree: Tree, path: str) -> _Live:
     if path == INDEX:
         return _Live(tree.index())
     try:
-        found = tree.read(path)
+        result = tree.read(path)
     except MemdError as error:  # a link, a folder or something too large stands there by now
         return _Live(None, trouble=error.sentence)
-    return _Live(None) if found is None else _Live(found.content, found.header.mtime_ns)
+    return _Live(None) if result is None else _Live(result.content, result.header.mtime_ns)
 
 
 def _meanwhile(file: Proposed, live: _Live) -> str:

@@ -120,11 +120,11 @@ def sessions(count: int, settings: Settings) -> str:
 
 def newest(scans: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Return the sessions with their last change; one may have transcripts in several folders."""
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for scan in scans:
         for session, mtime in scan.items():
-            found[session] = max(mtime, found.get(session, mtime))
-    return found
+            result[session] = max(mtime, result.get(session, mtime))
+    return result
 
 
 def outlook(
@@ -198,19 +198,22 @@ class Conditions:
 
 def waits(conditions: Conditions, settings: Settings) -> str:
     """Return why an automatic dream waits, in words, "" when it need not."""
-    wanted, told = settings.dream, conditions.pressure
+    wanted, reported = settings.dream, conditions.pressure
     apart = min(_APART_SECONDS, wanted.min_hours * _HOUR)
     why = ""
     if conditions.paused:
         why = "background work is paused"
     elif conditions.prompts:
         why = "a prompt is being answered"
-    elif told.on_battery and not wanted.on_battery:
+    elif reported.on_battery and not wanted.on_battery:
         why = "the machine runs on battery"
-    elif wanted.max_load and told.load is not None and told.load > wanted.max_load:
-        why = f"the load is {told.load:.2f} of each core, above {wanted.max_load:g}"
-    elif told.free_memory is not None and told.free_memory < wanted.free_memory_mb * _MEBIBYTE:
-        free = told.free_memory // _MEBIBYTE
+    elif wanted.max_load and reported.load is not None and reported.load > wanted.max_load:
+        why = f"the load is {reported.load:.2f} of each core, above {wanted.max_load:g}"
+    elif (
+        reported.free_memory is not None
+        and reported.free_memory < wanted.free_memory_mb * _MEBIBYTE
+    ):
+        free = reported.free_memory // _MEBIBYTE
         why = f"{free} MiB of memory are free, fewer than {wanted.free_memory_mb}"
     elif conditions.began is not None and conditions.began < apart:
         why = "the last automatic dream began less than an hour ago"

@@ -22,7 +22,7 @@ from memd.core.text import decode
 from memd.core.values import PERSONAL
 from memd.documents.document import Document
 from memd.documents.index import IndexEntry, entries, load, read
-from memd.dream.carried import Denials, Facts, telling
+from memd.dream.carried import Denials, Facts, statement
 from memd.dream.values import quoted
 from memd.dream.verbatim import Stand, Verbatim, key
 from memd.dream.wording import QUALIFIERS, words
@@ -75,11 +75,11 @@ def _lost(before: bytes, after: bytes, memories: Mapping[str, Document]) -> Iter
     for line in dict.fromkeys(line for _, line in new):
         if line not in was and not _is_heading(line):
             yield f"{INDEX} would say more than pointers do: '{quoted(line)}'"
-    kept = [(under, line) for under, line in old if line in now and not _HEADING.match(line)]
+    retained = [(under, line) for under, line in old if line in now and not _HEADING.match(line)]
     there = [(under, line) for under, line in new if line in was and not _HEADING.match(line)]
-    if kept != there:
-        moved = next((one for one, two in zip(kept, there, strict=False) if one != two), None)
-        _, line = moved or (*kept, *there)[-1]
+    if retained != there:
+        moved = next((one for one, two in zip(retained, there, strict=False) if one != two), None)
+        _, line = moved or (*retained, *there)[-1]
         yield f"{INDEX} would have a line in another place: '{quoted(line)}'"
 
 
@@ -110,12 +110,12 @@ def _document(line: str) -> Document:
 
 def _is_heading(line: str) -> bool:
     """Whether a line that comes in names what stands below it, and nothing more."""
-    found = words(line)
+    result = words(line)
     return (
         _HEADING.match(line) is not None
         and len(line) <= _HEADING_CHARACTERS
-        and len(found) <= _HEADING_WORDS
-        and _ORDERS.isdisjoint(found)
+        and len(result) <= _HEADING_WORDS
+        and _ORDERS.isdisjoint(result)
         and not line.endswith((".", "!", ":"))
     )
 
@@ -143,9 +143,9 @@ def _pointers(
 
 def _strange(now: str, was: str, memory: Document) -> str:
     """Return a pointer's words when fewer than half of them have to do with its memory."""
-    name, found = " ".join(_spellings(memory.name)), telling(now)
+    name, result = " ".join(_spellings(memory.name)), statement(now)
     known = Facts(replace(memory, body=f"{memory.body}\n\n{name}\n\n{was}")).words
-    return now if len(found & known) < _HALF * len(found) else ""
+    return now if len(result & known) < _HALF * len(result) else ""
 
 
 def _foreign(entry: IndexEntry, old: IndexEntry | None, memory: Document) -> str:

@@ -40,7 +40,9 @@ from memd.dream.wording import words
 _LIKELY = 0.5  # of the telling words: what has fewer of them is another text
 _REASON_WORDS = 2  # "old" says nothing that a person could judge
 _CONTRADICTIONS = 20
-_LOOKS = 50_000  # steps of looking for them, some 50 ms: a report may do without the last ones
+_INSPECTIONS = (
+    50_000  # steps of looking for them, some 50 ms: a report may do without the last ones
+)
 
 
 def judge(
@@ -64,7 +66,7 @@ def judge(
     dream = _Dream(before, wanted)
     merged, removed, problems = _went(dream)
     problems += [f"{path} is damaged and would be touched" for path in dream.damaged]
-    hidden, found = _secrets(dream, index)
+    hidden, result = _secrets(dream, index)
     for path in dream.written:
         yield_to_requests()
         problems += _written(dream, path)
@@ -85,7 +87,7 @@ def judge(
         merged=tuple(merged),
         removed=tuple(Removal(item.path, secrets.scrub(item.reason)) for item in removed),
         contradictions=_contradictions(dream),
-        problems=(*found, *dict.fromkeys(problems)),
+        problems=(*result, *dict.fromkeys(problems)),
         lost=lost,
         secrets=hidden,
     )
@@ -120,7 +122,7 @@ class _Dream:
 
     def _led(self) -> dict[str, Facts]:
         """Return the memories before with links to what went led on to where it went."""
-        into = {merge.source: merge.into for found in self.claims.values() for merge in found}
+        into = {merge.source: merge.into for result in self.claims.values() for merge in result}
         texts = {path: said.document for path, said in (self.new | self.old).items()}
         went = {source: place for source, place in into.items() if source not in self.new}
         led = led_on(texts, went)
@@ -172,9 +174,9 @@ def _went(dream: _Dream) -> tuple[list[Merge], list[Removal], list[str]]:
     for path in dream.gone:
         yield_to_requests()
         claims = dream.claims.get(path, ())
-        found = _proven(dream, path, claims) if claims else _computed(dream, path)
-        merged += found
-        if found:
+        result = _proven(dream, path, claims) if claims else _computed(dream, path)
+        merged += result
+        if result:
             continue
         reason = dream.reasons.get(path, "")
         removed.append(Removal(path, reason))
@@ -201,16 +203,16 @@ def _proven(dream: _Dream, path: str, claims: Sequence[Merge]) -> Sequence[Merge
 
 def _computed(dream: _Dream, path: str) -> Sequence[Merge]:
     source = dream.old[path]
-    found = [
+    result = [
         target
         for target in dream.written
         if _likely(source, dream.new[target]) and not dream.lost(path, [dream.new[target]])
     ]
-    return [Merge(found[0], path)] if len(found) == 1 else []
+    return [Merge(result[0], path)] if len(result) == 1 else []
 
 
 def _likely(source: Facts, target: Facts) -> bool:
-    return len(source.telling & target.words) >= _LIKELY * len(source.telling)
+    return len(source.statement & target.words) >= _LIKELY * len(source.statement)
 
 
 def _into(merged: Sequence[Merge]) -> dict[str, tuple[str, ...]]:
@@ -275,8 +277,8 @@ def _secrets(dream: _Dream, index: bytes | None) -> tuple[tuple[str, ...], list[
         old = (index if path == INDEX else dream.before.get(path)) or b""
         if content is None or content == old:
             continue
-        found = _flagged(content)
-        fresh = {what: line for what, line in found.items() if what not in _flagged(old)}
+        result = _flagged(content)
+        fresh = {what: line for what, line in result.items() if what not in _flagged(old)}
         if fresh:
             paths.append(path)
         problems += [
@@ -290,7 +292,7 @@ def _flagged(content: bytes) -> dict[tuple[str, str], int]:
     """Return the lines that look like a secret by rule and text, with their numbers."""
     text = decode(content)
     lines = text.split("\n")
-    return {(found.rule, lines[found.line - 1]): found.line for found in secrets.find(text)}
+    return {(result.rule, lines[result.line - 1]): result.line for result in secrets.find(text)}
 
 
 def _contradictions(dream: _Dream) -> tuple[Contradiction, ...]:
@@ -306,14 +308,14 @@ def _contradictions(dream: _Dream) -> tuple[Contradiction, ...]:
     ]
     if not lost:
         return ()
-    told = (raw for said in stays.values() for raw in said.sentences.values())
-    denials = Denials(told, _LOOKS)
-    found: list[Contradiction] = []
+    reported = (raw for said in stays.values() for raw in said.sentences.values())
+    denials = Denials(reported, _INSPECTIONS)
+    result: list[Contradiction] = []
     for path, gone in lost:
         yield_to_requests()
         other = denials.of(gone)
         if other:
-            found.append(Contradiction(path, quoted(gone, SHOWN), quoted(other, SHOWN)))
-        if len(found) == _CONTRADICTIONS:
+            result.append(Contradiction(path, quoted(gone, SHOWN), quoted(other, SHOWN)))
+        if len(result) == _CONTRADICTIONS:
             break
-    return tuple(found)
+    return tuple(result)

@@ -56,10 +56,10 @@ class LinkMoves:
     def __init__(self, moved: Iterable[tuple[Linked, Linked]], stay: Iterable[Linked]) -> None:
         self._paths: dict[str, str] = {}
         self._names: dict[str, str] = {}
-        kept = list(stay)
-        known = {name for memory in kept for name in memory.names}
+        retained = list(stay)
+        known = {name for memory in retained for name in memory.names}
         counts: dict[str, int] = {}
-        for memory in kept:
+        for memory in retained:
             for name in set(memory.names):
                 counts[name] = counts.get(name, 0) + 1
         for old, new in moved:
@@ -89,10 +89,10 @@ class LinkMoves:
 
     def _name(self, wiki: str) -> str:
         bare = wiki.strip()
-        found = self._names.get(bare.removesuffix(SUFFIX))
-        if found is None:
+        result = self._names.get(bare.removesuffix(SUFFIX))
+        if result is None:
             return wiki
-        return wiki.replace(bare, found + (SUFFIX if bare.endswith(SUFFIX) else ""))
+        return wiki.replace(bare, result + (SUFFIX if bare.endswith(SUFFIX) else ""))
 
 
 def led_on(texts: Mapping[str, Document], into: Mapping[str, str]) -> dict[str, Document]:
@@ -116,25 +116,27 @@ def led_on(texts: Mapping[str, Document], into: Mapping[str, str]) -> dict[str, 
 
 def targets(text: str, path: str) -> frozenset[str]:
     """Return all that the links of the memory at ``path`` may mean: paths, and names."""
-    found: set[str] = set()
+    result: set[str] = set()
     folder = posixpath.dirname(path)
 
     def lead(target: str) -> str:
         plain = unquote(target)
-        found.update({posixpath.normpath(posixpath.join(folder, plain)), posixpath.normpath(plain)})
+        result.update(
+            {posixpath.normpath(posixpath.join(folder, plain)), posixpath.normpath(plain)}
+        )
         return target
 
     def name(wiki: str) -> str:
-        found.add(wiki.strip().removesuffix(SUFFIX))
+        result.add(wiki.strip().removesuffix(SUFFIX))
         return wiki
 
     _replaced(text, lead, name)
-    return frozenset(found)
+    return frozenset(result)
 
 
-def leads_to(found: frozenset[str], memory: Linked) -> bool:
+def leads_to(result: frozenset[str], memory: Linked) -> bool:
     """Whether any of the ``targets`` of a text is this memory."""
-    return memory.path in found or any(name in found for name in memory.names)
+    return memory.path in result or any(name in result for name in memory.names)
 
 
 def _replaced(text: str, lead: Callable[[str], str], name: Callable[[str], str]) -> str:

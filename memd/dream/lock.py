@@ -50,7 +50,7 @@ class DreamLock:
                     self._put_right(row)
         return held
 
-    def settle(self, held: ConsolidationLock, *, done: bool) -> None:
+    def finish(self, held: ConsolidationLock, *, done: bool) -> None:
         """End a lock as its dream ended; never raises, for the dream has its own end to tell."""
         with _left_for_later():
             held = self._as_recorded(held)
@@ -79,7 +79,7 @@ class DreamLock:
             self._table.forget(row.directory)
         if restored is not Restored.PUT_BACK:
             return ""
-        then = "its work is done" if row.kept else "it may run again"
+        then = "its work is done" if row.finished else "it may run again"
         return f"a dream in {row.directory} had ended with memd; {then}"
 
     def _as_recorded(self, held: ConsolidationLock) -> ConsolidationLock:

@@ -49,25 +49,25 @@ def merge_all(
 
     ``room`` is how many files may be touched; ``hooks`` is what the index says of each.
     """
-    kept = {memory.path: memory for memory in memories}
+    retained = {memory.path: memory for memory in memories}
     into: dict[str, str] = {}
     while True:
-        ordered = sorted(kept.values(), key=_rank)
+        ordered = sorted(retained.values(), key=_rank)
         before = len(into)
         for first, second in _pairs(ordered):
             yield_to_requests()
-            both = first.path in kept and second.path in kept and not second.pinned
+            both = first.path in retained and second.path in retained and not second.pinned
             if both and 2 * len(into) + 2 <= room:
                 hook = hooks.get(second.path, "")
-                merged = _merged(kept[first.path], kept[second.path], hook)
+                merged = _merged(retained[first.path], retained[second.path], hook)
                 if merged is not None:
-                    kept[first.path] = merged
+                    retained[first.path] = merged
                     into[second.path] = first.path
-                    del kept[second.path]
+                    del retained[second.path]
         if len(into) == before:
             break
     merges = tuple(Merge(in_the_end(into, source), source) for source in into)
-    return tuple(kept.values()), merges
+    return tuple(retained.values()), merges
 
 
 def _rank(memory: Memory) -> tuple[bool, int, int, str]:
@@ -109,7 +109,7 @@ def _near(ordered: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
         known.append(memory.text.shingles & repeated)
         for shingle in known[place]:
             places[shingle].append(place)
-    found: set[tuple[int, int]] = set()
+    result: set[tuple[int, int]] = set()
     for place, memory in enumerate(ordered):
         yield_to_requests()
         if len(known[place]) < _KNOWN * len(memory.text.shingles):
@@ -118,10 +118,10 @@ def _near(ordered: Sequence[Memory]) -> Iterator[tuple[Memory, Memory]]:
         shared = Counter(chain.from_iterable(few for few in near if len(few) <= _COMMON))
         for other, count in shared.items():
             pair = (min(place, other), max(place, other))
-            fits = other != place and pair not in found
+            fits = other != place and pair not in result
             if fits and alike(memory.text, ordered[other].text, count):
-                found.add(pair)
-    for one, two in sorted(found):
+                result.add(pair)
+    for one, two in sorted(result):
         yield ordered[one], ordered[two]
 
 

@@ -43,12 +43,12 @@ def mended(content: bytes) -> bytes:
 def _mended(raw: bytes) -> bytes:
     text = raw.rstrip(b"\r\n")
     line = text.decode(errors="replace")
-    found = LENIENT_LINE.fullmatch(line)
-    if found is None or line.encode() != text:
+    result = LENIENT_LINE.fullmatch(line)
+    if result is None or line.encode() != text:
         return raw
-    indent, key, value = found[1].replace("\t", _TAB), found[2], found[3] or ""
+    indent, key, value = result[1].replace("\t", _TAB), result[2], result[3] or ""
     if problem(line.strip()):
         line = f"{indent}{key}: {scalar(unquoted(value))}"
     else:
-        line = indent + line[len(found[1]) :]
+        line = indent + line[len(result[1]) :]
     return line.encode() + raw[len(text) :]

@@ -55,20 +55,20 @@ def _headline(facts: Mapping[str, Any], state: str) -> str:
         (len(rows(facts.get("removed"))), "removed"),
         (len(texts(facts.get("created"))), "new"),
     )
-    told = [f"{count} {verb}" for count, verb in counts if count]
+    reported = [f"{count} {verb}" for count, verb in counts if count]
     if state != "completed":
-        told = [_ENDS.get(state, _NO_END)]
-    elif told:
-        count, _, verb = told[0].partition(" ")
-        told[0] = f"{count} {'memory' if count == '1' else 'memories'} {verb}"
+        reported = [_ENDS.get(state, _NO_END)]
+    elif reported:
+        count, _, verb = reported[0].partition(" ")
+        reported[0] = f"{count} {'memory' if count == '1' else 'memories'} {verb}"
     elif facts.get("proposal"):
-        told = ["Nothing was changed; a proposal waits for you"]
+        reported = ["Nothing was changed; a proposal waits for you"]
     elif facts.get("change"):
-        told = ["The index was mended; the memories are as they were"]
+        reported = ["The index was mended; the memories are as they were"]
     else:
-        told = [_ENDS[state]]
+        reported = [_ENDS[state]]
     sizes = _sizes(facts.get("before"), facts.get("after"))
-    return ", ".join(told) + (f"; {sizes}" if sizes else "")
+    return ", ".join(reported) + (f"; {sizes}" if sizes else "")
 
 
 def _sizes(before: object, after: object) -> str:
@@ -165,12 +165,12 @@ def _cost(facts: Mapping[str, Any]) -> Iterator[str]:
         (tokens, "{:,.0f} tokens"),
         (number(facts.get("dollars")), "${:.4f}"),
     )
-    told = [words.format(amount) for amount, words in parts if amount]
+    reported = [words.format(amount) for amount, words in parts if amount]
     seconds = number(facts.get("seconds"))
     if seconds:
-        told.append(_span_of_time(seconds))
-    if told:
-        yield ", ".join(told)
+        reported.append(_span_of_time(seconds))
+    if reported:
+        yield ", ".join(reported)
 
 
 def _span_of_time(seconds: float) -> str:

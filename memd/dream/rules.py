@@ -82,7 +82,7 @@ def problems(
             continue
         yield from _origin(path, before, after)
         if before is not None and before.lasting:
-            yield from _kept(path, before, after, [new[place] for place in places[path]])
+            yield from _retained(path, before, after, [new[place] for place in places[path]])
         if after.lasting:
             yield from _added(path, before, after, known, names)
             moved = [said.verbatim for other, said in old.items() if path in places[other]]
@@ -103,7 +103,7 @@ def _origin(path: str, before: Facts | None, after: Facts) -> Iterator[str]:
             yield f"{path} would say of itself where it comes from: {quoted(f'{name}: {text}')}"
 
 
-def _kept(path: str, before: Facts, after: Facts, targets: Sequence[Facts]) -> Iterator[str]:
+def _retained(path: str, before: Facts, after: Facts, targets: Sequence[Facts]) -> Iterator[str]:
     """Yield what a person's rule would lose."""
     people = [target.verbatim for target in targets if target.lasting]
     lost = missing(before.verbatim, people)
@@ -202,8 +202,8 @@ def _from_path(path: str, after: Facts) -> bool:
 
 
 def _fields(document: Document) -> dict[str, str]:
-    kept = {name: text for name, text in document.metadata.items() if name not in _STAMPS}
-    return kept | {"name": document.name}
+    retained = {name: text for name, text in document.metadata.items() if name not in _STAMPS}
+    return retained | {"name": document.name}
 
 
 def written(document: Document, mtime: float | None) -> Iterator[float]:
@@ -217,11 +217,11 @@ def wrong_date(sentence: str, times: Collection[float]) -> bool:
 
     ``times`` are those at which it may have been written.
     """
-    found = frozenset(_bracketed(sentence))
+    result = frozenset(_bracketed(sentence))
     plain = DATED.sub("", sentence)
     days = (at + day * _DAY for at in times for day in _DAYS)
     right = frozenset(date for at in days for date in _bracketed(resolve(plain, at)))
-    return not found <= right
+    return not result <= right
 
 
 def _bracketed(sentence: str) -> Iterator[tuple[int, str]]:

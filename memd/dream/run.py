@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from memd.agent.service import Ended, Progress, RunRecord, Task
+from memd.agent.service import Progress, RunEnd, RunRecord, Task
 from memd.agent.workspace import Workspace
 from memd.core import prices
 from memd.core.errors import MemdError
@@ -70,7 +70,7 @@ class DreamFailedError(MemdError):
     of_model = True
     hint = "memctl job show tells what the model did"
 
-    def __init__(self, ended: Ended) -> None:
+    def __init__(self, ended: RunEnd) -> None:
         super().__init__(ended.unfinished, reason=str(ended.reason), turns=ended.turns)
 
 
@@ -173,12 +173,12 @@ class ModelRun:
     progress: DreamProgress
     record: RunRecord = field(default_factory=RunRecord)
 
-    def instead(self, ended: Ended, done: ReadyPass) -> ReadyPass:
+    def instead(self, ended: RunEnd, done: ReadyPass) -> ReadyPass:
         """Return another pass in place of a run that could not go on, which still cost its part."""
         why = ended.error.sentence if ended.error else ""
         return replace(done, problem=why, usage=ended.usage, dollars=self._cost(ended))
 
-    def done(self, ended: Ended, at: float, first: ReadyPass | None = None) -> ReadyPass:
+    def done(self, ended: RunEnd, at: float, first: ReadyPass | None = None) -> ReadyPass:
         """Return what a run came to; a mending that did not finish leaves the ``first`` one.
 
         ``at`` is seconds since 1970. Looks for credentials in what was said: call it in a thread.
@@ -203,7 +203,7 @@ class ModelRun:
             dollars=before.dollars + self._cost(ended),
         )
 
-    def _cost(self, ended: Ended) -> float:
+    def _cost(self, ended: RunEnd) -> float:
         """Return US dollars for a run."""
         price = prices.price(self.task.model, self.dream.settings.spend.prices)
         used = ended.usage

@@ -24,12 +24,12 @@ import anyio
 from anyio import to_thread
 
 from memd.agent import service as agent
-from memd.agent.service import Ended, Progress, RunRecord, Task, total
+from memd.agent.service import Progress, RunEnd, RunRecord, Task, total
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.names import INDEX
 from memd.core.settings import Settings
-from memd.core.values import Draft, JobEnd, LockKept, Project, Snapshot, Tree
+from memd.core.values import Draft, JobEnd, LockTaken, Project, Snapshot, Tree
 from memd.core.yielding import checking
 from memd.dream import briefing, gates
 from memd.dream.consolidate import fixed
@@ -47,7 +47,7 @@ from memd.dream.run import (
 )
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import Model, ModelSource
-from memd.state.changes import Proposals
+from memd.state.changes import ProposalTable
 from memd.state.database import StateUnusableError
 from memd.state.tables import DreamTable, Runs
 from memd.store.drafts import StoreDraft
@@ -81,7 +81,7 @@ class Dreams:
         self,
         store: Store,
         table: DreamTable,
-        proposals: Proposals,
+        proposals: ProposalTable,
         clock: Clock,
         *,
         models: ModelSource,
@@ -148,7 +148,7 @@ class Dreams:
         try:
             report = await self._within(settings.dream.max_minutes, dream)
         finally:
-            await self._settle(held, done=dream.report is not None)
+            await self._finish(held, done=dream.report is not None)
         report = await self._complete(dream, report)
         if report.change is not None:
             progress("updating", files=list(report.changed), change=report.change)
@@ -199,7 +199,7 @@ class Dreams:
 
         def survey(past: Past) -> PassResult:
             with self._store.reading.tree(dream.directory) as tree:
-                return self._found(dream, done, past, tree)
+                return self._results(dream, done, past, tree)
 
         return await self._store.consult(survey, dream.directory)
 
@@ -208,28 +208,28 @@ class Dreams:
 
         Returns what was found in the end, and the change's id if there is one.
         """
-        found = early
+        result = early
 
         def plan(past: Past, tree: Tree) -> Draft:
-            nonlocal found
+            nonlocal result
             if not early.holds(tree):
-                found = self._found(dream, early.done, past, tree)
+                result = self._results(dream, early.done, past, tree)
             dream.check()
             if not dream.held.ours():
                 raise LockLostError(dream.directory)
-            if found.judged.problems:
+            if result.judged.problems:
                 return Draft()
-            end = JobEnd(dream.job, "completed", json.dumps(found.report().facts()))
-            kept = LockKept(dream.directory, dream.held.taken_ns)
-            mend = all(left.path != INDEX for left in found.wanted.left)
-            return StoreDraft(found.wanted.edits, effects=(end, kept), mend_index=mend)
+            end = JobEnd(dream.job, "completed", json.dumps(result.report().facts()))
+            retained = LockTaken(dream.directory, dream.held.taken_ns)
+            mend = all(left.path != INDEX for left in result.wanted.left)
+            return StoreDraft(result.wanted.edits, effects=(end, retained), mend_index=mend)
 
         committed = await self._store.take_back(
             dream.directory, lambda past: partial(plan, past), dream.by(early.done)
         )
-        return found, committed.change
+        return result, committed.change
 
-    def _found(self, dream: DreamRun, done: ReadyPass, past: Past, tree: Tree) -> PassResult:
+    def _results(self, dream: DreamRun, done: ReadyPass, past: Past, tree: Tree) -> PassResult:
         """Return what a pass comes to. Blocks; raises DreamEndedError once the dream is over."""
         with checking(dream.check):
             gone, lost = self._table.lately(dream.directory, self._clock.now() - _LATELY_SECONDS)
@@ -254,7 +254,7 @@ class Dreams:
             try:
                 return await self._by_model(run)
             finally:
-                await self._keep(dream.job, run.record)
+                await self._save(dream.job, run.record)
 
     async def _by_model(self, run: ModelRun) -> PassResult:
         """Let an agent work, and tell it once what the judge has against that."""
@@ -275,7 +275,7 @@ class Dreams:
         mended = await to_thread.run_sync(run.done, more, self._clock.now(), done)
         return await self._surveyed(dream, mended)
 
-    async def _agent(self, run: ModelRun, task: Task) -> Ended:
+    async def _agent(self, run: ModelRun, task: Task) -> RunEnd:
         """Run an agent once; whoever watches hears of it as of one dream."""
         ended = await agent.run(
             task, run.model, run.workspace, self._clock, run.progress, record=run.record
@@ -318,12 +318,12 @@ class Dreams:
             refused=self._proposals.refused_edits(dream.directory),
         )
 
-    async def _keep(self, job: str, record: RunRecord) -> None:
+    async def _save(self, job: str, record: RunRecord) -> None:
         """Keep the record of a dream's runs, whatever came of them, whatever is cancelled."""
         turns = [turn | {"turn": number} for number, turn in enumerate(record.turns, 1)]
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
             try:
-                await to_thread.run_sync(self._runs.keep, job, turns, self._clock.now())
+                await to_thread.run_sync(self._runs.save, job, turns, self._clock.now())
             except StateUnusableError as error:  # the dream has an end of its own to tell
                 self._note("record_lost", job=job, detail=error.sentence)
 
@@ -338,8 +338,8 @@ class Dreams:
         seconds = round(self._clock.monotonic() - dream.began, 3)
         return replace(report, after=after, orphans=unlisted, seconds=seconds)
 
-    async def _settle(self, held: ConsolidationLock, *, done: bool) -> None:
+    async def _finish(self, held: ConsolidationLock, *, done: bool) -> None:
         """Settle the lock file and then its row, whatever is cancelled meanwhile."""
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
-            settle = partial(self._lock.settle, held, done=done)
-            await to_thread.run_sync(settle, abandon_on_cancel=True)
+            finish = partial(self._lock.finish, held, done=done)
+            await to_thread.run_sync(finish, abandon_on_cancel=True)

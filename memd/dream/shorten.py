@@ -37,20 +37,20 @@ class WordRuns:
     def __init__(self, *texts: Prose) -> None:
         self._texts = texts
 
-    def says(self, found: tuple[str, ...]) -> bool:
+    def says(self, result: tuple[str, ...]) -> bool:
         """Whether all runs of three of these words stand there."""
-        last = len(found) - SHINGLE_WORDS + 1
-        runs = {run(found[start : start + SHINGLE_WORDS]) for start in range(last)}
+        last = len(result) - SHINGLE_WORDS + 1
+        runs = {run(result[start : start + SHINGLE_WORDS]) for start in range(last)}
         return bool(runs) and runs <= frozenset().union(*(text.shingles for text in self._texts))
 
 
 def pointers(content: bytes) -> list[index.IndexEntry]:
     """Return the pointers of an index, in its order; prompts go first between two of them."""
-    found = []
+    result = []
     for entry in index.each(content):
         yield_to_requests()
-        found.append(entry)
-    return found
+        result.append(entry)
+    return result
 
 
 def with_hooks(content: bytes, hooks: Mapping[int, str]) -> bytes:
@@ -102,29 +102,31 @@ def _loaded(content: bytes) -> int:
 def _longest(content: bytes, limit: int) -> list[tuple[int, int, index.IndexEntry]]:
     """Return the pointers whose lines are too long, with their lengths, the longest first."""
     lines = content.splitlines()
-    found = [
+    result = [
         (entry.line, len(lines[entry.line].decode(errors="replace").rstrip()), entry)
         for entry in pointers(content)
     ]
-    return sorted((line for line in found if line[1] > limit), key=lambda line: (-line[1], line[0]))
+    return sorted(
+        (line for line in result if line[1] > limit), key=lambda line: (-line[1], line[0])
+    )
 
 
 def _cut(entry: index.IndexEntry, room: int, said: WordRuns, stable: Stable) -> str:
     """Return a shorter hook, "" where there is none that loses nothing."""
     every = words(entry.hook)
     for place in _places(entry.hook, room):
-        kept = entry.hook[:place].rstrip(" ,;:\u2013\u2014-")
-        first = max(0, len(words(kept)) - SHINGLE_WORDS + 1)
+        retained = entry.hook[:place].rstrip(" ,;:\u2013\u2014-")
+        first = max(0, len(words(retained)) - SHINGLE_WORDS + 1)
         if not said.says(every[first:]):
             return ""  # and a shorter one would lose more
-        if _whole(kept) and stable(entry.path, kept + _MORE):
-            return kept + _MORE
+        if _whole(retained) and stable(entry.path, retained + _MORE):
+            return retained + _MORE
     return ""
 
 
 def _places(hook: str, room: int) -> Iterator[int]:
-    found = [match.start() for match in _PLACE.finditer(hook) if _LEAST <= match.start() < room]
-    return reversed(found[-_TRIES:])
+    result = [match.start() for match in _PLACE.finditer(hook) if _LEAST <= match.start() < room]
+    return reversed(result[-_TRIES:])
 
 
 def _whole(text: str) -> bool:

@@ -80,15 +80,15 @@ class Prose:
     @cached_property
     def shingles(self) -> frozenset[int]:
         """All runs of three words, as numbers; of a shorter text the one run that it is."""
-        found = self.words
-        if not found:
+        result = self.words
+        if not result:
             return frozenset()
-        last = max(1, len(found) - SHINGLE_WORDS + 1)
+        last = max(1, len(result) - SHINGLE_WORDS + 1)
         runs: set[int] = set()
         for first in range(0, last, AT_ONCE):
             yield_to_requests()
             starts = range(first, min(first + AT_ONCE, last))
-            runs.update(run(found[start : start + SHINGLE_WORDS]) for start in starts)
+            runs.update(run(result[start : start + SHINGLE_WORDS]) for start in starts)
         return frozenset(runs)
 
     @cached_property
@@ -109,11 +109,11 @@ class Prose:
     @cached_property
     def weights(self) -> dict[str, int]:
         """How many words each sentence has, by what it is compared by."""
-        found = {}
+        result = {}
         for name, raw in self.sentences.items():
             yield_to_requests()
-            found[name] = len(words(raw))
-        return found
+            result[name] = len(words(raw))
+        return result
 
 
 def run(of: tuple[str, ...]) -> int:
@@ -191,7 +191,7 @@ def contradict(first: Prose, second: Prose) -> bool:
 def missing(text: Prose, known: Iterable[str]) -> str:
     """Return the units of a text with the sentences that are not among ``known`` keys."""
     present = set(known)
-    kept = []
+    retained = []
     for unit in text.units:
         fresh = []
         for name, raw in zip(unit.keys, unit.sentences, strict=True):
@@ -200,8 +200,8 @@ def missing(text: Prose, known: Iterable[str]) -> str:
                 present.add(name)
         if fresh:
             whole = len(fresh) == len(unit.sentences)
-            kept.append(unit.raw if whole else unit.lead + " ".join(fresh))
-    return "\n\n".join(kept)
+            retained.append(unit.raw if whole else unit.lead + " ".join(fresh))
+    return "\n\n".join(retained)
 
 
 def claim(sentence: str) -> Claim:
@@ -237,9 +237,9 @@ def _swapped(one: Claim, two: Claim) -> bool:
     return bool(left - right) and bool(right - left)
 
 
-def _stems(found: Iterable[str]) -> set[str]:
+def _stems(result: Iterable[str]) -> set[str]:
     """Return words in their short form; "an hour" is one."""
-    return {"one" if word in _ONE else short(word) for word in found}
+    return {"one" if word in _ONE else short(word) for word in result}
 
 
 def _bare(match: re.Match[str]) -> str:
@@ -249,8 +249,8 @@ def _bare(match: re.Match[str]) -> str:
 def _facts(sentence: str) -> set[str]:
     """Return the words that name something: with a digit, a capital, in code, or a day."""
     named: set[str] = set()
-    for place, found in enumerate(re.finditer(r"\S+", sentence)):
-        word = found.group()
+    for place, result in enumerate(re.finditer(r"\S+", sentence)):
+        word = result.group()
         capital = place > 0 and any(letter.isupper() for letter in word)
         if capital or "`" in word or any(letter.isdigit() for letter in word):
             named.update(words(word))

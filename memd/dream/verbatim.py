@@ -95,13 +95,13 @@ class Known:
     """All sentences that people's rules had before, and which of them followed which."""
 
     def __init__(self, memories: Iterable[Verbatim]) -> None:
-        kept = list(memories)
-        self.memories = tuple(kept)
-        self.stands = {said.stand for memory in kept for said in memory.sentences}
+        retained = list(memories)
+        self.memories = tuple(retained)
+        self.stands = {said.stand for memory in retained for said in memory.sentences}
         self._places: dict[str, dict[int, tuple[int, int]]] = defaultdict(dict)
         self._first: set[str] = set()
         self._last: set[str] = set()
-        for number, run in enumerate(run for memory in kept for run in memory.runs):
+        for number, run in enumerate(run for memory in retained for run in memory.runs):
             self._first.add(run[0].stand.key)
             self._last.add(run[-1].stand.key)
             for place, said in enumerate(run):
@@ -144,8 +144,8 @@ def _folded(text: str) -> str:
     return re.sub(r"\S+", _fold, plain)
 
 
-def _fold(found: re.Match[str]) -> str:
-    word = found.group()
+def _fold(result: re.Match[str]) -> str:
+    word = result.group()
     return word.casefold() if _PLAIN.fullmatch(word) else word
 
 
@@ -217,7 +217,7 @@ def turned(before: Verbatim, after: Verbatim, old: Container[Stand] = ()) -> str
             own.setdefault(said.stand, said.raw)
     rest = iter(there)
     for stand, raw in own.items():
-        if not any(stand in (found, undated(found)) for found in rest):
+        if not any(stand in (result, undated(result)) for result in rest):
             return raw
     return ""
 

@@ -20,18 +20,18 @@ _WORD = re.compile(rf"[{CJK}]|(?:(?![{CJK}])[^\W_])+(?:[.':/_-](?:(?![{CJK}])[^\
 _ENDINGS = (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
 _LEAST = 3  # letters of a short form
 _LETTERS = 40  # a longer word is none
-_KEPT = 8192  # short forms, some 2 MB
+_RETAINED = 8192  # short forms, some 2 MB
 
 
 def words(text: str) -> tuple[str, ...]:
     """Return the words of a text, folded; a CJK character is a word."""
     if len(text) <= AT_ONCE:
         return tuple(_words(text))
-    found: list[str] = []
+    result: list[str] = []
     for line in text.splitlines():
         yield_to_requests()
-        found += _words(line)
-    return tuple(found)
+        result += _words(line)
+    return tuple(result)
 
 
 def short(word: str) -> str:
@@ -44,14 +44,14 @@ def _words(text: str) -> list[str]:
     return [intern(word) for word in _WORD.findall(folded)]  # few words make up many texts
 
 
-@lru_cache(_KEPT)
+@lru_cache(_RETAINED)
 def _stem(word: str) -> str:
     word = word.removesuffix("'s")
     if not (word.isascii() and word.isalpha()) or word.endswith("ss"):
         return word
-    for ending, instead in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _LEAST:
-            word = word.removesuffix(ending) + instead
+    for result, instead in _ENDINGS:
+        if word.endswith(result) and len(word) - len(result) >= _LEAST:
+            word = word.removesuffix(result) + instead
             break
     bare = word.rstrip("e")
     return bare if len(bare) >= _LEAST else word

@@ -22,7 +22,7 @@ from memd.extract import cues
 from memd.extract.conditions import has_address, meets
 from memd.extract.cues import Cue, Language
 from memd.extract.exclusions import objection
-from memd.extract.frames import outside
+from memd.extract.quoted import outside
 from memd.extract.sameness import NOT_MARKED, marked
 from memd.extract.sentences import Sentence, sentences
 from memd.text.dates import resolve
@@ -89,7 +89,7 @@ class Candidates:
 
 def find(messages: Iterable[Message], now: float) -> Candidates:
     """Return the candidates in a conversation; ``now`` stands in for a missing time."""
-    found: list[Candidate] = []
+    result: list[Candidate] = []
     refused: list[str] = []
     passed_over: list[str] = []
     for message in messages:
@@ -103,16 +103,16 @@ def find(messages: Iterable[Message], now: float) -> Candidates:
                 if isinstance(candidate, Candidate) and not joke:
                     rules = secrets.find(_evidence(candidate, own))
                     refused += [rules[0].rule] if rules else []
-                    found += [] if rules else [candidate]
-                elif _asked(sentence):
+                    result += [] if rules else [candidate]
+                elif _requested(sentence):
                     passed_over.append("joke" if joke else str(candidate))
-    return Candidates(tuple(found), tuple(refused), tuple(passed_over))
+    return Candidates(tuple(result), tuple(refused), tuple(passed_over))
 
 
-def _asked(sentence: Sentence) -> bool:
+def _requested(sentence: Sentence) -> bool:
     """Return whether a sentence asks to remember something, whatever became of it."""
     language = cues.of(sentence.text)
-    return bool(language.asked.match(_without_openings(sentence, language).masked))
+    return bool(language.requested.match(_without_openings(sentence, language).masked))
 
 
 def _evidence(candidate: Candidate, own: Sequence[Sentence]) -> str:
@@ -194,9 +194,9 @@ def _taken(
         return taken
     for comma in _CLAUSE.finditer(point.masked):
         clause = _without_openings(point.part(comma.end(), len(point.text)), language)
-        found = _first_cue(clause, heard, language.chained, language)
-        if isinstance(found, tuple):
-            return found
+        result = _first_cue(clause, heard, language.chained, language)
+        if isinstance(result, tuple):
+            return result
     return taken
 
 
@@ -257,11 +257,11 @@ def _forbidden(sentence: Sentence, match: re.Match[str], cue: Cue, language: Lan
         forbidden.append("question")
     # "Remember that …, accounting insists": who asked has heard it and vouches for it.
     first = _CLAUSE.search(sentence.masked, match.start("content"))
-    told = sentence.masked[: first.start() if first and cue.kind == "explicit" else None]
-    if language.forbid["reported"].search(told):
+    reported = sentence.masked[: first.start() if first and cue.kind == "explicit" else None]
+    if language.forbid["reported"].search(reported):
         return "reported"
-    found = (name for name in forbidden if language.forbid[name].search(sentence.masked))
-    return next(found, "")
+    result = (name for name in forbidden if language.forbid[name].search(sentence.masked))
+    return next(result, "")
 
 
 def _classified(content: Sentence, language: Language) -> tuple[str, Sentence]:

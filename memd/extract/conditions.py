@@ -56,7 +56,7 @@ def without_addresses(text: str) -> str:
 
 def _habit(sentence: Sentence, content: Sentence, language: Language) -> bool:
     """Return whether there is a marker of habit, or a reason that outlives the moment."""
-    if language.standing.search(sentence.masked):
+    if language.status.search(sentence.masked):
         return True
     reason = language.reason.search(sentence.masked)
     if reason is None or _PRESENT.search(reason.group()):

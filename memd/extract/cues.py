@@ -29,10 +29,10 @@ class Cue:
 class Language:
     """One language's cues. ``forbid`` maps a reason to the pattern that forbids a sentence.
 
-    ``chained`` are cues that a later clause may have as well. ``light`` and ``telling`` add to
+    ``chained`` are cues that a later clause may have as well. ``light`` and ``statement`` add to
     ``stop`` and take from it where statements are compared; a phrase begins behind ``lead`` and
     does not end with a ``loose`` word. ``change`` says that something is not as it was, before
-    ``replaces`` stands what takes the place of what follows. ``asked`` begins a request to
+    ``replaces`` stands what takes the place of what follows. ``requested`` begins a request to
     remember, ``praise`` confirms. Behind a ``task_frame`` and a ``paste_frame`` stands what is
     not the person's own word (``frames``), and an ``own_list`` is the person's although a colon
     opens it.
@@ -46,18 +46,18 @@ class Language:
     reason: re.Pattern[str]
     follows: re.Pattern[str]
     condition: re.Pattern[str]
-    standing: re.Pattern[str]
+    status: re.Pattern[str]
     systems: re.Pattern[str]
     places: re.Pattern[str]
     negations: re.Pattern[str]
     momentary: re.Pattern[str]
     stop: frozenset[str]
     light: frozenset[str]
-    telling: frozenset[str]
+    statement: frozenset[str]
     loose: frozenset[str]
     lead: re.Pattern[str]
     change: re.Pattern[str]
-    asked: re.Pattern[str]
+    requested: re.Pattern[str]
     praise: re.Pattern[str]
     replaces: re.Pattern[str]
     task_frame: re.Pattern[str]
@@ -79,11 +79,11 @@ def language(name: str) -> Language:
     table = tomllib.loads(source)
     lists = {key: str(table.get(key, "")).split() for key in _LISTS}
     fill = {
-        "verb": r"(?:re-?)?" + _choice(lists["verbs"]),
-        "gerund": _choice(form for verb in lists["verbs"] for form in _gerunds(verb)),
-        "role": _choice(lists["roles"]),
-        "system": _choice(lists["systems"]),
-        "place": _choice(lists["places"]),
+        "verb": r"(?:re-?)?" + _selection(lists["verbs"]),
+        "gerund": _selection(form for verb in lists["verbs"] for form in _gerunds(verb)),
+        "role": _selection(lists["roles"]),
+        "system": _selection(lists["systems"]),
+        "place": _selection(lists["places"]),
     }
     whole = name == "en"  # Chinese has no spaces that would end a word
 
@@ -92,29 +92,29 @@ def language(name: str) -> Language:
             pattern = pattern.replace(f"{{{key}}}", value)
         return re.compile(pattern, re.IGNORECASE)
 
-    found = tuple(_cue(item, compiled) for item in table["cue"])
+    result = tuple(_cue(item, compiled) for item in table["cue"])
     chained = str(table.get("chained", "")).split()
     return Language(
         name=name,
-        cues=found,
-        chained=tuple(cue for cue in found if cue.kind in chained),
+        cues=result,
+        chained=tuple(cue for cue in result if cue.kind in chained),
         forbid={reason: compiled(pattern) for reason, pattern in table["forbid"].items()},
         openings=compiled(table["openings"]),
         reason=compiled(table["reason"]["pattern"]),
         follows=compiled(table["reason"]["follows"]),
         condition=compiled(table["reason"]["condition"]),
-        standing=compiled(table["standing"]["marker"]),
+        status=compiled(table["standing"]["marker"]),
         systems=_words(lists["systems"], whole=whole),
         places=_words(lists["places"], whole=whole),
         negations=_words(table["negations"], whole=whole),
         momentary=_words(lists["momentary"], whole=whole),
         stop=frozenset(lists["stop"]),
         light=frozenset(lists["light"]),
-        telling=frozenset(lists["telling"]),
+        statement=frozenset(lists["telling"]),
         loose=frozenset(lists["loose"]),
         lead=compiled(table["lead"]),
         change=compiled(table["change"]["marker"]),
-        asked=compiled(table["request"]["asked"]),
+        requested=compiled(table["request"]["asked"]),
         praise=compiled(table["request"]["praise"]),
         replaces=compiled(table["change"]["replaces"]),
         task_frame=compiled(table["frame"]["task"]),
@@ -129,7 +129,7 @@ def _cue(item: Mapping[str, Any], compiled: Any) -> Cue:
     return Cue(item["kind"], compiled(item["pattern"]), item.get("needs", ""), "question" in item)
 
 
-def _choice(words: Any) -> str:
+def _selection(words: Any) -> str:
     # The longest first: a regular expression takes the first that fits.
     return "(?:" + "|".join(sorted(map(re.escape, words), key=lambda w: (-len(w), w))) + ")"
 
@@ -139,7 +139,7 @@ def _words(words: list[str], *, whole: bool) -> re.Pattern[str]:
         return re.compile(r"(?!)")
     edge = r"(?!\w)" if whole else ""
     before = r"(?<!\w)" if whole else ""
-    return re.compile(f"{before}{_choice(words)}{edge}", re.IGNORECASE)
+    return re.compile(f"{before}{_selection(words)}{edge}", re.IGNORECASE)
 
 
 def _gerunds(verb: str) -> tuple[str, ...]:

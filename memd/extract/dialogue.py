@@ -50,14 +50,14 @@ def extended(dialogue: Dialogue, messages: Sequence[Message]) -> Dialogue:
     grown = Dialogue(pieces, dialogue.dropped)
     if grown.characters <= MOST_CHARACTERS:
         return grown
-    kept: list[str] = []
+    retained: list[str] = []
     length = 0
     for piece in reversed(pieces):
         length += len(piece)
-        if length > MOST_CHARACTERS // 2 and kept:
+        if length > MOST_CHARACTERS // 2 and retained:
             break
-        kept.append(piece)
-    return Dialogue(tuple(reversed(kept)), grown.dropped + len(pieces) - len(kept))
+        retained.append(piece)
+    return Dialogue(tuple(reversed(retained)), grown.dropped + len(pieces) - len(retained))
 
 
 def _piece(message: Message) -> str:

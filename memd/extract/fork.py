@@ -73,8 +73,8 @@ def prefix(cache: Mapping[str, Any] | None) -> Prefix | None:
     )
     if not sound:
         return None
-    kept = system if isinstance(system, str) else tuple(system)
-    return Prefix(kept, tuple(listed), str(model), tuple(messages or ()), _options(cache))
+    retained = system if isinstance(system, str) else tuple(system)
+    return Prefix(retained, tuple(listed), str(model), tuple(messages or ()), _options(cache))
 
 
 def own(
@@ -203,13 +203,13 @@ def _options(cache: Mapping[str, Any]) -> dict[str, Any]:
 
     A run cannot be told which tool to call, nor to answer in a form.
     """
-    kept = {name: cache[name] for name in ("thinking", "cache_control") if cache.get(name)}
-    choice, output = cache.get("tool_choice"), cache.get("output_config")
-    if isinstance(choice, Mapping) and choice.get("type") == "auto":
-        kept["tool_choice"] = choice
+    retained = {name: cache[name] for name in ("thinking", "cache_control") if cache.get(name)}
+    selection, output = cache.get("tool_choice"), cache.get("output_config")
+    if isinstance(selection, Mapping) and selection.get("type") == "auto":
+        retained["tool_choice"] = selection
     if isinstance(output, Mapping) and output and "format" not in output:
-        kept["output_config"] = output
-    return {name: value for name, value in kept.items() if isinstance(value, Mapping)}
+        retained["output_config"] = output
+    return {name: value for name, value in retained.items() if isinstance(value, Mapping)}
 
 
 def _thinking(extra: Mapping[str, Any]) -> int:

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field, replace
 from memd.core.values import CursorMove, Message
 from memd.extract import requests
 from memd.extract.dialogue import Dialogue, extended
+from memd.extract.evidence import Voices
 from memd.extract.requests import ExtractRequest, NewMessages
 from memd.extract.sentences import BLANK, Sentence, sentences
-from memd.extract.vouching import Voices
 from memd.model.port import Block
 from memd.text.words import words
 from memd.transcripts import reading
@@ -51,23 +51,23 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _ReadConversation:
     """A conversation up to a cursor, and what its last request began with.
 
-    ``asked`` is how many pieces that request had.
+    ``requested`` is how many pieces that request had.
     """
 
     cursor: CursorMove
     dialogue: Dialogue
     prefix: Mapping[str, str] = field(default_factory=dict)
-    asked: int = 0
+    requested: int = 0
 
 
 class ConversationReader:
     """The conversations that were read last."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], _ReadConversation] = OrderedDict()
 
     def hear(
         self, directory: str, request: ExtractRequest, cursor: CursorMove | None, *, whole: bool
@@ -83,9 +83,9 @@ class ConversationReader:
             known = None
         dialogue = known.dialogue if known else self._again(request, cursor, whole=whole)
         heard = _from_transcript(request, cursor, dialogue, whole=whole)
-        return replace(heard, before=known.asked) if known and known.prefix else heard
+        return replace(heard, before=known.requested) if known and known.prefix else heard
 
-    def keep(
+    def save(
         self,
         directory: str,
         session: str,
@@ -99,10 +99,10 @@ class ConversationReader:
         key = (directory, session)
         before = self._known.pop(key, None)
         last = before.prefix if before else {}
-        asked = heard.dialogue.dropped + len(heard.dialogue.pieces)
+        request = heard.dialogue.dropped + len(heard.dialogue.pieces)
         if prefix is None:
-            prefix, asked = last, before.asked if before else 0
-        self._known[key] = _Known(heard.unread.cursor, heard.dialogue, prefix, asked)
+            prefix, request = last, before.requested if before else 0
+        self._known[key] = _ReadConversation(heard.unread.cursor, heard.dialogue, prefix, request)
         while len(self._known) > _CONVERSATIONS:
             self._known.popitem(last=False)
         return last
@@ -133,22 +133,22 @@ def _from_transcript(
     path = request.transcript_path or ""
     known = cursor is not None and cursor.source == path
     offset, marker = (cursor.position, cursor.marker) if cursor and known else (0, "")
-    kept: list[Message] = []
+    retained: list[Message] = []
     grown, outside = dialogue, False
     problem, complete = "", False
     while not complete:
         part = reading.read(path, offset, marker, tail=reading.TAIL_BYTES)
         if part.restarted and offset:
             dialogue = grown = Dialogue()
-        kept += [item for item in part.messages if item.origin == "user" or item.writes]
+        retained += [item for item in part.messages if item.origin == "user" or item.writes]
         outside = outside or _from_outside(part.messages)
         if whole:
             grown = extended(grown, part.messages)
         offset, marker, complete = part.offset, part.marker, part.complete
         problem = problem or part.problem
-    last = requests.last_said(kept)
+    last = requests.last_said(retained)
     unread = NewMessages(
-        tuple(kept), CursorMove(request.session, path, offset, marker, last), problem
+        tuple(retained), CursorMove(request.session, path, offset, marker, last), problem
     )
     return _heard(unread, dialogue, grown, outside=outside)
 
@@ -190,8 +190,8 @@ def own_words(text: str) -> str:
 
 def _unquoted(sentence: Sentence) -> str:
     """Return a sentence without what stands in it in quotation marks at length."""
-    kept, position = "", 0
+    retained, position = "", 0
     for match in _QUOTATION.finditer(sentence.masked):
-        kept += sentence.text[position : match.start()]
+        retained += sentence.text[position : match.start()]
         position = match.end()
-    return kept + sentence.text[position:]
+    return retained + sentence.text[position:]

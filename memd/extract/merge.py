@@ -22,8 +22,8 @@ from memd.documents.document import FrontmatterNotEditableError
 from memd.documents.index import entries, with_pointer
 from memd.extract import cues
 from memd.extract.candidates import Candidate
-from memd.extract.sameness import NOT_MARKED, Said, Sameness, compare, said
-from memd.extract.shelf import Shelf
+from memd.extract.inverted_index import InvertedIndex
+from memd.extract.sameness import NOT_MARKED, ComparedStatement, Sameness, compare, said
 from memd.extract.wording import Worded, compose, state, update_note, word
 
 _OWN_CHARACTERS = 1200  # a longer body is not rewritten
@@ -40,7 +40,7 @@ _WHY = re.compile(r"^\*\*Why:\*\*\s*(.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedDraft:
     """A draft and what it does, as paths: new memories, and changed ones."""
 
     draft: Draft
@@ -73,8 +73,8 @@ class _Work:
     modified: str
     taken: set[str] = field(default_factory=set)
     known: dict[str, _KnownMemory] = field(default_factory=dict)
-    shelves: dict[MemoryType, Shelf[str]] = field(
-        default_factory=lambda: {kind: Shelf() for kind in MemoryType}
+    known_by_type: dict[MemoryType, InvertedIndex[str]] = field(
+        default_factory=lambda: {kind: InvertedIndex() for kind in MemoryType}
     )
     pointers: dict[str, Pointer] = field(default_factory=dict)
     hooks: dict[str, tuple[str, Worded]] = field(default_factory=dict)
@@ -86,13 +86,13 @@ def merge(
     *,
     session: str,
     at: float,
-) -> Merged:
+) -> MergedDraft:
     """Return the change set that brings candidates into a directory; ``at`` stamps the files.
 
     Raises what reading the tree raises.
     """
     work = _Work(tree, session, text.iso_time(at))
-    asked = frozenset[str]().union(*(said(state(item)).words for item in candidates))
+    request = frozenset[str]().union(*(said(state(item)).words for item in candidates))
     for header in tree.headers():
         work.taken.add(header.path.casefold())
         if header.type is not None and not header.damaged:
@@ -100,83 +100,85 @@ def merge(
             work.known[header.path] = known
             described = said(header.description)
             # Most of a large directory shares no word with them and need not be sorted in.
-            if described.words & asked or not described.words:
-                work.shelves[header.type].put(described, header.path)
+            if described.words & request or not described.words:
+                work.known_by_type[header.type].put(described, header.path)
     for candidate in candidates:
         yield_to_requests()
         _take(candidate, work)
     changed = [item for item in work.known.values() if item.changed]
     edits = [FileEdit(item.path, item.content, base=item.base) for item in changed]
     index = _index_edit(work)
-    return Merged(
+    return MergedDraft(
         Draft((*edits, *([index] if index else [])), work.pointers),
         saved=tuple(item.path for item in changed if not item.base),
         updated=tuple(item.path for item in changed if item.base),
     )
 
 
-def settle(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+def finish(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Return candidates without those that a later one of the same run corrects or says again."""
-    shelves: dict[MemoryType, Shelf[int]] = {kind: Shelf() for kind in MemoryType}
-    kept: dict[int, Candidate] = {}
-    stated: dict[int, Said] = {}
+    known_by_type: dict[MemoryType, InvertedIndex[int]] = {
+        kind: InvertedIndex() for kind in MemoryType
+    }
+    retained: dict[int, Candidate] = {}
+    stated: dict[int, ComparedStatement] = {}
     for number, candidate in enumerate(candidates):
         yield_to_requests()
-        new, shelf = said(state(candidate)), shelves[candidate.type]
+        new, index = said(state(candidate)), known_by_type[candidate.type]
         verdicts = {
             other: compare(new, stated[other], candidate.change)
-            for other in shelf.plausible(new)
-            if other in kept
+            for other in index.plausible(new)
+            if other in retained
         }
-        known = next((o for o, found in verdicts.items() if found is Sameness.NOTHING), None)
+        known = next((o for o, result in verdicts.items() if result is Sameness.NOTHING), None)
         if known is not None:
-            if candidate.why and not kept[known].why:
-                kept[known] = replace(kept[known], why=candidate.why)
+            if candidate.why and not retained[known].why:
+                retained[known] = replace(retained[known], why=candidate.why)
             continue
-        for other, found in verdicts.items():
-            if found is Sameness.UPDATE:
-                older = kept.pop(other)
+        for other, result in verdicts.items():
+            if result is Sameness.UPDATE:
+                older = retained.pop(other)
                 if not candidate.why and _same_side(new, stated[other]):
                     candidate = replace(candidate, why=older.why)  # noqa: PLW2901 - it grows
-        kept[number] = candidate
+        retained[number] = candidate
         stated[number] = new
-        shelf.put(new, number)
-    return tuple(kept[number] for number in sorted(kept))
+        index.put(new, number)
+    return tuple(retained[number] for number in sorted(retained))
 
 
 def _take(candidate: Candidate, work: _Work) -> None:
     new = said(state(candidate))
     near: _KnownMemory | None = None
-    for path in work.shelves[candidate.type].plausible(new):
+    for path in work.known_by_type[candidate.type].plausible(new):
         item = _loaded(work.known[path], new, candidate, work)
-        verdict = _verdict(new, candidate, item) if item else Sameness.ADD
-        if verdict is Sameness.NOTHING:
+        decision = _decision(new, candidate, item) if item else Sameness.ADD
+        if decision is Sameness.NOTHING:
             return
-        if verdict is Sameness.UPDATE and near is None:
+        if decision is Sameness.UPDATE and near is None:
             near = item
     worded = word(candidate, work.taken)
     if near is None:
         _add(worded, work)
     else:
         _update(worded, candidate, near, work)
-        work.shelves[near.type].put(new, near.path)
+        work.known_by_type[near.type].put(new, near.path)
 
 
-def _verdict(new: Said, candidate: Candidate, item: _KnownMemory) -> Sameness:
+def _decision(new: ComparedStatement, candidate: Candidate, item: _KnownMemory) -> Sameness:
     """Return what becomes of a candidate; only what the body says may be replaced."""
     current = said(_current(item.body))
-    verdict = compare(new, current, candidate.change)
+    decision = compare(new, current, candidate.change)
     described = compare(new, said(item.description), candidate.change)
-    if verdict is not Sameness.UPDATE and described is Sameness.NOTHING:
-        verdict = Sameness.NOTHING
-    if verdict is Sameness.NOTHING and candidate.why and new.words == current.words:
+    if decision is not Sameness.UPDATE and described is Sameness.NOTHING:
+        decision = Sameness.NOTHING
+    if decision is Sameness.NOTHING and candidate.why and new.words == current.words:
         reasoned = said(candidate.why).words <= said(item.body).words
         return Sameness.NOTHING if reasoned or not _own(item.body) else Sameness.UPDATE
-    return verdict
+    return decision
 
 
 def _loaded(
-    item: _KnownMemory, new: Said, candidate: Candidate, work: _Work
+    item: _KnownMemory, new: ComparedStatement, candidate: Candidate, work: _Work
 ) -> _KnownMemory | None:
     """Return a memory with its text, ``None`` when it is gone or speaks of something else."""
     if not item.content:
@@ -204,7 +206,7 @@ def _add(worded: Worded, work: _Work) -> None:
     work.known[worded.path] = _KnownMemory(
         worded.path, worded.type, worded.description, content, worded.body, changed=True
     )
-    work.shelves[worded.type].put(said(worded.statement), worded.path)
+    work.known_by_type[worded.type].put(said(worded.statement), worded.path)
     work.pointers[worded.path] = worded.pointer
 
 
@@ -241,7 +243,7 @@ def _own(body: str) -> bool:
     return len(paragraphs) == 1 or bool(_OWN_PARAGRAPH.match(paragraphs[-1]))
 
 
-def _same_side(new: Said, old: Said) -> bool:
+def _same_side(new: ComparedStatement, old: ComparedStatement) -> bool:
     """Return whether an older reason still speaks for a newer statement."""
     return new.denied & old.words == old.denied & new.words and old.words <= new.words
 
@@ -274,9 +276,9 @@ def _index_edit(work: _Work) -> FileEdit | None:
         return None
     content = before
     for entry in entries(before):
-        found = work.hooks.get(entry.path)
-        if found is not None and entry.hook and found[0].startswith(entry.hook.rstrip("…")):
-            pointer = Pointer(entry.title, found[1].pointer.hook)
+        result = work.hooks.get(entry.path)
+        if result is not None and entry.hook and result[0].startswith(entry.hook.rstrip("…")):
+            pointer = Pointer(entry.title, result[1].pointer.hook)
             content = with_pointer(content, entry.path, pointer)
     if content == before:
         return None

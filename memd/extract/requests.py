@@ -39,7 +39,7 @@ class ExtractRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
+class ExtractionResult:
     """How an extraction ended; paths relative to the memory directory.
 
     ``status`` is completed or skipped (with a ``reason``); ``refused`` names the rule of each

@@ -60,7 +60,7 @@ class Sameness(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ComparedStatement:
     """A statement as it is compared: its terms in order, and those that are denied.
 
     ``replaced`` are terms that something else is put for; ``subject`` is whether it opens with what
@@ -76,7 +76,7 @@ class Said:
 
 
 @lru_cache(_CACHED)
-def said(text: str) -> Said:
+def said(text: str) -> ComparedStatement:
     """Return a statement's terms; each text is looked at once."""
     language = cues.of(text)
     plain = _WEEK_OF.sub("(", language.change.sub(_unmarked, text.replace("\u2019", "'")))
@@ -84,16 +84,16 @@ def said(text: str) -> Said:
     denied: set[str] = set()
     start, denies = 0, False
     for end in (*language.negations.finditer(plain), None):
-        found = list(_terms(plain[start : end.start() if end else len(plain)], language))
-        if denies and found:
-            denied.add(found[0])
-        terms += found
-        denies = (denies and not found) or end is not None
+        result = list(_terms(plain[start : end.start() if end else len(plain)], language))
+        if denies and result:
+            denied.add(result[0])
+        terms += result
+        denies = (denies and not result) or end is not None
         start = end.end() if end else start
     ordered = tuple(dict.fromkeys(terms))
     first = list(_terms((_ARTICLE.sub("", plain).split() or [""])[0], language))
     subject = language.name == "en" and bool(first)
-    return Said(
+    return ComparedStatement(
         ordered,
         frozenset(ordered),
         frozenset(denied) or _NOTHING,
@@ -105,21 +105,21 @@ def said(text: str) -> Said:
 
 def _replaced(text: str, language: Language) -> frozenset[str]:
     """Return the first terms behind "instead of": what the statement puts something else for."""
-    found: set[str] = set()
+    result: set[str] = set()
     for match in language.replaces.finditer(text):
-        found.update(islice(_terms(_CLAUSE.split(text[match.end() :])[0], language), _LONGEST))
-    return frozenset(found)
+        result.update(islice(_terms(_CLAUSE.split(text[match.end() :])[0], language), _LONGEST))
+    return frozenset(result)
 
 
 def marked(text: str) -> int:
     """Return how clearly a person's sentence says that something is not as it was."""
-    found = [match.lastgroup for match in cues.of(text).change.finditer(text)]
-    if "strong" in found:
+    result = [match.lastgroup for match in cues.of(text).change.finditer(text)]
+    if "strong" in result:
         return INSTEAD
-    return NOW if found else NOT_MARKED
+    return NOW if result else NOT_MARKED
 
 
-def compare(new: Said, old: Said, change: int = NOT_MARKED) -> Sameness:
+def compare(new: ComparedStatement, old: ComparedStatement, change: int = NOT_MARKED) -> Sameness:
     """Return what becomes of ``new`` beside the known ``old``; ``change`` is from ``marked``."""
     shared = new.words & old.words
     extra, lost = new.words - shared, old.words - shared
@@ -139,7 +139,9 @@ def compare(new: Said, old: Said, change: int = NOT_MARKED) -> Sameness:
     return Sameness.UPDATE if extra else Sameness.NOTHING
 
 
-def _exchanged(new: Said, old: Said, shared: frozenset[str], change: int) -> bool:
+def _exchanged(
+    new: ComparedStatement, old: ComparedStatement, shared: frozenset[str], change: int
+) -> bool:
     """Return whether one expression took another's place in an otherwise equal statement."""
     if change == NOT_MARKED:
         return False
@@ -154,7 +156,7 @@ def _exchanged(new: Said, old: Said, shared: frozenset[str], change: int) -> boo
 class _Swap:
     """What of a statement stands where another has something else."""
 
-    def __init__(self, side: Said, shared: frozenset[str]) -> None:
+    def __init__(self, side: ComparedStatement, shared: frozenset[str]) -> None:
         places = [place for place, term in enumerate(side.terms) if term not in shared]
         terms = [side.terms[place] for place in places]
         before = [side.terms[place - 1] if place else "" for place in places]
@@ -171,7 +173,7 @@ class _Swap:
         self.small = places[-1] - places[0] == len(places) - 1 and len(places) <= most
 
 
-def _same_order(new: Said, old: Said, shared: frozenset[str]) -> bool:
+def _same_order(new: ComparedStatement, old: ComparedStatement, shared: frozenset[str]) -> bool:
     one = [term for term in new.terms if term in shared]
     other = [term for term in old.terms if term in shared]
     if one == other or len(one) <= 2:  # noqa: PLR2004 - two terms in a ring have no order
@@ -189,7 +191,7 @@ def _terms(text: str, language: Language) -> Iterator[str]:
         lowered = bare.lower()
         if bare in _NAMES:
             yield f"={bare}"
-        elif _symbol(bare, place) or lowered in language.telling:
+        elif _symbol(bare, place) or lowered in language.statement:
             yield lowered
         elif bare and lowered not in language.stop and lowered not in language.light:
             yield from words(lowered) or (lowered,)
@@ -202,8 +204,8 @@ def _symbol(bare: str, place: int) -> bool:
 
 @cache
 def _fillers(name: str) -> tuple[str, ...]:
-    found = cues.language(name).stop | cues.language(name).light
-    return tuple(sorted(found, key=lambda word: (-len(word), word)))
+    result = cues.language(name).stop | cues.language(name).light
+    return tuple(sorted(result, key=lambda word: (-len(word), word)))
 
 
 def _unmarked(match: re.Match[str]) -> str:

@@ -69,7 +69,7 @@ class Sentence:
 
 def sentences(text: str) -> tuple[Sentence, ...]:
     """Return the person's own sentences in order."""
-    found: list[Sentence] = []
+    result: list[Sentence] = []
     for paragraph in _paragraphs(text):
         whole = Sentence(paragraph, mask(paragraph))
         start = 0
@@ -78,9 +78,9 @@ def sentences(text: str) -> tuple[Sentence, ...]:
             stop = end.start() if end else len(paragraph)
             piece = whole.part(start, stop)
             if piece.text and len(piece.text) <= SENTENCE_CHARACTERS:
-                found.append(piece)
+                result.append(piece)
             start = end.end() if end else stop
-    return tuple(found)
+    return tuple(result)
 
 
 def mask(text: str) -> str:

@@ -16,7 +16,7 @@ from anyio import to_thread
 
 from memd.agent import service as agent
 from memd.agent.proposal import ChangePlan, RunProposal
-from memd.agent.service import Ended, RunRecord, Task
+from memd.agent.service import RunEnd, RunRecord, Task
 from memd.agent.workspace import Workspace
 from memd.core import text
 from memd.core.clock import Clock
@@ -34,10 +34,10 @@ from memd.core.values import (
 )
 from memd.extract import candidates, fork, requests
 from memd.extract.candidates import Candidate
+from memd.extract.evidence import origin, vouched
 from memd.extract.listening import ConversationReader, Heard, voices
-from memd.extract.merge import Merged, merge, settle
-from memd.extract.requests import Extracted, ExtractRequest, NewMessages
-from memd.extract.vouching import origin, vouched
+from memd.extract.merge import MergedDraft, finish, merge
+from memd.extract.requests import ExtractionResult, ExtractRequest, NewMessages
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.projects.project import slug
@@ -47,9 +47,9 @@ from memd.transcripts import reading
 from memd.transcripts.reading import InvalidMessagesError, TranscriptRefusedError
 
 __all__ = [
-    "Extract",
     "ExtractRequest",
-    "Extracted",
+    "ExtractionResult",
+    "Extractions",
     "InvalidMessagesError",
     "TranscriptRefusedError",
 ]
@@ -75,11 +75,11 @@ class ExtractionFailedError(MemdError):
     of_model = True
     hint = "memctl job show tells what the model did"
 
-    def __init__(self, ended: Ended) -> None:
+    def __init__(self, ended: RunEnd) -> None:
         super().__init__(ended.unfinished, reason=str(ended.reason), turns=ended.turns)
 
 
-class Extract:
+class Extractions:
     """Extractions of one daemon; one at a time per memory directory is the jobs' business.
 
     ``models`` gives the model that the settings name; ``runs`` keeps the records of its runs;
@@ -118,7 +118,7 @@ class Extract:
         client: str,
         progress: Progress = _quiet,
         allow_model: bool = True,
-    ) -> Extracted:
+    ) -> ExtractionResult:
         """Read what is new since the session's cursor, keep what is worth keeping, move on.
 
         Unless ``allow_model`` the fixed extractor does it, although a model is configured.
@@ -127,16 +127,16 @@ class Extract:
         """
         reason = requests.gate(settings, project)
         if reason:
-            return Extracted(requests.SKIPPED, reason)
+            return ExtractionResult(requests.SKIPPED, reason)
         wanted = self._model(settings)
         model = wanted if allow_model else None
         heard = await to_thread.run_sync(self._hear, project, request, model is not None)
         unread = heard.unread
         turns = requests.turns(unread.messages)
         if 0 < turns < settings.extract.every_turns:
-            return Extracted(requests.SKIPPED, requests.EVERY_TURNS, problem=unread.problem)
+            return ExtractionResult(requests.SKIPPED, requests.EVERY_TURNS, problem=unread.problem)
         written = await to_thread.run_sync(_wrote_memory, project, unread)
-        asked = _Extraction(project, settings, request, heard, job, client)
+        query = _Extraction(project, settings, request, heard, job, client)
         problem = unread.problem
         if written:
             reason = requests.ALREADY_WRITTEN
@@ -145,30 +145,32 @@ class Extract:
         elif heard.outside and settings.extract.skip_outside:
             reason = requests.OUTSIDE
         elif model is not None:
-            done = await self._by_model(asked, model, progress)
-            if isinstance(done, Extracted):
+            done = await self._by_model(query, model, progress)
+            if isinstance(done, ExtractionResult):
                 return done
             problem = done
         elif wanted is not None:
             problem = LEFT_ALONE
-        return await self._locally(asked, reason, problem)
+        return await self._locally(query, reason, problem)
 
-    async def _locally(self, asked: "_Extraction", skipped: str, problem: str) -> Extracted:
+    async def _locally(
+        self, request: "_Extraction", skipped: str, problem: str
+    ) -> ExtractionResult:
         """Keep what the fixed extractor finds; nothing where the stretch is skipped."""
-        run = _Local(asked, self._clock.now(), skipped, problem)
+        run = _Local(request, self._clock.now(), skipped, problem)
         if not skipped:
             await to_thread.run_sync(run.find)
-        directory = asked.project.memory_dir
+        directory = request.project.memory_dir
         by = Provenance(
             Actor.EXTRACT,
-            client=asked.client,
-            session=asked.request.session,
+            client=request.client,
+            session=request.request.session,
             reason=f"extracted by the {LOCAL} extractor",
             origin="user",
         )
-        outcome = await self._store.commit(directory, run.plan, by)
-        self._listener.keep(directory, asked.request.session, asked.heard)
-        return replace(run.extracted, change=outcome.change)
+        result = await self._store.commit(directory, run.plan, by)
+        self._listener.save(directory, request.request.session, request.heard)
+        return replace(run.extracted, change=result.change)
 
     def _model(self, settings: Settings) -> Model | None:
         """Return the model that learns from conversations, or ``None``."""
@@ -177,40 +179,40 @@ class Extract:
         return self._models.for_(settings)
 
     async def _by_model(
-        self, asked: "_Extraction", model: Model, progress: Progress
-    ) -> "Extracted | str":
+        self, request: "_Extraction", model: Model, progress: Progress
+    ) -> "ExtractionResult | str":
         """Let an agent look at what is new; return how it ended, or why it did not begin.
 
         Raises ExtractionFailedError and what ``Store.commit`` raises.
         """
-        directory, session = asked.project.memory_dir, asked.request.session
+        directory, session = request.project.memory_dir, request.request.session
         headers = (await self._store.snapshot(directory)).headers
-        task = await to_thread.run_sync(self._task, asked, headers)
+        task = await to_thread.run_sync(self._task, request, headers)
         record = RunRecord()
-        async with agent.opened(partial(_workspace, asked.project)) as workspace:
+        async with agent.opened(partial(_workspace, request.project)) as workspace:
             ended = await agent.run(task, model, workspace, self._clock, progress, record=record)
-            await self._note(asked.job, ended)
+            await self._note(request.job, ended)
             if not ended.finished:
                 if isinstance(ended.error, NO_USE_TODAY):
                     return ended.error.sentence
                 raise ExtractionFailedError(ended)
             proposal = workspace.proposal()
         seen = _looked_at(headers, ended)
-        proposal, dropped, whose = await to_thread.run_sync(_judged, asked, proposal, seen)
-        extracted = Extracted(
+        proposal, dropped, whose = await to_thread.run_sync(_judged, request, proposal, seen)
+        extracted = ExtractionResult(
             requests.COMPLETED,
             saved=proposal.saved,
             updated=proposal.updated,
             refused=(UNVOUCHED,) * len(dropped),
-            problem=asked.heard.unread.problem,
+            problem=request.heard.unread.problem,
             engine=task.model,
             usage=asdict(ended.usage),
             turns=ended.turns,
-            prefix_changed=await to_thread.run_sync(self._compared, asked, task),
+            prefix_changed=await to_thread.run_sync(self._compared, request, task),
         )
         by = Provenance(
             Actor.EXTRACT,
-            client=asked.client,
+            client=request.client,
             session=session,
             model=task.model,
             reason="extracted by a model",
@@ -220,17 +222,17 @@ class Extract:
             proposal,
             session=session,
             modified=text.iso_time(self._clock.now()),
-            effects=lambda made: asked.effects(_without(extracted, made.left)),
+            effects=lambda made: request.effects(_without(extracted, made.left)),
         )
-        outcome = await self._store.commit(directory, change.plan, by)
-        return replace(_without(extracted, change.left), change=outcome.change)
+        result = await self._store.commit(directory, change.plan, by)
+        return replace(_without(extracted, change.left), change=result.change)
 
-    def _task(self, asked: "_Extraction", headers: Sequence[Header]) -> Task:
-        directory, heard = asked.project.memory_dir, asked.heard
-        client = fork.prefix(asked.request.cache)
+    def _task(self, request: "_Extraction", headers: Sequence[Header]) -> Task:
+        directory, heard = request.project.memory_dir, request.heard
+        client = fork.prefix(request.request.cache)
         if client is not None:
             return fork.shared(client, directory=directory, new=heard.pieces, headers=headers)
-        name = self._models.name(asked.settings, fork.KIND) if self._models else ""
+        name = self._models.name(request.settings, fork.KIND) if self._models else ""
         return fork.own(
             heard.dialogue,
             directory=directory,
@@ -240,19 +242,19 @@ class Extract:
             headers=headers,
         )
 
-    def _compared(self, asked: "_Extraction", task: Task) -> tuple[str, ...]:
+    def _compared(self, request: "_Extraction", task: Task) -> tuple[str, ...]:
         """Return what of a run's prefix is not as at the session's last run, and log it."""
-        directory, session = asked.project.memory_dir, asked.request.session
-        before = self._listener.keep(directory, session, asked.heard, fork.fingerprints(task))
+        directory, session = request.project.memory_dir, request.request.session
+        before = self._listener.save(directory, session, request.heard, fork.fingerprints(task))
         changed = fork.changed(before, task)
         if changed:
             self._log("prefix_changed", session=session, directory=directory, parts=list(changed))
         return changed
 
-    async def _note(self, job: str, ended: Ended) -> None:
+    async def _note(self, job: str, ended: RunEnd) -> None:
         """Keep the record of a run, whatever came of it."""
         if job and self._runs is not None:
-            await to_thread.run_sync(self._runs.keep, job, ended.record, self._clock.now())
+            await to_thread.run_sync(self._runs.save, job, ended.record, self._clock.now())
 
     def _hear(self, project: Project, request: ExtractRequest, whole: bool) -> Heard:  # noqa: FBT001 - a thread's argument
         """Read from the cursor on. Blocks: runs in a worker thread."""
@@ -271,7 +273,7 @@ class _Extraction:
     job: str
     client: str
 
-    def effects(self, extracted: Extracted) -> tuple[Effect, ...]:
+    def effects(self, extracted: ExtractionResult) -> tuple[Effect, ...]:
         """Return what moves with the change set: the cursor, and the job's end if it is one."""
         cursor = self.heard.unread.cursor
         if not self.job:
@@ -283,44 +285,44 @@ class _Extraction:
 class _Local:
     """What the fixed extractor keeps of one stretch; the plan may run again on a changed tree."""
 
-    def __init__(self, asked: _Extraction, now: float, skipped: str, problem: str) -> None:
-        self._asked = asked
+    def __init__(self, request: _Extraction, now: float, skipped: str, problem: str) -> None:
+        self._requested = request
         self._now = now
         self._candidates: Sequence[Candidate] = ()
         status = requests.SKIPPED if skipped else requests.COMPLETED
-        self.extracted = Extracted(status, skipped, problem=problem)
+        self.extracted = ExtractionResult(status, skipped, problem=problem)
 
     def find(self) -> None:
         """Look for candidates. Takes a while on a long conversation: runs in a worker thread."""
-        found = candidates.find(self._asked.heard.unread.messages, self._now)
-        wanted = settle(found.candidates)
+        result = candidates.find(self._requested.heard.unread.messages, self._now)
+        wanted = finish(result.candidates)
         self._candidates = wanted[-_CANDIDATES:]
         over = (TOO_MANY,) * (len(wanted) - len(self._candidates))
         self.extracted = replace(
-            self.extracted, refused=found.refused, passed_over=(*found.passed_over, *over)
+            self.extracted, refused=result.refused, passed_over=(*result.passed_over, *over)
         )
 
     def plan(self, tree: Tree) -> Draft:
         """Return the change set for the directory as it is now. Runs in the store's thread."""
-        merged = Merged(Draft())
+        merged = MergedDraft(Draft())
         if self._candidates:  # else the directory, which may be long, need not be looked at
-            session = self._asked.request.session
+            session = self._requested.request.session
             merged = merge(self._candidates, tree, session=session, at=self._now)
         self.extracted = replace(self.extracted, saved=merged.saved, updated=merged.updated)
-        return replace(merged.draft, effects=self._asked.effects(self.extracted))
+        return replace(merged.draft, effects=self._requested.effects(self.extracted))
 
 
 def _judged(
-    asked: _Extraction, proposal: RunProposal, seen: str
+    request: _Extraction, proposal: RunProposal, seen: str
 ) -> tuple[RunProposal, tuple[str, ...], str]:
     """Return what of a proposal may stand, what may not, and whose words it carries. Blocks."""
-    client = fork.prefix(asked.request.cache)
-    heard = voices(asked.heard, client.messages if client else (), seen)
-    kept, dropped = vouched(proposal, heard)
-    return kept, dropped, origin(kept, heard)
+    client = fork.prefix(request.request.cache)
+    heard = voices(request.heard, client.messages if client else (), seen)
+    retained, dropped = vouched(proposal, heard)
+    return retained, dropped, origin(retained, heard)
 
 
-def _looked_at(headers: Sequence[Header], ended: Ended) -> str:
+def _looked_at(headers: Sequence[Header], ended: RunEnd) -> str:
     """Return what a run was shown beside the conversation: the memories there, tools' answers."""
     shown = [message for message in ended.messages if message["role"] == "user"]
     answers = (block["content"] for message in shown for block in message["content"])
@@ -332,7 +334,7 @@ def _workspace(project: Project) -> Workspace:
     return Workspace(project.memory_dir, project=project.root, transcripts=(folder,), origin="user")
 
 
-def _without(extracted: Extracted, left: Sequence[str]) -> Extracted:
+def _without(extracted: ExtractionResult, left: Sequence[str]) -> ExtractionResult:
     """Return a result without the files that were left as others made them meanwhile."""
     return replace(
         extracted,

@@ -147,15 +147,15 @@ def _phrase(statement: str, most: int, language: Language) -> list[str]:
     plain = _DATED.sub("", _URL.sub(";", statement.replace("\u2019", "'")))
     lead = language.lead.match(plain)
     plain = plain[lead.end() :] if lead else plain
-    found: list[str] = []
+    result: list[str] = []
     for clause in _CLAUSE.split(plain):
-        found += [piece for piece in clause.split() if _WORD.search(piece)]
-        if len(found) >= _LEAST_WORDS:
+        result += [piece for piece in clause.split() if _WORD.search(piece)]
+        if len(result) >= _LEAST_WORDS:
             break
-    found = found[:most]
-    while len(found) > _LEAST_WORDS and found[-1].lower() in language.loose:
-        found.pop()
-    return found
+    result = result[:most]
+    while len(result) > _LEAST_WORDS and result[-1].lower() in language.loose:
+        result.pop()
+    return result
 
 
 def _pointer(path: str, description: str, language: Language) -> Pointer:

@@ -60,7 +60,7 @@ class Confined:
         """Close the folder; the object is of no use afterwards."""
         self._directory.close()
 
-    def look(self, name: str) -> DirectoryEntry | None:
+    def inspect(self, name: str) -> DirectoryEntry | None:
         """Return what stands at a name ("" is the folder itself), ``None`` for nothing.
 
         Raises PathRefusedError and FileUnreadableError.
@@ -78,10 +78,10 @@ class Confined:
         Links, FIFOs, devices, files of others and files with several names are left out.
         Raises PathRefusedError; an unreadable folder is an empty one.
         """
-        found: list[DirectoryEntry] = []
+        result: list[DirectoryEntry] = []
         with self._folder(folder) as fd:
             if fd is None:
-                return found
+                return result
             with suppress(OSError), os.scandir(fd) as entries:
                 for entry in islice(entries, limit):
                     yield_to_requests()
@@ -89,8 +89,8 @@ class Confined:
                         status = entry.stat(follow_symlinks=False)
                         plain = stat.S_ISDIR(status.st_mode) or self._plain_file(status)
                         if plain and names.is_text(entry.name):
-                            found.append(_seen(entry.name, status))
-        return sorted(found, key=lambda seen: seen.name)
+                            result.append(_seen(entry.name, status))
+        return sorted(result, key=lambda seen: seen.name)
 
     def pieces(self, name: str, start: int = 0) -> Iterator[bytes] | None:
         """Return a file's text from a byte on, ``None`` when there is none.
@@ -152,7 +152,7 @@ def _seen(name: str, status: os.stat_result) -> DirectoryEntry:
 
 def _pieces(name: str, fd: int, start: int) -> Iterator[bytes]:
     """Yield what a descriptor holds in pieces of whole lines, and close it."""
-    kept = b""
+    retained = b""
     skipping = False
     try:
         os.lseek(fd, start, os.SEEK_SET)
@@ -160,16 +160,16 @@ def _pieces(name: str, fd: int, start: int) -> Iterator[bytes]:
             if skipping:
                 _, end, chunk = chunk.partition(b"\n")
                 skipping = not end
-            kept += chunk
-            whole, end, rest = kept.rpartition(b"\n")
+            retained += chunk
+            whole, end, rest = retained.rpartition(b"\n")
             if end:
                 yield whole + end
-                kept = rest
-            elif len(kept) > LINE_BYTES:
-                yield kept[: LINE_BYTES - _MARGIN] + b"\n"
-                kept, skipping = b"", True
-        if kept:
-            yield kept
+                retained = rest
+            elif len(retained) > LINE_BYTES:
+                yield retained[: LINE_BYTES - _MARGIN] + b"\n"
+                retained, skipping = b"", True
+        if retained:
+            yield retained
     except OSError as error:
         raise FileUnreadableError(name, cause_of(error)) from error
     finally:

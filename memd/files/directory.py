@@ -118,23 +118,23 @@ class Directory:
         self, problems: list[str] | None = None, enter: Callable[[str], None] | None = None
     ) -> Iterator[tuple[str, "os.DirEntry[str]", int]]:
         """Yield path, entry and the open folder of each memory; otherwise as ``walk``."""
-        found: list[str] = [] if problems is None else problems
+        result: list[str] = [] if problems is None else problems
         folders = [""]
         while folders:
             folder = folders.pop()
             if folder.count("/") >= WALK_DEPTH:
-                found.append(f"{names.printable(folder)} lies too deep; it is not looked into")
+                result.append(f"{names.printable(folder)} lies too deep; it is not looked into")
                 continue
             try:
                 fd = self._open(folder, FOLDER)
             except MemdError as error:
-                found.append(error.sentence)
+                result.append(error.sentence)
                 continue
             if fd is not None:
                 if enter is not None:
                     enter(folder)
                 try:
-                    for path, entry in self._list(fd, folder, folders, found):
+                    for path, entry in self._list(fd, folder, folders, result):
                         yield path, entry, fd
                 finally:
                     os.close(fd)
@@ -229,11 +229,11 @@ class Directory:
                 return None
             status = os.fstat(fd)
             _check(name, status, self._owners)
-            found, left = hashlib.sha256(), status.st_size
+            result, left = hashlib.sha256(), status.st_size
             while left > 0 and (chunk := os.read(fd, min(left, _CHUNK))):
-                found.update(chunk)
+                result.update(chunk)
                 left -= len(chunk)
-        return found.hexdigest(), status
+        return result.hexdigest(), status
 
     @contextmanager
     def parent(self, name: str, *, create: bool = False) -> Iterator[tuple[int, str]]:

@@ -254,10 +254,10 @@ def counted(health: Health) -> Iterator[None]:
 
 def ensure_writable(health: Health, disk: Disk, directory: Directory, at: float) -> None:
     """Return where writes may go on; ``at`` is in seconds. Raises ReadOnlyError."""
-    verdict = health.verdict(at)
-    if verdict is WriteDecision.GO:
+    decision = health.decision(at)
+    if decision is WriteDecision.GO:
         return
-    if verdict is WriteDecision.PROBE:
+    if decision is WriteDecision.PROBE:
         try:
             _probe(disk, directory)
         except OSError as error:
@@ -268,9 +268,9 @@ def ensure_writable(health: Health, disk: Disk, directory: Directory, at: float)
     raise ReadOnlyError(directory.path, health.cause)
 
 
-def is_probe(name: str, found: Content) -> bool:
+def is_probe(name: str, result: Content) -> bool:
     """Say whether a file is what a crash left of a probe."""
-    return bool(_PROBE_NAME.fullmatch(name) and found.hash) and _PROBE.startswith(found.content)
+    return bool(_PROBE_NAME.fullmatch(name) and result.hash) and _PROBE.startswith(result.content)
 
 
 def real_disk() -> Disk:

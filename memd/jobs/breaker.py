@@ -111,7 +111,7 @@ class PauseControl:
     def model_failed(self, directory: str, why: str, now: float) -> None:
         """Count a failure of a model for a directory."""
         now_is = failed(self._breakers.get(directory), directory, why, now)
-        self._rows.keep(now_is)
+        self._rows.save(now_is)
         self._breakers[directory] = now_is
 
     def model_worked(self, directory: str) -> None:

@@ -8,7 +8,7 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, NameRefusedError
 from memd.core.text import iso_time
-from memd.core.values import MemoryFile, Outcome, Project, Provenance, Snapshot
+from memd.core.values import CommitResult, MemoryFile, Project, Provenance, Snapshot
 from memd.files.directory import FileTooLargeError, PathRefusedError
 from memd.memories import tool
 from memd.memories.tool import Editing, Stamp, ToolCommand, ToolRefusedError
@@ -86,16 +86,16 @@ class Memories:
         live file's hash and the two cannot be merged) and IncompleteMemoryError.
         """
         plan = plan_write(writing, session=by.session, modified=iso_time(self._clock.now()))
-        outcome = await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
-        made = next((file for file in outcome.files if file.path == writing.path), None)
+        result = await self._store.commit(project.memory_dir, plan, by, request_id=request_id)
+        made = next((file for file in result.files if file.path == writing.path), None)
         if made is not None:
-            status = "merged" if made.path in outcome.merged else made.action
-            return Written(made.path, made.after or "", outcome.change, status, outcome.note)
+            status = "merged" if made.path in result.merged else made.action
+            return Written(made.path, made.after or "", result.change, status, result.note)
         live = await self._store.read(project.memory_dir, writing.path)
         status = "unchanged"
-        if writing.path == INDEX and outcome.change:
-            status = "merged" if INDEX in outcome.merged else "updated"
-        return Written(writing.path, live.hash, outcome.change, status)
+        if writing.path == INDEX and result.change:
+            status = "merged" if INDEX in result.merged else "updated"
+        return Written(writing.path, live.hash, result.change, status)
 
     async def delete(
         self,
@@ -105,7 +105,7 @@ class Memories:
         *,
         base_hash: str | None = None,
         request_id: str = "",
-    ) -> Outcome:
+    ) -> CommitResult:
         """Delete one memory and its line in the index as one change.
 
         Raises NothingThereError where there is none, and ConflictError.
@@ -144,12 +144,12 @@ class Memories:
         self, project: Project, command: ToolCommand, by: Provenance, request_id: str
     ) -> ToolAnswer:
         editing = Editing(command, Stamp(by.session, iso_time(self._clock.now())))
-        outcome = await self._store.commit(project.memory_dir, editing, by, request_id=request_id)
-        if not outcome.repeated:
-            return ToolAnswer(editing.answer, change=outcome.change)
+        result = await self._store.commit(project.memory_dir, editing, by, request_id=request_id)
+        if not result.repeated:
+            return ToolAnswer(editing.answer, change=result.change)
         files = await self._store.read_many(project.memory_dir, (tool.relative(command.path),))
         text = tool.repeated(command, files[0].content if files else None)
-        return ToolAnswer(text, change=outcome.change)
+        return ToolAnswer(text, change=result.change)
 
 
 def _words(error: MemdError) -> str:

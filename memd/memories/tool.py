@@ -272,7 +272,7 @@ def _under(tree: Tree, path: str, named: str) -> list[MemoryFile]:
     if path == INDEX:
         _refuse(_THE_INDEX)
     paths = _below(tree, path) or [path]
-    files = [file for found in paths if (file := tree.read(found)) is not None]
+    files = [file for result in paths if (file := tree.read(result)) is not None]
     if not files:
         _refuse(tool_text.gone(named))
     return files
@@ -300,12 +300,12 @@ def _shown(path: str, content: bytes) -> str:
 
 
 def _lines_with(text: str, part: str) -> list[int]:
-    found: list[int] = []
+    result: list[int] = []
     at = text.find(part)
     while at >= 0:
-        found.append(text.count("\n", 0, at) + 1)
+        result.append(text.count("\n", 0, at) + 1)
         at = text.find(part, at + 1)
-    return found
+    return result
 
 
 def _number(value: object) -> int:

@@ -35,7 +35,7 @@ from memd.model.errors import (
     SdkMissingError,
 )
 from memd.model.key_file import read_key
-from memd.model.patient import late
+from memd.model.patient import overdue
 from memd.model.port import Ask, Reply, Usage
 from memd.model.wire import HttpAnswer
 
@@ -131,9 +131,9 @@ class Claude:
         try:
             with anyio.fail_after(ask.seconds):
                 async with self._connections.use(self.endpoint) as client:
-                    payload = await self._asked(client, ask)
+                    payload = await self._requested(client, ask)
         except TimeoutError:
-            raise late(ask.seconds) from None
+            raise overdue(ask.seconds) from None
         except (ModelNotConfiguredError, ModelUnauthorisedError) as error:
             self.problem = error.sentence
             if self.endpoint.key_file:
@@ -152,14 +152,14 @@ class Claude:
                 with anyio.fail_after(seconds):
                     answer = await _sent(client, seconds)
         except TimeoutError:
-            return late(seconds)
+            return overdue(seconds)
         except ModelError as error:
             return error
         # Not every server has that list: any other answer is one.
         refused = answer.status in (401, 403)
         return wire.failure(answer, _secrets(client, self.endpoint)) if refused else None
 
-    async def _asked(self, client: "AsyncAnthropic", ask: Ask) -> Any:
+    async def _requested(self, client: "AsyncAnthropic", ask: Ask) -> Any:
         """Return the answer's body, leaving out what the server does not take."""
         key = (self.endpoint.base_url, ask.model)
         dropped = known = self._connections.dropped.get(key, frozenset())

@@ -143,11 +143,11 @@ class Models:
         return self._built
 
     def _build(self, of: tuple[ModelSettings, SpendSettings]) -> _Built:
-        found = endpoint(of[0], self._environ, self._origin)
-        if not isinstance(found, Endpoint):
-            return _Built(of, None, None, found)
-        claude = Claude(found, self._connections)
-        asked: Model = claude
+        result = endpoint(of[0], self._environ, self._origin)
+        if not isinstance(result, Endpoint):
+            return _Built(of, None, None, result)
+        claude = Claude(result, self._connections)
+        request: Model = claude
         if self._spent is not None:
-            asked = Metered(asked, self._spent, of[1], self._clock)
-        return _Built(of, Patient(asked), claude, "")
+            request = Metered(request, self._spent, of[1], self._clock)
+        return _Built(of, Patient(request), claude, "")

@@ -83,8 +83,8 @@ def endpoint(
     if not settings.enabled:
         return OFF
     own = (settings.base_url, settings.api_key, settings.auth_token, settings.api_key_file)
-    found = _of_settings(settings, environ) if any(own) else _of_environment(environ, origin)
-    return found if isinstance(found, str) else _checked(found)
+    result = _of_settings(settings, environ) if any(own) else _of_environment(environ, origin)
+    return result if isinstance(result, str) else _checked(result)
 
 
 def model_name(settings: ModelSettings, kind: str, environ: Mapping[str, str]) -> str:
@@ -128,14 +128,14 @@ def _headers(lines: str) -> tuple[tuple[str, str], ...]:
     return tuple((name.strip(), value.strip()) for name, colon, value in pairs if colon)
 
 
-def _checked(found: Endpoint) -> Endpoint | str:
+def _checked(result: Endpoint) -> Endpoint | str:
     try:
-        parts = urlsplit(found.base_url)
+        parts = urlsplit(result.base_url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
         return "the address is no URL"
-    problem = _wrong_address(parts, host, port) or _wrong_credentials(found, host)
-    return problem or replace(found, base_url=_VERSION.sub("", found.base_url).rstrip("/"))
+    problem = _wrong_address(parts, host, port) or _wrong_credentials(result, host)
+    return problem or replace(result, base_url=_VERSION.sub("", result.base_url).rstrip("/"))
 
 
 def _wrong_address(parts: SplitResult, host: str, port: int | None) -> str:
@@ -148,11 +148,11 @@ def _wrong_address(parts: SplitResult, host: str, port: int | None) -> str:
     return ""
 
 
-def _wrong_credentials(found: Endpoint, host: str) -> str:
-    given = found.api_key or found.auth_token or found.key_file
+def _wrong_credentials(result: Endpoint, host: str) -> str:
+    given = result.api_key or result.auth_token or result.key_file
     if not given and not _is_loopback(host):
         return f"there is no key for {host}"
-    sent = (found.api_key, found.auth_token, *(part for pair in found.headers for part in pair))
+    sent = (result.api_key, result.auth_token, *(part for pair in result.headers for part in pair))
     if not all(is_sendable(value) for value in sent):
         return "a key or a header holds characters that cannot be sent"
     return ""

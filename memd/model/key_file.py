@@ -42,14 +42,14 @@ def read_variables(path: str) -> dict[str, str]:
     """Return what memd's env file sets, if there is one. Raises EnvFileUnusableError."""
     if not os.path.lexists(path):
         return {}
-    found = {}
+    result = {}
     for line in _private_text(path, _ENV_BYTES, EnvFileUnusableError).split("\n"):
         name, equals, value = (part.strip() for part in line.partition("="))
         # NUL ends a variable for the kernel; nothing that holds one can have been meant.
         if name and equals and name[0] not in "#;" and "\0" not in line:
             quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
-            found[name] = value[1:-1] if quoted else value
-    return found
+            result[name] = value[1:-1] if quoted else value
+    return result
 
 
 def _private_text(path: str, size: int, refusal: type[KeyFileUnusableError]) -> str:

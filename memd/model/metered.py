@@ -62,9 +62,9 @@ class Metered:
         finally:
             used = Sum(requests=1) if nought else None
             if heard:
-                told = _believable(sum(heard, Usage()), booking.booked, answered)
-                used = self._cost(ask, told)
-            await self._settle(booking, used)
+                reported = _believable(sum(heard, Usage()), booking.booked, answered)
+                used = self._cost(ask, reported)
+            await self._finish(booking, used)
         return reply
 
     async def _reserve(self, ask: Ask) -> Booking:
@@ -83,11 +83,11 @@ class Metered:
             )
         return booking
 
-    async def _settle(self, booking: Booking, used: Sum | None) -> None:
+    async def _finish(self, booking: Booking, used: Sum | None) -> None:
         if used is None:
             return
         with anyio.move_on_after(_SETTLE_SECONDS, shield=True), suppress(MemdError):
-            await to_thread.run_sync(self._table.settle, booking, used, abandon_on_cancel=True)
+            await to_thread.run_sync(self._table.finish, booking, used, abandon_on_cancel=True)
 
     def _most(self, ask: Ask) -> Sum:
         """Return the most that a request may cost: all of it read anew, and the longest answer."""
@@ -107,12 +107,12 @@ class Metered:
         return Sum(1, usage.input, usage.output, usage.cache_read, usage.cache_created, money)
 
 
-def _believable(told: Usage, booked: Sum, answered: int) -> Usage:
+def _believable(reported: Usage, booked: Sum, answered: int) -> Usage:
     """Return what a server says was used, with the estimate for what cannot be true of it."""
     sent = booked.input + booked.cache_created
-    read = told.input + told.cache_read + told.cache_created
+    read = reported.input + reported.cache_read + reported.cache_created
     return replace(
-        told,
-        input=told.input + (sent - read if read * _ABSURD < sent else 0),
-        output=answered if told.output * _ABSURD < answered else told.output,
+        reported,
+        input=reported.input + (sent - read if read * _ABSURD < sent else 0),
+        output=answered if reported.output * _ABSURD < answered else reported.output,
     )

@@ -45,9 +45,9 @@ class Patient:
                     pause *= 2
                     await anyio.sleep(wait)
         except TimeoutError:
-            raise late(ask.seconds) from None
+            raise overdue(ask.seconds) from None
 
 
-def late(seconds: float) -> ModelUnavailableError:
+def overdue(seconds: float) -> ModelUnavailableError:
     """Return the failure of a request that had no answer in its time."""
     return ModelUnavailableError(f"no answer within {seconds:.3g} s", may_cost=True)

@@ -89,10 +89,10 @@ def _without_open_keys(
     held = [name for name in _KEYS if model.get(name)]
     if not held:
         return options, ""
-    kept = {name: value for name, value in model.items() if name not in held}
+    retained = {name: value for name, value in model.items() if name not in held}
     names = " and ".join(f"model.{name}" for name in held)
     return (
-        {**options, "model": kept},
+        {**options, "model": retained},
         f"{path} may be read by others; {names} in it is ignored until you run chmod 600 on it",
     )
 

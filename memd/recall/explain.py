@@ -61,6 +61,6 @@ class Explanation:
 def ordered(rows: Iterable[Row], most: int = MOST_ROWS) -> tuple[Row, ...]:
     """Return rows as they are shown: what is kept in its own order, then the best of the rest."""
     rows = tuple(rows)
-    kept = [row for row in rows if row.kept]
+    retained = [row for row in rows if row.kept]
     cut = sorted((row for row in rows if not row.kept), key=lambda row: (-row.score, row.path))
-    return tuple((kept + cut)[:most])
+    return tuple((retained + cut)[:most])

@@ -21,7 +21,7 @@ from typing import Protocol
 from memd.core.errors import MemdError
 from memd.core.values import Catalogue, Header, MemoryFile
 from memd.search.index import Entry, Index, mark, text
-from memd.search.meaning import Meaning, Neighbours, Text
+from memd.search.meaning import Meaning, Neighbours, VectorText
 
 _PROJECTS = 16  # directories whose index stays open
 _HOLD_SECONDS = 30.0
@@ -85,7 +85,7 @@ class Current:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenIndex:
     """An index in use: what of its directory it does not hold yet, the newest first."""
 
     index: Index
@@ -122,7 +122,7 @@ class Indexes:
         self._folder = folder
         self._most = most
         self._meaning = meaning
-        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._open: OrderedDict[str, _OpenIndex] = OrderedDict()
         self._table = lock()
 
     @contextmanager
@@ -210,7 +210,7 @@ class Indexes:
             with suppress(FileNotFoundError):
                 shutil.rmtree(self._folder)
 
-    def _of(self, directory: str) -> _Open:
+    def _of(self, directory: str) -> _OpenIndex:
         self._table.acquire()
         try:
             one = self._open.get(directory)
@@ -222,12 +222,12 @@ class Indexes:
             self._table.release()
         return one
 
-    def _opened(self, directory: str) -> _Open:
+    def _opened(self, directory: str) -> _OpenIndex:
         place = f"{self._folder}/{_name(directory)}" if self._folder else None
         near = None
         if self._meaning is not None and place is not None:
             near = Neighbours(self._meaning, f"{place}.vectors")
-        return _Open(Index(place, near), self._make_lock())
+        return _OpenIndex(Index(place, near), self._make_lock())
 
     def _close_oldest(self) -> None:
         """Close what was not used for longest and is not in use now."""
@@ -237,34 +237,34 @@ class Indexes:
                 one.index.close()
                 one.lock.release()
 
-    def _take_delta(self, directory: str, one: _Open) -> None:
-        found = self._reader.catalogue(directory, -1 if one.index.lost() else one.mark)
-        changed = {header.path: header for header in found.changed}
-        if found.whole:
+    def _take_delta(self, directory: str, one: _OpenIndex) -> None:
+        result = self._reader.catalogue(directory, -1 if one.index.lost() else one.mark)
+        changed = {header.path: header for header in result.changed}
+        if result.whole:
             known = {path: header.fingerprint for path, header in changed.items()}
             missing = [changed[path] for path in one.index.reconcile(known)]
             missing.sort(key=lambda header: (-header.mtime_ns, header.path))
             one.fresh = {}
             one.backlog = {header.path: header for header in missing}
         else:
-            one.index.remove(found.gone)
-            for path in found.gone:
+            one.index.remove(result.gone)
+            for path in result.gone:
                 one.fresh.pop(path, None)
                 one.backlog.pop(path, None)
             one.fresh.update(changed)
-        one.mark, one.count, one.problems = found.mark, found.count, found.problems
+        one.mark, one.count, one.problems = result.mark, result.count, result.problems
 
-    def _learn(self, directory: str, one: _Open, most: int) -> bool:
+    def _learn(self, directory: str, one: _OpenIndex, most: int) -> bool:
         """Compute some vectors without holding the directory; return whether more are left."""
         near = one.index.near
-        known, read = partial(self._marks, directory), partial(self._texts, directory)
+        known, read = partial(self._versions, directory), partial(self._texts, directory)
         return near is not None and near.work(known, read, most)
 
-    def _marks(self, directory: str) -> dict[str, int]:
+    def _versions(self, directory: str) -> dict[str, int]:
         headers = self._reader.headers(directory)
         return {path: mark(path, header.fingerprint) for path, header in headers.items()}
 
-    def _texts(self, directory: str, paths: Sequence[str]) -> list[Text]:
+    def _texts(self, directory: str, paths: Sequence[str]) -> list[VectorText]:
         with self.hold(directory):
             files = self._reader.read_many(directory, paths)
         return [text(_entry(file.header, file)) for file in files]

@@ -22,7 +22,7 @@ _SLICE = 50  # memories indexed between two looks at the time (some 10 ms)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RecallRequest:
     """A prompt, and what bounds its answer.
 
     ``surfaced`` is what the session has been given: absolute path to fingerprint. ``options`` says
@@ -45,7 +45,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class SurfacedCandidate:
     """One memory that may go out, and how the ledger counts it."""
 
     memory: SurfacedMemory
@@ -64,14 +64,14 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RecallSelection:
     """What the ranker would bring.
 
     ``empty`` says that there was nothing to choose from. ``left`` memories were not indexed yet;
     ``busy`` says that the index has something to do in the background.
     """
 
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[SurfacedCandidate, ...] = ()
     empty: bool = False
     left: int = 0
     count: int = 0
@@ -88,26 +88,28 @@ class Choice:
         return f"{self.left:,} of {self.count:,} memories are not indexed yet"
 
 
-def choose(indexes: Indexes, reader: Reader, wish: Wish) -> Choice:
+def choose(indexes: Indexes, reader: Reader, request: RecallRequest) -> RecallSelection:
     """Return the memories that fit a prompt best. Blocks.
 
     Raises what reading a directory raises, and IndexBusyError when it is not free in time.
     """
-    with indexes.hold(wish.directory, wish.until - wish.monotonic()):
-        current = indexes.current(wish.directory, _SLICE)
+    with indexes.hold(request.directory, request.until - request.monotonic()):
+        current = indexes.current(request.directory, _SLICE)
         left, notes = current.left, current.notes
-        while left and wish.monotonic() < wish.until:
-            current = indexes.advance(wish.directory, _SLICE)
+        while left and request.monotonic() < request.until:
+            current = indexes.advance(request.directory, _SLICE)
             left = current.left
             notes += tuple(note for note in current.notes if note not in notes)
-        rules = _rules(reader, wish)
-        weighed = current.index.rank(wish.query, wish.limit, rules.skips)
-        options = _options(current.index, reader, wish, rules, current.count)
+        rules = _rules(reader, request)
+        weighed = current.index.rank(request.query, request.limit, rules.skips)
+        options = _options(current.index, reader, request, rules, current.count)
     ranked = answered(weighed)
-    offers = offer(reader, wish.directory, [hit.path for hit in ranked], wish.now)
-    rows = _rows(reader, wish, rules, weighed) if wish.explain else ()
-    empty = not ranked and _empty(reader, wish, rules, current.count)
-    return Choice(offers, empty, left, current.count, current.busy, options, rows, notes)
+    candidates = propose(reader, request.directory, [hit.path for hit in ranked], request.now)
+    rows = _rows(reader, request, rules, weighed) if request.explain else ()
+    empty = not ranked and _empty(reader, request, rules, current.count)
+    return RecallSelection(
+        candidates, empty, left, current.count, current.busy, options, rows, notes
+    )
 
 
 def search(
@@ -126,59 +128,61 @@ def search(
     return _hits(scored, files)
 
 
-def offer(reader: Reader, directory: str, paths: Sequence[str], now: float) -> tuple[Offer, ...]:
+def propose(
+    reader: Reader, directory: str, paths: Sequence[str], now: float
+) -> tuple[SurfacedCandidate, ...]:
     """Return memories as they would go out; those that cannot be read are left out. Blocks."""
     by_path = {file.header.path: file for file in reader.read_many(directory, paths)}
     files = [by_path[path] for path in paths if path in by_path]
     memories = [select.surface(directory, file, now) for file in files]
     return tuple(
-        Offer(memory, Item(memory.path, select.mark_of(file.header), memory.bytes))
+        SurfacedCandidate(memory, Item(memory.path, select.mark_of(file.header), memory.bytes))
         for memory, file in zip(memories, files, strict=True)
     )
 
 
-def _rules(reader: Reader, wish: Wish) -> select.Rules:
-    directory = wish.directory
-    roots = (directory, os.path.realpath(directory)) if wish.read_paths else ()
+def _rules(reader: Reader, request: RecallRequest) -> select.Rules:
+    directory = request.directory
+    roots = (directory, os.path.realpath(directory)) if request.read_paths else ()
     return select.Rules(
         directory,
         reader.headers(directory).get,
-        surfaced=wish.surfaced,
-        read=select.relative(wish.read_paths, roots),
-        tools=wish.recent_tools,
-        team=wish.team,
+        surfaced=request.surfaced,
+        read=select.relative(request.read_paths, roots),
+        tools=request.recent_tools,
+        team=request.team,
     )
 
 
 def _options(
-    index: Index, reader: Reader, wish: Wish, rules: select.Rules, count: int
+    index: Index, reader: Reader, request: RecallRequest, rules: select.Rules, count: int
 ) -> tuple[Header, ...]:
     """Return what a model may choose from: everything, or what the ranker puts first."""
-    if not wish.options:
+    if not request.options:
         return ()
-    if count <= wish.options:
-        headers = tuple(reader.headers(wish.directory).values())
+    if count <= request.options:
+        headers = tuple(reader.headers(request.directory).values())
         newest = sorted(headers, key=lambda header: (-header.mtime_ns, header.path))
         return tuple(header for header in newest if not rules.reason(header))
-    found = answered(index.rank(wish.query, wish.options, rules.skips, floor=False))
-    known = reader.headers(wish.directory)
-    return tuple(known[hit.path] for hit in found if hit.path in known)
+    result = answered(index.rank(request.query, request.options, rules.skips, floor=False))
+    known = reader.headers(request.directory)
+    return tuple(known[hit.path] for hit in result if hit.path in known)
 
 
-def _empty(reader: Reader, wish: Wish, rules: select.Rules, count: int) -> bool:
+def _empty(reader: Reader, request: RecallRequest, rules: select.Rules, count: int) -> bool:
     """Say whether no memory was left to choose from; a large directory is never asked."""
     if count > limits.MANIFEST_ENTRIES:
         return False
-    headers = tuple(reader.headers(wish.directory).values())
+    headers = tuple(reader.headers(request.directory).values())
     return all(rules.reason(header) for header in headers)
 
 
 def _rows(
-    reader: Reader, wish: Wish, rules: select.Rules, weighed: Sequence[Ranked]
+    reader: Reader, request: RecallRequest, rules: select.Rules, weighed: Sequence[Ranked]
 ) -> tuple[explain.Row, ...]:
     """Return the rows of an explanation: what was weighed, and what no rule let in."""
     rows = []
-    known = reader.headers(wish.directory)
+    known = reader.headers(request.directory)
     for hit in weighed:
         header = known.get(hit.path)
         rows.append(
@@ -198,26 +202,26 @@ def _rows(
     return tuple(rows)
 
 
-def settle(
+def finish(
     rows: Sequence[explain.Row],
     directory: str,
     going: Sequence[SurfacedMemory],
-    offers: Sequence[Offer],
+    candidates: Sequence[SurfacedCandidate],
     *,
     by_model: bool,
 ) -> tuple[explain.Row, ...]:
-    """Return rows as they came out: ``going`` is what of the ``offers`` is in the answer."""
+    """Return rows as they came out: ``going`` is what of the ``candidates`` is in the answer."""
     sent = {memory.path: memory.name for memory in going}
     missed = explain.NOT_SELECTED if by_model else explain.UNREADABLE
-    _, fitting = block.render([offer.memory for offer in offers])
-    why = {offer.memory.path: explain.SESSION_BUDGET for offer in offers[:fitting]}
-    why |= {offer.memory.path: explain.NO_ROOM for offer in offers[fitting:]}
+    _, fitting = block.render([candidate.memory for candidate in candidates])
+    why = {candidate.memory.path: explain.SESSION_BUDGET for candidate in candidates[:fitting]}
+    why |= {candidate.memory.path: explain.NO_ROOM for candidate in candidates[fitting:]}
     settled = []
     for row in rows:
         path = select.absolute(directory, row.path)
-        kept = sent.pop(path, None) is not None
-        reason = "" if kept else why.get(path) or row.reason or missed
-        settled.append(replace(row, kept=kept, reason=reason))
+        retained = sent.pop(path, None) is not None
+        reason = "" if retained else why.get(path) or row.reason or missed
+        settled.append(replace(row, kept=retained, reason=reason))
     # What a model chose need not hold a word of the prompt.
     for path, name in sent.items():
         settled.append(explain.Row(path.removeprefix(f"{directory}/"), name, kept=True))

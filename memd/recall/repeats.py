@@ -23,13 +23,13 @@ def sentences(text: str) -> frozenset[str]:
     )
 
 
-def repeats(statement: str, told: Collection[str]) -> bool:
+def repeats(statement: str, reported: Collection[str]) -> bool:
     """Say whether each sentence of a statement, which may end cut, was told elsewhere."""
     *whole, last = list(_keys([statement])) or [""]
     if not last.endswith(_CUT):
-        return {*whole, last} - {""} <= set(told)
+        return {*whole, last} - {""} <= set(reported)
     begun = last.removesuffix(_CUT).rstrip()
-    return set(whole) <= set(told) and any(key.startswith(begun) for key in told)
+    return set(whole) <= set(reported) and any(key.startswith(begun) for key in reported)
 
 
 def once(content: str) -> str:
@@ -38,17 +38,17 @@ def once(content: str) -> str:
     One that more text belongs to stays, whatever it says itself.
     """
     lines = content.split("\n")
-    told = sentences("\n".join(line for line in lines if not _LABEL.match(line)))
-    kept: list[str] = []
+    reported = sentences("\n".join(line for line in lines if not _LABEL.match(line)))
+    retained: list[str] = []
     ends = True  # whether nothing but other labels follows
     for line in reversed(lines):
         label = _LABEL.match(line)
-        again = label is not None and line[label.end() :].strip() and repeats(line, told)
+        again = label is not None and line[label.end() :].strip() and repeats(line, reported)
         if not (again and ends):
-            kept.append(line)
+            retained.append(line)
         ends = label is not None or (ends and not line.strip())
-    text = "\n".join(reversed(kept))
-    return content if len(kept) == len(lines) else _BLANKS.sub("\n\n", text).strip("\n")
+    text = "\n".join(reversed(retained))
+    return content if len(retained) == len(lines) else _BLANKS.sub("\n\n", text).strip("\n")
 
 
 def _keys(lines: Iterable[str]) -> Iterator[str]:

@@ -9,8 +9,11 @@ from memd.core.names import TEAM
 from memd.core.settings import Settings
 from memd.core.values import Header, MemoryFile, Project, Scope
 from memd.recall import explain
+from memd.recall.explain import Explanation
+from memd.state.tables import Parents
 from memd.text.words import count, words
 
+AUTO = "auto"
 MEMORY_OFF = "memory_off"
 RECALL_OFF = "recall_off"
 NO_TEXT = "no_text"
@@ -57,6 +60,44 @@ class SurfacedMemory:
     def bytes(self) -> int:
         """What the session's budget is charged: the content in UTF-8."""
         return len(self.content.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a client asks ``prefetch``.
+
+    ``recent_tools`` are names of tools that the conversation has just used, ``read_paths`` what
+    the client has read already. ``limit`` is how many memories it wants at most, ``seconds`` how
+    long it waits; ``None`` for the settings'. ``explain`` asks for the reasons and marks nothing.
+    """
+
+    session: str
+    query: str
+    recent_tools: Sequence[str] = ()
+    read_paths: Sequence[str] = ()
+    limit: int | None = None
+    strategy: str = AUTO
+    seconds: float | None = None
+    explain: bool = False
+    parents: Parents = frozenset
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetched:
+    """The few memories that matter, and a ready-made ``block`` of them.
+
+    ``skipped`` names the gate that closed, if one did. ``note`` says why another strategy answered
+    than the one asked for, or what could not be read. ``session_bytes`` is what the session has
+    been given so far. With an ``explanation``, if it was asked for, nothing was marked.
+    """
+
+    memories: tuple[SurfacedMemory, ...]
+    skipped: str | None
+    strategy: str
+    session_bytes: int
+    block: str
+    note: str | None = None
+    explanation: Explanation | None = None
 
 
 def gate(project: Project, settings: Settings, query: str) -> str:
@@ -140,14 +181,14 @@ class Rules:
 
 def relative(paths: Sequence[str], roots: Sequence[str]) -> frozenset[str]:
     """Return paths relative to whichever root they lie in; relative ones are kept."""
-    found = set()
+    result = set()
     for path in paths:
         if not path.startswith("/"):
-            found.add(path.removeprefix("./"))
+            result.add(path.removeprefix("./"))
         for root in roots:
             if path.startswith(f"{root}/"):
-                found.add(path[len(root) + 1 :])
-    return frozenset(found)
+                result.add(path[len(root) + 1 :])
+    return frozenset(result)
 
 
 def surface(directory: str, file: MemoryFile, now: float) -> SurfacedMemory:
@@ -177,8 +218,8 @@ def cut(content: str) -> tuple[str, bool]:
     if len(lines) <= limits.SURFACED_LINES and len(content.encode()) <= limits.SURFACED_BYTES:
         return content, False
     room = limits.SURFACED_LINES - REST_NOTE.count("\n")
-    kept = text.cut_bytes("\n".join(lines[:room]), limits.SURFACED_BYTES - len(REST_NOTE))
-    return kept.rstrip() + REST_NOTE, True
+    retained = text.cut_bytes("\n".join(lines[:room]), limits.SURFACED_BYTES - len(REST_NOTE))
+    return retained.rstrip() + REST_NOTE, True
 
 
 def snippet(body: str, terms: Collection[str]) -> str:

@@ -28,21 +28,22 @@ from memd.jobs.priority import RequestPriority
 from memd.model.errors import CapReachedError, ModelError
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.recall import block, explain, local, select, selector
+from memd.recall.circuit_breaker import CircuitBreaker
 from memd.recall.explain import Explanation
 from memd.recall.indexes import IndexBusyError, Indexes, Reader
-from memd.recall.local import Choice, Hit, Offer, Wish
-from memd.recall.patience import Patience
-from memd.recall.select import SurfacedMemory
+from memd.recall.local import Hit, RecallRequest, RecallSelection, SurfacedCandidate
+from memd.recall.select import AUTO, Prefetched, Prompt
 from memd.state.database import StateUnusableError
 from memd.state.tables import Item, Ledger, Parents, Sighting
 
+__all__ = ["Prefetched", "Prompt", "Recall"]
+
 T = TypeVar("T")
 
-AUTO = "auto"
 MODEL = "model"
 _NO_MODEL = "no model is configured; the local ranker answered"
 _NO_TIME = "there was no time to ask the model; the local ranker answered"
-_LATE = "the model did not answer in time; the local ranker answered"
+_OVERDUE = "the model did not answer in time; the local ranker answered"
 _LEFT_ALONE = "the model failed several prompts in a row; the local ranker answers for a while"
 
 _SEARCH_MOST = 100
@@ -56,45 +57,7 @@ _THREADS = 16  # of recall's own: what hangs on one disk leaves the other rooms 
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
-    """What a client asks ``prefetch``.
-
-    ``recent_tools`` are names of tools that the conversation has just used, ``read_paths`` what
-    the client has read already. ``limit`` is how many memories it wants at most, ``seconds`` how
-    long it waits; ``None`` for the settings'. ``explain`` asks for the reasons and marks nothing.
-    """
-
-    session: str
-    query: str
-    recent_tools: Sequence[str] = ()
-    read_paths: Sequence[str] = ()
-    limit: int | None = None
-    strategy: str = AUTO
-    seconds: float | None = None
-    explain: bool = False
-    parents: Parents = frozenset
-
-
-@dataclass(frozen=True, slots=True)
-class Prefetched:
-    """The few memories that matter, and a ready-made ``block`` of them.
-
-    ``skipped`` names the gate that closed, if one did. ``note`` says why another strategy answered
-    than the one asked for, or what could not be read. ``session_bytes`` is what the session has
-    been given so far. With an ``explanation``, if it was asked for, nothing was marked.
-    """
-
-    memories: tuple[SurfacedMemory, ...]
-    skipped: str | None
-    strategy: str
-    session_bytes: int
-    block: str
-    note: str | None = None
-    explanation: Explanation | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Prefetch:
     """One prompt while it is answered; ``until`` is its deadline on the monotonic clock."""
 
     project: Project
@@ -123,7 +86,7 @@ class Recall:
         self._indexes = indexes
         self._models = models
         self._priority = priority or RequestPriority()
-        self._patience = Patience()
+        self._breaker = CircuitBreaker()
         self._threads = CapacityLimiter(_THREADS)
         self._unindexed: dict[str, None] = {}
         self._wanted = anyio.Event()
@@ -166,24 +129,24 @@ class Recall:
         """
         seconds = settings.recall.seconds if prompt.seconds is None else prompt.seconds
         until = self._clock.monotonic() + max(seconds - _MARGIN_SECONDS, seconds / 2)
-        asked = _Asked(project, settings, prompt, _sayable(prompt.session), until)
+        request = _Prefetch(project, settings, prompt, _sayable(prompt.session), until)
         reason = select.gate(project, settings, prompt.query)
         cap = settings.recall.session_bytes
         try:
             with anyio.move_on_after(until - self._clock.monotonic()):
-                await self._begin(asked.session, prompt.parents)
-                if not reason and self._ledger.surfaced(asked.session).bytes >= cap:
+                await self._begin(request.session, prompt.parents)
+                if not reason and self._ledger.surfaced(request.session).bytes >= cap:
                     reason = select.SESSION_BUDGET
                 if reason:
-                    return self._nothing(asked, reason)
-                return await self._answer(asked)
+                    return self._nothing(request, reason)
+                return await self._answer(request)
         except StateUnusableError as error:
-            return self._nothing(asked, reason or select.LEDGER_UNAVAILABLE, error.sentence)
+            return self._nothing(request, reason or select.LEDGER_UNAVAILABLE, error.sentence)
         except IndexBusyError:
-            return self._nothing(asked, select.DEADLINE)
+            return self._nothing(request, select.DEADLINE)
         except MemdError as error:  # a directory that cannot be read costs memories, not the turn
-            return self._nothing(asked, select.UNREADABLE, error.sentence)
-        return self._nothing(asked, select.DEADLINE)
+            return self._nothing(request, select.UNREADABLE, error.sentence)
+        return self._nothing(request, select.DEADLINE)
 
     async def search(self, project: Project, query: str, limit: int) -> tuple[Hit, ...]:
         """Return the memories that hold a word of the query, the best first; nothing is marked.
@@ -219,51 +182,55 @@ class Recall:
 
     async def _begin(self, session: str, parents: Parents = frozenset) -> None:
         """Have a session's marks in memory. Raises StateUnusableError."""
-        found: Collection[str] = ()
+        result: Collection[str] = ()
         if not self._ledger.known(session):
-            found = await self._in_thread(self._ledger.load, session, parents)
-        self._ledger.use(session, self._clock.now(), found)
+            result = await self._in_thread(self._ledger.load, session, parents)
+        self._ledger.use(session, self._clock.now(), result)
 
-    async def _answer(self, asked: _Asked) -> Prefetched:
+    async def _answer(self, request: _Prefetch) -> Prefetched:
         """Choose and mark. Raises what reading a directory raises."""
-        directory = asked.project.memory_dir
-        model = self._model(asked)
-        learning = self._indexes.use(asked.settings.recall.semantic_model)
-        choice = await self._in_thread(
-            local.choose, self._indexes, self._reader, self._wish(asked, model)
+        directory = request.project.memory_dir
+        model = self._model(request)
+        learning = self._indexes.use(request.settings.recall.semantic_model)
+        selection = await self._in_thread(
+            local.choose, self._indexes, self._reader, self._request(request, model)
         )
-        if choice.busy or learning:
+        if selection.busy or learning:
             self.warm(directory)
-        if choice.empty:
-            return await self._explained(self._nothing(asked, select.NO_CANDIDATES), asked, choice)
-        offers, strategy, note = choice.offers, LOCAL, ""
+        if selection.empty:
+            return await self._explained(
+                self._nothing(request, select.NO_CANDIDATES), request, selection
+            )
+        candidates, strategy, note = selection.offers, LOCAL, ""
         if model is not None:
-            chosen, note = await self._ask_model(asked, model, choice)
+            chosen, note = await self._ask_model(request, model, selection)
             if chosen is not None:
-                offers, strategy = chosen, MODEL
-        elif asked.prompt.strategy == MODEL:
+                candidates, strategy = chosen, MODEL
+        elif request.prompt.strategy == MODEL:
             note = _NO_MODEL
-        notes = "; ".join(filter(None, (note, choice.unfinished, *choice.notes)))
-        found = replace(await self._send(asked, offers), strategy=strategy, note=notes or None)
-        return await self._explained(found, asked, choice, offers)
+        notes = "; ".join(filter(None, (note, selection.unfinished, *selection.notes)))
+        result = replace(
+            await self._send(request, candidates), strategy=strategy, note=notes or None
+        )
+        return await self._explained(result, request, selection, candidates)
 
-    def _model(self, asked: _Asked) -> Model | None:
+    def _model(self, request: _Prefetch) -> Model | None:
         """Return the model to ask, or ``None``."""
-        if self._models is None or asked.prompt.strategy == LOCAL:
+        if self._models is None or request.prompt.strategy == LOCAL:
             return None
-        return self._models.for_(asked.settings)
+        return self._models.for_(request.settings)
 
-    def _wish(self, asked: _Asked, model: Model | None) -> Wish:
-        prompt, settings = asked.prompt, asked.settings
+    def _request(self, request: _Prefetch, model: Model | None) -> RecallRequest:
+        prompt, settings = request.prompt, request.settings
         monotonic = self._clock.monotonic
-        return Wish(
-            directory=asked.project.memory_dir,
+        return RecallRequest(
+            directory=request.project.memory_dir,
             query=prompt.query,
             limit=select.wanted(prompt.limit, settings),
-            surfaced=self._ledger.surfaced(asked.session).paths,
+            surfaced=self._ledger.surfaced(request.session).paths,
             now=self._clock.now(),
             monotonic=monotonic,
-            until=monotonic() + min(_WAIT_SHARE * (asked.until - monotonic()), _WAIT_SECONDS),
+            until=monotonic() + min(_WAIT_SHARE * (request.until - monotonic()), _WAIT_SECONDS),
             recent_tools=prompt.recent_tools,
             read_paths=prompt.read_paths,
             team=settings.team.enabled,
@@ -272,28 +239,28 @@ class Recall:
         )
 
     async def _ask_model(
-        self, asked: _Asked, model: Model, choice: Choice
-    ) -> tuple[tuple[Offer, ...] | None, str]:
+        self, request: _Prefetch, model: Model, selection: RecallSelection
+    ) -> tuple[tuple[SurfacedCandidate, ...] | None, str]:
         """Return what a model chose, or ``None`` with the reason in words."""
-        left = asked.until - self._clock.monotonic()
-        seconds = min(asked.settings.recall.model_seconds, left - _MARGIN_SECONDS)
+        left = request.until - self._clock.monotonic()
+        seconds = min(request.settings.recall.model_seconds, left - _MARGIN_SECONDS)
         if seconds < _LEAST_MODEL_SECONDS:
             return None, _NO_TIME
-        if not choice.options:
+        if not selection.options:
             return (), ""
-        prompt, known_as = asked.prompt, repr(asked.settings.model)
-        if prompt.strategy == AUTO and not self._patience.asks(known_as, self._clock.monotonic()):
+        prompt, known_as = request.prompt, repr(request.settings.model)
+        if prompt.strategy == AUTO and not self._breaker.asks(known_as, self._clock.monotonic()):
             return None, _LEFT_ALONE
         question = selector.question(
-            choice.options,
+            selection.options,
             prompt.query,
             prompt.recent_tools,
-            limit=select.wanted(prompt.limit, asked.settings),
-            model=self._models.name(asked.settings, "recall") if self._models else "",
+            limit=select.wanted(prompt.limit, request.settings),
+            model=self._models.name(request.settings, "recall") if self._models else "",
             seconds=seconds,
-            project=asked.project.memory_dir,
+            project=request.project.memory_dir,
         )
-        reply, problem = None, _LATE
+        reply, problem = None, _OVERDUE
         try:
             with anyio.move_on_after(seconds), self._priority.uncounted():
                 reply = await model.ask(question)
@@ -303,38 +270,40 @@ class Recall:
             problem = f"{error.sentence}; the local ranker answered"
         names = None
         if reply is not None:
-            known = [header.path for header in choice.options]
-            most = select.wanted(prompt.limit, asked.settings)
+            known = [header.path for header in selection.options]
+            most = select.wanted(prompt.limit, request.settings)
             names, problem = selector.read(reply, known, most)
             if names is None:
                 problem = f"{problem}; the local ranker answered"
         now, worked = self._clock.monotonic(), names is not None
-        self._patience = self._patience.after(known_as, now, worked=worked)
+        self._breaker = self._breaker.after(known_as, now, worked=worked)
         if names is None:
             return None, problem
-        directory, now = asked.project.memory_dir, self._clock.now()
-        return await self._in_thread(local.offer, self._reader, directory, names, now), problem
+        directory, now = request.project.memory_dir, self._clock.now()
+        return await self._in_thread(local.propose, self._reader, directory, names, now), problem
 
-    async def _send(self, asked: _Asked, offers: Sequence[Offer]) -> Prefetched:
+    async def _send(
+        self, request: _Prefetch, candidates: Sequence[SurfacedCandidate]
+    ) -> Prefetched:
         """Mark what goes out and return it. Between the mark and the end nothing is lost."""
-        text, shown = block.render([offer.memory for offer in offers])
-        items = {offer.item: offer.memory for offer in offers[:shown]}
-        cap = asked.settings.recall.session_bytes
-        if asked.prompt.explain:
-            total = self._ledger.surfaced(asked.session).bytes
-            fitting = self._ledger.fitting(asked.session, [*items], cap)
+        text, shown = block.render([candidate.memory for candidate in candidates])
+        items = {candidate.item: candidate.memory for candidate in candidates[:shown]}
+        cap = request.settings.recall.session_bytes
+        if request.prompt.explain:
+            total = self._ledger.surfaced(request.session).bytes
+            fitting = self._ledger.fitting(request.session, [*items], cap)
             going = tuple(map(items.__getitem__, fitting))
             return Prefetched(going, None, LOCAL, total, block.render(going)[0])
         await anyio.lowlevel.checkpoint()
-        marked, total = self._ledger.mark(asked.session, tuple(items), cap, self._clock.now())
+        marked, total = self._ledger.mark(request.session, tuple(items), cap, self._clock.now())
         sent = tuple(items[item] for item in marked)
-        if len(sent) != len(offers):
+        if len(sent) != len(candidates):
             text = block.render(sent)[0]
         if marked:
-            await self._keep(asked.session, marked)
+            await self._save(request.session, marked)
         return Prefetched(sent, None, LOCAL, total, text)
 
-    async def _keep(self, session: str, marked: Sequence[Item]) -> None:
+    async def _save(self, session: str, marked: Sequence[Item]) -> None:
         """Have marks written, without waiting for a slow disk; cancelled, take them back."""
         try:
             with anyio.move_on_after(_FLUSH_SECONDS), suppress(StateUnusableError):
@@ -344,28 +313,34 @@ class Recall:
             raise
 
     async def _explained(
-        self, found: Prefetched, asked: _Asked, choice: Choice, offers: Sequence[Offer] = ()
+        self,
+        result: Prefetched,
+        request: _Prefetch,
+        selection: RecallSelection,
+        candidates: Sequence[SurfacedCandidate] = (),
     ) -> Prefetched:
-        if not asked.prompt.explain:
-            return found
-        directory, by_model = asked.project.memory_dir, found.strategy == MODEL
-        rows = local.settle(choice.rows, directory, found.memories, offers, by_model=by_model)
+        if not request.prompt.explain:
+            return result
+        directory, by_model = request.project.memory_dir, result.strategy == MODEL
+        rows = local.finish(
+            selection.rows, directory, result.memories, candidates, by_model=by_model
+        )
         shown = explain.ordered(rows)
         seen = await self._in_thread(local.sightings, self._ledger, directory, shown)
         explanation = Explanation(
-            strategy=found.strategy,
-            note=found.note or "",
-            candidates=choice.count,
-            surfaced_bytes=found.session_bytes,
-            cap=asked.settings.recall.session_bytes,
+            strategy=result.strategy,
+            note=result.note or "",
+            candidates=selection.count,
+            surfaced_bytes=result.session_bytes,
+            cap=request.settings.recall.session_bytes,
             rows=seen,
         )
-        return replace(found, explanation=explanation)
+        return replace(result, explanation=explanation)
 
-    def _nothing(self, asked: _Asked, reason: str, note: str = "") -> Prefetched:
-        if not note and asked.prompt.strategy == MODEL and self._model(asked) is None:
+    def _nothing(self, request: _Prefetch, reason: str, note: str = "") -> Prefetched:
+        if not note and request.prompt.strategy == MODEL and self._model(request) is None:
             note = _NO_MODEL
-        total = self._ledger.surfaced(asked.session).bytes
+        total = self._ledger.surfaced(request.session).bytes
         return Prefetched((), reason or None, LOCAL, total, "", note or None)
 
     async def _index_some(self, directory: str) -> None:

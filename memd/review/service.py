@@ -21,7 +21,7 @@ from memd.core.values import Actor, Draft, ProposalDecided, Provenance, Tree
 from memd.documents.secrets import scrub
 from memd.review.accepting import Acceptance, LeftFile, accept, open_edits
 from memd.review.view import ProposalView, paths, views
-from memd.state.changes import ACCEPTED, REJECTED, Proposal, Proposals, ProposedEdit, state_of
+from memd.state.changes import ACCEPTED, REJECTED, Proposal, ProposalTable, ProposedEdit, state_of
 from memd.store.service import Store
 
 _REASON_CHARACTERS = 500
@@ -82,7 +82,7 @@ class Rejected:
 class Reviews:
     """The proposals of dreams. A directory is named as the dream named it."""
 
-    def __init__(self, store: Store, proposals: Proposals, clock: Clock) -> None:
+    def __init__(self, store: Store, proposals: ProposalTable, clock: Clock) -> None:
         self._store = store
         self._proposals = proposals
         self._clock = clock

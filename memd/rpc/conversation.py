@@ -2,7 +2,7 @@
 
 Rules of this file
 - A frame becomes ``Work`` (one item, or a batch's items in order), a ``Cancel``, or nothing. An
-  item is a ``RpcRequest`` to run or a ``Refusal`` to send; every bad item of a batch gets its own.
+  item is a ``RpcRequest`` to run or a ``RefusedRequest`` to send, one for each bad item.
 - An id is a string, a number or null. A number stands for itself however it is written (1 and 1.0
   are one id, echoed as it came). Null ids are answered but cannot be cancelled.
 - An id is taken from its request until ``finish``; using it again in between is an error, since
@@ -61,7 +61,7 @@ class RpcRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedRequest:
     """An answer that is known at once: this error, under this id."""
 
     id: RequestId
@@ -72,7 +72,7 @@ class Refusal:
 class Work:
     """What one frame asks for. The answers of a batch make one array."""
 
-    items: tuple[RpcRequest | Refusal, ...]
+    items: tuple[RpcRequest | RefusedRequest, ...]
     batch: bool = False
 
 
@@ -98,16 +98,16 @@ class Conversation:
         try:
             message = strict_json.decode(frame)
         except strict_json.NotJsonError as error:
-            return [Work((Refusal(None, error),))]
+            return [Work((RefusedRequest(None, error),))]
         except MemoryError:
-            return [Work((Refusal(None, OutOfMemoryError()),))]
+            return [Work((RefusedRequest(None, OutOfMemoryError()),))]
         if not isinstance(message, list):
             return self._admit(self._read(message), batch=False)
         if not message:
-            return [Work((Refusal(None, InvalidRequestError("the batch is empty")),))]
+            return [Work((RefusedRequest(None, InvalidRequestError("the batch is empty")),))]
         if len(message) > limits.BATCH_ITEMS:
             too_large = MessageTooLargeError("a batch", limits.BATCH_ITEMS, "items")
-            return [Work((Refusal(None, too_large),))]
+            return [Work((RefusedRequest(None, too_large),))]
         return self._admit([event for item in message for event in self._read(item)], batch=True)
 
     def finish(self, work: Work) -> None:
@@ -117,7 +117,9 @@ class Conversation:
             self.in_flight -= 1
             self._taken.difference_update(item.id for item in requests)
 
-    def _admit(self, events: list[RpcRequest | Refusal | Cancel], *, batch: bool) -> list[Event]:
+    def _admit(
+        self, events: list[RpcRequest | RefusedRequest | Cancel], *, batch: bool
+    ) -> list[Event]:
         """Put the items of one frame together and count them, or refuse them all as too many."""
         cancels: list[Event] = [event for event in events if isinstance(event, Cancel)]
         items = tuple(event for event in events if not isinstance(event, Cancel))
@@ -129,39 +131,39 @@ class Conversation:
         return [*cancels, Work(items, batch)] if items else cancels
 
     def _refuse_all(
-        self, items: tuple[RpcRequest | Refusal, ...]
-    ) -> tuple[RpcRequest | Refusal, ...]:
+        self, items: tuple[RpcRequest | RefusedRequest, ...]
+    ) -> tuple[RpcRequest | RefusedRequest, ...]:
         error = BusyError("requests in flight per connection", limits.REQUESTS_IN_FLIGHT)
-        refused: list[RpcRequest | Refusal] = []
+        refused: list[RpcRequest | RefusedRequest] = []
         for item in items:
-            if isinstance(item, Refusal):
+            if isinstance(item, RefusedRequest):
                 refused.append(item)
                 continue
             self._taken.discard(item.id)
             if item.answered:
-                refused.append(Refusal(item.id, error))
+                refused.append(RefusedRequest(item.id, error))
         return tuple(refused)
 
-    def _read(self, message: Any) -> list[RpcRequest | Refusal | Cancel]:
+    def _read(self, message: Any) -> list[RpcRequest | RefusedRequest | Cancel]:
         """Return what one object asks for; empty for what is to be dropped."""
         if not isinstance(message, dict):
-            return [Refusal(None, InvalidRequestError("it is not an object"))]
+            return [RefusedRequest(None, InvalidRequestError("it is not an object"))]
         if "method" not in message and ("result" in message or "error" in message):
             return []
         problem = _envelope_problem(message)
         if problem:
             request_id = message.get("id")
             known = request_id if _is_id(request_id) else None
-            return [Refusal(known, InvalidRequestError(problem))]
+            return [RefusedRequest(known, InvalidRequestError(problem))]
         return self._request(message) if "id" in message else self._notification(message)
 
-    def _notification(self, message: dict[str, Any]) -> list[RpcRequest | Refusal | Cancel]:
+    def _notification(self, message: dict[str, Any]) -> list[RpcRequest | RefusedRequest | Cancel]:
         method: str = message["method"]
         if method in _CANCELS:
             return _cancel(method, message.get("params"))
         return [] if method.startswith("$/") else self._request(message)
 
-    def _request(self, message: dict[str, Any]) -> list[RpcRequest | Refusal | Cancel]:
+    def _request(self, message: dict[str, Any]) -> list[RpcRequest | RefusedRequest | Cancel]:
         answered = "id" in message
         method, request_id = message["method"], message.get("id")
         params = message.get("params") or {}
@@ -172,11 +174,11 @@ class Conversation:
             problem = "parameters go by name, not by position"
         if problem:
             error = ParamsShapeError(method, problem)
-            return [Refusal(request_id, error)] if answered else []
+            return [RefusedRequest(request_id, error)] if answered else []
         if request_id is not None:
             if request_id in self._taken:
                 cause = "a request with this id is still in flight"
-                return [Refusal(request_id, InvalidRequestError(cause))]
+                return [RefusedRequest(request_id, InvalidRequestError(cause))]
             self._taken.add(request_id)
         return [RpcRequest(method, params, request_id, answered, token)]
 
@@ -199,7 +201,7 @@ def _envelope_problem(message: dict[str, Any]) -> str:
     return ""
 
 
-def _cancel(method: str, params: Any) -> list[RpcRequest | Refusal | Cancel]:
+def _cancel(method: str, params: Any) -> list[RpcRequest | RefusedRequest | Cancel]:
     wanted = params.get(_CANCELS[method]) if isinstance(params, dict) else None
     return [Cancel(wanted)] if wanted is not None and _is_id(wanted) else []
 
@@ -207,10 +209,10 @@ def _cancel(method: str, params: Any) -> list[RpcRequest | Refusal | Cancel]:
 def _take_token(params: dict[str, Any]) -> tuple[str, Token | None]:
     """Take a progress token and ``_meta`` out of parameters; return a problem and the token."""
     meta = params.pop("_meta", None)
-    found = meta.get("progressToken") if isinstance(meta, dict) else None
-    mcp = found is not None
+    result = meta.get("progressToken") if isinstance(meta, dict) else None
+    mcp = result is not None
     lsp = params.pop("workDoneToken", None)
-    value = lsp if lsp is not None else found
+    value = lsp if lsp is not None else result
     if value is None:
         return "", None
     if not isinstance(value, str | int) or isinstance(value, bool):

@@ -102,23 +102,23 @@ class Dispatcher:
         """
         bound = self._bind(request, call)
         if isinstance(bound, MemdError):
-            outcome: bytes | MemdError = bound
+            result: bytes | MemdError = bound
         else:
-            outcome = await contain(self._log, lambda: _run(bound, request, call))
+            result = await contain(self._log, lambda: _run(bound, request, call))
         if not request.answered:
             return b""
-        return outcome if isinstance(outcome, bytes) else refusal(request.id, outcome)
+        return result if isinstance(result, bytes) else refusal(request.id, result)
 
     def _bind(self, request: RpcRequest, call: Call) -> _Bound | MemdError:
         message = {"jsonrpc": "2.0", "method": request.method, "params": request.params, "id": 0}
-        found: Any = dispatch_to_serializable(
+        result: Any = dispatch_to_serializable(
             message,  # parsed already: the deserializer is the identity
             self._methods,
             context=call,
             deserializer=_as_it_is,
             validator=_as_it_is,
         )
-        bound = found.get("result")
+        bound = result.get("result")
         return bound if isinstance(bound, _Bound) else UnknownMethodError(request.method)
 
 

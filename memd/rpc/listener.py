@@ -82,12 +82,12 @@ def private_directory(path: str) -> int:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise DirectoryRefusedError(path, error.strerror or type(error).__name__) from error
-    found = os.fstat(descriptor)
+    result = os.fstat(descriptor)
     cause = ""
-    if found.st_uid != os.geteuid():
-        cause = f"it belongs to user {found.st_uid}"
-    elif found.st_mode & 0o077:
-        cause = f"others may use it (mode {stat.S_IMODE(found.st_mode):04o})"
+    if result.st_uid != os.geteuid():
+        cause = f"it belongs to user {result.st_uid}"
+    elif result.st_mode & 0o077:
+        cause = f"others may use it (mode {stat.S_IMODE(result.st_mode):04o})"
     if cause:
         os.close(descriptor)
         raise DirectoryRefusedError(path, cause)
@@ -141,10 +141,10 @@ def _adopt(descriptor: int) -> socket.socket:
 
 def _remove_stale(path: str, name: str, directory: int) -> None:
     try:
-        found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        result = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return
-    if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
+    if not stat.S_ISSOCK(result.st_mode) or result.st_uid != os.geteuid():
         raise SocketRefusedError(path, _OCCUPIED)
     os.unlink(name, dir_fd=directory)
 

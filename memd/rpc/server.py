@@ -34,7 +34,7 @@ from memd.rpc.errors import BusyError
 from memd.rpc.framing import Framing, encode
 from memd.rpc.hub import Hub
 from memd.rpc.peer import peer_of
-from memd.rpc.session import Session
+from memd.rpc.session import PeerSession
 from memd.rpc.turns import Turns
 
 __all__ = ["Hub", "serve"]
@@ -87,7 +87,7 @@ class _Server:
         self._uid = uid
         self._numbers = count(1)
         self.turns = Turns(clock)
-        self._sessions: dict[Session, int] = {}  # with the peer's process
+        self._sessions: dict[PeerSession, int] = {}  # with the peer's process
         self._reserve: int | None = None
         self._restore()
 
@@ -138,11 +138,11 @@ class _Server:
             _refuse(connected, full)
             return
         caller = Caller(connection=next(self._numbers), uid=peer.uid, pid=peer.pid)
-        session = Session(self._dispatcher, self._hub, self._clock, self.turns, caller)
+        session = PeerSession(self._dispatcher, self._hub, self._clock, self.turns, caller)
         group.start_soon(self._serve_one, connected, session)
         self._sessions[session] = peer.pid
 
-    async def _serve_one(self, connected: socket.socket, session: Session) -> None:
+    async def _serve_one(self, connected: socket.socket, session: PeerSession) -> None:
         try:
             await contain(self._log, partial(session.run, connected))
         finally:
@@ -162,7 +162,7 @@ class _Server:
         else:
             return None
 
-        def claim(session: Session) -> tuple[bool, int, float]:
+        def claim(session: PeerSession) -> tuple[bool, int, float]:
             busy = session.idle_since is None
             return busy, -held[live[session]] if busy else 0, session.quiet_since
 
@@ -171,7 +171,7 @@ class _Server:
         self._log.note("connections_exhausted", limit=full.facts["limit"], gave_way=given)
         if not given:
             return full
-        weakest.give_way(full)
+        weakest.yield_turn(full)
         return None
 
     def _refuse_with_reserve(self, listener: socket.socket) -> None:

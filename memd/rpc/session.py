@@ -25,7 +25,7 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.values import Caller
 from memd.rpc.connection import Call, Connection
-from memd.rpc.conversation import Conversation, Refusal, RequestId, RpcRequest, Work
+from memd.rpc.conversation import Conversation, RefusedRequest, RequestId, RpcRequest, Work
 from memd.rpc.dispatch import Dispatcher, refusal
 from memd.rpc.errors import RequestCancelledError
 from memd.rpc.framing import FrameReader
@@ -54,7 +54,7 @@ class FrameTooSlowError(MemdError):
         )
 
 
-class Session:
+class PeerSession:
     """One connection from its first byte to its last. ``run`` returns when it is over."""
 
     def __init__(
@@ -98,7 +98,7 @@ class Session:
         """Whether it ends now; what it asked for may still run for a moment."""
         return self._group.cancel_scope.cancel_called
 
-    def give_way(self, error: MemdError) -> None:
+    def yield_turn(self, error: MemdError) -> None:
         """End the connection; a peer that reads is told why."""
         if len(self.connection.outbox):
             self.connection.outbox.drop()
@@ -153,9 +153,9 @@ class Session:
         else:
             self.connection.send(refusal(None, self._failure))
 
-    async def _take(self, stream: Stream, frames: Iterable[bytes]) -> None:
+    async def _take(self, stream: Stream, quotes: Iterable[bytes]) -> None:
         """Let each frame begin in its turn; frames are cut off the bytes one by one."""
-        for frame in frames:
+        for frame in quotes:
             self._frame_since = None
             await self._answers_taken()
             self._in_line = True
@@ -176,13 +176,13 @@ class Session:
 
     def _receive(self, frame: bytes, turn: Turn) -> bool:
         """Begin what a frame asks for; return whether that keeps the turn."""
-        kept = False
+        retained = False
         for event in self._conversation.receive(frame):
             if isinstance(event, Work):
-                kept = self._begin(event, turn)
+                retained = self._begin(event, turn)
             elif event.id in self._scopes:
                 self._scopes[event.id].cancel()
-        return kept
+        return retained
 
     def _load(self) -> int:
         """How much it has under way: more to read, requests, answers that were not taken."""
@@ -243,7 +243,7 @@ class Session:
     async def _run_all(self, work: Work) -> None:
         answers = []
         for item in work.items:
-            if isinstance(item, Refusal):
+            if isinstance(item, RefusedRequest):
                 answers.append(refusal(item.id, item.error))
             else:
                 answers.append(await self._run(item))
@@ -266,9 +266,9 @@ class Session:
         return refusal(request.id, RequestCancelledError())
 
     def _answer(self, work: Work, answers: list[bytes]) -> None:
-        told = [answer for answer in answers if answer]
-        if told:
-            self.connection.send(b"[" + b",".join(told) + b"]" if work.batch else told[0])
+        reported = [answer for answer in answers if answer]
+        if reported:
+            self.connection.send(b"[" + b",".join(reported) + b"]" if work.batch else reported[0])
 
     # Ending
 
@@ -320,5 +320,5 @@ class Session:
                 await stream.send(frame)
 
 
-def _refusals(work: Work) -> list[Refusal]:
-    return [item for item in work.items if isinstance(item, Refusal)]
+def _refusals(work: Work) -> list[RefusedRequest]:
+    return [item for item in work.items if isinstance(item, RefusedRequest)]

@@ -85,11 +85,11 @@ class Encoder:
         Blocks for some milliseconds a text. Raises ModelUnusableError.
         """
         by_length = sorted(range(len(texts)), key=lambda at: len(texts[at]))
-        found: Any = np.zeros((len(texts), self.width), np.float32)
+        result: Any = np.zeros((len(texts), self.width), np.float32)
         for start in range(0, len(texts), _BATCH):
             part = by_length[start : start + _BATCH]
-            found[part] = self._compute([texts[at] for at in part], TEXT_TOKENS)
-        return found
+            result[part] = self._compute([texts[at] for at in part], TEXT_TOKENS)
+        return result
 
     def query(self, text: str) -> Any:
         """Return the vector of a prompt's beginning. Raises ModelUnusableError."""
@@ -120,19 +120,19 @@ class Encoder:
             mask[at, : max(1, len(row))] = 1
         given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         try:
-            found = self._session.run(None, {name: given[name] for name in self._inputs})[0]
+            result = self._session.run(None, {name: given[name] for name in self._inputs})[0]
         except _FAILED as error:
             raise ModelUnusableError(self.path, _first_line(error)) from error
-        if found.dtype.kind != "f":
-            raise ModelUnusableError(self.path, _SHAPE.format(found.dtype))
-        if found.ndim == 3:  # noqa: PLR2004 - texts, tokens, numbers: one vector a token
-            found = (found * mask[..., None]).sum(axis=1) / mask.sum(axis=1)[:, None]
-        width = self.width or (found.shape[-1] if found.ndim else 0)
-        if found.shape != (len(rows), width) or not 0 < width <= _WIDTH:
-            raise ModelUnusableError(self.path, _SHAPE.format(found.shape))
-        found = np.nan_to_num(found.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
-        lengths = np.linalg.norm(found, axis=1, keepdims=True)
-        return found / np.maximum(lengths, 1e-12)
+        if result.dtype.kind != "f":
+            raise ModelUnusableError(self.path, _SHAPE.format(result.dtype))
+        if result.ndim == 3:  # noqa: PLR2004 - texts, tokens, numbers: one vector a token
+            result = (result * mask[..., None]).sum(axis=1) / mask.sum(axis=1)[:, None]
+        width = self.width or (result.shape[-1] if result.ndim else 0)
+        if result.shape != (len(rows), width) or not 0 < width <= _WIDTH:
+            raise ModelUnusableError(self.path, _SHAPE.format(result.shape))
+        result = np.nan_to_num(result.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
+        lengths = np.linalg.norm(result, axis=1, keepdims=True)
+        return result / np.maximum(lengths, 1e-12)
 
     def _tokens(self, text: str, most: int) -> list[int]:
         text = text[: most * _CHARACTERS].encode(errors="replace").decode()
@@ -141,22 +141,22 @@ class Encoder:
 
 
 class Vectors:
-    """The vectors of one directory's memories, a row each, and their marks."""
+    """The vectors of one directory's memories, a row each, and their versions."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._identity = np.array([_FORM, encoder.identity])
         self._rows: Any = np.zeros((0, encoder.width), np.float16)
         self._at: dict[str, int] = {}
         self._paths: list[str] = []  # "" for a row that is free
-        self.marks: dict[str, int] = {}
+        self.versions: dict[str, int] = {}
 
-    def put(self, rows: Any, marks: Mapping[str, int]) -> None:
-        """Add a row for each path of ``marks``, or replace it."""
-        for path in marks:
+    def put(self, rows: Any, fingerprints: Mapping[str, int]) -> None:
+        """Add a row for each path of ``fingerprints``, or replace it."""
+        for path in fingerprints:
             self.drop(path)
-        self._at |= {path: at for at, path in enumerate(marks, len(self._paths))}
-        self._paths += marks
-        self.marks |= marks
+        self._at |= {path: at for at, path in enumerate(fingerprints, len(self._paths))}
+        self._paths += fingerprints
+        self.versions |= fingerprints
         self._rows = np.concatenate((self._rows, rows.astype(np.float16)))
 
     def drop(self, path: str) -> None:
@@ -164,7 +164,7 @@ class Vectors:
         at = self._at.pop(path, None)
         if at is not None:
             self._paths[at] = ""
-            del self.marks[path]
+            del self.versions[path]
 
     def near(
         self, query: Any, most: int, among: Iterable[str], skip: Callable[[str], bool]
@@ -178,10 +178,10 @@ class Vectors:
         for start in range(0, count, _ROWS):
             end = min(start + _ROWS, count)
             np.dot(self._rows[start:end].astype(np.float32), query, out=cosines[start:end])
-        found = {path: float(cosines[self._at[path]]) for path in among if path in self._at}
+        result = {path: float(cosines[self._at[path]]) for path in among if path in self._at}
         order = ((self._paths[at], at) for at in np.argsort(-cosines, kind="stable"))
         nearest = ((path, float(cosines[at])) for path, at in order if path and not skip(path))
-        return found | dict(islice(nearest, most))
+        return result | dict(islice(nearest, most))
 
     def save(self, path: str) -> None:
         """Replace the file of the vectors. Raises OSError."""
@@ -194,7 +194,7 @@ class Vectors:
                 file,
                 identity=self._identity,
                 paths=np.frombuffer(b"\0".join(map(os.fsencode, self._paths)), np.uint8),
-                marks=np.array([self.marks[name] for name in self._paths], np.uint64),
+                versions=np.array([self.versions[name] for name in self._paths], np.uint64),
                 rows=self._rows,
             )
         os.replace(f"{path}.new", path)
@@ -202,16 +202,21 @@ class Vectors:
     def load(self, path: str) -> None:
         """Take what a file holds, if it is whole and of this model. Raises OSError."""
         try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as found:
-                names = [os.fsdecode(n) for n in found["paths"].tobytes().split(b"\0") if n]
-                marks, rows = found["marks"], found["rows"]
-                same = np.array_equal(found["identity"], self._identity)
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as result:
+                names = [os.fsdecode(n) for n in result["paths"].tobytes().split(b"\0") if n]
+                fingerprints, rows = result["versions"], result["rows"]
+                same = np.array_equal(result["identity"], self._identity)
         except (FileNotFoundError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return
-        if same and (len(marks), rows.shape) == (len(names), (len(names), self._rows.shape[1])):
+        if same and (len(fingerprints), rows.shape) == (
+            len(names),
+            (len(names), self._rows.shape[1]),
+        ):
             self._rows, self._paths = rows.astype(np.float16), names
             self._at = {name: at for at, name in enumerate(names)}
-            self.marks = {name: int(mark) for name, mark in zip(names, marks, strict=True)}
+            self.versions = {
+                name: int(mark) for name, mark in zip(names, fingerprints, strict=True)
+            }
 
 
 def _tokenizer(path: str, vocabulary: bytes) -> Any:

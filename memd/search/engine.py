@@ -117,13 +117,13 @@ class Engine:
 
     def holders(self, word: str) -> int:
         """Return how many memories hold a word, some that were replaced lately among them."""
-        found = self._holders.get(word)
-        if found is None:
+        result = self._holders.get(word)
+        if result is None:
             if len(self._holders) >= _HOLDERS:
                 self._holders.clear()
             with _guard:
-                found = self._holders[word] = int(self._searcher.doc_freq(_WORDS, word))
-        return found
+                result = self._holders[word] = int(self._searcher.doc_freq(_WORDS, word))
+        return result
 
     def propose(self, weights: Mapping[str, float], limit: int) -> list[SearchDocument]:
         """Return the memories that fit best by the library's own order, the best first.
@@ -146,23 +146,23 @@ class Engine:
             hits = self._searcher.search(query, limit, count=False).hits
             return [self._document(address) for _, address in hits]
 
-    def marks(self) -> dict[int, Any]:
+    def versions(self) -> dict[int, Any]:
         """Return the mark of every memory, and under what ``path`` knows it."""
         if not self.count:
             return {}
         with _guard:
             hits = self._searcher.search(_library().Query.all_query(), self.count, count=False).hits
             addresses = [address for _, address in hits]
-            marks: list[int] = self._searcher.fast_field_values(_MARK, addresses)
-        return dict(zip(marks, addresses, strict=True))
+            fingerprints: list[int] = self._searcher.fast_field_values(_MARK, addresses)
+        return dict(zip(fingerprints, addresses, strict=True))
 
     def path(self, address: Any) -> str:
-        """Return the path of a memory by what ``marks`` gave for it."""
+        """Return the path of a memory by what ``versions`` gave for it."""
         with _guard:
             return _from_name(self._searcher.doc(address).get_first(_PATH))
 
     def write(self, documents: Mapping[str, tuple[SearchDocument, int] | None]) -> None:
-        """Replace memories by path, with their marks, and remove those that are ``None``.
+        """Replace memories by path, with their versions, and remove those that are ``None``.
 
         Durable when it returns; seen after ``reload``. May run beside readers in other threads.
         """
@@ -178,12 +178,12 @@ class Engine:
         _give_back()
 
     def _document(self, address: Any) -> SearchDocument:
-        found = self._searcher.doc(address)
+        result = self._searcher.doc(address)
         return SearchDocument(
-            _from_name(found.get_first(_PATH)),
-            found.get_first(_MTIME),
-            found.get_first(_WORDS),
-            found.get_first(_HEADING),
+            _from_name(result.get_first(_PATH)),
+            result.get_first(_MTIME),
+            result.get_first(_WORDS),
+            result.get_first(_HEADING),
         )
 
     def _term(self, field: str, word: str) -> Any:
@@ -215,7 +215,7 @@ def _check(folder: str) -> None:
     whole = data[:4] == zlib.crc32(data[4:]).to_bytes(4, "little")
     if not whole or (seal.form, seal.analysis) != (_FORMAT, ANALYSIS):
         raise EngineBrokenError(_FLAW)
-    if any(_sum(f"{folder}/{_ENGINE}/{name}") != found for name, found in seal.files.items()):
+    if any(_sum(f"{folder}/{_ENGINE}/{name}") != result for name, result in seal.files.items()):
         raise EngineBrokenError(_FLAW)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from memd.core import limits
 from memd.search import engine, ranking
 from memd.search.engine import Engine, EngineBrokenError
-from memd.search.meaning import Neighbours, Skip, Text
+from memd.search.meaning import Neighbours, Skip, VectorText
 from memd.search.query import Query, parse
 from memd.search.ranking import Ranked, SearchDocument
 from memd.text.words import words
@@ -101,12 +101,12 @@ class Index:
 
     def reconcile(self, known: Mapping[str, Fingerprint]) -> list[str]:
         """Forget what is not among ``known``; return the paths of those to be given anew."""
-        missing = {mark(path, found): path for path, found in known.items()}
+        missing = {mark(path, result): path for path, result in known.items()}
         committed: dict[int, Any] = {}
         gone: list[str] = []
         try:
             if self._engine is not None:
-                committed = self._engine.marks()
+                committed = self._engine.versions()
                 gone = [self._engine.path(committed[at]) for at in committed.keys() - missing]
         except EngineBrokenError as error:
             self._give_up(error)
@@ -146,8 +146,8 @@ class Index:
         ``floor`` nothing is cut for bringing too little.
         """
         query = parse(prompt)
-        found = self._proposed(query, max(CANDIDATES, limit), skip)
-        lexical = ranking.rank(query, self, found, limit, floor=floor)
+        result = self._proposed(query, max(CANDIDATES, limit), skip)
+        lexical = ranking.rank(query, self, result, limit, floor=floor)
         if self.near is None:
             return lexical
         return self.near.ranked(prompt, lexical, limit, skip, floor=floor)
@@ -204,13 +204,13 @@ class Index:
 
     def _proposed(self, query: Query, most: int, skip: Skip) -> list[SearchDocument]:
         weights = ranking.wanted(query)
-        found = [
+        result = [
             change[0]
             for path, change in self._waiting.items()
             if change is not None and not skip(path)
         ]
         if self._engine is None or not weights:
-            return found
+            return result
         ask = seen = most
         taken: list[SearchDocument] = []
         try:
@@ -228,7 +228,7 @@ class Index:
         except EngineBrokenError as error:
             self._give_up(error)
             taken = []
-        return found + taken[:most]
+        return result + taken[:most]
 
     def _take_out(self, path: str) -> None:
         """Take a document out of what is counted in memory."""
@@ -259,11 +259,11 @@ def analyse(entry: Entry) -> SearchDocument:
     return SearchDocument(entry.path, entry.mtime_ns, f" {heading}{_spaced(rest)}", len(heading))
 
 
-def text(entry: Entry) -> Text:
+def text(entry: Entry) -> VectorText:
     """Return what a memory's vector is made of; a name beside a description only dilutes it."""
     parts = (entry.description or entry.name, entry.body)
     said = "\n".join(part for part in parts if part)
-    return Text(entry.path, mark(entry.path, entry.fingerprint), said)
+    return VectorText(entry.path, mark(entry.path, entry.fingerprint), said)
 
 
 def mark(path: str, fingerprint: Fingerprint) -> int:
@@ -272,8 +272,8 @@ def mark(path: str, fingerprint: Fingerprint) -> int:
     return zlib.crc32(path.encode(errors="surrogateescape")) << 32 | version
 
 
-def _spaced(found: Iterable[str]) -> str:
-    return "".join(f"{word} " for word in found)
+def _spaced(result: Iterable[str]) -> str:
+    return "".join(f"{word} " for word in result)
 
 
 def _sentence(error: Exception) -> str:

@@ -43,7 +43,7 @@ _EXTRA = f"semantic ranking needs the extra memdir-daemon[semantic]; {_ON}"
 _RELATIVE_PATH = f"the setting recall.semantic_model must be an absolute path; {_ON}"
 
 
-class Text(NamedTuple):
+class VectorText(NamedTuple):
     """What the vector of a memory is made of, and the mark of the memory's version."""
 
     path: str
@@ -51,7 +51,7 @@ class Text(NamedTuple):
     text: str
 
 
-Read = Callable[[Sequence[str]], Sequence[Text]]
+Read = Callable[[Sequence[str]], Sequence[VectorText]]
 Known = Callable[[], Mapping[str, int]]
 Skip = Callable[[str], bool]
 
@@ -131,7 +131,7 @@ class Neighbours:
         """Do one slice in the background; return whether more is left.
 
         The first slice loads the model and the kept vectors; each computes at most ``most`` vectors
-        of what ``read`` returns for paths. ``known`` tells the marks of all memories, by path.
+        of what ``read`` returns for paths. ``known`` tells the versions of all memories, by path.
         Blocks. Raises what these two raise.
         """
         model = self._meaning.load()
@@ -140,14 +140,16 @@ class Neighbours:
             return False
         if model is not self._made_by or self._vectors is None:
             self._open(model)
-        vectors, marks = self._vectors, dict(islice(known().items(), ROWS))
+        vectors, fingerprints = self._vectors, dict(islice(known().items(), ROWS))
         if vectors is None:
             return False
         with self._lock:
-            for path in vectors.marks.keys() - marks.keys():
+            for path in vectors.versions.keys() - fingerprints.keys():
                 vectors.drop(path)
-            missing = [path for path, mark in marks.items() if vectors.marks.get(path) != mark]
-        texts = [text for text in read(missing[:most]) if marks[text.path] == text.mark]
+            missing = [
+                path for path, mark in fingerprints.items() if vectors.versions.get(path) != mark
+            ]
+        texts = [text for text in read(missing[:most]) if fingerprints[text.path] == text.mark]
         if not texts:  # what is left cannot be read, or has changed again
             return False
         try:
@@ -185,13 +187,13 @@ def fuse(
     better than reciprocal ranks when measured (0.759 and 0.742 of recall@5).
     """
     known = {ranked.path for ranked in lexical}
-    beside = sorted(path for path, found in near.items() if path not in known and found >= NEAR)
+    beside = sorted(path for path, result in near.items() if path not in known and result >= NEAR)
     pool = (*lexical, *(Ranked(path, 0.0, (), {}, BELOW_FLOOR) for path in beside))
     strongest = max((ranked.score for ranked in pool), default=0.0) or 1.0
     nearest = max(near.values(), default=0.0)
     fused = [_fused(ranked, near.get(ranked.path), strongest, nearest) for ranked in pool]
     fused.sort(key=lambda ranked: -ranked.score)  # stable: equal ones keep the order by words
-    found: list[Ranked] = []
+    result: list[Ranked] = []
     room = limit
     for ranked in fused:
         cut = ""
@@ -202,8 +204,8 @@ def fuse(
             cut = BEYOND_LIMIT
         else:
             room -= 1
-        found.append(replace(ranked, cut=cut))
-    return tuple(found)
+        result.append(replace(ranked, cut=cut))
+    return tuple(result)
 
 
 def _fused(ranked: Ranked, likeness: float | None, strongest: float, nearest: float) -> Ranked:

@@ -43,30 +43,30 @@ class Query:
 
 def parse(text: str) -> Query:
     """Return a prompt as the ranker uses it. May read word lists at its first use."""
-    found = words(text)
+    result = words(text)
     return Query(
-        factors={word: _COMMON if is_common(word) else 1.0 for word in found},
-        synonyms=synonyms(found),
-        pairs=tuple(dict.fromkeys(pairwise(found))),
+        factors={word: _COMMON if is_common(word) else 1.0 for word in result},
+        synonyms=synonyms(result),
+        pairs=tuple(dict.fromkeys(pairwise(result))),
         names=frozenset(word for name in _NAME.findall(text) for word in words(name)[:1]),
         intent=intent(text),
     )
 
 
-def synonyms(found: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+def synonyms(result: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     """Return other words for the words of a prompt, by the word.
 
     The words of a phrase that has another name share it.
     """
     table = _table()
     others: dict[str, dict[str, None]] = {}
-    for at in range(len(found)):
-        for length in range(1, min(_LONGEST, len(found) - at) + 1):
-            phrase = tuple(found[at : at + length])
+    for at in range(len(result)):
+        for length in range(1, min(_LONGEST, len(result) - at) + 1):
+            phrase = tuple(result[at : at + length])
             for word in phrase if phrase in table else ():
                 others.setdefault(word, {}).update(dict.fromkeys(table[phrase]))
     return {
-        word: tuple(other for other in more if other not in found) for word, more in others.items()
+        word: tuple(other for other in more if other not in result) for word, more in others.items()
     }
 
 

@@ -109,11 +109,11 @@ class _Weighed:
 
 def wanted(query: Query) -> dict[str, float]:
     """Return the words that an engine looks for, and what each counts beside its rarity."""
-    found = dict(query.factors)
+    result = dict(query.factors)
     for word, others in query.synonyms.items():
         for other in others:
-            found[other] = max(found.get(other, 0.0), _SYNONYM * query.factors[word])
-    return found
+            result[other] = max(result.get(other, 0.0), _SYNONYM * query.factors[word])
+    return result
 
 
 def rank(
@@ -141,7 +141,7 @@ def rank(
     least = _least(query, terms, rarity) if floor else 0.0
     if any(item.brings >= least for item in weighed):
         least *= _FOLLOW
-    found: list[Ranked] = []
+    result: list[Ranked] = []
     answered = 0
     for item in weighed:
         cut = ""
@@ -151,8 +151,8 @@ def rank(
             cut = BEYOND_LIMIT
         else:
             answered += 1
-        found.append(Ranked(item.document.path, item.score, item.terms, item.parts, cut))
-    return tuple(found)
+        result.append(Ranked(item.document.path, item.score, item.terms, item.parts, cut))
+    return tuple(result)
 
 
 def answered(ranked: Iterable[Ranked]) -> tuple[Ranked, ...]:
@@ -208,7 +208,7 @@ def _weigh(
 ) -> _Weighed | None:
     """Return what a memory gains, or ``None`` when it holds nothing of the prompt."""
     text = document.words
-    found: list[str] = []
+    result: list[str] = []
     bm25 = brings = 0.0
     for term in terms:
         gain = counts = 0.0
@@ -219,10 +219,10 @@ def _weigh(
                 place = 1.0 if at < document.heading else _BODY
                 counts = max(counts, weight * term.share * place)
         if gain:
-            found.append(term.word)
+            result.append(term.word)
             bm25 += gain
             brings += counts
-    if not found:
+    if not result:
         return None
     parts = {
         "bm25": bm25,
@@ -231,7 +231,7 @@ def _weigh(
     }
     score = round(sum(parts.values()), 6)
     shown = {name: round(part, 6) for name, part in parts.items() if part}
-    return _Weighed(document, score, shown, tuple(found), brings)
+    return _Weighed(document, score, shown, tuple(result), brings)
 
 
 def _saturated(times: int) -> float:

@@ -12,7 +12,7 @@ Rules of this file
 import threading
 from dataclasses import dataclass
 
-from memd.core.clock_check import DAY_SECONDS, ClockCheck, look
+from memd.core.clock_check import DAY_SECONDS, ClockCheck, inspect
 from memd.state.database import Cursor, Database
 
 SCHEMA = """
@@ -52,14 +52,14 @@ class Ages:
         self._looking = threading.Lock()
         self._looked: float | None = None
 
-    def look(self, now: float, monotonic: float) -> ClockCheck:
+    def inspect(self, now: float, monotonic: float) -> ClockCheck:
         """Look at the clock; ``monotonic`` is seconds of one that cannot be set."""
         with self._looking, self._database.transaction(synced=False) as cursor:
             cursor.execute("SELECT max(at) FROM changes")
             value = cursor.fetchone()[0]
             newest = value if isinstance(value, float) else 0.0  # a row is input
             passed = 0.0 if self._looked is None else monotonic - self._looked
-            check = look(last_check(self._database), newest, now, passed)
+            check = inspect(last_check(self._database), newest, now, passed)
             cursor.execute(
                 "INSERT OR REPLACE INTO clock_checks VALUES (1, ?, ?, ?, ?)",
                 (check.at, check.steady, check.jump, check.behind),

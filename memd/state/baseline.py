@@ -82,7 +82,7 @@ class Baseline:
 
     def fingerprints(self, directory: str) -> dict[str, str]:
         """Return the fingerprint of each file of a directory, by path."""
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         last: object = ""
         while True:
             rows = self._database.read(
@@ -90,21 +90,21 @@ class Baseline:
                 " ORDER BY path LIMIT ?",
                 (directory, last, _PAGE),
             )
-            found.update((path, mark) for path, mark in rows if isinstance(path, str))
+            result.update((path, mark) for path, mark in rows if isinstance(path, str))
             if len(rows) < _PAGE:
-                return found
+                return result
             last = rows[-1]["path"]
 
     def some(self, directory: str, paths: Iterable[str]) -> dict[str, FileState]:
         """Return those of some files of a directory that are known, by path."""
-        found: dict[str, FileState] = {}
+        result: dict[str, FileState] = {}
         left = iter(paths)
         while part := list(islice(left, _PART)):
-            marks = ",".join("?" * len(part))
-            found |= _shades(
-                self._database.read(f"{_FILES} AND path IN ({marks})", (directory, *part))
+            fingerprints = ",".join("?" * len(part))
+            result |= _shades(
+                self._database.read(f"{_FILES} AND path IN ({fingerprints})", (directory, *part))
             )
-        return found
+        return result
 
     def directories(self) -> tuple[str, ...]:
         """Return every directory that was ever looked at."""

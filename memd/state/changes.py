@@ -1,13 +1,22 @@
 """The door to the journal: change sets, their history, proposals, and what is kept of them."""
 
 from memd.state.baseline import Baseline, BaselineChange, FileState
-from memd.state.history import Filter, History, Span, compose
-from memd.state.journal import ABANDONED, FAILED, INDEX, Intent, Journal, Record, Step, file_changes
+from memd.state.history import CombinedChange, Filter, JournalHistory, compose
+from memd.state.journal import (
+    ABANDONED,
+    FAILED,
+    INDEX,
+    ChangeRecord,
+    Journal,
+    PlannedChange,
+    Step,
+    file_changes,
+)
 from memd.state.migration import migrate
 from memd.state.packing import packed
-from memd.state.proposals import Proposal, Proposals, RefusedEdits
+from memd.state.proposals import Proposal, ProposalTable, RefusedEdits
 from memd.state.proposed import ACCEPTED, OPEN, REJECTED, ProposedEdit, state_of
-from memd.state.purge import Body, LiveFile, Purge
+from memd.state.purge import LiveFile, Purge, PurgedText
 from memd.state.records import CONFLICT
 from memd.state.retention import Pruned, Retention
 
@@ -21,22 +30,22 @@ __all__ = [
     "REJECTED",
     "Baseline",
     "BaselineChange",
-    "Body",
+    "ChangeRecord",
+    "CombinedChange",
     "FileState",
     "Filter",
-    "History",
-    "Intent",
     "Journal",
+    "JournalHistory",
     "LiveFile",
+    "PlannedChange",
     "Proposal",
-    "Proposals",
+    "ProposalTable",
     "ProposedEdit",
     "Pruned",
     "Purge",
-    "Record",
+    "PurgedText",
     "RefusedEdits",
     "Retention",
-    "Span",
     "Step",
     "compose",
     "file_changes",

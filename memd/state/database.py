@@ -110,8 +110,8 @@ class StateFile:
         if self._ended:
             raise StateUnusableError(self.path, _ENDED)
         try:
-            found = self._connection
-            if found is not None and not found.in_transaction:
+            result = self._connection
+            if result is not None and not result.in_transaction:
                 self._see_to_loss(_identity(self.path))
             if self._connection is None:
                 self._connection = self._open()
@@ -237,10 +237,10 @@ class Database:
         write, and StateReadOnlyError.
         """
         with self.file.lock:
-            verdict = self.file.health.verdict(self._monotonic())
-            if verdict is WriteDecision.REFUSE:
+            decision = self.file.health.decision(self._monotonic())
+            if decision is WriteDecision.REFUSE:
                 raise StateReadOnlyError(self.path, self.file.health.cause)
-            if verdict is WriteDecision.PROBE:
+            if decision is WriteDecision.PROBE:
                 self._probe()
             with self._transaction(synced=synced) as cursor:
                 yield cursor

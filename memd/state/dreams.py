@@ -4,7 +4,7 @@ Rules of this file
 - A lock's prior time is written here before the lock file is touched, and the row goes only after
   the file is settled. A row met at start belongs to a dream that a crash ended.
 - The transaction that makes a dream's change true also makes the dream's own time the one to be
-  put back (``keep``). So the lock's time and the memories move together, whatever ends the process.
+  put back (``save``). So the lock's time and the memories move together, whatever ends the process.
 - Rows are input: one that cannot be read is as if it were not there, and keeps nothing from
   starting.
 """
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from memd.core.values import LockKept
+from memd.core.values import LockTaken
 from memd.state.database import Cursor, Database, Row
 
 # Times in ns are text: a file system may hold one that does not fit SQLite's 64 bits.
@@ -42,12 +42,12 @@ class LockRow:
     prior_ns: int | None
 
     @property
-    def kept(self) -> bool:
+    def finished(self) -> bool:
         """Whether the dream's change is true, so that its time stands."""
         return self.prior_ns == self.taken_ns
 
 
-def keep(cursor: Cursor, effect: LockKept) -> None:
+def save(cursor: Cursor, effect: LockTaken) -> None:
     """Let the time of a dream stand, inside the transaction that makes its change true.
 
     Where a newer dream holds the lock by now, this time is what its failure puts back.

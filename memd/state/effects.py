@@ -7,15 +7,15 @@ import json
 from collections.abc import Iterable
 from dataclasses import MISSING, asdict, fields, replace
 
-from memd.core.values import CursorMove, Effect, JobEnd, LockKept, ProposalDecided
+from memd.core.values import CursorMove, Effect, JobEnd, LockTaken, ProposalDecided
 from memd.state import cursors, dreams, jobs, proposed
 from memd.state.database import Cursor
 
-_Kind = type[CursorMove] | type[JobEnd] | type[LockKept] | type[ProposalDecided]
+_Kind = type[CursorMove] | type[JobEnd] | type[LockTaken] | type[ProposalDecided]
 _KINDS: dict[str, _Kind] = {
     "cursor": CursorMove,
     "job": JobEnd,
-    "lock": LockKept,
+    "lock": LockTaken,
     "proposal": ProposalDecided,
 }
 
@@ -27,8 +27,8 @@ def make_true(
     for effect in effects:
         if isinstance(effect, CursorMove):
             cursors.move(cursor, directory, effect)
-        elif isinstance(effect, LockKept):
-            dreams.keep(cursor, effect)
+        elif isinstance(effect, LockTaken):
+            dreams.save(cursor, effect)
         elif isinstance(effect, ProposalDecided):
             proposed.decide(cursor, effect, at)
         else:
@@ -43,14 +43,14 @@ def to_text(effects: Iterable[Effect]) -> str:
 
 def from_text(text: str) -> tuple[Effect, ...]:
     """Return the effects of a JSON text; what is none is left out, for a journal is input."""
-    found: list[Effect] = []
+    result: list[Effect] = []
     items = parsed(text)
     for item in items if isinstance(items, list) else []:
         facts = dict(item) if isinstance(item, dict) else {}
         cls = _KINDS.get(str(facts.pop("kind", "")))
         if cls and _fits(cls, facts):
-            found.append(cls(**facts))
-    return tuple(found)
+            result.append(cls(**facts))
+    return tuple(result)
 
 
 def _fits(cls: _Kind, facts: dict[str, object]) -> bool:

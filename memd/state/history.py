@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from memd.core.values import Actor, Change
 from memd.state.journal import Journal
-from memd.state.records import INDEX, Record, Step
+from memd.state.records import INDEX, ChangeRecord, Step
 
 _FILES = 10_000  # of the sets of one answer; what is older comes with the next page
 _ALL = 2**63 - 1
@@ -34,19 +34,19 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class CombinedChange:
     """Many sets as one: the first state and the last one of each file that they touched.
 
     ``gaps`` are files that changed between two of the sets without any set saying so; they are
     not among the steps of ``record``. ``first_index`` is the hash of the index at the beginning.
     """
 
-    record: Record
+    record: ChangeRecord
     gaps: tuple[str, ...]
     first_index: str | None
 
 
-class History:
+class JournalHistory:
     """The journal as people ask it. All methods block and raise StateUnusableError."""
 
     def __init__(self, journal: Journal) -> None:
@@ -58,36 +58,36 @@ class History:
         Fewer than there are, but at least one, where they have very many files.
         """
         conditions, values = _where(only)
-        found: list[Change] = []
+        result: list[Change] = []
         files = 0
         for record in self._journal.select(conditions, values, limit=limit):
             files += len(record.steps)
-            if found and files > _FILES:
+            if result and files > _FILES:
                 break
-            found.append(record.change())
-        return tuple(found)
+            result.append(record.change())
+        return tuple(result)
 
     def last(self, directory: str, at: float = float("inf")) -> int:
         """Return the number of the last set of a directory at or before a time, 0 for none."""
-        found = self._journal.select("directory = ? AND at <= ?", (directory, at), limit=1)
-        return found[0].number if found else 0
+        result = self._journal.select("directory = ? AND at <= ?", (directory, at), limit=1)
+        return result[0].number if result else 0
 
-    def between(self, directory: str, first: int, last: int) -> tuple[Record, ...]:
+    def between(self, directory: str, first: int, last: int) -> tuple[ChangeRecord, ...]:
         """Return the sets of a directory between two numbers, both included, oldest first."""
         values = (directory, first, last)
-        found = self._journal.select("directory = ? AND id BETWEEN ? AND ?", values, limit=_ALL)
-        return tuple(reversed(found))
+        result = self._journal.select("directory = ? AND id BETWEEN ? AND ?", values, limit=_ALL)
+        return tuple(reversed(result))
 
-    def of_file(self, directory: str, path: str) -> tuple[Record, ...]:
+    def of_file(self, directory: str, path: str) -> tuple[ChangeRecord, ...]:
         """Return the sets that touched a file, oldest first, each with its step of it alone.
 
         The step of the index comes along, for the line that the file had.
         """
         conditions, values = _where(Filter(directory, path))
-        found = self._journal.select(conditions, values, limit=_ALL)
+        result = self._journal.select(conditions, values, limit=_ALL)
         return tuple(
             replace(record, steps=tuple(s for s in record.steps if s.path in {path, INDEX}))
-            for record in reversed(found)
+            for record in reversed(result)
             if any(s.path == path and not s.conflict for s in record.steps)
         )
 
@@ -109,12 +109,12 @@ class History:
         )
 
 
-def compose(records: Iterable[Record]) -> Span | None:
+def compose(records: Iterable[ChangeRecord]) -> CombinedChange | None:
     """Return sets, oldest first, as if they had been one; ``None`` where there is none."""
     first: dict[str, Step] = {}
     last: dict[str, Step] = {}
     gaps: dict[str, None] = {}
-    newest: Record | None = None
+    newest: ChangeRecord | None = None
     for newest in records:
         for step in newest.steps:
             if step.conflict:
@@ -131,7 +131,7 @@ def compose(records: Iterable[Record]) -> Span | None:
         if path not in gaps and step.before != last[path].after
     )
     index = first.get(INDEX)
-    return Span(
+    return CombinedChange(
         replace(newest, steps=steps, effects=(), conflicts=()),
         tuple(path for path in gaps if path != INDEX),
         index.before if index else None,

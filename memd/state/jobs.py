@@ -194,10 +194,10 @@ class JobTable:
             put_back = cursor.rowcount > 0
             if put_back:
                 cursor.execute("DELETE FROM leases WHERE job = ?", (number_of(job),))
-        found = self.get(job)
+        result = self.get(job)
         if not put_back:
             raise JobNotParkedError(job)
-        return found
+        return result
 
     def get(self, job: str) -> Job:
         """Return one job. Raises JobNotFoundError."""

@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from memd.core import limits
 from memd.core.text import sha256
-from memd.core.values import Outcome
+from memd.core.values import CommitResult
 from memd.state import baseline, effects, proposed, roots
 from memd.state.database import Cursor, Database, Row
 from memd.state.packing import packed
@@ -35,8 +35,8 @@ from memd.state.records import (
     FAILED,
     INDEX,
     RECORDED,
-    Intent,
-    Record,
+    ChangeRecord,
+    PlannedChange,
     Step,
     aside,
     file_changes,
@@ -54,9 +54,9 @@ __all__ = [
     "INDEX",
     "RECORDED",
     "SCHEMA",
-    "Intent",
+    "ChangeRecord",
     "Journal",
-    "Record",
+    "PlannedChange",
     "Step",
     "file_changes",
 ]
@@ -128,23 +128,23 @@ class Journal:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def record(self, intent: Intent) -> Record:
+    def record(self, intent: PlannedChange) -> ChangeRecord:
         """Write down a whole set; when this returns, it survives anything."""
         with self._database.transaction() as cursor:
             return insert(cursor, intent, RECORDED)
 
-    def refused(self, intent: Intent) -> Record:
+    def refused(self, intent: PlannedChange) -> ChangeRecord:
         """Keep a set that contradicts what others had written; it is never applied."""
         with self._database.transaction() as cursor:
             return insert(cursor, intent, CONFLICT)
 
-    def noticed(self, intent: Intent, moves: baseline.BaselineChange) -> Record:
+    def noticed(self, intent: PlannedChange, moves: baseline.BaselineChange) -> ChangeRecord:
         """Write down what others have done already, and move the baseline with it."""
         with self._database.transaction() as cursor:
             baseline.move(cursor, intent.directory, moves)
             return insert(cursor, intent, APPLIED)
 
-    def applied(self, record: Record, at: float, left: Collection[str] = ()) -> Record:
+    def applied(self, record: ChangeRecord, at: float, left: Collection[str] = ()) -> ChangeRecord:
         """Mark a set applied and make its effects true; ``left`` names files left alone."""
         with self._database.transaction() as cursor:
             cursor.executemany(
@@ -159,21 +159,21 @@ class Journal:
         steps = tuple(replace(s, conflict=s.conflict or s.path in left) for s in record.steps)
         return replace(record, state=APPLIED, steps=steps)
 
-    def ended(self, record: Record, state: str) -> None:
+    def ended(self, record: ChangeRecord, state: str) -> None:
         """Mark a set of which nothing is in place: abandoned or failed."""
         with self._database.transaction() as cursor:
             _end(cursor, record, state)
 
-    def effects_only(self, intent: Intent) -> None:
+    def effects_only(self, intent: PlannedChange) -> None:
         """Make effects true and remember the answer where no file needs to change."""
         if not intent.effects and not intent.request:
             return
-        empty = Record(0, intent.directory, APPLIED, intent.at, intent.by, intent.request, ())
+        empty = ChangeRecord(0, intent.directory, APPLIED, intent.at, intent.by, intent.request, ())
         with self._database.transaction() as cursor:
             effects.make_true(cursor, intent.directory, intent.effects, None, intent.at)
             _answer(cursor, replace(empty, conflicts=intent.conflicts), None)
 
-    def answered(self, directory: str, client: str, request: str) -> Outcome | None:
+    def answered(self, directory: str, client: str, request: str) -> CommitResult | None:
         """Return the answer that a client's request id already got, or ``None``."""
         rows = request and self._database.read(
             "SELECT change, conflicts FROM requests"
@@ -184,10 +184,10 @@ class Journal:
             return None
         conflicts, _ = read_aside(rows[0]["conflicts"])
         record = None if rows[0]["change"] is None else self.load(rows[0]["change"])
-        outcome = record.outcome(repeated=True) if record else Outcome(None, repeated=True)
-        return replace(outcome, conflicts=conflicts)
+        result = record.result(repeated=True) if record else CommitResult(None, repeated=True)
+        return replace(result, conflicts=conflicts)
 
-    def pending(self, directory: str | None = None) -> tuple[Record, ...]:
+    def pending(self, directory: str | None = None) -> tuple[ChangeRecord, ...]:
         """Return the sets that are recorded and not ended, oldest first."""
         rows = self._database.read(
             "SELECT * FROM changes WHERE state = 'recorded' AND (? IS NULL OR directory = ?)"
@@ -196,7 +196,7 @@ class Journal:
         )
         return self._records(rows)
 
-    def change(self, directory: str, change: str, *, refused: bool = False) -> Record | None:
+    def change(self, directory: str, change: str, *, refused: bool = False) -> ChangeRecord | None:
         """Return an applied set by the name clients know, or ``None``.
 
         It must be of a directory unless that is "". With ``refused`` it may be a conflict as well.
@@ -207,7 +207,9 @@ class Journal:
         wanted = record and directory in {"", record.directory} and record.state in states
         return record if wanted else None
 
-    def select(self, condition: str, values: Sequence[object], *, limit: int) -> tuple[Record, ...]:
+    def select(
+        self, condition: str, values: Sequence[object], *, limit: int
+    ) -> tuple[ChangeRecord, ...]:
         """Return the newest applied sets that meet a condition, newest first.
 
         ``condition`` is SQL written in this room; what comes from outside is among ``values``.
@@ -249,14 +251,14 @@ class Journal:
         rows = self._database.read("SELECT DISTINCT directory FROM changes ORDER BY directory")
         return tuple(row["directory"] for row in rows if isinstance(row["directory"], str))
 
-    def load(self, number: int) -> Record | None:
+    def load(self, number: int) -> ChangeRecord | None:
         """Return a set in any state by its number, or ``None``."""
         records = self._records(
             self._database.read("SELECT * FROM changes WHERE id = ?", (number,))
         )
         return records[0] if records else None
 
-    def _records(self, rows: Iterable[Row]) -> tuple[Record, ...]:
+    def _records(self, rows: Iterable[Row]) -> tuple[ChangeRecord, ...]:
         return tuple(read_record(row, self.steps(row["id"])) for row in rows)
 
     def steps(self, number: int) -> tuple[Step, ...]:
@@ -270,7 +272,7 @@ class Journal:
         return tuple(read_step(row) for row in rows)
 
 
-def insert(cursor: Cursor, intent: Intent, state: str) -> Record:
+def insert(cursor: Cursor, intent: PlannedChange, state: str) -> ChangeRecord:
     """Write down a set in a state, inside a transaction; without a token nothing can apply it."""
     by = intent.by
     cursor.execute(
@@ -293,7 +295,7 @@ def insert(cursor: Cursor, intent: Intent, state: str) -> Record:
         [(number, position, *step_values(step)) for position, step in enumerate(steps)],
     )
     baseline.store(cursor, [(key, packed(body)) for key, body in _new(cursor, intent.bodies)])
-    return Record(
+    return ChangeRecord(
         number, intent.directory, state, intent.at, by, intent.request, steps,
         intent.effects, intent.conflicts, intent.merged,
     )  # fmt: skip
@@ -312,7 +314,7 @@ def _number(change: str) -> int:
     return int(match[1]) if match else 0
 
 
-def _end(cursor: Cursor, record: Record, state: str) -> bool:
+def _end(cursor: Cursor, record: ChangeRecord, state: str) -> bool:
     """Mark a set; say whether it is there: the state file may have been begun anew since."""
     cursor.execute(
         "UPDATE changes SET state = ? WHERE id = ? AND directory = ?",
@@ -321,7 +323,7 @@ def _end(cursor: Cursor, record: Record, state: str) -> bool:
     return cursor.rowcount == 1
 
 
-def _answer(cursor: Cursor, record: Record, number: int | None) -> None:
+def _answer(cursor: Cursor, record: ChangeRecord, number: int | None) -> None:
     if record.request:
         cursor.execute(
             "INSERT OR REPLACE INTO requests (directory, client, request, at, change, conflicts)"

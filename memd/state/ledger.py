@@ -135,11 +135,11 @@ class Ledger:
         with suppress(StateUnusableError):  # a full disk can be read; what waits is in memory
             self.flush()
         given = self._sessions.get(session) or self._read(session)
-        found = parents() if given.used is None and not given.items else ()
-        for parent in found:
+        result = parents() if given.used is None and not given.items else ()
+        for parent in result:
             self._sessions.setdefault(parent, self._read(parent))
         self._sessions.setdefault(session, given)
-        return found
+        return result
 
     def use(self, session: str, at: float, parents: Iterable[str] = ()) -> None:
         """Note that a session is in use, ``at`` in seconds since 1970.

@@ -64,7 +64,7 @@ class Pauses:
         rows = self._database.read("SELECT * FROM breakers ORDER BY directory")
         return tuple(Breaker(**dict(row)) for row in rows)
 
-    def keep(self, breaker: Breaker) -> None:
+    def save(self, breaker: Breaker) -> None:
         """Write a directory's breaker in the place of its last."""
         with self._database.transaction() as cursor:
             cursor.execute(

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from memd.core.text import one_line, sha256
 from memd.core.values import ProposalDecided, Provenance
 from memd.state.database import Cursor, Database, Row
-from memd.state.journal import Intent, Journal, Step, insert
+from memd.state.journal import Journal, PlannedChange, Step, insert
 from memd.state.proposed import (
     IS_PROPOSAL,
     NAME,
@@ -84,7 +84,7 @@ class RefusedEdits:
     at: float
 
 
-class Proposals:
+class ProposalTable:
     """The proposals in the journal. All methods block and raise StateUnusableError.
 
     A directory may be named by any path that leads to it.
@@ -173,7 +173,7 @@ class Proposals:
     def _rows(self, condition: str, *values: object) -> list[Row]:
         return self._database.read(f"{_SELECT} AND {condition}", values)
 
-    def _same(self, row: Row, intent: Intent, note: Note) -> bool:
+    def _same(self, row: Row, intent: PlannedChange, note: Note) -> bool:
         """Say whether an open proposal makes the same of the same files."""
         steps = self._journal.steps(row["id"])
         if steps or intent.steps:
@@ -225,7 +225,7 @@ class Proposals:
         return tuple(edits)
 
 
-def insert_proposal(cursor: Cursor, intent: Intent, note: Note) -> int:
+def insert_proposal(cursor: Cursor, intent: PlannedChange, note: Note) -> int:
     """Record a proposal inside a transaction and return its number."""
     number = insert(cursor, intent, PROPOSED).number
     text = to_text(note)
@@ -233,7 +233,9 @@ def insert_proposal(cursor: Cursor, intent: Intent, note: Note) -> int:
     return number
 
 
-def intent_of(directory: str, at: float, by: Provenance, edits: Sequence[ProposedEdit]) -> Intent:
+def intent_of(
+    directory: str, at: float, by: Provenance, edits: Sequence[ProposedEdit]
+) -> PlannedChange:
     """Return the change set that holds the edits of a proposal."""
     bodies: dict[str, bytes] = {}
     steps: list[Step] = []
@@ -244,7 +246,7 @@ def intent_of(directory: str, at: float, by: Provenance, edits: Sequence[Propose
         if edit.before is not None and sha256(edit.before) == edit.base:
             bodies[edit.base] = edit.before
         steps.append(Step(edit.path, edit.base or None, after, after_mtime_ns=edit.mtime_ns))
-    return Intent(directory, at, by, "", "", tuple(steps), bodies)
+    return PlannedChange(directory, at, by, "", "", tuple(steps), bodies)
 
 
 def note_of(proposal: Proposal, edits: Sequence[ProposedEdit]) -> Note:
@@ -261,7 +263,7 @@ def note_of(proposal: Proposal, edits: Sequence[ProposedEdit]) -> Note:
     )
 
 
-def _intent(proposal: Proposal, by: Provenance) -> tuple[Intent, Note]:
+def _intent(proposal: Proposal, by: Provenance) -> tuple[PlannedChange, Note]:
     edits = proposal.edits or ()
     intent = intent_of(_real(proposal.directory), proposal.at, by, edits)
     note = note_of(proposal, edits)

@@ -28,7 +28,7 @@ _LIVE = ("shadows", "path")  # names of files that are there: only their owner c
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class PurgedText:
     """A text of the history: its SHA-256, its files, its changes and proposals."""
 
     hash: str
@@ -38,12 +38,12 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class LiveFile:
-    """A file of a memory directory, as memd last saw it; ``kept`` when its body is."""
+    """A file of a directory, as memd last saw it; ``stored`` when the journal has its body."""
 
     directory: str
     path: str
     hash: str
-    kept: bool
+    stored: bool
 
 
 class Purge:
@@ -68,10 +68,10 @@ class Purge:
         """Return the hashes of the bodies that hold something."""
         return frozenset(key for key, body in self._bodies() if holds(body))
 
-    def removable(self, hashes: Collection[str]) -> tuple[Body, ...]:
+    def removable(self, hashes: Collection[str]) -> tuple[PurgedText, ...]:
         """Return those of some bodies that are there and that no unfinished set needs."""
         waiting = self._hashes("change IN (SELECT id FROM changes WHERE state = 'recorded')")
-        found = []
+        result = []
         for key in sorted(set(hashes) - waiting):
             rows = self._database.read(
                 f"SELECT CASE WHEN {IS_PROPOSAL} THEN {NAME} ELSE 'c' || id END AS name, path"  # noqa: S608 - fixed words
@@ -83,8 +83,10 @@ class Purge:
                 "SELECT 1 FROM blobs WHERE hash = ? AND length(body) > 0", (key,)
             ):
                 paths = tuple(sorted({str(row["path"]) for row in rows}))
-                found.append(Body(key, paths, tuple(dict.fromkeys(str(r["name"]) for r in rows))))
-        return tuple(found)
+                result.append(
+                    PurgedText(key, paths, tuple(dict.fromkeys(str(r["name"]) for r in rows)))
+                )
+        return tuple(result)
 
     def files(self) -> tuple[LiveFile, ...]:
         """Return all files of all memory directories as memd last saw them."""
@@ -101,7 +103,7 @@ class Purge:
 
     def texts(self, cleaned: Callable[[str], str]) -> dict[str, int]:
         """Return how many rows of each table have a text that would be cleaned."""
-        found: dict[str, int] = {}
+        result: dict[str, int] = {}
         for table, columns in self._columns().items():
             names = ", ".join(columns)
             rows = self._database.read(f"SELECT {names} FROM {table}")  # noqa: S608 - our own names
@@ -110,8 +112,8 @@ class Purge:
                 for row in rows
             )
             if count:
-                found[table] = count
-        return found
+                result[table] = count
+        return result
 
     def remove(
         self, hashes: Collection[str], cleaned: Callable[[str], str] = lambda text: text
@@ -160,7 +162,7 @@ class Purge:
         tables = self._database.read(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
         )
-        found: dict[str, tuple[str, ...]] = {}
+        result: dict[str, tuple[str, ...]] = {}
         for table in [row["name"] for row in tables]:
             columns = tuple(
                 column["name"]
@@ -170,8 +172,8 @@ class Purge:
                 and (table, column["name"]) != _LIVE
             )
             if columns:
-                found[table] = columns
-        return found
+                result[table] = columns
+        return result
 
 
 def _clean(

@@ -13,9 +13,9 @@ from typing import Any
 from memd.core.values import (
     Actor,
     Change,
+    CommitResult,
     Effect,
     FileChange,
-    Outcome,
     Provenance,
 )
 from memd.state import effects
@@ -58,7 +58,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
+class PlannedChange:
     """A change set that is about to be recorded; ``token`` makes its temporary names unique.
 
     ``conflicts`` are paths that an undo had to leave alone, ``merged`` those whose text was merged
@@ -78,7 +78,7 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ChangeRecord:
     """A change set as the journal holds it."""
 
     number: int
@@ -97,10 +97,10 @@ class Record:
         """The name that clients know the set by."""
         return f"c{self.number}"
 
-    def outcome(self, *, repeated: bool = False) -> Outcome:
+    def result(self, *, repeated: bool = False) -> CommitResult:
         """Return how this set ended for its caller; the index is left out."""
         files = tuple(f for f in file_changes(self.steps) if f.path != INDEX)
-        return Outcome(
+        return CommitResult(
             self.id, files, repeated=repeated, merged=self.merged, conflicts=self.conflicts
         )
 
@@ -116,9 +116,9 @@ def file_changes(steps: Iterable[Step]) -> tuple[FileChange, ...]:
     )
 
 
-def read_record(row: Row, steps: tuple[Step, ...]) -> Record:
+def read_record(row: Row, steps: tuple[Step, ...]) -> ChangeRecord:
     """Return a row of ``changes`` as a set."""
-    return Record(
+    return ChangeRecord(
         row["id"],
         text_of(row["directory"]),
         text_of(row["state"]),
@@ -174,10 +174,10 @@ def aside(conflicts: Sequence[str], merged: Sequence[str]) -> str:
 
 def read_aside(text: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the paths left alone and the paths merged; what is neither holds none."""
-    found = effects.parsed(text_of(text))
-    if isinstance(found, dict):
-        return _texts(found.get("conflicts")), _texts(found.get("merged"))
-    return _texts(found), ()
+    result = effects.parsed(text_of(text))
+    if isinstance(result, dict):
+        return _texts(result.get("conflicts")), _texts(result.get("merged"))
+    return _texts(result), ()
 
 
 def _texts(items: object) -> tuple[str, ...]:

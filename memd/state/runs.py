@@ -18,7 +18,7 @@ CREATE TABLE IF NOT EXISTS runs (
 CREATE INDEX IF NOT EXISTS runs_at ON runs (at);
 """
 
-KEPT = 200  # runs; some 40 MB at the very most
+ROWS_KEPT = 200  # runs; some 40 MB at the very most
 
 
 class Runs:
@@ -27,7 +27,7 @@ class Runs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def keep(self, job: str, turns: Sequence[Mapping[str, Any]], at: float) -> None:
+    def save(self, job: str, turns: Sequence[Mapping[str, Any]], at: float) -> None:
         """Keep the turns of a job's last run; ``at`` is seconds since 1970."""
         with self._database.transaction(synced=False) as cursor:
             cursor.execute(
@@ -38,15 +38,15 @@ class Runs:
                 # By when they were written, not by what the clock said then.
                 "DELETE FROM runs WHERE rowid NOT IN"
                 " (SELECT rowid FROM runs ORDER BY rowid DESC LIMIT ?)",
-                (KEPT,),
+                (ROWS_KEPT,),
             )
 
     def of(self, job: str) -> list[dict[str, Any]]:
         """Return the turns of a job's last run, none where there was no model in it."""
         rows = self._database.read("SELECT turns FROM runs WHERE job = ?", (job,))
         try:
-            found: object = json.loads(rows[0]["turns"]) if rows else []
+            result: object = json.loads(rows[0]["turns"]) if rows else []
         except (ValueError, RecursionError):
             return []  # damaged
-        turns = found if isinstance(found, list) else []
+        turns = result if isinstance(result, list) else []
         return [turn for turn in turns if isinstance(turn, dict)]

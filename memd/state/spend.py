@@ -113,13 +113,13 @@ class SpendTable:
             self._tell(day, kinds, account.kind, most)
         return Booking(account, day, most)
 
-    def settle(self, booking: Booking, used: Sum) -> None:
+    def finish(self, booking: Booking, used: Sum) -> None:
         """Correct a booking by what was really used."""
         change = Sum(*(a - b for a, b in zip(astuple(used), astuple(booking.booked), strict=True)))
         with self._database.transaction() as cursor:
             known = self._used(booking.day)
             _add(cursor, booking.day, booking.account, change)
-            if self._told().day == booking.day:
+            if self._reported().day == booking.day:
                 self._tell(booking.day, known, booking.account.kind, change)
 
     def today(self, now: float, kind: str = "") -> Sum:
@@ -143,8 +143,8 @@ class SpendTable:
     def caps(self, settings: SpendSettings, now: float) -> dict[str, str]:
         """Return, for each kind that stands still today, the cap that has no room for more."""
         total, one = self.today(now), Sum(requests=1)
-        found = {k: reached(k, self.today(now, k), total, one, settings) for k in KINDS}
-        return {kind: cap for kind, cap in found.items() if cap}
+        result = {k: reached(k, self.today(now, k), total, one, settings) for k in KINDS}
+        return {kind: cap for kind, cap in result.items() if cap}
 
     def prune(self, bound: Bound) -> None:
         """Forget old days."""
@@ -154,7 +154,7 @@ class SpendTable:
     def _day(self, now: float) -> str:
         """Return the day on which something counts that is booked now."""
         rows = self._database.read("SELECT day FROM spend ORDER BY rowid DESC LIMIT 1")
-        booked = self._told().day or (rows[0]["day"] if rows else "")
+        booked = self._reported().day or (rows[0]["day"] if rows else "")
         check = ages.last_check(self._database)
         steady = check is not None and check.steady_at(now)
         return day_to_book(day_of(now), booked, steady=steady)
@@ -166,12 +166,12 @@ class SpendTable:
             (day,),
         )
         used = {row["kind"]: Sum(**_members(row)) for row in rows}
-        told = self._told()
-        if told.day != day:
+        reported = self._reported()
+        if reported.day != day:
             return used
-        return used | {k: _most(used.get(k, Sum()), found) for k, found in told.kinds.items()}
+        return used | {k: _most(used.get(k, Sum()), result) for k, result in reported.kinds.items()}
 
-    def _told(self) -> DaySpent:
+    def _reported(self) -> DaySpent:
         return self._tally.read() if self._tally else DaySpent()
 
     def _tell(self, day: str, used: dict[str, Sum], kind: str, more: Sum) -> None:

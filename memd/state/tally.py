@@ -36,8 +36,8 @@ class Tally:
         """Return what the file says; nothing where it is missing or damaged."""
         try:
             with open(self._path, "rb") as file:
-                found: Any = json.loads(file.read(_BYTES))
-            return DaySpent(_text(found["day"]), {k: _sum(found["kinds"][k]) for k in KINDS})
+                result: Any = json.loads(file.read(_BYTES))
+            return DaySpent(_text(result["day"]), {k: _sum(result["kinds"][k]) for k in KINDS})
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return DaySpent()
 

@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS visits (
     at REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
 """
-KEPT = 1000  # directories; the timer looks at each of them
+ROWS_KEPT = 1000  # directories; the timer looks at each of them
 _DAY = 86_400.0
 
 
@@ -40,12 +40,12 @@ class Visits:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: Recent[str, tuple[str, float]] = Recent(KEPT)
+        self._known: Recent[str, tuple[str, float]] = Recent(ROWS_KEPT)
 
     def remember(self, directory: str, visit: Visit, at: float) -> None:
         """Keep a visit; costs nothing where today's last one was the same. Its session is not kept.
 
-        ``at`` is in seconds since 1970. Of more than ``KEPT`` directories the oldest go.
+        ``at`` is in seconds since 1970. Of more than ``ROWS_KEPT`` directories the oldest go.
         """
         environment = json.dumps(dict(visit.environment), sort_keys=True)
         same = json.dumps([visit.cwd, visit.client, environment])
@@ -62,7 +62,7 @@ class Visits:
                 "DELETE FROM visits WHERE directory IN"
                 " (SELECT directory FROM visits ORDER BY directory = ? DESC, at DESC"
                 " LIMIT -1 OFFSET ?)",
-                (directory, KEPT),
+                (directory, ROWS_KEPT),
             )
         self._known[directory] = (same, at)
 
@@ -77,8 +77,8 @@ class Visits:
 def _environment(text: str) -> dict[str, str]:
     """Return what a client forwarded; of a damaged row nothing."""
     try:
-        found: Any = json.loads(text)
+        result: Any = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    items = found.items() if isinstance(found, dict) else ()
+    items = result.items() if isinstance(result, dict) else ()
     return {name: value for name, value in items if isinstance(value, str)}

@@ -65,11 +65,11 @@ class Application:
 
     def live(self, step: Step) -> Content | None:
         """Return what lies under the step's own name."""
-        return self._look(step, _last(step.path))
+        return self._inspect(step, _last(step.path))
 
     def temp(self, step: Step) -> Content | None:
         """Return what lies under the step's temporary name."""
-        return self._look(step, step.temp)
+        return self._inspect(step, step.temp)
 
     def stage(self, step: Step, body: bytes) -> None:
         """Write the new body beside the live file and flush it to the disk. Raises OSError."""
@@ -162,11 +162,11 @@ class Application:
         # Asked before the text is read: what is written and closed after that is in the text.
         if self._directory.open_for_writing(beside(step)):
             return False
-        found = self.temp(step)
-        if found is None:
+        result = self.temp(step)
+        if result is None:
             return True
-        ours = found.hash in (step.before, step.after)
-        if not ours and (unfinished is None or not is_torn(found, unfinished)):
+        ours = result.hash in (step.before, step.after)
+        if not ours and (unfinished is None or not is_torn(result, unfinished)):
             return False
         self._disk.unlink(self._folder(step.path), step.temp)
         return True
@@ -192,7 +192,7 @@ class Application:
         except FileExistsError:
             return  # saved anew meanwhile; the older body stays aside
 
-    def _look(self, step: Step, name: str) -> Content | None:
+    def _inspect(self, step: Step, name: str) -> Content | None:
         try:
             folder = self._folder(step.path)
         except DirectoryMissingError:
@@ -213,9 +213,9 @@ def beside(step: Step) -> str:
     return f"{folder}/{step.temp}" if folder else step.temp
 
 
-def is_torn(found: Content, body: bytes) -> bool:
+def is_torn(result: Content, body: bytes) -> bool:
     """Say whether a file is the beginning of a body, as a crash leaves it; zeros may follow."""
-    return bool(found.hash) and body.startswith(found.content.rstrip(b"\0"))
+    return bool(result.hash) and body.startswith(result.content.rstrip(b"\0"))
 
 
 def _folder_of(path: str) -> str:

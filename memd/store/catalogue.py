@@ -93,12 +93,12 @@ def read(directory: Directory, path: str) -> Header | None:
 
 def header(path: str, head: bytes, status: os.stat_result) -> Header:
     """Return the header of a file from its head, or all of it, and its status."""
-    found = quick(head)
-    if found is None:
+    result = quick(head)
+    if result is None:
         parsed = document.parse(head, path)
         fields = (parsed.name, parsed.description, parsed.type)
         return _made(path, fields, status, damaged=parsed.damaged)
-    return _made(path, found, status)
+    return _made(path, result, status)
 
 
 def is_young(mtime_ns: int, at: float) -> bool:
@@ -111,9 +111,9 @@ def _fresh(directory: Directory, path: str, name: str, folder: int) -> Header | 
     """Read one header; raises PathRefusedError and FileUnreadableError."""
     peeked = directory.peek(folder, name, _PEEK_BYTES)
     if peeked is not None:
-        found = quick(peeked[0])
-        if found is not None:
-            return _made(path, found, peeked[1])
+        result = quick(peeked[0])
+        if result is not None:
+            return _made(path, result, peeked[1])
         if len(peeked[0]) == peeked[1].st_size:
             return header(path, *peeked)
     return read(directory, path)

@@ -35,10 +35,19 @@ from functools import partial
 from memd.core.errors import MemdError
 from memd.core.health import Health
 from memd.core.recent import Recent
-from memd.core.values import Actor, Draft, Outcome, Plan, Provenance
+from memd.core.values import Actor, CommitResult, Draft, Plan, Provenance
 from memd.files.directory import Directory, cause_of
 from memd.files.disk import Disk, ensure_writable
-from memd.state.changes import ABANDONED, FAILED, INDEX, Intent, Journal, Record, Step, file_changes
+from memd.state.changes import (
+    ABANDONED,
+    FAILED,
+    INDEX,
+    ChangeRecord,
+    Journal,
+    PlannedChange,
+    Step,
+    file_changes,
+)
 from memd.state.database import StateUnusableError
 from memd.store.apply import Application, ForeignSaveError
 from memd.store.door import ConflictError
@@ -146,7 +155,9 @@ class Changes:
         self._replaced = replaced
         self._health: Recent[str, Health] = Recent()
 
-    def commit(self, request: ChangeRequest, listed: DirectoryListing | None = None) -> Outcome:
+    def commit(
+        self, request: ChangeRequest, listed: DirectoryListing | None = None
+    ) -> CommitResult:
         """Run the plan on the live directory and make what it wants true, all of it or nothing.
 
         ``listed`` knows what the directory holds. Raises ConflictError, SecretRefusedError,
@@ -162,14 +173,16 @@ class Changes:
                 health = self._health_of(request.directory)
                 ensure_writable(health, self._disk, directory, request.at)
                 finished = roll_forward(self._journal, self._disk, directory, request.at, health)
-                self._keep(directory, finished.open, request.monotonic)
+                self._save(directory, finished.open, request.monotonic)
                 if finished.sentences:
                     answer = self._answered(request)
                 return answer or self._attempts(request, directory, listed)
         except OSError as error:
             raise StorageFailedError(request.directory, _words(error)) from error
 
-    def rehearse(self, request: ChangeRequest, listed: DirectoryListing | None = None) -> Outcome:
+    def rehearse(
+        self, request: ChangeRequest, listed: DirectoryListing | None = None
+    ) -> CommitResult:
         """Return what ``commit`` would do to the directory as it is now, and do nothing.
 
         Raises what ``commit`` raises before it writes.
@@ -179,7 +192,7 @@ class Changes:
             draft = request.plan(tree)
             prepared = prepare(draft, tree, self._body)
         files = tuple(file for file in file_changes(prepared.steps) if file.path != INDEX)
-        return Outcome(
+        return CommitResult(
             None, files, merged=prepared.merged, note=prepared.note, conflicts=_conflicts(draft)
         )
 
@@ -199,7 +212,7 @@ class Changes:
                     sentences += finished.sentences
                     strays = sweep_strays(self._journal, self._disk, directory)
                     sentences += strays.sentences
-                    self._keep(directory, strays.open, now)
+                    self._save(directory, strays.open, now)
                 if finished.conflicts:
                     self._mend_index(path, at)
             except StateUnusableError:
@@ -216,12 +229,12 @@ class Changes:
         by = Provenance(Actor.EXTERNAL, reason="the index after an interrupted change")
         self.commit(ChangeRequest(directory, lambda _: StoreDraft(mend_index=True), by, at))
 
-    def _answered(self, request: ChangeRequest) -> Outcome | None:
+    def _answered(self, request: ChangeRequest) -> CommitResult | None:
         return self._journal.answered(request.directory, request.by.client, request.id)
 
     def _attempts(
         self, request: ChangeRequest, directory: Directory, listed: DirectoryListing | None
-    ) -> Outcome:
+    ) -> CommitResult:
         path = ""
         for _ in range(_ATTEMPTS):
             tree = LiveTree(directory, listed, partial(self._journal.known, request.directory))
@@ -229,7 +242,7 @@ class Changes:
             intent = _intent(request, draft, prepared)
             if not prepared.steps:
                 self._journal.effects_only(intent)
-                return Outcome(None, conflicts=intent.conflicts)
+                return CommitResult(None, conflicts=intent.conflicts)
             record = self._journal.record(intent)
             try:
                 self._apply(directory, record, prepared.bodies, request.monotonic)
@@ -253,8 +266,8 @@ class Changes:
                 raise
             if all(edit.content is None for edit in draft.edits):
                 raise
-            kept = self._journal.refused(_intent(request, draft, refused(draft, tree)))
-            raise ConflictError(error.path, error.expected, error.found, kept.id) from error
+            retained = self._journal.refused(_intent(request, draft, refused(draft, tree)))
+            raise ConflictError(error.path, error.expected, error.results, retained.id) from error
         replaced = [step.path for step in prepared.steps if step.before is not None]
         _refuse_open(request, directory, tree, replaced)
         return draft, prepared
@@ -264,7 +277,7 @@ class Changes:
         return self._recent.get(key) if body is None else body
 
     def _apply(
-        self, directory: Directory, record: Record, bodies: Mapping[str, bytes], now: float
+        self, directory: Directory, record: ChangeRecord, bodies: Mapping[str, bytes], now: float
     ) -> None:
         health = self._health_of(record.directory)
         with Application(directory, self._disk, health) as application:
@@ -279,17 +292,17 @@ class Changes:
                     application.verify(step)
             except (OSError, MemdError) as error:
                 self._take_back(application, record, bodies, error)
-                self._keep(directory, record.steps, now)
+                self._save(directory, record.steps, now)
                 raise
             if self._replaced is None:
                 _sweep(application, record, {})
             else:
-                self._keep(directory, record.steps, now)
+                self._save(directory, record.steps, now)
 
     def _take_back(
         self,
         application: Application,
-        record: Record,
+        record: ChangeRecord,
         bodies: Mapping[str, bytes],
         error: OSError | MemdError,
     ) -> None:
@@ -302,14 +315,14 @@ class Changes:
             causes = f"{_words(error)}; {_words(again)}"
             raise StorageFailedError(record.directory, causes, unfinished=True) from again
 
-    def _mark(self, record: Record, at: float) -> Outcome:
+    def _mark(self, record: ChangeRecord, at: float) -> CommitResult:
         try:
             done = self._journal.applied(record, at)
         except StateUnusableError as error:
             raise StorageFailedError(record.directory, error.sentence, unfinished=True) from error
-        return done.outcome()
+        return done.result()
 
-    def _keep(self, directory: Directory, steps: Iterable[Step], now: float) -> None:
+    def _save(self, directory: Directory, steps: Iterable[Step], now: float) -> None:
         for step in steps:
             if self._replaced is not None and step.before is not None:
                 self._replaced.add(directory.path, step, now)
@@ -327,15 +340,15 @@ def _refuse_open(
         raise BeingWrittenError(open_now)
 
 
-def _sweep(application: Application, record: Record, unfinished: Mapping[str, bytes]) -> None:
+def _sweep(application: Application, record: ChangeRecord, unfinished: Mapping[str, bytes]) -> None:
     # What cannot be removed now is removed at the next start; no reader ever sees it.
     for step in record.steps:
         with suppress(OSError, MemdError):
             application.sweep(step, unfinished.get(step.after or ""))
 
 
-def _intent(request: ChangeRequest, draft: Draft, prepared: Prepared) -> Intent:
-    return Intent(
+def _intent(request: ChangeRequest, draft: Draft, prepared: Prepared) -> PlannedChange:
+    return PlannedChange(
         request.directory,
         request.at,
         request.by,

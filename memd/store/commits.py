@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from memd.core.errors import MemdError
 from memd.core.events import MEMORY_CHANGED, Event
-from memd.core.values import Outcome, Provenance
+from memd.core.values import CommitResult, Provenance
 from memd.state.changes import Journal
 from memd.state.database import StateUnusableError
 from memd.store.changes import BeingWrittenError, ChangeRequest, Changes, OpenFiles
 from memd.store.detection import Detection
-from memd.store.replaced import PUT_BACK, LateSave, Replaced, late_save_plan, put_back_plan
+from memd.store.replaced import PUT_BACK, DelayedSave, Replaced, late_save_plan, put_back_plan
 from memd.watch.external import LATE_SAVE, ExternalEdits
 
 
@@ -34,7 +34,7 @@ class Commits:
         self._detection = detection
         self._replaced = replaced
 
-    def change(self, request: ChangeRequest) -> Outcome:
+    def change(self, request: ChangeRequest) -> CommitResult:
         """Commit and update catalogue and baseline; raises what ``Changes.commit`` does.
 
         With ``OpenFiles.EMPTIED`` a file that a program has emptied and not filled again first gets
@@ -49,7 +49,7 @@ class Commits:
                 self._put_back(request, path)
             return self._change(replace(request, writers=OpenFiles.IGNORE))
 
-    def rehearse(self, request: ChangeRequest) -> Outcome:
+    def rehearse(self, request: ChangeRequest) -> CommitResult:
         """Return what ``change`` would do; raises what ``Changes.rehearse`` does."""
         return self._changes.rehearse(request, self._detection.listed(request.directory))
 
@@ -59,25 +59,25 @@ class Commits:
             return frozenset((*self._journal.directories(), *self._external.directories()))
         return frozenset()  # each is looked at when it is used
 
-    def late_saves(self, real: str, at: float, now: float) -> tuple[list[Outcome], bool]:
+    def late_saves(self, real: str, at: float, now: float) -> tuple[list[CommitResult], bool]:
         """Bring back saves that went into files which memd had just replaced.
 
         ``at`` is seconds since 1970, ``now`` monotonic seconds. Says, too, whether another call
         is wanted later.
         """
-        outcomes: list[Outcome] = []
-        late, again = self._replaced.late_saves(real, now)
-        for each in late:
+        results: list[CommitResult] = []
+        overdue, again = self._replaced.late_saves(real, now)
+        for each in overdue:
             if each.body:  # a program that died before it filled the file again has saved nothing
-                outcomes.append(self._save(real, each, at, now))
+                results.append(self._save(real, each, at, now))
             self._replaced.remove(real, each)
-        return outcomes, again
+        return results, again
 
     def close(self) -> None:
         """Remove the replaced files that nobody writes to."""
         self._replaced.close()
 
-    def _change(self, request: ChangeRequest) -> Outcome:
+    def _change(self, request: ChangeRequest) -> CommitResult:
         committed = self._changes.commit(request, self._detection.listed(request.directory))
         record = self._journal.change(request.directory, committed.change or "")
         if record is not None and not committed.repeated:
@@ -94,22 +94,22 @@ class Commits:
             plan = put_back_plan(path, text, last.mtime_ns)
             self._change(replace(request, plan=plan, by=PUT_BACK, id="", writers=OpenFiles.IGNORE))
 
-    def _save(self, real: str, late: LateSave, at: float, now: float) -> Outcome:
+    def _save(self, real: str, overdue: DelayedSave, at: float, now: float) -> CommitResult:
         request = ChangeRequest(
-            real, late_save_plan(late, self._journal.blob), LATE_SAVE, at, monotonic=now
+            real, late_save_plan(overdue, self._journal.blob), LATE_SAVE, at, monotonic=now
         )
         with suppress(MemdError):
-            outcome = self._change(request)
-            if outcome.change is not None:
-                return outcome
-        return self._external.record_late_save(real, late.step, late.body, at).outcome()
+            result = self._change(request)
+            if result.change is not None:
+                return result
+        return self._external.record_late_save(real, overdue.step, overdue.body, at).result()
 
 
-def event_of(directory: str, outcome: Outcome, by: Provenance) -> Event:
+def event_of(directory: str, result: CommitResult, by: Provenance) -> Event:
     """Return the event that tells of a change, by the path that callers use."""
-    files = [{"path": file.path, "action": file.action} for file in outcome.files]
+    files = [{"path": file.path, "action": file.action} for file in result.files]
     params = {
-        "change": outcome.change,
+        "change": result.change,
         "actor": by.actor.value,
         "client": by.client,
         "files": files,

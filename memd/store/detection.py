@@ -84,7 +84,7 @@ class Detection:
                     claim=claim,
                     paths=paths,
                     enter=lambda folder: self._enter(real, folder),
-                    told=lambda path: self._reading.dirty.note(real, path),
+                    reported=lambda path: self._reading.dirty.note(real, path),
                 ),
             )
         except BaseException:

@@ -42,16 +42,16 @@ class ConflictError(MemdError):
     kind = "conflict"
     hint = "read the file again and repeat the change on what it says now"
 
-    def __init__(self, path: str, expected: str, found: str, change: str = "") -> None:
-        kept = f"; what was refused is kept as {change}" if change else ""
+    def __init__(self, path: str, expected: str, result: str, change: str = "") -> None:
+        retained = f"; what was refused is kept as {change}" if change else ""
         super().__init__(
-            f"{path} was changed since it was read; nothing was written{kept}",
+            f"{path} was changed since it was read; nothing was written{retained}",
             path=path,
             expected=expected,
-            found=found,
+            results=result,
             change=change,
         )
-        self.path, self.expected, self.found = path, expected, found
+        self.path, self.expected, self.results = path, expected, result
 
 
 class SecretRefusedError(MemdError):
@@ -154,9 +154,9 @@ def check_case(created: Iterable[str], files: Collection[str]) -> None:
 
     ``files`` are all files as they will be, the created ones among them. Raises NameClashError.
     """
-    found = clash(created, files)
-    if found is not None:
-        raise NameClashError(*found)
+    result = clash(created, files)
+    if result is not None:
+        raise NameClashError(*result)
 
 
 def check_secrets(path: str, before: bytes | None, after: bytes) -> None:
@@ -171,14 +171,14 @@ def check_secrets(path: str, before: bytes | None, after: bytes) -> None:
     if len(after) > limits.MEMORY_BYTES and not _new_secrets(before or b"", after):
         return
     text = decode(after)
-    found = secrets.find(text)
-    if not found:
+    result = secrets.find(text)
+    if not result:
         return
     old_text = decode(before or b"")
     old_lines = old_text.split("\n")
     old = {(item.rule, old_lines[item.line - 1]) for item in secrets.find(old_text)}
     lines = text.split("\n")
-    for item in found:
+    for item in result:
         if (item.rule, lines[item.line - 1]) not in old:
             raise SecretRefusedError(path, item.rule, item.line)
 

@@ -89,16 +89,16 @@ def prepare(draft: Draft, tree: LiveTree, blobs: Blobs) -> Prepared:
     wanted_index: FileEdit | None = None
     merged = set(own.merged)
     for wanted in draft.edits:
-        found = tree.file(wanted.path)
-        edit = _on_live(wanted, found, blobs)
+        result = tree.file(wanted.path)
+        edit = _on_live(wanted, result, blobs)
         if edit is not wanted:
             merged.add(edit.path)
         if edit.path == INDEX:
             wanted_index = edit
             continue
         if not own.restores and edit.content is not None:
-            _check_body(edit.path, found, edit.content)
-        _add(steps, bodies, edit, found, own.modes.get(edit.path))
+            _check_body(edit.path, result, edit.content)
+        _add(steps, bodies, edit, result, own.modes.get(edit.path))
     if steps:
         _check_case(tree, steps)
     left = ""
@@ -120,12 +120,12 @@ def refused(draft: Draft, tree: LiveTree) -> Prepared:
     bodies: dict[str, bytes] = {}
     steps: list[Step] = []
     for edit in draft.edits:
-        found = tree.file(edit.path)
+        result = tree.file(edit.path)
         if edit.content is not None and edit.path != INDEX:
-            _check_body(edit.path, found, edit.content)
+            _check_body(edit.path, result, edit.content)
         elif edit.content is not None:
             _check_index(tree.index(), edit.content)
-        _add(steps, bodies, edit, found, None)
+        _add(steps, bodies, edit, result, None)
     return Prepared(tuple(steps), bodies)
 
 
@@ -144,20 +144,20 @@ def merge(edit: FileEdit, base: bytes | None, live: bytes) -> bytes | None:
     return document.merge(base, edit.content, live, edit.path)
 
 
-def _on_live(edit: FileEdit, found: StoredFile | None, blobs: Blobs) -> FileEdit:
+def _on_live(edit: FileEdit, result: StoredFile | None, blobs: Blobs) -> FileEdit:
     """Return the edit itself, or merged into the live file it did not know. Raises ConflictError.
 
     A file that is to be deleted, or is gone, has nothing to merge with.
     """
-    live = found.hash if found else None
+    live = result.hash if result else None
     if edit.base is None or edit.base == (live or ""):
         return edit
     base = blobs(edit.base) if edit.base else None
-    content = merge(edit, base, found.content) if found else None
-    if content is None or found is None:
+    content = merge(edit, base, result.content) if result else None
+    if content is None or result is None:
         raise door.ConflictError(edit.path, edit.base, live or "")
-    mtime = None if edit.mtime_ns is None else max(edit.mtime_ns, found.mtime_ns)
-    return replace(edit, content=content, base=found.hash, mtime_ns=mtime)
+    mtime = None if edit.mtime_ns is None else max(edit.mtime_ns, result.mtime_ns)
+    return replace(edit, content=content, base=result.hash, mtime_ns=mtime)
 
 
 def _index_edit(
@@ -173,25 +173,25 @@ def _index_edit(
     return FileEdit(INDEX, content, mtime_ns=wanted.mtime_ns if wanted else None), left
 
 
-def _check_body(path: str, found: StoredFile | None, content: bytes) -> None:
-    if found is None or found.content != content:
+def _check_body(path: str, result: StoredFile | None, content: bytes) -> None:
+    if result is None or result.content != content:
         door.check_size(path, content)
-        door.check_secrets(path, found.content if found else None, content)
+        door.check_secrets(path, result.content if result else None, content)
 
 
 def _add(
     steps: list[Step],
     bodies: dict[str, bytes],
     edit: FileEdit,
-    found: StoredFile | None,
+    result: StoredFile | None,
     mode: int | None,
 ) -> None:
-    before = found.hash if found else None
+    before = result.hash if result else None
     after = None if edit.content is None else sha256(edit.content)
     if before == after:
         return
-    if found:
-        bodies[found.hash] = found.content
+    if result:
+        bodies[result.hash] = result.content
     if edit.content is not None and after:
         bodies[after] = edit.content
     steps.append(
@@ -199,8 +199,8 @@ def _add(
             edit.path,
             before,
             after,
-            before_mtime_ns=found.mtime_ns if found else None,
-            mode=found.mode if found else mode,
+            before_mtime_ns=result.mtime_ns if result else None,
+            mode=result.mode if result else mode,
             after_mtime_ns=edit.mtime_ns,
         )
     )
@@ -238,17 +238,17 @@ def _reconciled(
     """
     fresh = {step.path: topics.bodies[step.after] for step in topics.steps if step.after}
     gone = {step.path for step in topics.steps if not step.after}
-    found = read(content or b"")
-    there = tree.among(found.named | pointers.keys()) - gone
+    result = read(content or b"")
+    there = tree.among(result.named | pointers.keys()) - gone
     files = fresh.keys() | (pointers.keys() & there)
     created = sum(step.before is None for step in topics.steps)
     memories = tree.files()
     if len(memories) + created - len(gone) <= limits.INDEX_ENTRIES:
         files |= memories - gone
-    missing = files - found.first()
+    missing = files - result.first()
     given = {path: pointers[path] for path in missing & pointers.keys()}
     lines = _lines(missing - given.keys(), tree, fresh) | given
-    unknown = frozenset[str]() if found.named <= there else _unknown(found, there, gone, tree)
+    unknown = frozenset[str]() if result.named <= there else _unknown(result, there, gone, tree)
     full = index.reconcile(content, files, lines, there, unknown)
     if len(full or b"") <= limits.READ_BYTES or len(content or b"") > limits.READ_BYTES:
         return full, ""
@@ -256,14 +256,14 @@ def _reconciled(
 
 
 def _unknown(
-    found: Entries, there: AbstractSet[str], gone: AbstractSet[str], tree: LiveTree
+    result: Entries, there: AbstractSet[str], gone: AbstractSet[str], tree: LiveTree
 ) -> frozenset[str]:
     """Return what lines point to that a person may have written: memd never had a file there.
 
     They stand in the live index already; what a writer adds has to lead somewhere.
     """
     live = read(tree.index() or b"").named
-    lines = [n for n in found.lines if there.isdisjoint(n.paths) and live.issuperset(n.paths)]
+    lines = [n for n in result.lines if there.isdisjoint(n.paths) and live.issuperset(n.paths)]
     never = tree.unknown({path for line in lines for path in line.paths}) - gone
     # Of the meanings of a link one that memd knows is enough.
     return frozenset(line.paths[0] for line in lines if never.issuperset(line.paths))
@@ -274,7 +274,7 @@ def _lines(
 ) -> dict[str, Pointer]:
     """Return the lines that memories get by what they say of themselves."""
     parsed = {path: document.parse(fresh[path], path) for path in missing if path in fresh}
-    lines = {path: Pointer(found.name, found.description) for path, found in parsed.items()}
+    lines = {path: Pointer(result.name, result.description) for path, result in parsed.items()}
     if len(lines) < len(missing):
         lines |= {h.path: Pointer(h.name, h.description) for h in tree.headers()} | lines
     return lines

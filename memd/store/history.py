@@ -12,7 +12,16 @@ from memd.core.names import INDEX, check_name
 from memd.core.text import iso_time, sha256
 from memd.core.values import Actor, Change, CursorMove, FileEdit, MemoryFile, Plan, Pointer, Tree
 from memd.documents import index
-from memd.state.changes import CONFLICT, Filter, History, Journal, Record, Span, Step, compose
+from memd.state.changes import (
+    CONFLICT,
+    ChangeRecord,
+    CombinedChange,
+    Filter,
+    Journal,
+    JournalHistory,
+    Step,
+    compose,
+)
 from memd.store.drafts import Blobs, StoreDraft
 from memd.store.purge import Purged, PurgeRefusedError, purge_request
 from memd.store.tree import StoredFile, memory_file
@@ -110,7 +119,7 @@ class Past:
 
     def __init__(self, journal: Journal, live: Callable[[str, str], bytes | None]) -> None:
         self._journal = journal
-        self._history = History(journal)
+        self._history = JournalHistory(journal)
         self._live = live
 
     def changes(self, only: Filter, *, limit: int, before: str = "") -> tuple[Change, ...]:
@@ -250,7 +259,7 @@ class Past:
         record, mtime = (upto or records[:1])[-1], later[0].before_mtime_ns if later else None
         return RestorePlan(record, path, self._journal.blob, exact=True, mtime_ns=mtime)
 
-    def _record(self, real: str, change: str, *, refused: bool = False) -> Record:
+    def _record(self, real: str, change: str, *, refused: bool = False) -> ChangeRecord:
         record = self._journal.change(real, change, refused=refused)
         if record is None:
             raise ChangeNotFoundError(change)
@@ -271,7 +280,7 @@ class Past:
 class SpanPlan:
     """The plan that takes many sets back as one: newest first, but only the ends matter."""
 
-    def __init__(self, span: Span, blobs: Blobs) -> None:
+    def __init__(self, span: CombinedChange, blobs: Blobs) -> None:
         self._span = span
         self._plan = UndoPlan(span.record, blobs)
         key = span.first_index
@@ -298,7 +307,7 @@ class RestorePlan:
 
     def __init__(
         self,
-        record: Record,
+        record: ChangeRecord,
         path: str,
         blobs: Blobs,
         *,
@@ -318,8 +327,8 @@ class RestorePlan:
         Raises VersionNotFoundError where there is no version to go back to.
         """
         path, step = self._path, self._steps[self._path]
-        found = tree.read(path)
-        live = found.hash if found else None
+        result = tree.read(path)
+        live = result.hash if result else None
         old = step.after is None or (step.after == live and not self._exact)
         wanted = step.before if old else step.after
         content = self._blobs(wanted) if wanted else None
@@ -350,11 +359,11 @@ def _nothing(_: Tree) -> StoreDraft:
     return StoreDraft()
 
 
-def _step(record: Record, path: str) -> Step:
+def _step(record: ChangeRecord, path: str) -> Step:
     return next(step for step in record.steps if step.path == path and not step.conflict)
 
 
-def _last(records: Sequence[Record], path: str, position: int) -> Step:
+def _last(records: Sequence[ChangeRecord], path: str, position: int) -> Step:
     """Return the step that made a file what it was; before the first one, that one reversed."""
     upto = [record for record in records if record.number <= position]
     if upto:
@@ -363,11 +372,11 @@ def _last(records: Sequence[Record], path: str, position: int) -> Step:
     return replace(first, before=None, after=first.before)
 
 
-def _key(records: Sequence[Record], path: str, position: int) -> str | None:
+def _key(records: Sequence[ChangeRecord], path: str, position: int) -> str | None:
     return _last(records, path, position).after
 
 
-def _writer(record: Record, path: str) -> Writer:
+def _writer(record: ChangeRecord, path: str) -> Writer:
     step = _step(record, path)
     change = replace(record, steps=(step,)).change()
     moves = [effect for effect in record.effects if isinstance(effect, CursorMove)]

@@ -21,7 +21,7 @@ from memd.files.directory import Directory
 from memd.store import catalogue
 from memd.store.tree import StoredFile, read_file
 
-_MARKS = count(secrets.randbits(48) << 4)  # below 2**53: JSON's readers keep it exact
+_VERSIONS = count(secrets.randbits(48) << 4)  # below 2**53: JSON's readers keep it exact
 LOGGED = 1024  # changed paths of a directory; who has missed more takes everything anew
 
 
@@ -47,7 +47,7 @@ class Live:
         self._index: StoredFile | None = None
         self._index_trouble: tuple[str, ...] = ()
         self._sorted: tuple[Header, ...] | None = None
-        self._first = self._mark = next(_MARKS)
+        self._first = self._mark = next(_VERSIONS)
         self._log: OrderedDict[str, int] = OrderedDict()  # what changed last comes last
 
     def scan(
@@ -64,13 +64,13 @@ class Live:
         what listing a directory does.
         """
         known = self.headers or stored or {}
-        found = catalogue.scan(opened, known, self.young | set(doubted), at=at, enter=enter)
-        gone = self.headers.keys() - found.headers.keys()
-        self.headers, self.young = found.headers, set(found.young)
-        self._troubles = {path: told for path, told in found.troubles.items() if told}
+        result = catalogue.scan(opened, known, self.young | set(doubted), at=at, enter=enter)
+        gone = self.headers.keys() - result.headers.keys()
+        self.headers, self.young = result.headers, set(result.young)
+        self._troubles = {path: reported for path, reported in result.troubles.items() if reported}
         self.index_known = False
         existed, self._exists = self._exists, True
-        return self._changed((*found.changed, *gone)) or not existed
+        return self._changed((*result.changed, *gone)) or not existed
 
     def check(self, opened: Directory, paths: Collection[str], at: float) -> bool:
         """Look at some paths, whatever their status says; say whether something changed."""
@@ -140,7 +140,7 @@ class Live:
     @property
     def troubles(self) -> tuple[str, ...]:
         """A sentence for each thing that could not be read but the index."""
-        return tuple(sentence for told in self._troubles.values() for sentence in told)
+        return tuple(sentence for reported in self._troubles.values() for sentence in reported)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -160,7 +160,7 @@ class Live:
         """Log that something became of these paths; say whether there are any."""
         if not paths:
             return False
-        self._mark = next(_MARKS)
+        self._mark = next(_VERSIONS)
         for path in paths if len(paths) <= LOGGED else ():
             self._log[path] = self._mark
             self._log.move_to_end(path)

@@ -20,7 +20,7 @@ from typing import Any
 from memd.core import limits, regex
 from memd.core.errors import MemdError, WrongParameterError
 from memd.core.text import decode, sha256
-from memd.state.changes import Body, Journal, LiveFile, Purge
+from memd.state.changes import Journal, LiveFile, Purge, PurgedText
 from memd.state.database import Database
 from memd.store.reading import DirectoryReader
 from memd.store.replaced import Replaced
@@ -82,8 +82,8 @@ class Pattern:
 
     def blanked(self, body: bytes) -> bytes:
         """Return a body with stars of the same length in the place of the pattern."""
-        found: list[Any] = list(self._regex.finditer(decode(body)))
-        for text in sorted({match.group() for match in found}, key=len, reverse=True):
+        result: list[Any] = list(self._regex.finditer(decode(body)))
+        for text in sorted({match.group() for match in result}, key=len, reverse=True):
             part = text.encode("utf-8", "surrogateescape")
             body = body.replace(part, b"*" * len(part))
         return body
@@ -126,7 +126,7 @@ class Purged:
     """
 
     dry_run: bool
-    bodies: tuple[Body, ...]
+    bodies: tuple[PurgedText, ...]
     texts: dict[str, int]
     files: tuple[PurgedFile, ...]
     live: tuple[str, ...]
@@ -158,7 +158,7 @@ class Purger:
         bodies = self._purge.removable(hashes)
         cleaned = pattern.cleaned if pattern else _same
         texts = self._purge.texts(cleaned) if pattern else {}
-        live = self._standing(pattern, hashes)
+        live = self._status(pattern, hashes)
         files = self._aside(dry_run=dry_run)
         if pattern:
             files += self._logs(pattern, dry_run=dry_run)
@@ -177,10 +177,10 @@ class Purger:
             return self._purge.of_change(record.number)
         return self._purge.of_path(what.directory, what.path)
 
-    def _standing(self, pattern: Pattern | None, hashes: Collection[str]) -> tuple[str, ...]:
-        found = [file for file in self._purge.files() if self._stands(file, pattern, hashes)]
-        kept = [path for path in self._replaced.paths() if _holds(path, pattern, hashes)]
-        return (*(f"{file.directory}/{file.path}" for file in found), *kept)
+    def _status(self, pattern: Pattern | None, hashes: Collection[str]) -> tuple[str, ...]:
+        result = [file for file in self._purge.files() if self._stands(file, pattern, hashes)]
+        retained = [path for path in self._replaced.paths() if _holds(path, pattern, hashes)]
+        return (*(f"{file.directory}/{file.path}" for file in result), *retained)
 
     def _stands(self, file: LiveFile, pattern: Pattern | None, hashes: Collection[str]) -> bool:
         if file.hash in hashes:
@@ -190,23 +190,23 @@ class Purger:
         if pattern.within(f"{file.directory}/{file.path}"):
             return True
         content = None
-        if not file.kept:  # the journal does not have the text, so it was not looked into
+        if not file.stored:  # the journal does not have the text, so it was not looked into
             with suppress(OSError, MemdError):
                 content = self._reading.live(file.directory, file.path)
         return content is not None and pattern.holds(content)
 
     def _aside(self, *, dry_run: bool) -> list[PurgedFile]:
         """Remove the damaged state files that were put aside: what they hold cannot be told."""
-        found = []
+        result = []
         for path in sorted(glob(f"{escape(self._database)}{_ASIDE}")):
-            found.append(PurgedFile(path, _hash(path)))
+            result.append(PurgedFile(path, _hash(path)))
             if not dry_run:
                 os.unlink(path)
-        return found
+        return result
 
     def _logs(self, pattern: Pattern, *, dry_run: bool) -> list[PurgedFile]:
         """Blank the pattern where it stands in the log, which another thread may be writing to."""
-        found = []
+        result = []
         for path in sorted(glob(f"{escape(self._folder)}/{_LOGS}")):
             if not stat.S_ISREG(os.lstat(path).st_mode):
                 continue
@@ -215,13 +215,13 @@ class Purger:
                 blank = pattern.blanked(body)
                 if blank == body:
                     continue
-                found.append(PurgedFile(path, sha256(body)))
+                result.append(PurgedFile(path, sha256(body)))
                 if not dry_run:
                     file.seek(0)
                     file.write(blank)
                     file.flush()
                     os.fsync(file.fileno())
-        return found
+        return result
 
 
 def purge_request(

@@ -163,10 +163,10 @@ class DirectoryReader:
         """Return the memories of these paths that are there; raises what reading raises."""
         try:
             with Directory(directory) as opened:
-                found = [(path, self._found(opened, path)) for path in paths]
+                result = [(path, self._results(opened, path)) for path in paths]
         except DirectoryMissingError:
             return ()
-        there = [(path, file) for path, file in found if file is not None]
+        there = [(path, file) for path, file in result if file is not None]
         for _, file in there:
             self.recent.add(file.hash, file.content)
         return tuple(memory_file(path, file) for path, file in there)
@@ -175,13 +175,13 @@ class DirectoryReader:
         """Return the memories of these paths that can be read."""
         with suppress(MemdError):  # mostly all of them can, and then one opening is enough
             return self.read(directory, paths)
-        found: list[MemoryFile] = []
+        result: list[MemoryFile] = []
         for path in paths:
             try:
-                found += self.read(directory, (path,))
+                result += self.read(directory, (path,))
             except MemdError:
                 continue
-        return tuple(found)
+        return tuple(result)
 
     @contextmanager
     def tree(self, directory: str) -> Iterator[LiveTree]:
@@ -194,10 +194,10 @@ class DirectoryReader:
 
     def live(self, directory: str, path: str) -> bytes | None:
         """Return the bytes of a memory, or ``None``; raises what reading raises."""
-        found = self.read(directory, (path,))
-        return found[0].content if found else None
+        result = self.read(directory, (path,))
+        return result[0].content if result else None
 
-    def _found(self, directory: Directory, path: str) -> StoredFile | None:
+    def _results(self, directory: Directory, path: str) -> StoredFile | None:
         try:
             check_name(path, index=True)
         except NameRefusedError:

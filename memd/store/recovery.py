@@ -26,7 +26,7 @@ from memd.core.health import Health
 from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue
 from memd.files.directory import Directory, PathRefusedError
 from memd.files.disk import Content, Disk, hash_of, is_probe
-from memd.state.changes import Journal, Record, Step
+from memd.state.changes import ChangeRecord, Journal, Step
 from memd.store.apply import Application, ForeignSaveError, beside, is_torn
 
 _TEMP = re.compile(r"\.memd-([0-9]{1,18})-([0-9]{1,9})-[0-9a-f]{8}(?:-old)?\.tmp")
@@ -71,7 +71,7 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> RolledFo
     Tells of each file that is no set's. Raises OSError and MemdError.
     """
     sentences: list[str] = []
-    late: list[Step] = []
+    overdue: list[Step] = []
     folders: list[str] = []
     for _ in directory.walk(enter=folders.append):
         pass  # also a folder without memories may hold what was one
@@ -81,23 +81,23 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> RolledFo
                 path = f"{folder}/{name}" if folder else name
                 step = _step_of(journal, directory.path, path)
                 if step is not None and directory.open_for_writing(path) is not False:
-                    late.append(step)
+                    overdue.append(step)
                     continue
-                found = disk.read(fd, name)
-                if found is None or is_probe(name, found) or _disposable(journal, name, found):
+                result = disk.read(fd, name)
+                if result is None or is_probe(name, result) or _disposable(journal, name, result):
                     disk.unlink(fd, name)
-                elif step is not None and found.hash:
-                    late.append(step)
+                elif step is not None and result.hash:
+                    overdue.append(step)
                 else:
                     place = "/".join(part for part in (directory.path, folder, name) if part)
                     sentences.append(
                         f"{place} holds a text that memd does not know; it is kept for you to see"
                     )
-    return RolledForward(tuple(sentences), open=tuple(late))
+    return RolledForward(tuple(sentences), open=tuple(overdue))
 
 
 def _finish(
-    journal: Journal, application: Application, record: Record, open_steps: list[Step]
+    journal: Journal, application: Application, record: ChangeRecord, open_steps: list[Step]
 ) -> list[str]:
     left: list[str] = []
     ours: list[tuple[Step, bytes]] = []
@@ -174,13 +174,13 @@ def _is_known(step: Step, temp: Content | None) -> bool:
     return temp is None or temp.hash in (step.before, step.after)
 
 
-def _disposable(journal: Journal, name: str, found: Content) -> bool:
+def _disposable(journal: Journal, name: str, result: Content) -> bool:
     match = _TEMP.fullmatch(name)
-    if match is None or not found.hash:
+    if match is None or not result.hash:
         return False
-    if journal.blob(found.hash) is not None:
+    if journal.blob(result.hash) is not None:
         return True
-    return any(is_torn(found, body) for body in _bodies_of(journal, int(match[1]), int(match[2])))
+    return any(is_torn(result, body) for body in _bodies_of(journal, int(match[1]), int(match[2])))
 
 
 def _step_of(journal: Journal, directory: str, path: str) -> Step | None:
@@ -198,7 +198,7 @@ def _bodies_of(journal: Journal, number: int, position: int) -> Iterator[bytes]:
         yield (step.after and journal.blob(step.after)) or b""
 
 
-def _sentence(record: Record, left: list[str]) -> str:
+def _sentence(record: ChangeRecord, left: list[str]) -> str:
     words = f"change {record.id} in {record.directory} was completed after an interruption"
     if not left:
         return words

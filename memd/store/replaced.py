@@ -32,7 +32,7 @@ PUT_BACK = Provenance(
 
 
 @dataclass(frozen=True, slots=True)
-class LateSave:
+class DelayedSave:
     """A text that was written into a replaced file; ``step`` is the change of that file."""
 
     step: Step
@@ -64,30 +64,30 @@ class Replaced:
         """Keep what lies under a step's temporary name; ``now`` is monotonic seconds."""
         self._files.setdefault(directory, []).append(_Replaced(step, now))
 
-    def late_saves(self, directory: str, now: float) -> tuple[list[LateSave], bool]:
+    def late_saves(self, directory: str, now: float) -> tuple[list[DelayedSave], bool]:
         """Return the late saves of a directory, and whether another call is wanted later.
 
         Each of them is to be given to ``remove`` once it is in the journal. Raises OSError and
         MemdError where the directory cannot be opened; nothing is forgotten then.
         """
-        found: list[LateSave] = []
+        result: list[DelayedSave] = []
         left: list[_Replaced] = []
         files = self._files.get(directory)
         if files:
             with Directory(directory) as opened:
                 for each in files:
                     if self._is_due(opened, each, now):
-                        late = self._take(opened, each.step)
-                        found += [late] if late else []
+                        overdue = self._take(opened, each.step)
+                        result += [overdue] if overdue else []
                     else:
                         left.append(each)
             self._files[directory] = left
-        return found, bool(left)
+        return result, bool(left)
 
-    def remove(self, directory: str, late: LateSave) -> None:
+    def remove(self, directory: str, overdue: DelayedSave) -> None:
         """Remove a file whose late save is in the journal, unless it was written to since."""
         with suppress(OSError, MemdError), Directory(directory) as opened:
-            self._remove(opened, late.step, (sha256(late.body),))
+            self._remove(opened, overdue.step, (sha256(overdue.body),))
 
     def paths(self) -> tuple[str, ...]:
         """Return the paths of all files that are kept just now."""
@@ -114,15 +114,15 @@ class Replaced:
         # open it a moment later.
         return not written_to and now >= file.since + limits.LOOK_SECONDS
 
-    def _take(self, opened: Directory, step: Step) -> LateSave | None:
+    def _take(self, opened: Directory, step: Step) -> DelayedSave | None:
         """Return the late save of a file that nobody writes to; remove the file if it has none."""
         try:
             with opened.parent(step.path) as (folder, _):
-                found = self._disk.read(folder, step.temp)
-                if found is None or found.hash == NOT_A_MEMORY:
+                result = self._disk.read(folder, step.temp)
+                if result is None or result.hash == NOT_A_MEMORY:
                     return None  # too large to be a memory: it stays, and each start tells of it
-                if found.hash not in (step.before, step.after):
-                    return LateSave(step, found.content)
+                if result.hash not in (step.before, step.after):
+                    return DelayedSave(step, result.content)
                 self._disk.unlink(folder, step.temp)
         except (OSError, MemdError):
             pass  # the next start looks again
@@ -130,12 +130,12 @@ class Replaced:
 
     def _remove(self, opened: Directory, step: Step, known: tuple[str | None, ...]) -> None:
         with opened.parent(step.path) as (folder, _):
-            found = self._disk.read(folder, step.temp)
-            if found is not None and found.hash in known:
+            result = self._disk.read(folder, step.temp)
+            if result is not None and result.hash in known:
                 self._disk.unlink(folder, step.temp)
 
 
-def late_save_plan(late: LateSave, blobs: Callable[[str], bytes | None]) -> Plan:
+def late_save_plan(overdue: DelayedSave, blobs: Callable[[str], bytes | None]) -> Plan:
     """Return the plan that brings a late save into the directory; it wants nothing if it cannot.
 
     What the program changed is merged with what the file says now. Where both changed the same
@@ -143,22 +143,22 @@ def late_save_plan(late: LateSave, blobs: Callable[[str], bytes | None]) -> Plan
     somebody else has worked on the file since memd wrote it. An empty text is no save: a program
     that died before it filled the file again leaves one.
     """
-    step = late.step
+    step = overdue.step
 
     def plan(tree: Tree) -> Draft:
         content = tree.index() if step.path == INDEX else _text(tree, step.path)
         live = None if content is None else sha256(content)
         wanted: bytes | None = None
         if live in (step.before, step.after):
-            wanted = late.body
+            wanted = overdue.body
         if content is not None:
             # What an emptied file held before is what the program began with.
             before = step.before and blobs(step.before)
             base = before or (step.after and blobs(step.after)) or b""
             merge = index.merge if step.path == INDEX else _merge_topic(step.path)
-            merged = merge(base, late.body, content)
+            merged = merge(base, overdue.body, content)
             wanted = wanted if merged is None else merged
-        if wanted is None or not late.body or wanted == content:
+        if wanted is None or not overdue.body or wanted == content:
             return StoreDraft()
         return StoreDraft((FileEdit(step.path, wanted, live or ""),), restores=True)
 
@@ -177,8 +177,8 @@ def put_back_plan(path: str, text: bytes, mtime_ns: int | None) -> Plan:
 
 
 def _text(tree: Tree, path: str) -> bytes | None:
-    found = tree.read(path)
-    return found.content if found else None
+    result = tree.read(path)
+    return result.content if result else None
 
 
 def _merge_topic(path: str) -> Callable[[bytes, bytes, bytes], bytes | None]:

@@ -27,8 +27,8 @@ from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import (
     Change,
+    CommitResult,
     MemoryFile,
-    Outcome,
     Plan,
     Project,
     Provenance,
@@ -174,10 +174,10 @@ class Store:
         """Return one memory. Raises MemoryNotFoundError, NameRefusedError, PathRefusedError,
         FileTooLargeError and FileUnreadableError.
         """  # noqa: D205 - the errors are one list
-        found = await to_thread.run_sync(self._reading.read, directory, (path,))
-        if not found:
+        result = await to_thread.run_sync(self._reading.read, directory, (path,))
+        if not result:
             raise MemoryNotFoundError(path)
-        return found[0]
+        return result[0]
 
     async def read_many(self, directory: str, paths: Sequence[str]) -> tuple[MemoryFile, ...]:
         """Return several memories in the order asked for; what cannot be read is left out."""
@@ -185,7 +185,7 @@ class Store:
 
     async def commit(
         self, directory: str, plan: Plan, by: Provenance, *, request_id: str = ""
-    ) -> Outcome:
+    ) -> CommitResult:
         """Run a plan on the live directory and make what it wants true.
 
         When this returns, the change is on the disk. Raises what ``Changes.commit`` raises.
@@ -287,7 +287,7 @@ class Store:
         *,
         request_id: str = "",
         dry_run: bool = False,
-    ) -> Outcome:
+    ) -> CommitResult:
         """Commit a plan made from the history; ``dry_run`` only says what it would do.
 
         Raises what making the plan raises, and what ``commit`` raises.
@@ -304,17 +304,17 @@ class Store:
         request_id: str,
         *,
         dry_run: bool = False,
-    ) -> Outcome:
+    ) -> CommitResult:
         real = await self._real(directory)
         until = self._clock.monotonic() + limits.WRITER_SECONDS
 
-        def work() -> Outcome:
+        def work() -> CommitResult:
             at, now = self._clock.now(), self._clock.monotonic()
             writers = OpenFiles.WAIT if now < until else OpenFiles.EMPTIED
             request = ChangeRequest(real, plan(), by, at, request_id, now, writers)
             return (self._commits.rehearse if dry_run else self._commits.change)(request)
 
-        committed: Outcome | None = None
+        committed: CommitResult | None = None
         while committed is None:
             try:
                 async with self._lock(real):
@@ -340,21 +340,21 @@ class Store:
     ) -> str | None:
         """Look at a directory whose lock is held, and tell of what others did."""
 
-        def look() -> tuple[Detected, list[Outcome], bool]:
+        def inspect() -> tuple[Detected, list[CommitResult], bool]:
             at = self._clock.now()
             noticed = self._detection.detect(real, at, patient=patient, claim=claim)
             return noticed, *self._commits.late_saves(real, at, self._clock.monotonic())
 
-        noticed, saved, again = await to_thread.run_sync(look)
+        noticed, saved, again = await to_thread.run_sync(inspect)
         self._unseen.pop(real, None)
         pause = self._detection.pause(real, again=again or bool(noticed.unsettled))
         if pause == 0:
             self._hint(real)
         elif pause and self._group:
             self._group.start_soon(self._hint_after, real, pause)
-        changes = [noticed.change.outcome()] if noticed.change else []
-        for outcome in (*changes, *saved):
-            self._events.publish(event_of(self._spelled.get(real, real), outcome, EXTERNAL))
+        changes = [noticed.change.result()] if noticed.change else []
+        for result in (*changes, *saved):
+            self._events.publish(event_of(self._spelled.get(real, real), result, EXTERNAL))
         return (*changes, *saved)[-1].change if changes or saved else None
 
     async def _look_again(self, real: str) -> None:

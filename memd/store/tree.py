@@ -59,7 +59,7 @@ class LiveTree:
         self._known = known
         self._listed = listed or _Scanned(directory)
         self._headers: tuple[Header, ...] | None = None
-        self._found: dict[str, StoredFile | None] = {}
+        self._results: dict[str, StoredFile | None] = {}
         self._files: frozenset[str] | None = None
         self._trouble: str | None = None  # with the index, once somebody has asked
 
@@ -73,15 +73,15 @@ class LiveTree:
         """One memory, or ``None``. Raises NameRefusedError for a name that no memory has."""
         if not in_catalogue(path):
             check_name(path, index=True)
-        found = self.file(path)
-        return None if found is None else memory_file(path, found)
+        result = self.file(path)
+        return None if result is None else memory_file(path, result)
 
     def index(self) -> bytes | None:
         """Return the raw index, or ``None`` when there is none, or one too large to be loaded."""
         if self.index_trouble():
             return None
-        found = self.file(INDEX)
-        return None if found is None else found.content
+        result = self.file(INDEX)
+        return None if result is None else result.content
 
     def index_trouble(self) -> str:
         """Return why the index has to stay as it is, "" where it can be rewritten."""
@@ -95,18 +95,18 @@ class LiveTree:
 
     def file(self, path: str) -> StoredFile | None:
         """Return a file as it was when this tree first saw it."""
-        if path not in self._found:
-            self._found[path] = read_file(self._directory, path)
-        return self._found[path]
+        if path not in self._results:
+            self._results[path] = read_file(self._directory, path)
+        return self._results[path]
 
     def paths_read(self) -> tuple[str, ...]:
         """Return the paths of the files that were looked at."""
-        return tuple(self._found)
+        return tuple(self._results)
 
     def is_empty(self, path: str) -> bool:
         """Say whether a file was there, without a byte in it, when this tree first saw it."""
-        found = self._found.get(path)
-        return found is not None and not found.content
+        result = self._results.get(path)
+        return result is not None and not result.content
 
     def files(self) -> frozenset[str]:
         """Return the paths of all memories."""
@@ -135,8 +135,8 @@ class _Scanned:
 
     def headers(self) -> tuple[Header, ...]:
         """All memories, newest first."""
-        found = catalogue.scan(self._directory, {}).headers
-        return tuple(sorted(found.values(), key=newest_first))
+        result = catalogue.scan(self._directory, {}).headers
+        return tuple(sorted(result.values(), key=newest_first))
 
     def files(self) -> tuple[frozenset[str], bool]:
         """Return the paths of all memories, and whether some may be missing."""
@@ -156,17 +156,17 @@ def read_file(directory: Directory, path: str) -> StoredFile | None:
     )
 
 
-def memory_file(path: str, found: StoredFile) -> MemoryFile:
+def memory_file(path: str, result: StoredFile) -> MemoryFile:
     """Return a file's bytes as a memory, parsed leniently."""
-    parsed = document.parse(found.content, path)
+    parsed = document.parse(result.content, path)
     header = Header(
         path,
         without_directions(parsed.name),
         without_directions(parsed.description),
         parsed.type,
-        found.mtime_ns,
-        len(found.content),
+        result.mtime_ns,
+        len(result.content),
         parsed.damaged,
-        found.fingerprint[0],
+        result.fingerprint[0],
     )
-    return MemoryFile(header, found.content, found.hash, parsed.body)
+    return MemoryFile(header, result.content, result.hash, parsed.body)

@@ -16,7 +16,7 @@ from memd.core.text import sha256
 from memd.core.values import FileEdit, MemoryFile, Pointer, Tree
 from memd.documents import document, index
 from memd.files.directory import FileTooLargeError
-from memd.state.changes import Record, Step
+from memd.state.changes import ChangeRecord, Step
 from memd.store.drafts import Blobs, StoreDraft
 
 
@@ -54,7 +54,7 @@ class UndoPlan:
     It raises PurgedError where a text that it needs was purged.
     """
 
-    def __init__(self, record: Record, blobs: Blobs) -> None:
+    def __init__(self, record: ChangeRecord, blobs: Blobs) -> None:
         self._id = record.id
         self._steps = [step for step in record.steps if not step.conflict and step.path != INDEX]
         self._index = next(
@@ -70,17 +70,17 @@ class UndoPlan:
         modes: dict[str, int | None] = {}
         for step in self._steps:
             try:
-                found = tree.read(step.path)
+                result = tree.read(step.path)
             except FileTooLargeError:
                 conflicts.append(step.path)  # no memory any more, and too large to be compared
                 continue
-            live = found.hash if found else None
+            live = result.hash if result else None
             edit = self._restore(step, live)
             if edit is not None:
                 modes[step.path] = step.mode
             elif live == step.before:
                 continue
-            elif (edit := self._merged(step, found)) is not None:
+            elif (edit := self._merged(step, result)) is not None:
                 merged.append(step.path)
             elif step.purged:
                 raise PurgedError(self._id, step.path)
@@ -108,15 +108,15 @@ class UndoPlan:
             return None  # the journal does not have it any more
         return FileEdit(step.path, content, live or "", step.before_mtime_ns)
 
-    def _merged(self, step: Step, found: MemoryFile | None) -> FileEdit | None:
+    def _merged(self, step: Step, result: MemoryFile | None) -> FileEdit | None:
         """Return the edit that takes the set out of newer work; ``None`` is a conflict."""
-        if found is None or step.before is None or step.after is None:
+        if result is None or step.before is None or step.after is None:
             return None
         after, before = self._blobs(step.after), self._blobs(step.before)
         if after is None or before is None:
             return None
-        content = document.merge(after, before, found.content, step.path)
-        return None if content is None else FileEdit(step.path, content, found.hash)
+        content = document.merge(after, before, result.content, step.path)
+        return None if content is None else FileEdit(step.path, content, result.hash)
 
     def _index_edit(
         self, tree: Tree, edits: list[FileEdit], conflicts: list[str], merged: list[str]
@@ -129,8 +129,8 @@ class UndoPlan:
         edit = self._restore(step, live)
         if edit is not None:
             if edit.content is not None and current is not None:
-                kept = _with_pointers(edit.content, current, conflicts)
-                edit = replace(edit, content=kept)
+                retained = _with_pointers(edit.content, current, conflicts)
+                edit = replace(edit, content=retained)
             edits.append(edit)
             return not conflicts
         alone = not self._steps
@@ -168,8 +168,8 @@ class UndoPlan:
         """Return the lines of files that come back, and of those that stay as they are."""
         restored = {edit.path for edit in edits if edit.content is not None}
         before, now = self._entries("before"), index.pointers(tree.index())
-        kept = {path: now[path] for path in conflicts if path in now}
-        return {path: before[path] for path in restored & set(before)} | kept
+        retained = {path: now[path] for path in conflicts if path in now}
+        return {path: before[path] for path in restored & set(before)} | retained
 
     def _entries(self, side: str) -> dict[str, Pointer]:
         key = self._index and getattr(self._index, side)

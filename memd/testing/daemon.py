@@ -51,10 +51,10 @@ def throw_away_home() -> Iterator[Home]:
 
 def home_environ(home: str) -> dict[str, str]:
     """Return an environment whose HOME and XDG places all lie below one directory."""
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+    retained = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
     coverage = {n: v for n, v in os.environ.items() if n.startswith("COVERAGE_")}
     return (
-        kept
+        retained
         | coverage
         | {
             "HOME": home,

@@ -125,22 +125,22 @@ def _prompt(demo: Demo) -> None:
 
 
 def _prefetch(demo: Demo) -> None:
-    found = []
+    result = []
     for query in _PROMPTS:
         answer = demo.call("prefetch", session_id="session-3", query=query)
         names = [memory["name"] for memory in answer["memories"]]
-        found.append(names)
+        result.append(names)
         print(f"   «{query}» → {names or answer['skipped'] or 'nothing'} ({answer['strategy']})")
-    demo.check("a question about tests brings the test policy", any("test" in n for n in found[0]))
+    demo.check("a question about tests brings the test policy", any("test" in n for n in result[0]))
     demo.check(
         "a question about merging brings the freeze",
-        any("merge" in n or "freez" in n for n in found[1]),
+        any("merge" in n or "freez" in n for n in result[1]),
     )
-    demo.check("small talk brings nothing", not found[3])
+    demo.check("small talk brings nothing", not result[3])
     again = demo.call("prefetch", session_id="session-3", query=_PROMPTS[0])
     demo.check(
         "a memory comes once per session",
-        not {m["name"] for m in again["memories"]} & set(found[0]),
+        not {m["name"] for m in again["memories"]} & set(result[0]),
     )
 
 
@@ -170,12 +170,12 @@ def _two_clients(demo: Demo) -> None:
     for thread in threads:
         thread.join()
     listed = demo.call("memory.list")
-    kept = {memory["path"] for memory in listed["memories"]}
+    retained = {memory["path"] for memory in listed["memories"]}
     print(
-        f"   {len(acknowledged)} writes acknowledged, {len(kept) - before} kept, "
+        f"   {len(acknowledged)} writes acknowledged, {len(retained) - before} kept, "
         f"{listed['index']['lines']} lines in the index"
     )
-    demo.check("every acknowledged write is kept", set(acknowledged) <= kept)
+    demo.check("every acknowledged write is kept", set(acknowledged) <= retained)
     refused = ""
     try:
         demo.call(
@@ -232,11 +232,11 @@ def _stop(demo: Demo) -> None:
 
 
 def _state(demo: Demo) -> list[tuple[str, str, str]]:
-    found = []
+    result = []
     for memory in demo.call("memory.list")["memories"]:
         read = demo.call("memory.read", path=memory["path"])
-        found.append((read["path"], read["hash"], read["mtime"]))
-    return sorted(found)
+        result.append((read["path"], read["hash"], read["mtime"]))
+    return sorted(result)
 
 
 _STEPS: Sequence[tuple[str, Callable[[Demo], None]]] = (

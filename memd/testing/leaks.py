@@ -58,7 +58,7 @@ def no_leaks_here(home: str, settling: float = _SETTLING_SECONDS) -> Iterator[No
         alone = [name for name in new if not name.startswith(_POOLS)]
         return _named(left, alone, _temporary(home) - files)
 
-    _settle(leaks, settling)
+    _finish(leaks, settling)
 
 
 @contextmanager
@@ -80,14 +80,14 @@ def no_leaks_of(pid: int, places: Places, settling: float = _SETTLING_SECONDS) -
         return _named(left, many, _temporary(places.home) - files)
 
     with suppress(OSError):  # it has ended, and holds nothing
-        _settle(leaks, settling)
+        _finish(leaks, settling)
 
 
-def _settle(leaks: Callable[[], list[str]], seconds: float) -> None:
+def _finish(leaks: Callable[[], list[str]], seconds: float) -> None:
     until = time.monotonic() + seconds
-    while found := leaks():
+    while result := leaks():
         if time.monotonic() >= until:
-            raise LeakError(found)
+            raise LeakError(result)
         time.sleep(_PAUSE_SECONDS)
 
 
@@ -101,7 +101,7 @@ def _named(descriptors: Counter[str], threads: Iterable[str], files: Iterable[st
 
 def _descriptors(pid: int) -> Counter[str]:
     """Return what a process has open: paths, or the kinds of what has none."""
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     internet = _internet(pid)
     for number in os.listdir(f"/proc/{pid}/fd"):
         with suppress(FileNotFoundError):  # closed meanwhile, as what lists them is
@@ -109,8 +109,8 @@ def _descriptors(pid: int) -> Counter[str]:
             kind, _, inode = name.partition(":")
             if kind in {"socket", "pipe"}:
                 name = "internet socket" if inode.strip("[]") in internet else kind
-            found[name] += 1
-    return found
+            result[name] += 1
+    return result
 
 
 def _internet(pid: int) -> set[str]:

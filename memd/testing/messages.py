@@ -27,7 +27,7 @@ from memd.testing.messages_replies import (
     finished,
     message,
 )
-from memd.testing.messages_request import Request
+from memd.testing.messages_request import ReceivedMessage
 from memd.testing.messages_steps import (
     Answer,
     Cut,
@@ -57,7 +57,7 @@ __all__ = [
     "Interrupt",
     "MessagesServer",
     "Raw",
-    "Request",
+    "ReceivedMessage",
     "ScriptedReply",
     "error_with_200",
     "html",
@@ -101,10 +101,10 @@ class MessagesServer:
         now: Callable[[], float] = time.time,
         models: Sequence[str] = MODELS,
         counting: Answer | None = None,
-        heard: Callable[[Request], None] = lambda _: None,
+        heard: Callable[[ReceivedMessage], None] = lambda _: None,
     ) -> None:
         self.url = ""
-        self.requests: list[Request] = []
+        self.requests: list[ReceivedMessage] = []
         self.gate = ReplyGate()
         self.heard = heard
         self._script = script
@@ -119,7 +119,7 @@ class MessagesServer:
         self._changed = threading.Condition()
 
     @property
-    def messages(self) -> list[Request]:
+    def messages(self) -> list[ReceivedMessage]:
         """The requests to POST /v1/messages, in order of arrival."""
         return [r for r in self.requests if (r.method, r.route) == ("POST", "/v1/messages")]
 
@@ -150,15 +150,17 @@ class MessagesServer:
         with self._changed:
             return self._changed.wait_for(lambda: len(self.requests) >= requests, seconds)
 
-    def receive(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Request:
+    def receive(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> ReceivedMessage:
         """Record a request."""
         with self._changed:
-            request = Request(len(self.requests) + 1, method, path, headers, body)
+            request = ReceivedMessage(len(self.requests) + 1, method, path, headers, body)
             self.requests.append(request)
             self._changed.notify_all()
         return request
 
-    def decide(self, request: Request) -> Step:
+    def decide(self, request: ReceivedMessage) -> Step:
         """Return what a request gets."""
         if not self._let_in(request):
             return Failure(401)
@@ -166,15 +168,15 @@ class MessagesServer:
             return Failure(413)
         match request.method, request.route:
             case "POST", "/v1/messages":
-                found = refused(request.json, without=self._without, window=self._window)
-                return found or self._next(request)
+                result = refused(request.json, without=self._without, window=self._window)
+                return result or self._next(request)
             case "POST", "/v1/messages/count_tokens" if "count_tokens" not in self._without:
                 return self._count(request)
             case "GET", route if "models" not in self._without:
                 return self._list(route)
         return Failure(404)
 
-    def render(self, request: Request, step: Whole) -> ReplyBody:
+    def render(self, request: ReceivedMessage, step: Whole) -> ReplyBody:
         """Return a step as bytes; the prompt cache is asked when the reply begins."""
         name = f"req_{request.number:06}"
         shared = {"Request-Id": name}
@@ -196,21 +198,21 @@ class MessagesServer:
             pieces = (*pieces[: step.events], error_event(step.failure, name))
         return ReplyBody(200, {**shared, **_EVENTS}, pieces, streamed=True)
 
-    def _message(self, request: Request, reply: ScriptedReply) -> dict[str, Any]:
-        asked = request.members
-        reply = finished(reply, request.number, asked["max_tokens"])
-        cost = self._cache.visit(asked).usage()
-        whole = message(reply, request.number, asked["model"], cost)
+    def _message(self, request: ReceivedMessage, reply: ScriptedReply) -> dict[str, Any]:
+        query = request.members
+        reply = finished(reply, request.number, query["max_tokens"])
+        cost = self._cache.visit(query).usage()
+        whole = message(reply, request.number, query["model"], cost)
         request.usage = whole["usage"]
         return whole
 
-    def _let_in(self, request: Request) -> bool:
+    def _let_in(self, request: ReceivedMessage) -> bool:
         if self._keys is None:
             return True
         shown = "bearer" if "authorization" in request.headers else "x-api-key"
         return shown in self._schemes and request.key in self._keys
 
-    def _next(self, request: Request) -> Step:
+    def _next(self, request: ReceivedMessage) -> Step:
         answer = self._script
         if isinstance(answer, Sequence):
             with self._changed:
@@ -218,12 +220,12 @@ class MessagesServer:
             answer = answer[place] if place < len(answer) else _OVER
         return answer(request) if callable(answer) else answer
 
-    def _count(self, request: Request) -> Step:
+    def _count(self, request: ReceivedMessage) -> Step:
         if self._counting is not None:
             return self._counting(request) if callable(self._counting) else self._counting
         body = {"max_tokens": 1, **request.members}
-        found = refused(body, without=self._without)
-        return found or Raw(dump({"input_tokens": count(body)}))
+        result = refused(body, without=self._without)
+        return result or Raw(dump({"input_tokens": count(body)}))
 
     def _list(self, route: str) -> Step:
         known = {name: _model(name) for name in self._models}

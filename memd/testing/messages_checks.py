@@ -130,31 +130,31 @@ def _unpaired(messages: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _mismarked(body: dict[str, Any]) -> Iterator[str]:
-    marks = list(_marks(body))
-    if len(marks) > MOST_BREAKPOINTS:
+    fingerprints = list(_breakpoints(body))
+    if len(fingerprints) > MOST_BREAKPOINTS:
         yield f"A maximum of {MOST_BREAKPOINTS} blocks with cache_control may be provided"
-    lives = [mark.get("ttl") or "5m" for mark in marks]
-    for mark, life in zip(marks, lives, strict=True):
+    lives = [mark.get("ttl") or "5m" for mark in fingerprints]
+    for mark, life in zip(fingerprints, lives, strict=True):
         if mark.get("type") != "ephemeral" or life not in LIFE:
             yield "cache_control: Input should be ephemeral with a ttl of '5m' or '1h'"
     if any(LIFE[first] < LIFE[then] for first, then in pairwise(lives)):
         yield "a ttl='1h' cache_control block must not come after a ttl='5m' one"
 
 
-def _marks(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _breakpoints(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the cache breakpoints in the order of the prompt; the request's own is the last."""
     holders = [*_listed(body.get("tools")), *_listed(body.get("system"))]
     for message in body["messages"]:
         holders += _listed(message.get("content"))
-    found = [holder["cache_control"] for holder in holders if holder.get("cache_control")]
-    yield from found
+    result = [holder["cache_control"] for holder in holders if holder.get("cache_control")]
+    yield from result
     if own := body.get("cache_control"):
         yield own
 
 
 def _too_long(body: dict[str, Any], window: int | None) -> Iterator[str]:
-    if window is not None and (found := count(body)) > window:
-        yield f"prompt is too long: {found} tokens > {window} maximum"
+    if window is not None and (result := count(body)) > window:
+        yield f"prompt is too long: {result} tokens > {window} maximum"
 
 
 def _ids(message: dict[str, Any], kind: str, member: str) -> list[str]:

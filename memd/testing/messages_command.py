@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from memd.testing.messages import messages_server
-from memd.testing.messages_request import Request
+from memd.testing.messages_request import ReceivedMessage
 from memd.testing.messages_script import InvalidScriptError, ScriptFile, echo, read
 
 _UNCLEAR = 65
@@ -23,14 +23,14 @@ def main(arguments: Sequence[str] | None = None, wait: Callable[[], object] | No
         print(manual(), end="")
         return 0
     try:
-        found = read(given.script) if given.script else ScriptFile(echo, {})
-        options = dict(found.options)
+        result = read(given.script) if given.script else ScriptFile(echo, {})
+        options = dict(result.options)
         if given.requests:
             options["heard"] = _tell
         if wait is None:
             # Before any thread starts: each of them inherits that these signals are waited for.
             signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
-        with messages_server(found.script, port=given.port, **options) as server:
+        with messages_server(result.script, port=given.port, **options) as server:
             _say({"url": server.url})
             (wait or _signal)()
     except InvalidScriptError as error:
@@ -56,17 +56,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _tell(request: Request) -> None:
-    told = {
+def _tell(request: ReceivedMessage) -> None:
+    reported = {
         "request": request.number,
         "method": request.method,
         "path": request.path,
         "status": request.status,
-        "ending": request.ending,
+        "ending": request.end_of,
         "usage": request.usage,
         "body": request.json,
     }
-    _say(told)
+    _say(reported)
 
 
 def _say(value: dict[str, Any]) -> None:

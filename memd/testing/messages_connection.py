@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Protocol, Self
 
 from memd.testing.messages_gate import Passage, ReplyGate
-from memd.testing.messages_request import Request
+from memd.testing.messages_request import ReceivedMessage
 from memd.testing.messages_steps import Cut, Deliverable, Drip, Hang, Step, Whole
 
 _CUT = "cut"
@@ -31,27 +31,29 @@ class Answering(Protocol):
     """What a connection needs of its server."""
 
     gate: ReplyGate
-    heard: Callable[[Request], None]
+    heard: Callable[[ReceivedMessage], None]
 
-    def receive(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Request:
+    def receive(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> ReceivedMessage:
         """Record a request."""
         ...
 
-    def decide(self, request: Request) -> Step:
+    def decide(self, request: ReceivedMessage) -> Step:
         """Return what it gets."""
         ...
 
-    def render(self, request: Request, step: Whole) -> ReplyBody:
+    def render(self, request: ReceivedMessage, step: Whole) -> ReplyBody:
         """Return a step as bytes."""
         ...
 
 
 class _LeftError(ConnectionError):
-    """The reply ended before its end; ``ending`` is the request's."""
+    """The reply ended before its end; ``end_of`` is the request's."""
 
-    def __init__(self, ending: str) -> None:
-        super().__init__(ending)
-        self.ending = ending
+    def __init__(self, result: str) -> None:
+        super().__init__(result)
+        self.end_of = result
 
 
 class MessagesConnection(BaseHTTPRequestHandler):
@@ -113,7 +115,7 @@ class MessagesConnection(BaseHTTPRequestHandler):
             request.end("answered")
         except _LeftError as left:
             self.close_connection = True
-            request.end(left.ending)
+            request.end(left.end_of)
         except OSError:
             self.close_connection = True
             request.end("gone")
@@ -121,7 +123,7 @@ class MessagesConnection(BaseHTTPRequestHandler):
             request.end("failed")  # a script's function raised: its error ends the thread
             self._server.heard(request)
 
-    def _follow(self, request: Request, step: Step) -> None:
+    def _follow(self, request: ReceivedMessage, step: Step) -> None:
         if not isinstance(step, Hang):
             self._deliver(request, step, lambda sent: sent)
             return
@@ -131,7 +133,7 @@ class MessagesConnection(BaseHTTPRequestHandler):
             return
         self._deliver(request, step.then, _pausing(step.at, lambda: self._wait(step.seconds)))
 
-    def _deliver(self, request: Request, step: Deliverable, pace: "_Pace") -> None:
+    def _deliver(self, request: ReceivedMessage, step: Deliverable, pace: "_Pace") -> None:
         body = self._server.render(request, step.step if isinstance(step, Drip | Cut) else step)
         request.status = body.status
         pieces: Iterable[bytes] = body.pieces

@@ -33,7 +33,7 @@ def failure_body(failure: Failure, request_id: str) -> bytes:
 
 def finished(reply: ScriptedReply, number: int, limit: int) -> ScriptedReply:
     """Return a reply with its tool-use ids, cut where the request's ``max_tokens`` end."""
-    kept: list[Block] = []
+    retained: list[Block] = []
     left = limit
     for place, block in enumerate(reply.content):
         whole = dict(block)
@@ -44,11 +44,11 @@ def finished(reply: ScriptedReply, number: int, limit: int) -> ScriptedReply:
             if whole.get("type") == "text":
                 # One token is four bytes; the block's own overhead is not the model's.
                 words = str(whole["text"]).encode()[: left * 4].decode(errors="ignore")
-                kept.append({**whole, "text": words})
-            return ScriptedReply(tuple(kept), "max_tokens", usage=reply.usage)
+                retained.append({**whole, "text": words})
+            return ScriptedReply(tuple(retained), "max_tokens", usage=reply.usage)
         left -= cost
-        kept.append(whole)
-    return ScriptedReply(tuple(kept), reply.stop, reply.details, reply.usage)
+        retained.append(whole)
+    return ScriptedReply(tuple(retained), reply.stop, reply.details, reply.usage)
 
 
 def message(

@@ -11,10 +11,10 @@ _KEY_HEADERS = ("authorization", "x-api-key")
 
 
 @dataclass
-class Request:
+class ReceivedMessage:
     """What came over the wire: ``body`` holds the exact bytes, ``headers`` lower-case names.
 
-    ``status`` and ``usage`` tell what was answered, once that is known. ``ending`` becomes
+    ``status`` and ``usage`` tell what was answered, once that is known. ``end_of`` becomes
     ``answered``, ``cut`` (the script closed the connection), ``gone`` (the client did) or
     ``closed`` (the server ended first).
     """
@@ -26,7 +26,7 @@ class Request:
     body: bytes
     status: int = 0
     usage: Mapping[str, Any] = field(default_factory=dict)
-    ending: str = ""
+    end_of: str = ""
     _ended: threading.Event = field(default_factory=threading.Event, repr=False)
 
     @cached_property
@@ -61,23 +61,23 @@ class Request:
         messages = self.members.get("messages") or [{}]
         return "\n".join(_texts(messages[-1].get("content")))
 
-    def end(self, ending: str) -> None:
+    def end(self, result: str) -> None:
         """Note how it ended; the first ending stands."""
-        self.ending = self.ending or ending
+        self.end_of = self.end_of or result
         self._ended.set()
 
     def wait(self, seconds: float = 10.0) -> str:
         """Return how it ended, "" when it has not after so many seconds. Blocks."""
         self._ended.wait(seconds)
-        return self.ending
+        return self.end_of
 
 
 def _texts(content: Any) -> list[str]:
     if isinstance(content, str):
         return [content]
-    found: list[str] = []
+    result: list[str] = []
     for block in content if isinstance(content, list) else []:
         if isinstance(block, dict):
-            found += [block["text"]] if isinstance(block.get("text"), str) else []
-            found += _texts(block.get("content"))
-    return found
+            result += [block["text"]] if isinstance(block.get("text"), str) else []
+            result += _texts(block.get("content"))
+    return result

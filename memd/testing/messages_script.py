@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memd.testing.messages_request import Request
+from memd.testing.messages_request import ReceivedMessage
 from memd.testing.messages_steps import (
     Answer,
     Cut,
@@ -80,7 +80,7 @@ def parse(value: Any) -> ScriptFile:
     return ScriptFile(steps or echo, options)
 
 
-def echo(request: Request) -> ScriptedReply:
+def echo(request: ReceivedMessage) -> ScriptedReply:
     """Return the last message's text: what is said where a script says nothing."""
     return text(request.last_text)
 
@@ -148,7 +148,7 @@ def _then(steps: Sequence[Answer], otherwise: Answer) -> Answer:
     left = list(reversed(steps))
     lock = threading.Lock()
 
-    def answer(request: Request) -> Step:
+    def answer(request: ReceivedMessage) -> Step:
         with lock:
             step = left.pop() if left else otherwise
         return step(request) if callable(step) else step

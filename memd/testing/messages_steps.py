@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memd.testing.messages_request import Request
+    from memd.testing.messages_request import ReceivedMessage
 
 Block = Mapping[str, Any]
 
@@ -99,7 +99,7 @@ class Interrupt:
 Whole = ScriptedReply | Failure | Raw | Interrupt
 Deliverable = Whole | Drip | Cut
 Step = Deliverable | Hang
-Answer = Step | Callable[["Request"], "Step"]
+Answer = Step | Callable[["ReceivedMessage"], "Step"]
 Script = Answer | Sequence[Answer]
 
 

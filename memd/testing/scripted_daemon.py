@@ -23,7 +23,7 @@ class ScriptedRefusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SentProgress:
     """An answer followed by notifications (a method and its parameters) or by a hang-up."""
 
     result: Any
@@ -42,7 +42,7 @@ class HangUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReceivedCall:
     """One request as it came in."""
 
     method: str
@@ -55,14 +55,14 @@ Answer = Callable[[dict[str, Any]], Any]
 class ScriptedDaemon:
     """A context manager that listens at a path while it is open.
 
-    ``answers`` maps a method to its result: any JSON value, ``ScriptedRefusal``, ``Told``,
+    ``answers`` maps a method to its result: any JSON value, ``ScriptedRefusal``, ``SentProgress``,
     ``Silence``, ``HangUp``, or a function of the parameters that returns one of these. ``hello``
     is answered without being scripted; another method that is not scripted gets error -32601.
     """
 
     def __init__(self, path: str, answers: Mapping[str, Any]) -> None:
         self.path = path
-        self.asked: list[Asked] = []
+        self.requested: list[ReceivedCall] = []
         self._answers = {"hello": {"version": "scripted"}, **answers}
         self._served: list[tuple[socket.socket, threading.Thread]] = []
         self._listener = socket.socket(socket.AF_UNIX)
@@ -96,15 +96,15 @@ class ScriptedDaemon:
 
     def params(self, method: str) -> dict[str, Any]:
         """Return the parameters of the last request for a method; KeyError where there is none."""
-        for asked in reversed(self.asked):
-            if asked.method == method:
-                return asked.params
+        for request in reversed(self.requested):
+            if request.method == method:
+                return request.params
         raise KeyError(method)
 
     @property
     def methods(self) -> list[str]:
         """The methods that were asked for, in order, without ``hello``."""
-        return [asked.method for asked in self.asked if asked.method != "hello"]
+        return [request.method for request in self.requested if request.method != "hello"]
 
     def _accept(self) -> None:
         while True:
@@ -128,28 +128,28 @@ class ScriptedDaemon:
             connection.shutdown(socket.SHUT_RDWR)
 
     def _answer(self, connection: socket.socket, request: Any, *, headed: bool) -> bool:
-        asked = Asked(request["method"], request.get("params") or {})
-        self.asked.append(asked)
-        refusal = ScriptedRefusal(-32601, f"no method {asked.method} in the script")
-        found = self._answers.get(asked.method, refusal)
-        if callable(found):
-            found = found(asked.params)
-        if isinstance(found, HangUp):
+        query = ReceivedCall(request["method"], request.get("params") or {})
+        self.requested.append(query)
+        refusal = ScriptedRefusal(-32601, f"no method {query.method} in the script")
+        result = self._answers.get(query.method, refusal)
+        if callable(result):
+            result = result(query.params)
+        if isinstance(result, HangUp):
             return False
-        if isinstance(found, Silence) or "id" not in request:
+        if isinstance(result, Silence) or "id" not in request:
             return True
-        told = found if isinstance(found, Told) else Told(found)
+        reported = result if isinstance(result, SentProgress) else SentProgress(result)
         reply: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"]}
-        if isinstance(told.result, ScriptedRefusal):
-            error = told.result
+        if isinstance(reported.result, ScriptedRefusal):
+            error = reported.result
             reply["error"] = {"code": error.code, "message": error.message, "data": error.data}
         else:
-            reply["result"] = told.result
+            reply["result"] = reported.result
         connection.sendall(_frame(reply, headed=headed))
-        for method, params in told.after:
+        for method, params in reported.after:
             note = {"jsonrpc": "2.0", "method": method, "params": params}
             connection.sendall(_frame(note, headed=headed))
-        return not told.hang_up
+        return not reported.hang_up
 
 
 def read_frame(stream: BinaryIO) -> tuple[bytes, bool] | None:

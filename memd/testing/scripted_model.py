@@ -15,18 +15,18 @@ Answer = Reply | ModelError | str | Callable[[Ask], Reply]
 class ScriptedModel:
     """Answers each request with the next of ``answers``; the last one again when they run out.
 
-    An answer is a reply, a failure to raise, ``HANG``, or a function of the request. ``asked``
+    An answer is a reply, a failure to raise, ``HANG``, or a function of the request. ``requested``
     holds the requests.
     """
 
     def __init__(self, answers: Iterable[Answer]) -> None:
         self._answers = list(answers)
-        self.asked: list[Ask] = []
+        self.requested: list[Ask] = []
 
     async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
         """Return, or raise, the next answer."""
-        place = min(len(self.asked), len(self._answers) - 1)
-        self.asked.append(ask)
+        place = min(len(self.requested), len(self._answers) - 1)
+        self.requested.append(ask)
         answer = self._answers[place]
         if answer == HANG:
             await anyio.sleep_forever()

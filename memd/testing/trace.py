@@ -94,8 +94,8 @@ def _requests(caller: Client, cwd: str) -> dict[str, Callable[[], object]]:
     def extract() -> None:
         said = f"Always use pnpm{next(number)} here. The staging host is box-{next(number)}.dev."
         messages = [{"role": "user", "content": said}, {"role": "assistant", "content": "Noted."}]
-        asked = {"cwd": cwd, "session_id": session(), "messages": messages, "wait": True}
-        caller.call("extract", asked)
+        request = {"cwd": cwd, "session_id": session(), "messages": messages, "wait": True}
+        caller.call("extract", request)
 
     return {
         "load_prompt": lambda: caller.call("load_prompt", {"cwd": cwd}),

@@ -184,9 +184,9 @@ def _nearest(month: int, number: int, day: date) -> str:
     """Return a day of a month that is ahead or just over; 0 is the month's last day."""
     for year in (day.year - 1, day.year, day.year + 1):
         if year and number <= monthrange(year, month)[1]:
-            found = date(year, month, number or monthrange(year, month)[1])
-            if found >= day - _JUST_OVER:
-                return found.isoformat()
+            result = date(year, month, number or monthrange(year, month)[1])
+            if result >= day - _JUST_OVER:
+                return result.isoformat()
     raise ValueError
 
 

@@ -43,8 +43,8 @@ def removed(text: str) -> str:
 
 def find(text: str) -> str:
     """Return the first character with no honest use in a note, as ``U+XXXX``; empty for none."""
-    found = _NOT_HONEST.search(text)
-    return f"U+{ord(found.group()):04X}" if found else ""
+    result = _NOT_HONEST.search(text)
+    return f"U+{ord(result.group()):04X}" if result else ""
 
 
 def spelled_out(text: str, spell: Callable[[re.Match[str]], str] | None = None) -> str:
@@ -52,5 +52,5 @@ def spelled_out(text: str, spell: Callable[[re.Match[str]], str] | None = None) 
     return _NOT_HONEST.sub(spell or _code_point, text)
 
 
-def _code_point(found: re.Match[str]) -> str:
-    return f"<U+{ord(found.group()):04X}>"
+def _code_point(result: re.Match[str]) -> str:
+    return f"<U+{ord(result.group()):04X}>"

@@ -12,8 +12,8 @@ def analyse(text: str, stop: tuple[str, ...]) -> list[str]:
 
     A word is what letters and digits without a break make up.
     """
-    found: list[str] = _analyser(stop).analyze(text)
-    return found
+    result: list[str] = _analyser(stop).analyze(text)
+    return result
 
 
 @cache

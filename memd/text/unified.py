@@ -54,13 +54,13 @@ def bounded(
         return f"{head}they differ in bytes that are no text\n"
     shown: list[str] = []
     room = characters
-    found = diff(path, old, new)
-    for line in islice(found, _LINES):
+    result = diff(path, old, new)
+    for line in islice(result, _LINES):
         room -= len(line)
         if room < 0:
             return "".join((*shown, _CUT))
         shown.append(line)
-    if next(found, None) is not None:
+    if next(result, None) is not None:
         shown.append(_CUT)
     return "".join(shown)
 

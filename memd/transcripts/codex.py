@@ -74,21 +74,21 @@ class Rollout:
             yield from self._event(payload)
 
     def _item(self, item: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
-        found = string(item.get(_NAME))
-        if found == "message" and item.get("role") == ASSISTANT:
+        result = string(item.get(_NAME))
+        if result == "message" and item.get("role") == ASSISTANT:
             if not isinstance(item.get("content"), list):
                 self.strange += 1
             key = string(item.get("id"))
             yield TranscriptPiece(ASSISTANT, joined(item.get("content")), ASSISTANT, id=key)
-        elif found in ("function_call", "custom_tool_call", "local_shell_call"):
+        elif result in ("function_call", "custom_tool_call", "local_shell_call"):
             yield self._call(item)
-        elif found in ("function_call_output", "custom_tool_call_output"):
+        elif result in ("function_call_output", "custom_tool_call_output"):
             text, good = _output(item.get("output"))
             call = string(item.get("call_id"))
             if good is None:  # a patch says that it was applied, and nothing else need say so
                 good = call not in self._patches or _APPLIED in text
             yield TranscriptPiece(USER, text, answers=call, failed="" if good else call)
-        elif found == "web_search_call":
+        elif result == "web_search_call":
             said = known.short("web_search", members(item.get("action")))
             yield TranscriptPiece(
                 ASSISTANT, origin=ASSISTANT, call=RecordedCall("", "web_search", said)
@@ -97,10 +97,10 @@ class Rollout:
 
     def _call(self, item: Mapping[str, Any]) -> TranscriptPiece:
         name = f"{string(item.get('namespace'))}{string(item.get('name')) or 'shell'}"
-        told = item.get("arguments") or item.get("input") or item.get("action")
-        given = _object(told)
+        reported = item.get("arguments") or item.get("input") or item.get("action")
+        given = _object(reported)
         cwd = string(given.get("workdir")) or self._cwd
-        patch = "\n".join(_strings(given)) or string(told)
+        patch = "\n".join(_strings(given)) or string(reported)
         changed = tuple(known.patched(patch, cwd))
         paths = (*known.writes(name, given, cwd), *changed)
         call = string(item.get("call_id"))
@@ -112,16 +112,16 @@ class Rollout:
         )
 
     def _event(self, event: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
-        found = string(event.get(_NAME))
-        if found == "user_message" and event.get("kind", "plain") in ("plain", None):
+        result = string(event.get(_NAME))
+        if result == "user_message" and event.get("kind", "plain") in ("plain", None):
             yield self._said(event.get("message"), string(event.get("id")))
-        elif found == "patch_apply_end":
+        elif result == "patch_apply_end":
             yield self._changed(
                 event, string(event.get("call_id")), ok=event.get("success") is True
             )
-        elif found == "mcp_tool_call_end":
+        elif result == "mcp_tool_call_end":
             yield from _served(members(event.get("invocation")))
-        elif found == "item_completed":
+        elif result == "item_completed":
             item = members(event.get("item"))
             done = _ITEMS.get(string(item.get(_NAME)))
             yield from done(self, item) if done else ()
@@ -185,16 +185,16 @@ def _output(value: Any) -> tuple[str, bool | None]:
     """Return a tool's output as text, and whether it went well, ``None`` where it does not say."""
     if isinstance(value, str) and value.startswith("{"):
         value = _object(value) or value
-    told: list[bool] = []
+    reported: list[bool] = []
     if isinstance(value, dict):
         status = members(value.get("metadata")).get("exit_code")
-        told += [] if status is None else [status == 0]
-        told += [value["success"] is True] if "success" in value else []
+        reported += [] if status is None else [status == 0]
+        reported += [value["success"] is True] if "success" in value else []
         value = value.get("output", value.get("content"))
     text = joined(value)
     for line in text.splitlines()[:_HEAD_LINES]:
-        told += [line.split()[-1] == "0" for start in _ENDS if line.startswith(start)]
-    return text, all(told) if told else None
+        reported += [line.split()[-1] == "0" for start in _ENDS if line.startswith(start)]
+    return text, all(reported) if reported else None
 
 
 def _object(value: Any) -> dict[str, Any]:

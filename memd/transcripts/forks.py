@@ -44,8 +44,8 @@ def parents(transcript: str, session: str, answered: float | None = None) -> fro
         return frozenset()
     folder = os.path.dirname(transcript)
     since = answered - _SLACK_SECONDS  # what ended before cannot be it
-    found = sorted((at, name) for name, at in sessions_of(folder).items() if at >= since)
-    near = [name for _, name in found if name != session][:_SIBLINGS]
+    result = sorted((at, name) for name, at in sessions_of(folder).items() if at >= since)
+    near = [name for _, name in result if name != session][:_SIBLINGS]
     last = {name: _last_answer(f"{folder}/{name}.jsonl") for name in near}
     fitting = [name for name, at in last.items() if at and abs(at - answered) <= _SLACK_SECONDS]
     return frozenset(fitting or near)

@@ -49,8 +49,8 @@ class InvalidMessagesError(MemdError):
     hint = "give a list of {role, content}, content a text or a list of blocks"
     exit_status = 2
 
-    def __init__(self, found: str) -> None:
-        super().__init__(f"messages must be a list of objects, not {found}", found=found)
+    def __init__(self, result: str) -> None:
+        super().__init__(f"messages must be a list of objects, not {result}", results=result)
 
 
 @dataclass(slots=True)
@@ -142,10 +142,10 @@ class Assembly:
         if isinstance(content, str):
             content = [{"type": "text", "text": content}]
         blocks = content if isinstance(content, list) else [None]
-        found = [_piece(role, block, cwd) for block in map(members, blocks)]
-        yield from (piece for piece in found if piece is not None)
+        result = [_piece(role, block, cwd) for block in map(members, blocks)]
+        yield from (piece for piece in result if piece is not None)
         kinds = {str(members(block).get("type")) for block in blocks}
-        if found and not any(found) and not kinds & _SILENT:
+        if result and not any(result) and not kinds & _SILENT:
             self._strange += 1
 
     def _name(self, piece: TranscriptPiece) -> None:
@@ -185,8 +185,8 @@ class Assembly:
             text = "\n\n".join(text for text in item.texts if text)
             if first.answers and known.is_own(tool):
                 text = ""
-            kept = [call for call in item.calls if call.id not in self._failed or not call.id]
-            writes = tuple(path for call in kept for path in call.writes)
+            retained = [call for call in item.calls if call.id not in self._failed or not call.id]
+            writes = tuple(path for call in retained for path in call.writes)
             calls = tuple(call.short for call in item.calls if call.short)
             outside = origin in (known.WEB, known.MCP)
             if text or calls or outside or any(call.writes for call in item.calls):

@@ -13,12 +13,12 @@ def sessions_of(folder: str) -> dict[str, float]:
     Costs one scan of the folder and one ``stat`` per transcript. A folder that is not there, or
     that we may not read, has none; a transcript that goes away meanwhile is left out. Blocks.
     """
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(_SUFFIX):
                 with suppress(OSError):
                     facts = entry.stat(follow_symlinks=False)
                     if stat.S_ISREG(facts.st_mode):
-                        found[entry.name.removesuffix(_SUFFIX)] = facts.st_mtime
-    return found
+                        result[entry.name.removesuffix(_SUFFIX)] = facts.st_mtime
+    return result

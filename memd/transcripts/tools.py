@@ -25,7 +25,7 @@ _WRITERS = {
 _MEMORY_COMMANDS = ("create", "str_replace", "insert", "delete", "rename")
 _WEB = frozenset(("webfetch", "websearch", "web_fetch", "web_search", "fetch_webpage"))
 # What a call is about, the first that it has; a whole file's content tells too much.
-_TELLING = (
+_STATEMENT = (
     "file_path",
     "notebook_path",
     "path",
@@ -58,8 +58,8 @@ def is_own(name: str) -> bool:
 
 def short(name: str, given: Mapping[str, Any]) -> str:
     """Return a call in one line: the tool's name and the member that says most."""
-    told = next((given[key] for key in _TELLING if given.get(key)), "")
-    words = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+    reported = next((given[key] for key in _STATEMENT if given.get(key)), "")
+    words = reported if isinstance(reported, str) else json.dumps(reported, ensure_ascii=False)
     return " ".join(f"{name} {words[:SHORT_CHARACTERS]}".split())[:SHORT_CHARACTERS]
 
 

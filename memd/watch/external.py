@@ -35,10 +35,10 @@ from memd.files.directory import Directory, DirectoryMissingError, PathRefusedEr
 from memd.state.changes import (
     Baseline,
     BaselineChange,
+    ChangeRecord,
     FileState,
-    Intent,
     Journal,
-    Record,
+    PlannedChange,
     Step,
     packed,
 )
@@ -65,7 +65,7 @@ class Detected:
     ``looked`` is false where it was not the time to look.
     """
 
-    change: Record | None = None
+    change: ChangeRecord | None = None
     unsettled: frozenset[str] = frozenset()
     looked: bool = True
 
@@ -85,7 +85,7 @@ class DetectionScope:
     A ``patient`` look leaves what may be half of a save for the next one. With ``claim`` a
     directory that is not there counts as seen: whatever will lie in it is news. ``paths`` are
     those that may differ, ``None`` where that is not known. ``enter`` is as in
-    ``Directory.walk``; ``told`` is called with each path that had to be read.
+    ``Directory.walk``; ``reported`` is called with each path that had to be read.
     """
 
     at: float
@@ -93,7 +93,7 @@ class DetectionScope:
     claim: bool = False
     paths: Paths = None
     enter: Callable[[str], None] | None = None
-    told: Callable[[str], None] = lambda _path: None
+    reported: Callable[[str], None] = lambda _path: None
 
 
 @dataclass(slots=True)
@@ -149,13 +149,15 @@ class ExternalEdits:
                 self._baseline.seen(directory, how.at)
         return Detected()
 
-    def record_late_save(self, directory: str, step: Step, body: bytes, at: float) -> Record:
+    def record_late_save(self, directory: str, step: Step, body: bytes, at: float) -> ChangeRecord:
         """Journal a text that came too late to be in the directory, so that it is not lost.
 
         ``step`` is the change of the file that the text was written into.
         """
         key = sha256(body)
-        intent = Intent(directory, at, LATE_SAVE, "", "", (Step(step.path, step.before, key),), {})
+        intent = PlannedChange(
+            directory, at, LATE_SAVE, "", "", (Step(step.path, step.before, key),), {}
+        )
         return self._journal.noticed(intent, BaselineChange(bodies={key: packed(body)}))
 
     def last(self, directory: str, path: str) -> FileState | None:
@@ -176,18 +178,18 @@ class ExternalEdits:
                     quiet[path] = seen.state
 
     def _fill(self, opened: Directory, how: DetectionScope) -> None:
-        found = _Differences(opened.path)
+        result = _Differences(opened.path)
         for path in _files(opened, how):
             seen = _current(opened, path, how.at)
             if seen is not None:
-                found.add(path, None, seen)
-            if len(found.steps) >= _CHUNK_FILES or found.size > _LOOK_BYTES:
-                self._baseline.move(opened.path, BaselineChange(found.states, found.bodies))
-                found = _Differences(opened.path)
-        self._baseline.move(opened.path, BaselineChange(found.states, found.bodies))
+                result.add(path, None, seen)
+            if len(result.steps) >= _CHUNK_FILES or result.size > _LOOK_BYTES:
+                self._baseline.move(opened.path, BaselineChange(result.states, result.bodies))
+                result = _Differences(opened.path)
+        self._baseline.move(opened.path, BaselineChange(result.states, result.bodies))
 
     def _compare(self, directory: str, opened: Directory | None, how: DetectionScope) -> Detected:
-        found = _Differences(directory)
+        result = _Differences(directory)
         if how.paths is None:
             paths = self._changed(directory, opened, how)
         else:
@@ -196,9 +198,9 @@ class ExternalEdits:
         while part := list(islice(left, _CHUNK_FILES)):
             rows = self._baseline.some(directory, part)
             for path in part:
-                self._one(opened, path, rows.get(path), how, found)
+                self._one(opened, path, rows.get(path), how, result)
             self._remember(directory, _QUIET_PAGE)
-        return Detected(self._journal_change(found, how.at), frozenset(found.unsettled))
+        return Detected(self._journal_change(result, how.at), frozenset(result.unsettled))
 
     def _changed(self, directory: str, opened: Directory | None, how: DetectionScope) -> set[str]:
         """Return the paths whose file, by its status, may not be the one that is known."""
@@ -218,17 +220,17 @@ class ExternalEdits:
         path: str,
         row: FileState | None,
         how: DetectionScope,
-        found: _Differences,
+        result: _Differences,
     ) -> None:
         """Compare one file with what is known of it."""
         yield_to_requests()
-        quiet = self._quiet.setdefault(found.directory, {})
+        quiet = self._quiet.setdefault(result.directory, {})
         known = row and _newer(row, quiet.get(path))
         try:
             status = opened.stat(path) if opened else None
             if known is not None and status is not None and _is_unchanged(known, status, how.at):
                 return
-            how.told(path)
+            how.reported(path)
             seen = _read(opened, path, how.at) if opened and status else None
         except MemdError as error:
             if not isinstance(error, PathRefusedError) or (opened and opened.holds(path)):
@@ -236,29 +238,29 @@ class ExternalEdits:
             seen = None  # a link or a folder took its place
         if seen is None:
             if known is not None and how.patient:
-                found.unsettled.add(path)
+                result.unsettled.add(path)
             elif known is not None:
-                found.add(path, known, None)
+                result.add(path, known, None)
         elif known is not None and known.hash == seen.state.hash:
             quiet[path] = seen.state
         elif seen.content == b"" and (how.patient or (opened and opened.open_for_writing(path))):
-            found.unsettled.add(path)
+            result.unsettled.add(path)
         else:
-            found.add(path, known, seen)
+            result.add(path, known, seen)
 
-    def _journal_change(self, found: _Differences, at: float) -> Record | None:
-        directory = found.directory
-        if not found.steps:
+    def _journal_change(self, result: _Differences, at: float) -> ChangeRecord | None:
+        directory = result.directory
+        if not result.steps:
             self._remember(directory, _QUIET_FILES)
             return None
-        moves = BaselineChange({**self._learned(directory), **found.states}, found.bodies)
-        lost = [step.path for step in found.steps if not self._kept(step, found.bodies)]
-        intent = Intent(directory, at, _by(lost), "", "", tuple(found.steps), {})
+        moves = BaselineChange({**self._learned(directory), **result.states}, result.bodies)
+        lost = [step.path for step in result.steps if not self._retained(step, result.bodies)]
+        intent = PlannedChange(directory, at, _by(lost), "", "", tuple(result.steps), {})
         record = self._journal.noticed(intent, moves)
         self._quiet.pop(directory, None)
         return record
 
-    def _kept(self, step: Step, bodies: Collection[str]) -> bool:
+    def _retained(self, step: Step, bodies: Collection[str]) -> bool:
         """Say whether both texts of a change can be brought back."""
         keys = (key for key in (step.before, step.after) if key is not None)
         return all(key in bodies or self._journal.keeps(key) for key in keys)

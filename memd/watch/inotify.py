@@ -56,7 +56,7 @@ class Inotify:
         self._lock = threading.Lock()
         self._places: dict[int, dict[str, str]] = {}  # watch: folder by directory
         self._watches: dict[str, dict[str, int]] = {}  # directory: watch by folder
-        self._told = False
+        self._reported = False
         self._queue = _checked(calls.inotify_init())
         os.set_inheritable(self._queue, False)  # noqa: FBT003 - so is the call made
         os.set_blocking(self._queue, False)
@@ -96,8 +96,8 @@ class Inotify:
         """Tell of all that was done before this call."""
         with self._lock:
             self._read()
-            told = self._told
-        if told:
+            reported = self._reported
+        if reported:
             with suppress(OSError):  # closed, or the bell rings already
                 os.write(self._ring, b"!")
 
@@ -125,8 +125,8 @@ class Inotify:
                 return
             with self._lock:
                 self._read()
-                told, self._told = self._told, False
-            if told:
+                reported, self._reported = self._reported, False
+            if reported:
                 self._wake()
 
     def _open(self, directory: str, folder: str) -> None:
@@ -191,7 +191,7 @@ class Inotify:
             self._say(directory, path)
 
     def _say(self, directory: str, path: str | None) -> None:
-        self._told = True
+        self._reported = True
         self._tell(directory, path)
 
 

@@ -106,19 +106,19 @@ class ConsolidationLock:
 
         Raises LockUnusableError where that cannot be seen.
         """
-        found = _read(self._folder, self.directory)
-        if found is None or found.pid != self.pid:
+        result = _read(self._folder, self.directory)
+        if result is None or result.pid != self.pid:
             return False
         # Without the guard that we hold, another of our own process may have come in.
         with _refusing(self.directory, GUARD):
-            return _same(self._folder, self._guard) or found.of(self.pid, self.taken_ns)
+            return _same(self._folder, self._guard) or result.of(self.pid, self.taken_ns)
 
     def commit(self) -> None:
         """End a dream that succeeded: its start is now the time of the last consolidation.
 
         Raises LockUnusableError; the lock is let go all the same.
         """
-        with self._ending():
+        with self._end_of():
             if self.ours():
                 _replace(self._folder, self.directory, b"", self.taken_ns)
 
@@ -127,12 +127,12 @@ class ConsolidationLock:
 
         Raises LockUnusableError; the lock is let go all the same.
         """
-        with self._ending():
+        with self._end_of():
             if self.ours():
                 _put_back(self._folder, self.directory, self.prior_ns)
 
     @contextmanager
-    def _ending(self) -> Iterator[None]:
+    def _end_of(self) -> Iterator[None]:
         try:
             yield
         finally:
@@ -191,13 +191,13 @@ def take(
     guard = -1
     try:
         guard = _guard(folder, directory)
-        found = None if guard < 0 else _read(folder, directory)
-        if guard >= 0 and not _is_busy(found, now, is_alive):
-            prior_ns = None if found is None else found.mtime_ns
+        result = None if guard < 0 else _read(folder, directory)
+        if guard >= 0 and not _is_busy(result, now, is_alive):
+            prior_ns = None if result is None else result.mtime_ns
             remember(pid, taken_ns, prior_ns)
             _write(folder, directory, f"{pid}\n".encode(), taken_ns)
             # The last look is the one before the rename: another program has no guard.
-            if _read(folder, directory) == found:
+            if _read(folder, directory) == result:
                 _put_in_place(folder, directory)
                 lock = ConsolidationLock(directory, pid, taken_ns, prior_ns, folder, guard)
                 if lock.ours():  # pragma: no branch - written between that look and this one
@@ -225,9 +225,9 @@ def restore(directory: str, pid: int, taken_ns: int, prior_ns: int | None) -> Re
             return Restored.WAITS
         with suppress(OSError):
             os.unlink(_NEW, dir_fd=folder)
-        found = _read(folder, directory)
-        ours = found is not None and found.of(pid, taken_ns)
-        behind = found is None or (found.pid == 0 and found.mtime_ns < taken_ns)
+        result = _read(folder, directory)
+        ours = result is not None and result.of(pid, taken_ns)
+        behind = result is None or (result.pid == 0 and result.mtime_ns < taken_ns)
         if not ours and not (behind and prior_ns == taken_ns):
             return Restored.NOT_OURS
         _put_back(folder, directory, prior_ns)
@@ -244,12 +244,12 @@ def read_holder(body: bytes) -> int:
     return int(line) if int(line) <= _PID_MAX else 0
 
 
-def _is_busy(found: _LockFile | None, now: float, is_alive: Alive) -> bool:
-    if found is None or found.pid == 0:
+def _is_busy(result: _LockFile | None, now: float, is_alive: Alive) -> bool:
+    if result is None or result.pid == 0:
         return False
-    mtime = found.mtime_ns / _NS
+    mtime = result.mtime_ns / _NS
     # A time far in the future is as stale as one far in the past: it must not block for ever.
-    return abs(now - mtime) < limits.LOCK_STALE_SECONDS and is_alive(found.pid, mtime)
+    return abs(now - mtime) < limits.LOCK_STALE_SECONDS and is_alive(result.pid, mtime)
 
 
 @contextmanager

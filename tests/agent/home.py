@@ -117,15 +117,15 @@ class Home:
 
     def snapshot(self) -> dict[str, tuple[int, int, int, str]]:
         """Return what lies below the home: kind, size, mtime and content of everything."""
-        found: dict[str, tuple[int, int, int, str]] = {}
+        results: dict[str, tuple[int, int, int, str]] = {}
         for folder, _, files in os.walk(self.path):
             for name in ["", *files]:
                 path = os.path.join(folder, name)
                 status = os.lstat(path)
                 plain = os.path.isfile(path) and not os.path.islink(path)
                 text = Path(path).read_text(encoding="utf-8") if plain else ""
-                found[path] = (status.st_mode, status.st_size, status.st_mtime_ns, text)
-        return found
+                results[path] = (status.st_mode, status.st_size, status.st_mtime_ns, text)
+        return results
 
 
 def never() -> bool:

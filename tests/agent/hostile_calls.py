@@ -37,7 +37,7 @@ BOMBS = (
 def outside(home: Home) -> list[str]:
     """Return paths that lie outside the roots, or hold what nobody may read."""
     up = "../" * 12
-    found = [
+    results = [
         f"{home.path}/secret.txt", f"{home.path}/.ssh/id_rsa", f"{home.path}/code/p-evil/x.md",
         f"{home.path}/.claude/projects/other/memory/o.md", f"{home.memory}/../../../secret.txt",
         f"{home.memory}/../../other/memory/o.md", f"{home.project}/../p-evil/x.md",
@@ -51,8 +51,8 @@ def outside(home: Home) -> list[str]:
         "/proc/1/environ", "/dev/zero", "/dev/stdin", "/dev/tty", "/sys/kernel/notes", "link_out.md",
         "link_dir/secret.txt", "sub/../../secret.txt", "/", "//etc//passwd",
     ]  # fmt: skip
-    assert len(found) == VARIANTS
-    return found
+    assert len(results) == VARIANTS
+    return results
 
 
 def commands(home: Home) -> list[str]:

@@ -85,10 +85,10 @@ def test_a_thousand_hostile_calls_do_nothing(home: Home) -> None:
     assert home.snapshot() == before
     assert (len(me.children()), len(me.net_connections("all")), me.num_threads()) == resources
     assert len(answers) >= 1000
-    told = "\n".join(answers)
-    assert CANARY not in told
-    assert TOKEN not in told
-    assert "root:" not in told
+    reported = "\n".join(answers)
+    assert CANARY not in reported
+    assert TOKEN not in reported
+    assert "root:" not in reported
     assert max(map(len, answers)) < OUTPUT_BYTES * 3
     assert len(proposal.files) <= FILES
     assert sum(len(file.content or b"") for file in proposal.files) <= BYTES
@@ -194,11 +194,11 @@ def test_time_ends_a_call(home: Home) -> None:
     """When the time of a call is over, it stops where it is and says so."""
     ticks = iter([False] * 4)
     with home.workspace() as workspace:
-        late = workspace.call(
+        overdue = workspace.call(
             "Bash", {"command": f"grep -r x {home.project}"}, NOW, lambda: next(ticks, True)
         )
         never_begun = workspace.call("Read", {"file_path": "a.md"}, NOW, lambda: True)
-    assert "the time for this call is over" in late.text
+    assert "the time for this call is over" in overdue.text
     assert never_begun.fault
 
 

@@ -10,7 +10,7 @@ from memd.agent.matching import MatchedLine
 from memd.agent.view import TextPiece
 
 
-def found(pattern: str, *texts: str, **options: int | bool) -> list[tuple[int, str, bool]]:
+def results(pattern: str, *texts: str, **options: int | bool) -> list[tuple[int, str, bool]]:
     """Search pieces of text."""
     search = matching.search(pattern, **options)  # type: ignore[arg-type]  # numbers and switches
     pieces = [TextPiece(text, foreign=False) for text in texts]
@@ -29,7 +29,7 @@ def test_hits_are_those_of_a_plain_search(lines: list[str], around: int, size: i
     texts = ["".join(f"{t}\n" for t in lines[n : n + size]) for n in range(0, len(lines), size)]
     hits = {n for n, text in enumerate(lines, 1) if re.search("ab", text)}
     near = {n for n in range(1, len(lines) + 1) if any(abs(n - hit) <= around for hit in hits)}
-    shown = found("ab", *texts, before=around, after=around)
+    shown = results("ab", *texts, before=around, after=around)
     assert {number for number, _, _ in shown} == near
     assert [number for number, _, _ in shown] == sorted(near)
     assert {number for number, _, hit in shown if hit} == hits

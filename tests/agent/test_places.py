@@ -33,9 +33,9 @@ ROOTS = (
 )
 def test_paths_below_the_roots_are_found(path: str, kind: str, name: str) -> None:
     """A path is relative to the memory directory, or below the longest root that it begins with."""
-    found = places.locate(path, ROOTS)
-    assert (found.root.kind, found.name) == (kind, name)
-    assert found.path == (f"{found.root.real}/{name}" if name else found.root.real)
+    results = places.locate(path, ROOTS)
+    assert (results.root.kind, results.name) == (kind, name)
+    assert results.path == (f"{results.root.real}/{name}" if name else results.root.real)
 
 
 @pytest.mark.parametrize(
@@ -55,10 +55,12 @@ def test_everything_else_is_refused(path: str) -> None:
 def test_what_is_found_lies_below(path: str) -> None:
     """Whatever a path is made of, its name below the root has plain visible parts alone."""
     try:
-        found = places.locate(path, ROOTS)
+        results = places.locate(path, ROOTS)
     except NotReachableError:
         return
-    assert all(part and not part.startswith(".") for part in found.name.split("/") if found.name)
+    assert all(
+        part and not part.startswith(".") for part in results.name.split("/") if results.name
+    )
 
 
 def test_published_traversals_stay_below() -> None:
@@ -69,10 +71,10 @@ def test_published_traversals_stay_below() -> None:
     for payload in payloads[::7]:
         for path in (payload, f"{ROOTS[1].path}/{payload}"):
             try:
-                found = places.locate(path, ROOTS)
+                results = places.locate(path, ROOTS)
             except NotReachableError:
                 continue
-            assert ".." not in found.name.split("/")
+            assert ".." not in results.name.split("/")
 
 
 def test_the_whole_system_is_no_root() -> None:

@@ -13,7 +13,7 @@ from blockbuster import blockbuster_ctx
 
 from memd.agent import tools
 from memd.agent.record import RunRecord
-from memd.agent.service import TOLD, Ended, Task, opened, run
+from memd.agent.service import REPORTED, RunEnd, Task, opened, run
 from memd.agent.step import Budget, Reason
 from memd.agent.workspace import Workspace
 from memd.daemon.clock import SystemClock
@@ -63,7 +63,7 @@ class Heard:
         self.phases.append((phase, facts))
 
 
-async def ran(workspace: Workspace, model: ScriptedModel, **more: Any) -> Ended:
+async def ran(workspace: Workspace, model: ScriptedModel, **more: Any) -> RunEnd:
     """Run a task on a workspace."""
     with anyio.fail_after(20):
         return await run(task(**more), model, workspace, FakeClock(), Heard())
@@ -97,8 +97,8 @@ async def test_a_normal_run_reads_writes_and_is_done(home: Home) -> None:
     said = {"text": "Done.", "tools": [], "calling": 0}
     assert heard.phases[-1][1] == facts | {"tokens": 360} | said
     assert (heard.phases[1][1]["turn"], heard.phases[1][1]["tools"]) == (1, ["Read", "Read"])
-    assert model.asked[1].messages[:1] == (START,)
-    assert [len(ask.messages) for ask in model.asked] == [1, 3, 5]
+    assert model.requested[1].messages[:1] == (START,)
+    assert [len(ask.messages) for ask in model.requested] == [1, 3, 5]
     assert home.snapshot() == before
 
 
@@ -108,10 +108,10 @@ async def test_what_is_told_of_a_reply_is_short_and_holds_no_credential(home: Ho
     model = ScriptedModel([says(" " + "word " * 70 + TOKEN + " more" * 20)])
     with home.workspace() as workspace:
         await run(task(), model, workspace, FakeClock(), heard)
-    told = heard.phases[-1][1]["text"]
-    assert told.startswith("word word ")
-    assert "word [secret: " in told
-    assert (len(told), TOKEN[:12] in told) == (TOLD, False)
+    reported = heard.phases[-1][1]["text"]
+    assert reported.startswith("word word ")
+    assert "word [secret: " in reported
+    assert (len(reported), TOKEN[:12] in reported) == (REPORTED, False)
 
 
 async def test_a_model_that_fails_ends_the_run_with_its_error(home: Home) -> None:
@@ -141,11 +141,11 @@ async def test_a_prompt_too_long_is_cut_once(home: Home) -> None:
     model = ScriptedModel([*reads, PromptTooLongError("t"), says("ok")])
     with home.workspace() as workspace:
         assert (await ran(workspace, model)).finished
-    assert len(str(model.asked[3].messages)) < len(str(model.asked[2].messages))
+    assert len(str(model.requested[3].messages)) < len(str(model.requested[2].messages))
     failing = ScriptedModel([*reads, PromptTooLongError("t")])
     with home.workspace() as workspace:
         ended = await ran(workspace, failing)
-    assert (ended.reason, len(failing.asked)) == (Reason.TOO_LONG, 4)
+    assert (ended.reason, len(failing.requested)) == (Reason.TOO_LONG, 4)
     assert isinstance(ended.error, PromptTooLongError)
 
 
@@ -154,10 +154,10 @@ async def test_a_model_that_loops_ends_within_its_budget(home: Home) -> None:
     model = ScriptedModel([calls(("Bash", {"command": "ls"}))])
     with home.workspace() as workspace:
         ended = await ran(workspace, model)
-        assert (ended.reason, len(model.asked)) == (Reason.TURNS, 5)
+        assert (ended.reason, len(model.requested)) == (Reason.TURNS, 5)
         unasked = ScriptedModel([says("never")])
         ended = await ran(workspace, unasked, budget=Budget(turns=0))
-    assert (ended.reason, ended.turns, unasked.asked) == (Reason.TURNS, 0, [])
+    assert (ended.reason, ended.turns, unasked.requested) == (Reason.TURNS, 0, [])
 
 
 async def test_refused_calls_are_counted_and_told(home: Home) -> None:
@@ -172,8 +172,8 @@ async def test_refused_calls_are_counted_and_told(home: Home) -> None:
     with home.workspace() as workspace:
         ended = await ran(workspace, model, tools=shared, extra={"metadata": {}})
     assert ended.denied == 2
-    assert model.asked[1].tools == shared
-    results = model.asked[1].messages[-1]["content"]
+    assert model.requested[1].tools == shared
+    results = model.requested[1].messages[-1]["content"]
     assert [block["is_error"] for block in results] == [True, True, True]
     assert CANARY not in str(ended.record)
 
@@ -181,7 +181,7 @@ async def test_refused_calls_are_counted_and_told(home: Home) -> None:
 async def test_time_ends_a_run_that_waits(home: Home) -> None:
     """A model that never answers is let go when the run's time is over."""
     clock, model = FakeClock(), ScriptedModel([HANG])
-    ended: list[Ended] = []
+    ended: list[RunEnd] = []
     with home.workspace() as workspace:
 
         async def go() -> None:
@@ -190,11 +190,11 @@ async def test_time_ends_a_run_that_waits(home: Home) -> None:
         with anyio.fail_after(20):
             async with anyio.create_task_group() as group:
                 group.start_soon(go)
-                while not model.asked:
+                while not model.requested:
                     await anyio.lowlevel.checkpoint()
                 clock.advance(61)
     assert (ended[0].finished, ended[0].reason) == (False, Reason.TIME)
-    assert model.asked[0].seconds == 60
+    assert model.requested[0].seconds == 60
 
 
 async def test_a_cancelled_run_leaves_its_record_and_nothing_else(home: Home) -> None:
@@ -209,7 +209,7 @@ async def test_a_cancelled_run_leaves_its_record_and_nothing_else(home: Home) ->
             group.start_soon(
                 lambda: run(task(), model, workspace, FakeClock(), Heard(), record=record)
             )
-            while len(model.asked) < 2:
+            while len(model.requested) < 2:
                 await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()
     assert len(record.turns) == 1

@@ -95,11 +95,11 @@ def test_what_a_shell_would_act_on_is_refused(home: Home, command: str) -> None:
 def test_quoted_words_come_back(words: list[str]) -> None:
     """What is quoted for a shell comes back as it was, or the line is refused."""
     try:
-        found = shell.split(shlex.join(words))
+        results = shell.split(shlex.join(words))
     except CommandRefusedError:
         return
-    assert [word.text for word in found[0]] == words
-    assert len(found) == 1
+    assert [word.text for word in results[0]] == words
+    assert len(results) == 1
 
 
 @pytest.mark.parametrize(

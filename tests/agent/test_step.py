@@ -159,8 +159,8 @@ def test_every_call_gets_exactly_one_result(turns: list[list[str]], budget: int)
     assert run.turn <= budget
     roles = [message["role"] for message in run.messages]
     assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"] * (len(roles) % 2)
-    for asked, answered in zip(run.messages[1::2], run.messages[2::2], strict=False):
-        wanted = [block["id"] for block in asked["content"] if block["type"] == "tool_use"]
+    for requested, answered in zip(run.messages[1::2], run.messages[2::2], strict=False):
+        wanted = [block["id"] for block in requested["content"] if block["type"] == "tool_use"]
         assert [block["tool_use_id"] for block in answered["content"]] == wanted
 
 

@@ -11,10 +11,10 @@ from memd.agent.refusals import InputError
 
 def test_definitions_have_the_shape_of_the_api() -> None:
     """Each tool has a name, a description and a schema, the same bytes each time."""
-    found = tools.definitions()
-    assert json.dumps(found) == json.dumps(tools.definitions())
-    assert {tool["name"] for tool in found} == tools.NAMES
-    for tool in found:
+    results = tools.definitions()
+    assert json.dumps(results) == json.dumps(tools.definitions())
+    assert {tool["name"] for tool in results} == tools.NAMES
+    for tool in results:
         schema = tool["input_schema"]
         assert tool["description"]
         assert set(schema["required"]) <= set(schema["properties"])
@@ -23,9 +23,9 @@ def test_definitions_have_the_shape_of_the_api() -> None:
 
 def test_inputs_are_typed() -> None:
     """Names with dashes, numbers sent as text and members of clients' own tools are understood."""
-    found = tools.parse("Grep", {"pattern": "x", "-i": True, "-A": "3", "output_mode": "count"})
-    assert isinstance(found, tools.Grep)
-    assert (found.ignore_case, found.after, found.output_mode) == (True, 3, "count")
+    results = tools.parse("Grep", {"pattern": "x", "-i": True, "-A": "3", "output_mode": "count"})
+    assert isinstance(results, tools.Grep)
+    assert (results.ignore_case, results.after, results.output_mode) == (True, 3, "count")
     bash = tools.parse("Bash", {"command": "ls", "timeout": 5, "description": "d"})
     assert isinstance(bash, tools.Bash)
 

@@ -74,7 +74,7 @@ def test_prompts_go_first_between_two_files(home: Home) -> None:
     folder.mkdir()
     for number in range(30):
         (folder / f"m{number}.md").write_text("x", encoding="utf-8")
-    asked: list[int] = []
+    requested: list[int] = []
     ticks = 0
 
     def over() -> bool:
@@ -84,11 +84,11 @@ def test_prompts_go_first_between_two_files(home: Home) -> None:
 
     roots = (seeing.root_of(MEMORY, str(home.memory)),)
     folders = seeing.open_roots(roots)
-    with yielding(lambda: asked.append(1)), folders[roots[0].real]:
+    with yielding(lambda: requested.append(1)), folders[roots[0].real]:
         sight = AgentView(roots, folders, {}, {}, meter=Meter(over), now=NOW)
         with pytest.raises(LimitError):
             sight.children(sight.entry("many"))
-    assert len(asked) >= 30 + 20
+    assert len(requested) >= 30 + 20
 
 
 def test_kinds_are_not_mixed_up(home: Home) -> None:

@@ -99,13 +99,13 @@ def test_names_on_disk_are_listed_once(home: Home) -> None:
     (home.memory / "Many").mkdir()
     for number in range(50):
         (home.memory / "Many" / f"m{number}.md").write_text("x", encoding="utf-8")
-    asked: list[int] = []
-    with yielding(lambda: asked.append(1)), home.workspace() as workspace:
+    requested: list[int] = []
+    with yielding(lambda: requested.append(1)), home.workspace() as workspace:
         assert not call(workspace, "Write", file_path="one.md", content=memory("one")).fault
-        assert len(asked) > 50
-        asked.clear()
+        assert len(requested) > 50
+        requested.clear()
         assert not call(workspace, "Write", file_path="two.md", content=memory("two")).fault
-        assert len(asked) < 50
+        assert len(requested) < 50
         refused = call(workspace, "Write", file_path="many/three.md", content=memory("three"))
         assert "only in case" in refused.text
 
@@ -169,8 +169,8 @@ async def test_a_proposal_is_committed_by_a_real_store(home: Home, tmp_path: Pat
             call(workspace, "Edit", file_path="MEMORY.md", old_string="first", new_string="1st")
             change = ChangePlan(workspace.proposal(), session="s", modified="2026-01-01T00:00:00Z")
         by = Provenance(Actor.DREAM)
-        outcome = await store.commit(str(home.memory), change.plan, by)
-        assert {(file.path, file.action) for file in outcome.files} == {
+        result = await store.commit(str(home.memory), change.plan, by)
+        assert {(file.path, file.action) for file in result.files} == {
                 ("a.md", "updated"), ("rule.md", "deleted"), ("n.md", "created"),
             }  # fmt: skip
         index = await anyio.Path(home.memory / "MEMORY.md").read_text()
@@ -180,7 +180,7 @@ async def test_a_proposal_is_committed_by_a_real_store(home: Home, tmp_path: Pat
         assert "rule.md" not in index
         assert change.left == ()
         forged = Proposed("a.md", b"never read", memory("a", "blind").encode())
-        late = ChangePlan(type(change.proposal)((forged,)), session="s", modified="x")
-        again = await store.commit(str(home.memory), late.plan, by)
+        overdue = ChangePlan(type(change.proposal)((forged,)), session="s", modified="x")
+        again = await store.commit(str(home.memory), overdue.plan, by)
         assert again.change is None
-        assert late.left == ("a.md",)
+        assert overdue.left == ("a.md",)

@@ -19,9 +19,9 @@ async def line(caller: Caller) -> Any:
 
 async def test_without_a_model_nothing_is_wrong(caller: Caller) -> None:
     """Nobody has to have one, whether none is named or they are switched off."""
-    found = await line(caller)
-    assert (found["state"], found["remedy"]) == ("ok", "")
-    assert "neither [model] of memd.toml" in found["detail"]
+    results = await line(caller)
+    assert (results["state"], results["remedy"]) == ("ok", "")
+    assert "neither [model] of memd.toml" in results["detail"]
     configure(caller, "[model]\nenabled = false\n")
     assert (await line(caller))["state"] == "ok"
 
@@ -30,18 +30,18 @@ async def test_an_address_that_is_refused_is_told(caller: Caller) -> None:
     """Plain http to another machine and an address without a key are worth a remedy."""
     for option in ('base_url = "http://gate.example"', 'base_url = "https://gate.example"'):
         configure(caller, f"[model]\n{option}\n")
-        found = await line(caller)
-        assert (found["state"], "gate.example" in found["detail"]) == ("warning", True)
-        assert found["remedy"]
+        results = await line(caller)
+        assert (results["state"], "gate.example" in results["detail"]) == ("warning", True)
+        assert results["remedy"]
 
 
 async def test_a_server_is_asked_whether_it_answers(caller: Caller) -> None:
     """Host and source of the key are told, silence and a wrong key with a remedy; the key never."""
     with messages_server(text("x"), keys=["sk-hidden"]) as server:
         configure(caller, f'[model]\nbase_url = "{server.url}"\napi_key = "sk-hidden"\n')
-        found = await line(caller)
-        assert (found["state"], "it answers" in found["detail"]) == ("ok", True)
-        assert "by model.api_key of memd.toml" in found["detail"]
+        results = await line(caller)
+        assert (results["state"], "it answers" in results["detail"]) == ("ok", True)
+        assert "by model.api_key of memd.toml" in results["detail"]
         configure(caller, f'[model]\nbase_url = "{server.url}"\napi_key = "sk-wrong"\n')
         refused = await line(caller)
         assert (refused["state"], "credentials" in refused["detail"]) == ("warning", True)
@@ -49,6 +49,6 @@ async def test_a_server_is_asked_whether_it_answers(caller: Caller) -> None:
     silent = await line(caller)
     assert (silent["state"], "no connection" in silent["detail"]) == ("warning", True)
     assert silent["remedy"]
-    assert "sk-" not in str((found, refused, silent))
+    assert "sk-" not in str((results, refused, silent))
     used = (await caller.plain("status"))["spend"]["used"]
     assert used["requests"] == 0

@@ -17,8 +17,8 @@ WORDS = "may I mock the database in this integration test?"
 async def hook(caller: Caller, event: str, **members: Any) -> Any:
     """Send one event of a session as Claude Code does."""
     payload = {"session_id": "s", "cwd": caller.cwd, "hook_event_name": event, **members}
-    asked = {"client": "claude-code", "event": event, "payload": payload}
-    return await caller.plain("hook", **asked, deadline_ms=20_000)
+    requested = {"client": "claude-code", "event": event, "payload": payload}
+    return await caller.plain("hook", **requested, deadline_ms=20_000)
 
 
 async def test_a_prompt_gets_the_memories_that_matter(caller: Caller) -> None:

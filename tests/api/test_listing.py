@@ -24,13 +24,13 @@ async def fill(caller: Caller, count: int, description: str = "short") -> None:
 
 async def pages(caller: Caller, **params: object) -> list[list[str]]:
     """Return the paths of each page, following ``next`` to the end."""
-    found: list[list[str]] = []
+    results: list[list[str]] = []
     after: dict[str, object] = {}
     while True:
         page = await caller.call("memory.list", **params, **after)
-        found.append([memory["path"] for memory in page["memories"]])
+        results.append([memory["path"] for memory in page["memories"]])
         if page["next"] is None:
-            return found
+            return results
         after = {"after": page["next"]}
 
 
@@ -40,9 +40,9 @@ async def test_pages_together_are_the_list(caller: Caller) -> None:
     (whole,) = await pages(caller)
     assert len(set(whole)) == 25
     for limit in (1, 7, 25):
-        found = await pages(caller, limit=limit)
-        assert max(len(page) for page in found) == limit
-        assert [path for page in found for path in page] == whole
+        results = await pages(caller, limit=limit)
+        assert max(len(page) for page in results) == limit
+        assert [path for page in results for path in page] == whole
 
 
 async def test_what_goes_or_comes_between_pages_moves_nothing(caller: Caller) -> None:
@@ -60,9 +60,9 @@ async def test_a_list_larger_than_an_answer_comes_whole(caller: Caller) -> None:
     """Without a limit a page ends where an answer ends, and names the next one."""
     count = 3 * limits.FRAME_BYTES // 2 // 12_000
     await fill(caller, count, "d" * 12_000)
-    found = await pages(caller)
-    assert len(found) > 1
-    assert sum(map(len, found)) == count
+    results = await pages(caller)
+    assert len(results) > 1
+    assert sum(map(len, results)) == count
 
 
 async def test_a_page_that_nobody_named_is_refused(caller: Caller) -> None:

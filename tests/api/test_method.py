@@ -56,9 +56,9 @@ async def test_an_identifier_that_is_a_credential_is_not_stored(caller: Caller) 
     payload = {"session_id": token, "prompt_id": token, "cwd": caller.cwd, "prompt": "the tests?"}
     for event in ("SessionStart", "UserPromptSubmit", "SessionEnd"):
         await caller.plain("hook", client="claude-code", event=event, payload=payload)
-    found = await caller.call("memory.history", session=token)
-    assert [change["id"] for change in found["changes"]] == [written["change"]]
-    assert found["changes"][0]["session"].startswith("hidden-")
+    results = await caller.call("memory.history", session=token)
+    assert [change["id"] for change in results["changes"]] == [written["change"]]
+    assert results["changes"][0]["session"].startswith("hidden-")
     await caller.call("session.end", session_id=token)
     assert traces(caller.home.places.state_dir, token) == []
 

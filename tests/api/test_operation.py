@@ -18,7 +18,7 @@ from memd.rpc.hub import Hub
 from memd.state.database import open_database
 from memd.state.jobs import JobTable
 from memd.state.pauses import Breaker
-from memd.state.proposals import Proposal, Proposals
+from memd.state.proposals import Proposal, ProposalTable
 from memd.state.proposed import ProposedEdit
 from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here
@@ -166,7 +166,7 @@ async def test_the_status_counts_what_waits_for_a_person(caller: Caller) -> None
     directory = str(await caller.folder())
     database = open_database(caller.home.places.database, SCHEMAS)
     wanted = Proposal("", directory, 1.0, edits=(ProposedEdit("n.md", b"new"),))
-    Proposals(database).propose(wanted, Provenance(Actor.DREAM))
+    ProposalTable(database).propose(wanted, Provenance(Actor.DREAM))
     database.close()
     assert (await caller.plain("status"))["proposals"] == {directory: 1}
 
@@ -181,8 +181,8 @@ async def test_a_pause_keeps_jobs_and_lets_prompts_through(caller: Caller) -> No
     assert (paused["paused_since"], paused["waiting"]) == (caller.clock.now(), 0)
     accepted = await caller.call("extract", session_id="s", messages=WORDS)
     assert accepted["status"] == "accepted"
-    found = await caller.call("prefetch", session_id="s", query="integration tests database")
-    assert [memory["name"] for memory in found["memories"]] == ["test-policy"]
+    results = await caller.call("prefetch", session_id="s", query="integration tests database")
+    assert [memory["name"] for memory in results["memories"]] == ["test-policy"]
     status = await caller.plain("status")
     assert (status["paused_since"], status["jobs"]) == (caller.clock.now(), {"queued": 1})
     assert (await caller.plain("pause", now=True))["waiting"] == 1
@@ -200,10 +200,10 @@ async def test_an_open_breaker_is_told(home: Home, clock: FakeClock) -> None:
     assert row is not None
     os.makedirs(home.places.state_dir, mode=0o700)
     database = open_database(home.places.database, SCHEMAS)
-    JobTable(database).pauses.keep(row)
+    JobTable(database).pauses.save(row)
     database.close()
     async with daemon_here(home, clock), AsyncClient(home.places.socket, name="t") as client:
-        told = (await client.call("status", {}))["breakers"]
+        reported = (await client.call("status", {}))["breakers"]
         paused = await client.call("pause", {})
-    assert told == paused["breakers"] == [asdict(row)]
-    assert told[0]["until"] == clock.now() + limits.BREAKER_SECONDS
+    assert reported == paused["breakers"] == [asdict(row)]
+    assert reported[0]["until"] == clock.now() + limits.BREAKER_SECONDS

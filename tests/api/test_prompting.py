@@ -46,15 +46,15 @@ async def test_memory_that_is_off_has_no_prompt(caller: Caller) -> None:
     await caller.plain("hello", environment={"MEMD_DISABLE": "1"})
     loaded = await caller.call("load_prompt")
     assert (loaded["prompt"], loaded["enabled"], bool(loaded["reason"])) == (None, False, True)
-    found = await caller.call("prefetch", session_id="s", query=QUERY)
-    assert (found["memories"], found["skipped"]) == ([], "memory_off")
+    results = await caller.call("prefetch", session_id="s", query=QUERY)
+    assert (results["memories"], results["skipped"]) == ([], "memory_off")
 
 
 async def test_the_right_memory_comes_once_per_session(caller: Caller) -> None:
     """A fitting memory goes out whole with its header, and again only after a compaction."""
     await caller.write()
-    found = await caller.call("prefetch", session_id="s", query=QUERY)
-    (memory,) = found["memories"]
+    results = await caller.call("prefetch", session_id="s", query=QUERY)
+    (memory,) = results["memories"]
     assert (memory["name"], memory["type"], memory["scope"]) == (
         "test-policy",
         "feedback",
@@ -63,14 +63,14 @@ async def test_the_right_memory_comes_once_per_session(caller: Caller) -> None:
     assert memory["path"].startswith("/")
     assert memory["path"] in memory["header"]
     assert "Never mock" in memory["content"]
-    assert "Never mock" in found["block"]
-    assert (found["strategy"], found["session_bytes"] > 0) == ("local", True)
+    assert "Never mock" in results["block"]
+    assert (results["strategy"], results["session_bytes"] > 0) == ("local", True)
     assert not (await caller.call("prefetch", session_id="s", query=QUERY))["memories"]
     for method, again in (("session.compacted", True), ("session.end", False)):
         await caller.call("session.start", session_id="s")
         assert await caller.call(method, session_id="s") == {"ok": True}
-        found = await caller.call("prefetch", session_id="s", query=QUERY)
-        assert bool(found["memories"]) == again
+        results = await caller.call("prefetch", session_id="s", query=QUERY)
+        assert bool(results["memories"]) == again
 
 
 async def test_small_talk_brings_nothing(caller: Caller) -> None:
@@ -84,8 +84,8 @@ async def test_an_explanation_marks_nothing(caller: Caller) -> None:
     """Asked why, the answer has a row for each memory weighed, and the memory may still come."""
     await caller.write()
     await caller.write("project_lunch.md", name="lunch", description="Lunch is at noon", body="x")
-    found = await caller.call("prefetch", session_id="s", query=QUERY, explain=True)
-    explanation = found["explanation"]
+    results = await caller.call("prefetch", session_id="s", query=QUERY, explain=True)
+    explanation = results["explanation"]
     assert (explanation["strategy"], explanation["candidates"]) == ("local", 2)
     assert (explanation["surfaced_bytes"], explanation["cap"]) == (0, 60_000)
     row = explanation["rows"][0]
@@ -93,8 +93,8 @@ async def test_an_explanation_marks_nothing(caller: Caller) -> None:
     assert row["last_surfaced"] is None
     assert "databas" in row["terms"]
     assert sum(row["parts"].values()) == pytest.approx(row["score"], abs=1e-3)
-    found = await caller.call("prefetch", session_id="s", query=QUERY)
-    assert (len(found["memories"]), found["explanation"]) == (1, None)
+    results = await caller.call("prefetch", session_id="s", query=QUERY)
+    assert (len(results["memories"]), results["explanation"]) == (1, None)
     again = await caller.call("prefetch", session_id="s", query=QUERY, explain=True)
     (row,) = again["explanation"]["rows"]
     assert row["reason"] == "already surfaced in this session"

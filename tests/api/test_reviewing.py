@@ -8,7 +8,7 @@ from memd.core.text import sha256
 from memd.core.values import Actor, Provenance
 from memd.daemon.app import SCHEMAS
 from memd.state.database import open_database
-from memd.state.proposals import Proposal, Proposals
+from memd.state.proposals import Proposal, ProposalTable
 from memd.state.proposed import ProposedEdit
 from tests.api.caller import Caller
 
@@ -22,7 +22,7 @@ async def propose(caller: Caller, *edits: ProposedEdit) -> str:
         "", directory, 1772539200, job="j7", problems=("too much at once",), edits=edits
     )
     database = open_database(caller.home.places.database, SCHEMAS)
-    name = Proposals(database).propose(wanted, Provenance(Actor.DREAM))
+    name = ProposalTable(database).propose(wanted, Provenance(Actor.DREAM))
     database.close()
     return name
 
@@ -39,19 +39,19 @@ async def two(caller: Caller) -> str:
 
 async def only(caller: Caller, **params: Any) -> Any:
     """Return the one proposal of a review."""
-    (found,) = (await caller.call("dream.review", **params))["proposals"]
-    return found
+    (results,) = (await caller.call("dream.review", **params))["proposals"]
+    return results
 
 
 async def test_a_proposal_is_shown_with_its_diffs(caller: Caller) -> None:
     """The members are those of the protocol, and each file has its action and diff."""
     assert await caller.call("dream.review") == {"proposals": []}
     name = await two(caller)
-    found = await only(caller)
-    diff = found["files"][0].pop("diff")
+    results = await only(caller)
+    diff = results["files"][0].pop("diff")
     assert "-one\n+two\n" in diff
-    assert found["files"].pop()["action"] == "created"
-    assert found == {
+    assert results["files"].pop()["action"] == "created"
+    assert results == {
         "id": name,
         "at": "2026-03-03T12:00:00.000Z",
         "job": "j7",
@@ -109,8 +109,8 @@ async def test_what_is_rejected_is_gone_from_the_list(caller: Caller) -> None:
     assert part == {"proposal": name, "state": "open", "rejected": ["b.md"]}
     assert (await caller.call("dream.reject", proposal=name))["state"] == "rejected"
     assert (await caller.call("dream.review"))["proposals"] == []
-    found = await only(caller, all=True)
-    assert (found["state"], found["reason"]) == ("rejected", "no need")
+    results = await only(caller, all=True)
+    assert (results["state"], results["reason"]) == ("rejected", "no need")
     assert (await only(caller, proposal=name))["id"] == name
 
 

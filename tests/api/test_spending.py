@@ -34,18 +34,18 @@ def configure(caller: Caller, text: str) -> None:
 
 async def test_status_says_why_there_is_no_model(caller: Caller) -> None:
     """Nothing is configured in a new home, nothing was spent, and nothing stands still."""
-    found = await caller.plain("status")
-    assert (found["model"]["configured"], found["model"]["names"]) == (False, {})
-    assert "environment" in found["model"]["problem"]
-    assert found["spend"]["used"]["requests"] == 0
-    assert (found["spend"]["dollars_per_day"], found["spend"]["caps"]) == (1.0, {})
+    results = await caller.plain("status")
+    assert (results["model"]["configured"], results["model"]["names"]) == (False, {})
+    assert "environment" in results["model"]["problem"]
+    assert results["spend"]["used"]["requests"] == 0
+    assert (results["spend"]["dollars_per_day"], results["spend"]["caps"]) == (1.0, {})
 
 
 async def test_status_names_the_model_without_its_key(caller: Caller) -> None:
     """The host and the models by kind are told, the key never is."""
     configure(caller, '[model]\napi_key = "sk-hidden"\ndream = "claude-opus-5-5"\n')
-    found = await caller.plain("status")
-    assert found["model"] == {
+    results = await caller.plain("status")
+    assert results["model"] == {
         "configured": True,
         "problem": "",
         "host": "api.anthropic.com",
@@ -56,7 +56,7 @@ async def test_status_names_the_model_without_its_key(caller: Caller) -> None:
             "dream": "claude-opus-5-5",
         },
     }
-    assert "sk-hidden" not in str(found)
+    assert "sk-hidden" not in str(results)
 
 
 async def test_a_reached_cap_is_in_the_status(caller: Caller) -> None:
@@ -72,11 +72,11 @@ async def test_spending_adds_up_by_what_was_asked(caller: Caller) -> None:
     book(caller, RECALL, 0.25)
     book(caller, DREAM, 0.5, days_ago=1)
     book(caller, DREAM, 1.0, days_ago=30)
-    found = await caller.plain("spend")
-    assert (found["days"], found["by"]) == (7, "day")
-    assert [row["dollars"] for row in found["rows"]] == [0.25, 0.5]
-    assert found["total"]["dollars"] == 0.75
-    assert found["today"]["used"]["cache_read"] == 1000
+    results = await caller.plain("spend")
+    assert (results["days"], results["by"]) == (7, "day")
+    assert [row["dollars"] for row in results["rows"]] == [0.25, 0.5]
+    assert results["total"]["dollars"] == 0.75
+    assert results["today"]["used"]["cache_read"] == 1000
     by_kind = await caller.plain("spend", days=60, by="kind")
     assert [(row["label"], row["dollars"]) for row in by_kind["rows"]] == [
         ("dream", 1.5),

@@ -124,7 +124,7 @@ async def test_a_parked_job_is_told_and_put_back(caller: Caller) -> None:
     database.close()
     assert (await caller.plain("status"))["jobs"] == {"completed": 1, "failed": 1, "parked": 1}
     listed = (await caller.call("job.list", parked=True))["jobs"]
-    assert [(found["job"], found["parked"]) for found in listed] == [(job, True)]
+    assert [(results["job"], results["parked"]) for results in listed] == [(job, True)]
     again = await caller.plain("job.retry", job=job)
     assert (again["state"], again["parked"], again["error"]) == ("queued", False, None)
     await caller.plain("resume")
@@ -141,8 +141,8 @@ async def test_the_record_comes_when_it_is_asked_for(caller: Caller) -> None:
 async def test_a_running_job_tells_what_its_model_said(caller: Caller) -> None:
     """Who comes late hears the phase, the newest facts and the turns so far; an end has none."""
     path = transcript(caller, WORDS)
-    look = tools(("Read", {"file_path": "a.md"}), say="I look first.")
-    with messages_server([look, Hang(text("never"))]) as server:
+    inspect = tools(("Read", {"file_path": "a.md"}), say="I look first.")
+    with messages_server([inspect, Hang(text("never"))]) as server:
         config = Path(caller.home.places.config)
         config.parent.mkdir(parents=True)
         config.write_text(f'[model]\nbase_url = "{server.url}"\n')

@@ -162,11 +162,11 @@ def _installed(home: Home) -> Callable[[], Any]:
     python.chmod(0o755)
     hook_file.write(home.places, str(python))
 
-    def told() -> Any:
+    def reported() -> Any:
         with open(fifo) as stream:
             return json.load(stream)
 
-    return told
+    return reported
 
 
 def test_with_the_daemon_down_one_is_started_once(home: Home, installed: Callable[[], Any]) -> None:

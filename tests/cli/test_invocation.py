@@ -12,7 +12,7 @@ from memd.cli.invocation import (
     InputUnreadableError,
     Surroundings,
 )
-from memd.client.errors import AnswerLateError, DaemonUnavailableError
+from memd.client.errors import AnswerTimeoutError, DaemonUnavailableError
 from memd.core.places import SocketPathTooLongError
 from memd.testing.scripted_daemon import ScriptedDaemon, Silence
 from tests.cli.driver import Stream, invocation
@@ -28,7 +28,7 @@ def test_one_connection_serves_all_calls(home: Home) -> None:
         run.close()
         run.close()
     assert daemon.methods == ["status", "status"]
-    assert daemon.asked[1].params == {"one": 1}
+    assert daemon.requested[1].params == {"one": 1}
     assert daemon.params("status") == {"cwd": home.cwd}
     hello = daemon.params("hello")
     assert (hello["client"], hello["environment"]) == ("memctl", {"MEMD_BASE_DIR": "/b"})
@@ -38,7 +38,7 @@ def test_the_timeout_of_the_command_line_wins(home: Home) -> None:
     """A daemon that does not answer in the time given is an error that says so."""
     with ScriptedDaemon(home.places.socket, {"status": Silence()}):
         run = invocation(home, "--timeout", "0.05", "status")
-        with pytest.raises(AnswerLateError, match=r"within 0\.05 s"):
+        with pytest.raises(AnswerTimeoutError, match=r"within 0\.05 s"):
             run.call("status", seconds=100)
         run.close()
 

@@ -7,14 +7,14 @@ import pytest
 from memd.cli import live
 from memd.cli.arguments import parser
 from memd.cli.invocation import Invocation, Surroundings
-from memd.cli.live import View
+from memd.cli.live import JobView
 from memd.cli.output import Screen
-from memd.testing.scripted_daemon import ScriptedDaemon, Told
+from memd.testing.scripted_daemon import ScriptedDaemon, SentProgress
 from tests.cli.driver import Stream, invocation
 from tests.cli.home import Home
 
 SAID = {"turn": 1, "text": "I look\nfirst.", "tools": ["Read", "Read", "Grep"]}
-TOLD: dict[str, Any] = {
+REPORTED: dict[str, Any] = {
     "job": "j1",
     "kind": "dream",
     "phase": "starting",
@@ -31,7 +31,7 @@ class Terminal:
     def __init__(self) -> None:
         self.now = 10.0
         self._err = Stream(terminal=True)
-        self.view = View(Screen(Stream(terminal=True), self._err, {}), lambda: self.now)
+        self.view = JobView(Screen(Stream(terminal=True), self._err, {}), lambda: self.now)
 
     def shown(self) -> list[str]:
         """Return what was shown, each passing line an item that begins with its mark."""
@@ -46,7 +46,7 @@ def _terminal() -> Terminal:
 
 def test_a_turn_is_a_line_for_good(terminal: Terminal) -> None:
     """Number, words on one line, tools and counts stand; below, where the job is now."""
-    terminal.view.show(TOLD)
+    terminal.view.show(REPORTED)
     assert terminal.shown() == [
         "~  1  I look first.  [Read x2, Grep, 3 calls, 1,234 tokens]\n",
         "~dream: starting, turn 1, 3 calls, 1,234 tokens",
@@ -76,7 +76,7 @@ def test_a_turn_without_words_or_counts(terminal: Terminal) -> None:
 
 def test_what_is_long_is_cut_to_the_terminal(terminal: Terminal) -> None:
     """Neither a turn nor the line below is wider than the terminal."""
-    terminal.view.show({**TOLD, "text": "目录 word " * 80, "phase": "starting" * 20})
+    terminal.view.show({**REPORTED, "text": "目录 word " * 80, "phase": "starting" * 20})
     lines = [line.strip("~\n") for line in terminal.shown()]
     assert len(lines) == 2
     assert all(len(line) <= 80 for line in lines)
@@ -87,8 +87,8 @@ def test_who_comes_late_sees_each_turn_once(terminal: Terminal) -> None:
     """Turns from before come first; one that is told again is not shown again."""
     second = {"turn": 2, "text": "Now I write.", "tools": ["Write"]}
     terminal.view.catch_up({"kind": "dream", "phase": "starting", "texts": [SAID, second]})
-    terminal.view.show({**TOLD, **second})
-    terminal.view.show({**TOLD, **second})
+    terminal.view.show({**REPORTED, **second})
+    terminal.view.show({**REPORTED, **second})
     assert [line for line in terminal.shown() if line.endswith("\n")] == [
         "~  1  I look first.  [Read x2, Grep]\n",
         "~  2  Now I write.  [Write]\n",
@@ -98,27 +98,27 @@ def test_who_comes_late_sees_each_turn_once(terminal: Terminal) -> None:
 
 def test_control_characters_of_a_model_are_shown_and_not_obeyed(terminal: Terminal) -> None:
     """A reply cannot clear the screen or write another line."""
-    terminal.view.show({**TOLD, "text": "\x1b[2Jx\ry", "tools": ["\x1b[H"]})
+    terminal.view.show({**REPORTED, "text": "\x1b[2Jx\ry", "tools": ["\x1b[H"]})
     assert terminal.shown()[0].startswith("~  1  \\u001b[2Jx y  [\\u001b[H, ")
 
 
 JOB = {"job": "j1", "state": "completed", "result": {"changed": ["a.md"]}, "error": None}
 
 
-def _told(*phases: tuple[str, str]) -> Told:
+def _reported(*phases: tuple[str, str]) -> SentProgress:
     notes = [
         ("job.progress", {"job": job, "kind": "dream", "phase": phase, "files": 3, "more": {}})
         for job, phase in phases
     ]
     done = [("job.done", {"job": "other"}), ("job.done", {"job": "j1"})]
-    return Told({"status": "started", "job": "j1"}, (*notes, *done))
+    return SentProgress({"status": "started", "job": "j1"}, (*notes, *done))
 
 
 def test_progress_is_shown_until_the_job_ends(home: Home) -> None:
     """The line shows this job's phases and is cleared; the end is what waiting would answer."""
     script = {
         "subscribe": {},
-        "dream": _told(("j1", "reading"), ("other", "elsewhere"), ("j1", "writing")),
+        "dream": _reported(("j1", "reading"), ("other", "elsewhere"), ("j1", "writing")),
         "job.get": JOB,
     }
     with ScriptedDaemon(home.places.socket, script) as daemon:
@@ -179,7 +179,7 @@ def test_who_stops_watching_hears_that_the_job_goes_on(home: Home) -> None:
     err = _Interrupting("reading")
     around = Surroundings(home.environ, home.path, Stream(), Stream(terminal=True), err)
     options = parser().parse_args(["--cwd", home.cwd, "--no-start", "dream", "--wait"])
-    script = {"subscribe": {}, "dream": _told(("j1", "reading"))}
+    script = {"subscribe": {}, "dream": _reported(("j1", "reading"))}
     with ScriptedDaemon(home.places.socket, script) as daemon:
         run = Invocation(options, around)
         with pytest.raises(KeyboardInterrupt):
@@ -197,7 +197,7 @@ def test_a_job_that_ended_or_told_nothing_can_be_joined(
     """An ended job is not awaited, and one that told nothing is awaited all the same."""
     ended = {**JOB, "ended": 2.0}
     waiting = {"job": "j1", "kind": "dream", "ended": None, "progress": progress_told}
-    answers: list[Any] = [ended, Told(waiting, (("job.done", {"job": "j1"}),)), ended]
+    answers: list[Any] = [ended, SentProgress(waiting, (("job.done", {"job": "j1"}),)), ended]
     script = {"subscribe": {}, "job.get": lambda _: answers.pop(0)}
     with ScriptedDaemon(home.places.socket, script):
         run = invocation(home, "job", "wait", "j1", terminal=True)

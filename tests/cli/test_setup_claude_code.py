@@ -37,11 +37,11 @@ FOREIGN = st.fixed_dictionaries(
 
 def test_the_hook_is_named_by_a_place_of_its_own() -> None:
     """The command names no path of an installation or a version, quotes, and ends with 0."""
-    found = setup.entry("Stop", HOOK)
-    assert set(found) == {"type", "command", "timeout"}
-    assert f"h={HOOK};" in found["command"]
-    assert found["command"].endswith("claude-code Stop; exit 0")
-    assert os.path.dirname(sys.executable) not in found["command"]
+    results = setup.entry("Stop", HOOK)
+    assert set(results) == {"type", "command", "timeout"}
+    assert f"h={HOOK};" in results["command"]
+    assert results["command"].endswith("claude-code Stop; exit 0")
+    assert os.path.dirname(sys.executable) not in results["command"]
     assert "h='/a b/memd/hook.py';" in setup.entry("Stop", "/a b/memd/hook.py")["command"]
 
 

@@ -8,6 +8,6 @@ def insert_many(socket: str, folder: str, writer: int, count: int) -> None:
     command = {"command": "insert", "path": "/memories/a.md", "insert_line": 1}
     with Client(socket, name=f"writer-{writer}", environment={}) as client:
         for number in range(count):
-            asked = {"cwd": folder, "command": command | {"insert_text": f"{writer}:{number}"}}
-            answer = client.call("memory.tool", asked)
+            requested = {"cwd": folder, "command": command | {"insert_text": f"{writer}:{number}"}}
+            answer = client.call("memory.tool", requested)
             assert not answer["is_error"], answer

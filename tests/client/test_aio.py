@@ -130,8 +130,8 @@ async def test_notifications_are_a_stream() -> None:
             await client.call("subscribe")
             for number in range(2):
                 server.hub.publish(Event("memory.changed", "/a", {"n": number}))
-            told = [await client.notifications.receive() for _ in range(2)]
-            assert [(note.method, note.params["n"]) for note in told] == [
+            reported = [await client.notifications.receive() for _ in range(2)]
+            assert [(note.method, note.params["n"]) for note in reported] == [
                 ("memory.changed", 0),
                 ("memory.changed", 1),
             ]

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from memd.client.blocking import (
-    AnswerLateError,
+    AnswerTimeoutError,
     Client,
     DaemonUnavailableError,
     RemoteError,
@@ -137,9 +137,9 @@ async def test_a_late_answer_is_cancelled_and_the_client_goes_on() -> None:
 
         def work() -> Any:
             with Client(running.path, environment={}) as client:
-                with pytest.raises(AnswerLateError, match="did not answer never"):
+                with pytest.raises(AnswerTimeoutError, match="did not answer never"):
                     client.call("never", timeout=0.05)
-                with pytest.raises(AnswerLateError):
+                with pytest.raises(AnswerTimeoutError):
                     client.call("echo", timeout=0)
                 return client.call("echo", {"b": 2})
 
@@ -242,7 +242,7 @@ def test_a_cancellation_that_cannot_be_sent_ends_the_client(
     path, listener = scripted
     with Client(path, environment={}) as client:
         accepted, _ = listener.accept()
-        with accepted, pytest.raises(AnswerLateError):
+        with accepted, pytest.raises(AnswerTimeoutError):
             # Nobody reads: the socket's buffer fills, then neither request nor cancellation fits.
             client.call("echo", {"x": "y" * 4_000_000}, timeout=0.05)
         with pytest.raises(DaemonUnavailableError):

@@ -208,8 +208,8 @@ def test_systemd_is_asked_where_it_knows_memd(tmp_path: Path) -> None:
     unit = tmp_path / ".config/systemd/user/memd.socket"
     unit.parent.mkdir(parents=True)
     unit.touch()
-    asked = (f"{tmp_path}/bin/systemctl", "--user", "start", "memd.socket")
-    assert supervisor(environ, str(tmp_path), "linux") == (asked,)
+    requested = (f"{tmp_path}/bin/systemctl", "--user", "start", "memd.socket")
+    assert supervisor(environ, str(tmp_path), "linux") == (requested,)
     assert supervisor({**environ, "MEMD_SOCKET": "/x"}, str(tmp_path), "linux") == ()
     assert supervisor({"PATH": "/nonexistent"}, str(tmp_path), "linux") == ()
     moved = {**environ, "XDG_CONFIG_HOME": f"{tmp_path}/other"}
@@ -223,8 +223,8 @@ def test_launchd_is_asked_where_it_knows_memd(tmp_path: Path) -> None:
     plist = tmp_path / f"Library/LaunchAgents/{LAUNCHD_LABEL}.plist"
     plist.parent.mkdir(parents=True)
     plist.touch()
-    asked = (f"{tmp_path}/bin/launchctl", "kickstart", f"gui/{os.getuid()}/{LAUNCHD_LABEL}")
-    assert supervisor(environ, str(tmp_path), "darwin") == (asked,)
+    requested = (f"{tmp_path}/bin/launchctl", "kickstart", f"gui/{os.getuid()}/{LAUNCHD_LABEL}")
+    assert supervisor(environ, str(tmp_path), "darwin") == (requested,)
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="systemd is Linux's")

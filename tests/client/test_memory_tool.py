@@ -54,8 +54,8 @@ def create(path: str, text: str) -> Command:
 
 def view(path: str, *lines: int) -> Command:
     """Return the command that shows a file or a folder."""
-    found = {"command": "view", "path": f"/memories/{path}".rstrip("/")}
-    return found | ({"view_range": list(lines)} if lines else {})
+    results = {"command": "view", "path": f"/memories/{path}".rstrip("/")}
+    return results | ({"view_range": list(lines)} if lines else {})
 
 
 def replace(path: str, old: str, new: str) -> Command:

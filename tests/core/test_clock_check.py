@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.clock_check import DAY_SECONDS, ClockCheck, day_to_book, look
+from memd.core.clock_check import DAY_SECONDS, ClockCheck, day_to_book, inspect
 
 NOON = 1_760_000_000.0
 PROVED = ClockCheck(NOON, DAY_SECONDS)
@@ -12,10 +12,10 @@ PROVED = ClockCheck(NOON, DAY_SECONDS)
 
 def test_a_clock_is_proved_once_it_has_run_for_a_day() -> None:
     """It may do so in parts, between which memd did not run for less than a day."""
-    first = look(None, NOON, NOON, 0.0)
-    half = look(first, NOON, NOON + DAY_SECONDS / 2, DAY_SECONDS / 2)
-    later = look(half, NOON, half.at + DAY_SECONDS, 0.0)
-    whole = look(later, NOON, later.at + DAY_SECONDS / 2, DAY_SECONDS / 2)
+    first = inspect(None, NOON, NOON, 0.0)
+    half = inspect(first, NOON, NOON + DAY_SECONDS / 2, DAY_SECONDS / 2)
+    later = inspect(half, NOON, half.at + DAY_SECONDS, 0.0)
+    whole = inspect(later, NOON, later.at + DAY_SECONDS / 2, DAY_SECONDS / 2)
     assert [check.proved for check in (first, half, later, whole)] == [False, False, False, True]
     assert first.problem == whole.problem == ""
 
@@ -26,21 +26,21 @@ def test_a_clock_is_proved_once_it_has_run_for_a_day() -> None:
 )
 def test_a_jump_begins_the_day_anew_and_is_named(jump: int, words: str) -> None:
     """A proved clock that jumps is not proved until it has run for another day."""
-    found = look(PROVED, NOON, NOON + jump * DAY_SECONDS, 0.0)
-    assert not found.proved
-    assert words in found.problem
-    soon = look(found, 0.0, found.at + 60, 60.0)
+    results = inspect(PROVED, NOON, NOON + jump * DAY_SECONDS, 0.0)
+    assert not results.proved
+    assert words in results.problem
+    soon = inspect(results, 0.0, results.at + 60, 60.0)
     assert words in soon.problem
-    after = look(soon, 0.0, soon.at + DAY_SECONDS, DAY_SECONDS)
+    after = inspect(soon, 0.0, soon.at + DAY_SECONDS, DAY_SECONDS)
     assert after.proved
     assert after.problem == ""
 
 
 def test_a_clock_behind_what_is_recorded_is_not_proved() -> None:
     """However long it runs: a change of a time to come says that one of the two is wrong."""
-    found = look(PROVED, NOON + 3 * DAY_SECONDS, NOON + DAY_SECONDS, DAY_SECONDS)
-    assert not found.proved
-    assert "2 days behind the newest recorded change" in found.problem
+    results = inspect(PROVED, NOON + 3 * DAY_SECONDS, NOON + DAY_SECONDS, DAY_SECONDS)
+    assert not results.proved
+    assert "2 days behind the newest recorded change" in results.problem
 
 
 @given(
@@ -55,7 +55,7 @@ def test_no_jumps_prove_a_clock(steps: list[tuple[float, float]]) -> None:
     for jump, passed in steps:
         now += jump + passed
         ran += passed
-        check = look(check, NOON, now, passed)
+        check = inspect(check, NOON, now, passed)
         assert check.steady <= ran
         assert not check.proved or ran >= DAY_SECONDS
 

@@ -20,18 +20,18 @@ def failing(*codes: int) -> Health:
 )
 def test_one_failure_of_the_medium_is_chance(codes: tuple[int, ...]) -> None:
     """Writes go on after one failure, and after any number that the medium has no part in."""
-    assert failing(*codes).verdict(0.0) is WriteDecision.GO
+    assert failing(*codes).decision(0.0) is WriteDecision.GO
 
 
 def test_two_in_a_row_close_the_place() -> None:
     """A probe is allowed at once and then once a second, until something reached the medium."""
     health = failing(errno.EIO, errno.ENOSPC)
     assert health.cause == "cause"
-    answers = [(at, health.verdict(at)) for at in (10.0, 10.9, 11.0, 11.5, 12.5)]
-    assert [at for at, verdict in answers if verdict is WriteDecision.PROBE] == [10.0, 11.0, 12.5]
-    assert {verdict for _, verdict in answers} == {WriteDecision.PROBE, WriteDecision.REFUSE}
+    answers = [(at, health.decision(at)) for at in (10.0, 10.9, 11.0, 11.5, 12.5)]
+    assert [at for at, decision in answers if decision is WriteDecision.PROBE] == [10.0, 11.0, 12.5]
+    assert {decision for _, decision in answers} == {WriteDecision.PROBE, WriteDecision.REFUSE}
     health.succeeded()
-    assert health.verdict(12.6) is WriteDecision.GO
+    assert health.decision(12.6) is WriteDecision.GO
     assert not health.cause
 
 
@@ -40,11 +40,11 @@ def test_a_success_in_between_breaks_the_row() -> None:
     health = failing(errno.EIO)
     health.succeeded()
     health.failed(errno.EIO, "again")
-    assert health.verdict(0.0) is WriteDecision.GO
+    assert health.decision(0.0) is WriteDecision.GO
 
 
 def test_a_clock_that_was_set_back_keeps_nothing_closed() -> None:
     """A probe is allowed when the last one seems to lie in the future."""
     health = failing(errno.EIO, errno.EIO)
-    assert health.verdict(1000.0) is WriteDecision.PROBE
-    assert health.verdict(10.0) is WriteDecision.PROBE
+    assert health.decision(1000.0) is WriteDecision.PROBE
+    assert health.decision(10.0) is WriteDecision.PROBE

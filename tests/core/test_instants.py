@@ -73,8 +73,8 @@ def test_a_time_without_a_zone_is_this_machines() -> None:
 @given(st.text(max_size=30))
 def test_no_text_is_too_much(text: str) -> None:
     """Whatever is written, the answer is a time with an ISO form or none."""
-    found = spoken(text, NOW, UTC)
-    assert found is None or datetime.fromtimestamp(found, UTC).year <= 9999
+    results = spoken(text, NOW, UTC)
+    assert results is None or datetime.fromtimestamp(results, UTC).year <= 9999
 
 
 def test_the_error_names_the_parameter() -> None:

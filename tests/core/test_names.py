@@ -103,7 +103,7 @@ def test_what_passes_is_boring(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "existing", "found"),
+    ("name", "existing", "results"),
     [
         ("a.md", ["b.md", "a.md"], None),
         ("a.md", ["b.md", "A.md"], "A.md"),
@@ -115,10 +115,10 @@ def test_what_passes_is_boring(name: str) -> None:
     ],
 )
 def test_names_that_are_one_on_some_systems_clash(
-    name: str, existing: list[str], found: str | None
+    name: str, existing: list[str], results: str | None
 ) -> None:
     """A difference in case alone, of a file or a folder, is reported with the other name."""
-    assert clash([name], existing) == (None if found is None else (name, found))
+    assert clash([name], existing) == (None if results is None else (name, results))
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from memd.core import places
 
 def test_without_xdg_everything_lies_below_the_home() -> None:
     """The defaults of the XDG specification hold where the variables are missing."""
-    found = places.find({}, "/home/you", "linux")
-    assert found.socket == "/home/you/.local/state/memd/run/memd.sock"
-    assert found.database == "/home/you/.local/state/memd/state.db"
-    assert found.lock == "/home/you/.local/state/memd/memd.lock"
-    assert found.log == "/home/you/.local/state/memd/memd.log"
-    assert found.headers == "/home/you/.local/state/memd/headers"
-    assert found.config == "/home/you/.config/memd/memd.toml"
+    results = places.find({}, "/home/you", "linux")
+    assert results.socket == "/home/you/.local/state/memd/run/memd.sock"
+    assert results.database == "/home/you/.local/state/memd/state.db"
+    assert results.lock == "/home/you/.local/state/memd/memd.lock"
+    assert results.log == "/home/you/.local/state/memd/memd.log"
+    assert results.headers == "/home/you/.local/state/memd/headers"
+    assert results.config == "/home/you/.config/memd/memd.toml"
 
 
 def test_xdg_variables_count_when_they_are_absolute() -> None:
@@ -27,25 +27,25 @@ def test_xdg_variables_count_when_they_are_absolute() -> None:
         "XDG_STATE_HOME": "state",
         "XDG_CONFIG_HOME": "/c",
     }
-    found = places.find(environ, "/home/you", "linux")
-    assert found.socket == "/run/user/7/memd/memd.sock"
-    assert found.state_dir == "/home/you/.local/state/memd"
-    assert found.config == "/c/memd/memd.toml"
+    results = places.find(environ, "/home/you", "linux")
+    assert results.socket == "/run/user/7/memd/memd.sock"
+    assert results.state_dir == "/home/you/.local/state/memd"
+    assert results.config == "/c/memd/memd.toml"
 
 
 def test_memds_own_variables_win() -> None:
     """MEMD_SOCKET, MEMD_STATE_DIR and MEMD_CONFIG decide wherever they are set."""
     environ = {"MEMD_SOCKET": "/s", "MEMD_STATE_DIR": "/st", "MEMD_CONFIG": "/c.toml"}
-    found = places.find(environ, "/home/you", "linux")
-    assert (found.socket, found.state_dir, found.config) == ("/s", "/st", "/c.toml")
+    results = places.find(environ, "/home/you", "linux")
+    assert (results.socket, results.state_dir, results.config) == ("/s", "/st", "/c.toml")
 
 
 def test_macos_keeps_to_application_support() -> None:
     """On macOS socket, state and settings lie in Application Support."""
-    found = places.find({"XDG_RUNTIME_DIR": "/run"}, "/Users/you", "darwin")
-    assert found.state_dir == "/Users/you/Library/Application Support/memd"
-    assert found.socket == "/Users/you/Library/Application Support/memd/run/memd.sock"
-    assert found.config == "/Users/you/Library/Application Support/memd/memd.toml"
+    results = places.find({"XDG_RUNTIME_DIR": "/run"}, "/Users/you", "darwin")
+    assert results.state_dir == "/Users/you/Library/Application Support/memd"
+    assert results.socket == "/Users/you/Library/Application Support/memd/run/memd.sock"
+    assert results.config == "/Users/you/Library/Application Support/memd/memd.toml"
 
 
 @pytest.mark.parametrize(("platform", "limit"), [("linux", 107), ("darwin", 103)])

@@ -47,5 +47,5 @@ def test_a_wrong_line_is_named_and_passed_over(line: str) -> None:
 @given(st.text(max_size=60), st.text(max_size=20))
 def test_any_text_gives_a_price(table: str, model: str) -> None:
     """Whatever the settings hold, every model has a price that is not negative."""
-    found = price(model, table)
-    assert min(found.input, found.output, found.cache_read, found.cache_created) >= 0
+    results = price(model, table)
+    assert min(results.input, results.output, results.cache_read, results.cache_created) >= 0

@@ -61,16 +61,16 @@ def restore(template: Path, root: Path) -> None:
     shutil.copytree(template, root)
 
 
-def verdict(case: Case, *, acknowledged: bool) -> str:
+def decision(case: Case, *, acknowledged: bool) -> str:
     """Recover, judge what is there, send the request again, judge again; "" when all is well."""
     with open_bench(case.root) as bench:
         bench.changes.recover(RECOVERED_AT)
-        found = state(bench, case.name)
-        listed = [entry.path for entry in index.entries(found[0].get(INDEX, b""))]
+        results = state(bench, case.name)
+        listed = [entry.path for entry in index.entries(results[0].get(INDEX, b""))]
         recovered = {
-            "neither before nor after": found not in (case.before, case.after),
-            "acknowledged and lost": acknowledged and found != case.after,
-            "index and files disagree": sorted(listed) != sorted(set(found[0]) - {INDEX}),
+            "neither before nor after": results not in (case.before, case.after),
+            "acknowledged and lost": acknowledged and results != case.after,
+            "index and files disagree": sorted(listed) != sorted(set(results[0]) - {INDEX}),
             "a set is still open": bool(bench.journal.pending()),
         }
         OPERATIONS[case.name](bench)

@@ -9,8 +9,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print each figure that a test recorded."""
     reports = [
         report
-        for outcome in ("passed", "failed")
-        for report in terminalreporter.getreports(outcome)
+        for result in ("passed", "failed")
+        for report in terminalreporter.getreports(result)
         if isinstance(report, pytest.TestReport)
     ]
     for report in reports:

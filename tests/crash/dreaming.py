@@ -40,7 +40,7 @@ from memd.state.database import open_database
 from memd.state.dreams import DreamTable
 from memd.state.jobs import Job, JobState, JobTable, NewJob
 from memd.state.journal import Journal
-from memd.state.proposals import Proposals
+from memd.state.proposals import ProposalTable
 from memd.state.runs import Runs
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
@@ -104,7 +104,7 @@ async def opened(root: Path) -> AsyncIterator[tuple[World, tuple[Job, ...]]]:
     table = DreamTable(database)
     rows = JobTable(database, os.getpid())
     dreaming = Dreams(
-        store, table, Proposals(database), clock, models=NoModel(), runs=Runs(database)
+        store, table, ProposalTable(database), clock, models=NoModel(), runs=Runs(database)
     )
     try:
         await store.recover()
@@ -147,7 +147,7 @@ def prepare(root: Path, *, prior: bool) -> None:
     database.close()
 
 
-def look(root: Path) -> list[Any]:
+def inspect(root: Path) -> list[Any]:
     """Return what must be before or after: texts, times of topics, the time of the lock."""
     memory = root / "memory"
     texts = {path.name: path.read_text() for path in sorted(memory.glob("*.md"))}
@@ -157,19 +157,19 @@ def look(root: Path) -> list[Any]:
     return [texts, times, None]
 
 
-async def verdict(root: Path, before: Any, after: Any, *, said: bool) -> tuple[bool, str]:
+async def decision(root: Path, before: Any, after: Any, *, said: bool) -> tuple[bool, str]:
     """Start anew and judge what is there, do the job again if it waits, judge again.
 
     Returns whether all was done before that, and what is wrong.
     """
     async with opened(root) as (world, waiting):
-        found = look(root)
-        done = found == after
-        left = set(os.listdir(root / "memory")) - {locks.LOCK, locks.GUARD, *found[0]}
+        results = inspect(root)
+        done = results == after
+        left = set(os.listdir(root / "memory")) - {locks.LOCK, locks.GUARD, *results[0]}
         lock = root / "memory" / locks.LOCK
         ended = world.jobs.list()[0]
         checks = {
-            "neither before nor after": found not in (before, after),
+            "neither before nor after": results not in (before, after),
             "acknowledged and lost": said and not done,
             "a holder is named": lock.exists() and lock.read_bytes() != b"",
             "a row stays": world.table.locks() != (),
@@ -181,7 +181,7 @@ async def verdict(root: Path, before: Any, after: Any, *, said: bool) -> tuple[b
         }
         for job in waiting:
             await world.dream(job)
-        checks["done again it did not end in after"] = look(root) != after
+        checks["done again it did not end in after"] = inspect(root) != after
         ended = world.jobs.list()[0]
         checks["the job did not end"] = ended.state is not JobState.COMPLETED
         checks["it was done twice"] = len(await world.store.history(str(root / "memory"))) != 1
@@ -230,7 +230,7 @@ def points(
     status, _ = in_child(work, "-e", f"trace={','.join(names)}", "-o", str(log))
     assert status == 0
     seen: dict[str, Counter[str]] = {}
-    found = []
+    results = []
     for line in log.read_text(errors="replace").splitlines():
         match = _LOG_LINE.match(line)
         if match is None:
@@ -238,13 +238,13 @@ def points(
         thread = seen.setdefault(match[1], Counter())
         thread[match[2]] += 1
         if match[2] != "openat" or "O_CREAT" in match[3] or (looking and locks.LOCK in match[3]):
-            found.append((match[1], Point(match[2], thread[match[2]])))
+            results.append((match[1], Point(match[2], thread[match[2]])))
     log.unlink()
-    worker = found[0][0]
-    calls = {point.call for _, point in found}
+    worker = results[0][0]
+    calls = {point.call for _, point in results}
     shared = [thread for thread, counts in seen.items() if thread != worker and calls & set(counts)]
     assert shared == [], "a count would not say whose call it is"
-    return [point for _, point in found]
+    return [point for _, point in results]
 
 
 @dataclass
@@ -264,9 +264,9 @@ class Sweep:
         self.bad: list[Any] = []
         prepare(self.root, prior=self.prior)
         shutil.copytree(self.root, self.template)
-        self.begin = look(self.root)
+        self.begin = inspect(self.root)
         assert in_child(partial(dream, self.root)) == (0, "acknowledged")
-        self.end = look(self.root)
+        self.end = inspect(self.root)
         assert set(self.begin[0]) - set(self.end[0]) == {"b.md"}
         assert (self.begin[2], self.end[2]) == (PRIOR_NS if self.prior else None, int(NOW) * 10**9)
 
@@ -288,7 +288,7 @@ class Sweep:
 
     def judge(self, where: object, *, said: bool) -> None:
         """Start anew, count the state that is found and note what is wrong."""
-        work = partial(verdict, self.root, self.begin, self.end, said=said)
+        work = partial(decision, self.root, self.begin, self.end, said=said)
         _, answer = in_child(work)
         done, wrong = answer if isinstance(answer, list) else (False, f"no start: {answer}")
         self.before += not done

@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
-from tests.crash.cases import RECOVERED_AT, Case, make_case, restore, verdict
+from tests.crash.cases import RECOVERED_AT, Case, decision, make_case, restore
 from tests.crash.operation import OPERATIONS
 from tests.store.bench import Bench, open_bench
 
@@ -80,7 +80,7 @@ def sweep(case: Case) -> dict[str, object]:
             restore(half, case.root)
             finished = in_child(case.root, recover, second) is not None
             double += not finished
-            wrong = verdict(case, acknowledged=acknowledged)
+            wrong = decision(case, acknowledged=acknowledged)
             if wrong:
                 bad.append([first, second, wrong])
     return {"points": len(calls), "double": double, "calls": calls, "bad": bad}

@@ -65,7 +65,7 @@ def points(root: Path, operation: str, step: str, *, output: bool = True) -> lis
     done = run(root, operation, step, "-e", trace, "-o", str(log))
     assert done.returncode == 0, done.stderr
     seen: Counter[str] = Counter()
-    found = []
+    results = []
     for line in log.read_text(errors="replace").splitlines():
         match = _CALL.match(line)
         if match is None:
@@ -74,9 +74,9 @@ def points(root: Path, operation: str, step: str, *, output: bool = True) -> lis
         if match[1] == "write" and match[2].startswith(("1,", "2,")) and not output:
             continue
         if match[1] != "openat" or "O_CREAT" in match[2]:
-            found.append(Point(match[1], seen[match[1]]))
+            results.append(Point(match[1], seen[match[1]]))
     log.unlink()
-    return found
+    return results
 
 
 def file_operations(root: Path, operation: str) -> list[str]:
@@ -88,7 +88,7 @@ def file_operations(root: Path, operation: str) -> list[str]:
     trace = f"trace={','.join(CHANGING)}"
     done = run(root, operation, "run", "-y", "-e", trace, "-o", str(log))
     assert done.returncode == 0, done.stderr
-    found: list[str] = []
+    results: list[str] = []
     for line in log.read_text(errors="replace").splitlines():
         match = _CALL.match(line)
         if match is None or f"<{root}/memory" not in match[2]:
@@ -102,9 +102,9 @@ def file_operations(root: Path, operation: str) -> list[str]:
             word = "create" if "O_CREAT" in rest else ""
         else:
             word = _WORDS.get(call, "")
-        if word and [word] != found[-1:] * (word == "write"):
-            found.append(word)
-    return found
+        if word and [word] != results[-1:] * (word == "write"):
+            results.append(word)
+    return results
 
 
 def killed(root: Path, operation: str, step: str, point: Point) -> str:

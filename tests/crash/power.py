@@ -85,13 +85,13 @@ class Image:
 
     def files(self, folder: int = 0, prefix: str = "") -> dict[str, Node]:
         """Return what can be reached from the top, by path."""
-        found: dict[str, Node] = {}
+        results: dict[str, Node] = {}
         for name, number in sorted(self.names.get(folder, {}).items()):
             node = self.nodes[number]
-            found[prefix + name] = node
+            results[prefix + name] = node
             if node.folder:
-                found |= self.files(number, f"{prefix}{name}/")
-        return found
+                results |= self.files(number, f"{prefix}{name}/")
+        return results
 
     def key(self) -> tuple[tuple[str, bytes], ...]:
         """Return what tells two states apart."""
@@ -259,8 +259,8 @@ def _bytes_step(disk: Disk, call: str, rest: str, result: int, node: int) -> Non
     if call == "ftruncate":
         disk.change(Change(node, size=int(rest.rpartition(", ")[2])))
     elif call == "utimensat":
-        found = re.findall(r"tv_sec=(\d+), tv_nsec=(\d+)", rest)[-1]
-        time = int(found[0]) * 10**9 + int(found[1])
+        results = re.findall(r"tv_sec=(\d+), tv_nsec=(\d+)", rest)[-1]
+        time = int(results[0]) * 10**9 + int(results[1])
         for image in (disk.now, disk.stable):  # with the first fsync, before the name is there
             image.nodes[node].mtime_ns = time
     elif call == "pwrite64":
@@ -272,7 +272,7 @@ def _bytes_step(disk: Disk, call: str, rest: str, result: int, node: int) -> Non
 
 def _paths(root: Path, rest: str, *, named: bool) -> list[str]:
     """Return the paths below the root that a call names, or whose descriptor it has."""
-    found: list[str] = []
+    results: list[str] = []
     folders = [_text(match[2]) for match in _FD.finditer(rest)]
     strings = [_text(text) for text in _STRING.findall(rest)] if named else []
     if strings:
@@ -283,15 +283,15 @@ def _paths(root: Path, rest: str, *, named: bool) -> list[str]:
         full = folders[:1]
     for path in full:
         if path == str(root):
-            found.append("")
+            results.append("")
         elif path.startswith(f"{root}/"):
-            found.append(path.removeprefix(f"{root}/"))
-    return found
+            results.append(path.removeprefix(f"{root}/"))
+    return results
 
 
 def _bytes(rest: str) -> bytes:
-    found = _STRING.search(rest)
-    return bytes.fromhex(found[1].replace("\\x", "")) if found else b""
+    results = _STRING.search(rest)
+    return bytes.fromhex(results[1].replace("\\x", "")) if results else b""
 
 
 def _text(hexed: str) -> str:

@@ -39,9 +39,9 @@ def judge(bench: Bench, acknowledged: dict[str, int]) -> list[str]:
     if listed != sorted(set(tree) - {INDEX}):
         wrong.append("index and files disagree")
     for name, number in acknowledged.items():
-        found = _NUMBER.search(tree.get(f"{name}.md", b"").decode())
-        if found is None or int(found[1]) < number:
-            wrong.append(f"{name}.md has {found and found[1]}, not {number}")
+        results = _NUMBER.search(tree.get(f"{name}.md", b"").decode())
+        if results is None or int(results[1]) < number:
+            wrong.append(f"{name}.md has {results and results[1]}, not {number}")
     return wrong
 
 

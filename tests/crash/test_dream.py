@@ -37,10 +37,10 @@ def _sweep(folder: Path, how: str, prior: str, stride: int) -> Any:
 
 def test_a_killed_dream_leaves_before_or_after(tmp_path: Path) -> None:
     """So it is at a part of the calls."""
-    found = _sweep(tmp_path, "kill", "yes", 11)
-    assert found["bad"] == []
-    assert found["before"] > 0
-    assert found["after"] > 0
+    results = _sweep(tmp_path, "kill", "yes", 11)
+    assert results["bad"] == []
+    assert results["before"] > 0
+    assert results["after"] > 0
 
 
 @pytest.mark.crash
@@ -50,13 +50,13 @@ def test_every_call_of_a_dream_may_be_its_last(
     how: str, prior: str, tmp_path: Path, record_property: Record
 ) -> None:
     """So it is at every call, where there was a lock file before and where there was none."""
-    found = _sweep(tmp_path, how, prior, 1)
+    results = _sweep(tmp_path, how, prior, 1)
     words = f"G7 dream, {how}, {'with' if prior == 'yes' else 'without'} a lock file before:"
-    ends = f"{found['before']} as before, {found['after']} done, {len(found['bad'])} bad"
-    record_property(FIGURE, f"{words} {found['tried']} points, {ends}")
-    assert found["bad"] == []
-    assert found["before"] > 40
-    assert found["after"] > 40
+    ends = f"{results['before']} as before, {results['after']} done, {len(results['bad'])} bad"
+    record_property(FIGURE, f"{words} {results['tried']} points, {ends}")
+    assert results["bad"] == []
+    assert results["before"] > 40
+    assert results["after"] > 40
 
 
 @pytest.mark.crash
@@ -65,11 +65,11 @@ def test_a_kill_in_the_start_that_follows_changes_nothing(
     prior: str, tmp_path: Path, record_property: Record
 ) -> None:
     """After a kill in a dream and one in the next start, the start after that puts all right."""
-    found = _sweep(tmp_path, "double", prior, 23 if prior == "no" else 17)
+    results = _sweep(tmp_path, "double", prior, 23 if prior == "no" else 17)
     record_property(
         FIGURE,
-        f"G7 dream: {found['tried']} points x the start that follows = {found['double']} double "
-        f"kills, {len(found['bad'])} bad",
+        f"G7 dream: {results['tried']} points x the start that follows = {results['double']} "
+        f"double kills, {len(results['bad'])} bad",
     )
-    assert found["bad"] == []
-    assert found["double"] > 150
+    assert results["bad"] == []
+    assert results["double"] > 150

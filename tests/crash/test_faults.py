@@ -23,7 +23,7 @@ from memd.testing.clock import FakeClock
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
 from tests.changes import history
 from tests.crash import kill
-from tests.crash.cases import Case, make_case, restore, state, verdict
+from tests.crash.cases import Case, decision, make_case, restore, state
 from tests.crash.conftest import FIGURE
 from tests.crash.operation import OPERATIONS, REQUEST
 from tests.store.bench import Bench, edits, open_bench, topic
@@ -174,7 +174,7 @@ def test_any_system_call_may_fail(
         done = kill.run(case.root, name, "faulty", "-o", os.devnull, "-e", inject)
         said = done.stdout.split("\n")[:-1]
         opened = len(said) == 2
-        wrong = verdict(case, acknowledged="acknowledged" in said or "next" in said)
+        wrong = decision(case, acknowledged="acknowledged" in said or "next" in said)
         if done.returncode or not said or done.stderr:
             wrong = f"{wrong}; it died: {done.stderr[-300:]}"
         if opened and not when and said[1] != "next":

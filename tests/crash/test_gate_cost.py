@@ -27,15 +27,15 @@ def calls(folder: Path) -> dict[str, list[str]]:
         [*command, str(folder)], capture_output=True, text=True, env=dict(os.environ), check=False
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, list[str]] = {}
-    asked = "end"
+    results: dict[str, list[str]] = {}
+    requested = "end"
     for line in log.read_text(errors="replace").splitlines():
         mark = MARK.search(line)
         if mark:
-            asked = mark[1]
-        elif asked != "end" and "resumed" not in line:
-            found.setdefault(asked, []).append(line)
-    return found
+            requested = mark[1]
+        elif requested != "end" and "resumed" not in line:
+            results.setdefault(requested, []).append(line)
+    return results
 
 
 @pytest.mark.skipif(bool(kill.missing()), reason=kill.missing() or "strace works")
@@ -50,15 +50,15 @@ def test_a_closed_time_gate_costs_one_stat(tmp_path: Path) -> None:
     for folder in folders:
         folder.mkdir(parents=True)
         (folder / "s.jsonl").write_text("")
-    found = calls(tmp_path)
-    assert "dream_off" not in found
+    results = calls(tmp_path)
+    assert "dream_off" not in results
     for name in ("time", "sessions again"):
-        (only,) = found[name]
+        (only,) = results[name]
         assert STAT.search(only), only
         assert str(lock) in only
-    scanned = [line for line in found["sessions"] if "O_DIRECTORY" in line]
+    scanned = [line for line in results["sessions"] if "O_DIRECTORY" in line]
     assert len(scanned) == 2
     assert all(any(str(folder) in line for line in scanned) for folder in folders)
-    stats = [line for line in found["sessions"] if STAT.search(line)]
+    stats = [line for line in results["sessions"] if STAT.search(line)]
     assert sum(str(lock) in line for line in stats) == 1
     assert sum("s.jsonl" in line for line in stats) == 2

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash import forks, kill
-from tests.crash.cases import Case, make_case, restore, verdict
+from tests.crash.cases import Case, decision, make_case, restore
 from tests.crash.conftest import FIGURE
 from tests.crash.operation import OPERATIONS
 
@@ -50,7 +50,7 @@ def test_a_kill_at_any_call_leaves_before_or_after(
     for point in every:
         restore(case.template, case.root)
         said = kill.killed(case.root, case.name, "run", point)
-        wrong = verdict(case, acknowledged="acknowledged" in said)
+        wrong = decision(case, acknowledged="acknowledged" in said)
         if wrong:
             bad.append((point, wrong))
     record_property(FIGURE, f"G1 {case.name}: {len(every)} points, {len(bad)} bad")
@@ -72,10 +72,10 @@ def test_a_kill_in_recovery_changes_nothing(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    double, bad = found["double"], found["bad"]
+    results = json.loads(done.stdout)
+    double, bad = results["double"], results["bad"]
     record_property(
-        FIGURE, f"G1 {name}: {found['points']} x recovery = {double} double kills, {len(bad)} bad"
+        FIGURE, f"G1 {name}: {results['points']} x recovery = {double} double kills, {len(bad)} bad"
     )
     assert bad == []
     assert double >= DOUBLE[name]
@@ -91,9 +91,9 @@ def test_both_ways_of_killing_see_the_same_operations(tmp_path: Path) -> None:
     calls = forks.in_child(case.root, OPERATIONS[case.name], 0)
     assert calls is not None
     ours = [call for call in calls if call not in {"begin", "transaction", "committed", "close"}]
-    assert [word for word, group in groupby(ours) for _ in list(group)[: _kept(word)]] == seen
+    assert [word for word, group in groupby(ours) for _ in list(group)[: _retained(word)]] == seen
     assert len(seen) > 15
 
 
-def _kept(word: str) -> int | None:
+def _retained(word: str) -> int | None:
     return 1 if word == "write" else None

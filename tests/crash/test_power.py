@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash import kill, power
-from tests.crash.cases import make_case, restore, verdict
+from tests.crash.cases import decision, make_case, restore
 from tests.crash.conftest import FIGURE
 from tests.crash.operation import OPERATIONS
 
@@ -26,7 +26,7 @@ def test_the_model_forgets_what_was_not_synced(tmp_path: Path) -> None:
     assert node is not None
     disk.change(power.Change(node, 0, b"new!"))
     disk.rename("t", t=None, a=node)
-    found = [texts(image) for image in disk.cuts()]
+    results = [texts(image) for image in disk.cuts()]
     for state in (
         {"a": b"old"},
         {"a": b"old", "t": b""},
@@ -35,7 +35,7 @@ def test_the_model_forgets_what_was_not_synced(tmp_path: Path) -> None:
         {"a": b"\0\0\0\0"},
         {"a": b"new!"},
     ):
-        assert state in found
+        assert state in results
     disk.sync("a")
     disk.sync("")
     assert [texts(image) for image in disk.cuts()] == [{"a": b"new!"}]
@@ -77,7 +77,7 @@ def test_a_power_cut_leaves_before_or_after(
     for image, acknowledged in power.distinct(chain([first], disks)):
         image.write(case.root)
         states += 1
-        wrong = verdict(case, acknowledged=acknowledged)
+        wrong = decision(case, acknowledged=acknowledged)
         if wrong:
             bad.append((wrong, acknowledged, sorted(image.files())))
     record_property(FIGURE, f"G3 {name}: {states} states after a power cut, {len(bad)} bad")

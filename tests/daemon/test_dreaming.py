@@ -27,7 +27,7 @@ from memd.rpc.hub import Hub
 from memd.state.database import open_database
 from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable, NewJob
-from memd.state.proposals import Proposals
+from memd.state.proposals import ProposalTable
 from memd.state.runs import Runs
 from memd.state.visits import Visit, Visits
 from memd.store.service import Store
@@ -43,15 +43,15 @@ BATTERY = Pressure(on_battery=True)
 
 @dataclass
 class Machine:
-    """A machine that says what it is told to say; ``asked`` counts how often."""
+    """A machine that says what it is told to say; ``requested`` counts how often."""
 
     now: Pressure = field(default_factory=Pressure)
-    asked: int = 0
+    requested: int = 0
     does: Callable[[], Pressure] | None = None
 
     def __call__(self) -> Pressure:
         """Say how busy it is."""
-        self.asked += 1
+        self.requested += 1
         return self.does() if self.does else self.now
 
 
@@ -76,11 +76,11 @@ class Daemon:
     async def until_dreams(self, count: int) -> None:
         """Return once there are so many dreams, all of them over."""
         with anyio.fail_after(20):
-            while len(found := await self.dreams()) < count:
+            while len(results := await self.dreams()) < count:
                 pass
-            for job in found:
+            for job in results:
                 await self.client.call("job.wait", {"job": job["job"]})
-        assert len(found) == count
+        assert len(results) == count
 
     async def tick(self) -> None:
         """Let the timer have one look; return once it has had it."""
@@ -117,9 +117,9 @@ async def test_the_timer_begins_what_had_to_wait() -> None:
         cwd = daemon.home.project()
         daemon.machine.now = BATTERY
         await daemon.call("session.end", cwd, session_id="s")
-        assert daemon.machine.asked == 1
+        assert daemon.machine.requested == 1
         await daemon.tick()
-        assert daemon.machine.asked == 2
+        assert daemon.machine.requested == 2
         assert await daemon.dreams() == []
         daemon.machine.now = Pressure(on_battery=False)
         await daemon.tick()
@@ -131,7 +131,7 @@ async def test_nobody_keeps_a_person_from_a_dream() -> None:
     async with running() as daemon:
         daemon.machine.now = BATTERY
         dreamt = await daemon.call("dream", daemon.home.project(), wait=True)
-        assert (dreamt["status"], daemon.machine.asked) == ("completed", 0)
+        assert (dreamt["status"], daemon.machine.requested) == ("completed", 0)
 
 
 async def test_a_closed_gate_does_not_ask_the_machine() -> None:
@@ -139,7 +139,7 @@ async def test_a_closed_gate_does_not_ask_the_machine() -> None:
     async with running("") as daemon:
         cwd = daemon.home.project()
         await daemon.call("session.end", cwd, session_id="s")
-        assert (daemon.machine.asked, await daemon.dreams()) == (0, [])
+        assert (daemon.machine.requested, await daemon.dreams()) == (0, [])
 
 
 async def test_a_hook_is_no_prompt_that_a_dream_waits_for() -> None:
@@ -202,7 +202,7 @@ async def test_sessions_that_end_together_share_one_dream() -> None:
             for number in range(8):
                 group.start_soon(end, f"s{number}")
         await daemon.until_dreams(1)
-        assert daemon.machine.asked == 1
+        assert daemon.machine.requested == 1
 
 
 async def test_dreams_by_themselves_are_an_hour_apart() -> None:
@@ -239,7 +239,7 @@ async def test_a_dream_that_waits_for_its_turn_is_not_doubled(tmp_path: Path) ->
         Dreams(
             store,
             DreamTable(database),
-            Proposals(database),
+            ProposalTable(database),
             clock,
             models=NoModel(),
             runs=Runs(database),
@@ -338,10 +338,10 @@ async def test_clocks_that_jump_bring_no_storm() -> None:
             daemon.clock.advance(3600.0)
             for number in range(5):
                 await daemon.call("session.end", cwd, session_id=f"s{number}")
-                found = await daemon.dreams()
-                await daemon.until_dreams(len(found))
-            assert len(found) <= dreams + 1
-            dreams = len(found)
+                results = await daemon.dreams()
+                await daemon.until_dreams(len(results))
+            assert len(results) <= dreams + 1
+            dreams = len(results)
         daemon.clock.advance(day)
         await daemon.call("session.end", cwd, session_id="s")
         await daemon.until_dreams(dreams + 1)

@@ -42,7 +42,7 @@ def test_a_start_opens_the_index_of_the_last_project() -> None:
             maps = Path(f"/proc/{process.pid}/maps").read_text()
             about = corpus.memory(7)
             query = f"what about {about.identifier}?"
-            found = caller.call("prefetch", {"cwd": cwd, "session_id": "t", "query": query})
+            results = caller.call("prefetch", {"cwd": cwd, "session_id": "t", "query": query})
     assert f"{home.places.state_dir}/index/" in maps
-    assert found["note"] is None
-    assert any(memory["path"].endswith(about.path) for memory in found["memories"])
+    assert results["note"] is None
+    assert any(memory["path"].endswith(about.path) for memory in results["memories"])

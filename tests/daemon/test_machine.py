@@ -10,12 +10,12 @@ from memd.daemon import machine
 
 def test_the_machine_says_how_busy_it_is() -> None:
     """What this system tells is told in plain units, and asking costs next to nothing."""
-    found = machine.pressure()
+    results = machine.pressure()
     memory = psutil.virtual_memory()
-    assert found.free_memory is not None
-    assert 0 < found.free_memory <= memory.total
-    assert found.load is None or found.load >= 0
-    assert found.on_battery in {None, True, False}
+    assert results.free_memory is not None
+    assert 0 < results.free_memory <= memory.total
+    assert results.load is None or results.load >= 0
+    assert results.on_battery in {None, True, False}
 
 
 def test_a_battery_counts_when_it_is_in_use() -> None:

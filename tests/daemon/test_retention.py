@@ -21,9 +21,9 @@ from memd.projects.configuration import Configuration
 from memd.rpc.hub import Hub
 from memd.state.ages import Ages
 from memd.state.database import Database, StateUnusableError, open_database
-from memd.state.journal import Intent, Journal, Step
+from memd.state.journal import Journal, PlannedChange, Step
 from memd.state.ledger import Item, Ledger
-from memd.state.proposals import Proposal, Proposals
+from memd.state.proposals import Proposal, ProposalTable
 from memd.state.retention import Pruned
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
@@ -45,7 +45,9 @@ class Keeper:
     def change(self) -> None:
         """Journal a change of now."""
         book, at = Journal(self.database), self.clock.now()
-        intent = Intent("/m", at, Provenance(Actor.CLIENT), "", "ab", (Step("a", "1", None),), {})
+        intent = PlannedChange(
+            "/m", at, Provenance(Actor.CLIENT), "", "ab", (Step("a", "1", None),), {}
+        )
         book.applied(book.record(intent), at)
 
     def left(self) -> list[int]:
@@ -98,14 +100,14 @@ async def test_history_is_bounded_every_day(tmp_path: Path) -> None:
 async def test_what_was_decided_of_dreams_is_bounded_too(tmp_path: Path) -> None:
     """A decided proposal goes on the day on which history of its age does, an open one stays."""
     async with keeper(tmp_path, "[journal]\ndays = 2\n") as kept:
-        table, by = Proposals(kept.database), Provenance(Actor.DREAM)
+        table, by = ProposalTable(kept.database), Provenance(Actor.DREAM)
         names = [table.propose(Proposal("", "/m", 1.0, problems=(p,)), by) for p in "ab"]
         table.decide(ProposalDecided(names[0], "rejected", "[]"), kept.clock.now())
         await kept.next_day()
         assert len(table.of_directory("/m", decided=True)) == 2
         await kept.next_day()
         await kept.next_day()
-        assert [found.id for found in table.of_directory("/m", decided=True)] == names[1:]
+        assert [results.id for results in table.of_directory("/m", decided=True)] == names[1:]
 
 
 async def test_what_sessions_were_given_is_bounded_too(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from memd.daemon.log import Log
 from memd.daemon.runners import Runners
 from memd.dream.gates import Pressure
 from memd.dream.values import Wanted
-from memd.extract.service import Extract
+from memd.extract.service import Extractions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.running import Running
 from memd.jobs.service import Jobs
@@ -99,7 +99,7 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
     database = open_database(str(tmp_path / "state.db"), SCHEMAS)
     bench = Bench(tmp_path, database)
     (tmp_path / "repo").mkdir()
-    extract = Extract(bench.store, Cursors(database), bench.clock)
+    extract = Extractions(bench.store, Cursors(database), bench.clock)
     priority, log = RequestPriority(), Log(io.StringIO())
     jobs = Jobs(bench.jobs, bench.clock, bench.sink, on_unexpected=repr)
     starter = DreamStarter(

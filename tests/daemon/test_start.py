@@ -68,8 +68,8 @@ def test_a_start_on_a_full_disk_serves_reads() -> None:
             connection.call("memory.write", {"cwd": cwd, **note})
         full = (sys.executable, "-c", FULL, *MEMD, "serve")
         with daemon_process(home, command=full), client(home) as connection:
-            found = connection.call("memory.read", {"cwd": cwd, "path": "a.md"})
-            assert "b" in found["content"]
+            results = connection.call("memory.read", {"cwd": cwd, "path": "a.md"})
+            assert "b" in results["content"]
             assert len(connection.call("memory.list", {"cwd": cwd})["memories"]) == 1
             with pytest.raises(RemoteError) as caught:
                 connection.call("memory.write", {"cwd": cwd, **note, "body": "c"})
@@ -167,12 +167,15 @@ def test_the_env_file_names_a_model_if_it_is_private(mode: int) -> None:
         path.chmod(mode)
         home = replace(made, environ={**made.environ, "ANTHROPIC_BASE_URL": "http://a.example"})
         with daemon_process(home):
-            found = model_of(home)
+            results = model_of(home)
     if mode == 0o600:
-        assert (found["host"], found["source"]) == ("127.0.0.1:1", f"ANTHROPIC_BASE_URL of {path}")
+        assert (results["host"], results["source"]) == (
+            "127.0.0.1:1",
+            f"ANTHROPIC_BASE_URL of {path}",
+        )
     else:
-        assert "a.example" in found["doctor"]
-        assert f"{path} may be read by others: run chmod 600 on it" in found["doctor"]
+        assert "a.example" in results["doctor"]
+        assert f"{path} may be read by others: run chmod 600 on it" in results["doctor"]
 
 
 def test_sockets_of_a_supervisor_are_served() -> None:
@@ -285,9 +288,9 @@ def test_the_socket_is_private_under_any_umask(mask: int) -> None:
 
 def test_threads_that_compute_give_way_soon() -> None:
     """A daemon's threads hand the interpreter on within a fraction of a millisecond."""
-    asked = "import sys; from memd.daemon import start; start._limits()"
+    requested = "import sys; from memd.daemon import start; start._limits()"
     done = subprocess.run(
-        [sys.executable, "-c", f"{asked}; print(sys.getswitchinterval())"],
+        [sys.executable, "-c", f"{requested}; print(sys.getswitchinterval())"],
         capture_output=True,
         text=True,
         check=True,
@@ -297,10 +300,15 @@ def test_threads_that_compute_give_way_soon() -> None:
 
 def test_what_is_old_is_rarely_collected() -> None:
     """A daemon's threads are seldom stopped for all of its objects, and often for the young."""
-    asked = "import gc; from memd.daemon import start; usual = gc.get_threshold(); start._limits()"
-    told = "print(gc.get_threshold()[:2] == usual[:2], gc.get_threshold()[2] // usual[2])"
+    requested = (
+        "import gc; from memd.daemon import start; usual = gc.get_threshold(); start._limits()"
+    )
+    reported = "print(gc.get_threshold()[:2] == usual[:2], gc.get_threshold()[2] // usual[2])"
     done = subprocess.run(
-        [sys.executable, "-c", f"{asked}; {told}"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"{requested}; {reported}"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     same, rarer = done.stdout.split()
     assert (same, int(rarer) >= 100) == ("True", True)

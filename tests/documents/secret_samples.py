@@ -42,10 +42,10 @@ _HOSTS = ("db", "cache", "queue", "mail", "git", "vault")
 def some(draw: Draw, alphabet: str, count: int) -> str:
     """Return random characters, a letter and a digit among them where the alphabet has both."""
     kinds = [[c for c in alphabet if c.isdigit()], [c for c in alphabet if c.isalpha()]]
-    found = [draw.choice(kind) for kind in kinds if kind]
-    found += [draw.choice(alphabet) for _ in range(count - len(found))]
-    draw.shuffle(found)
-    return "".join(found)
+    results = [draw.choice(kind) for kind in kinds if kind]
+    results += [draw.choice(alphabet) for _ in range(count - len(results))]
+    draw.shuffle(results)
+    return "".join(results)
 
 
 def password(draw: Draw) -> str:

@@ -26,12 +26,12 @@ _PIECES = st.sampled_from(
 
 def test_small_and_large_indexes_are_read_alike() -> None:
     """Each entry stands with its line and what it means."""
-    found = read(_MANY)
+    results = read(_MANY)
     assert len(_MANY) > limits.MEMORY_BYTES
-    assert found.lines[699] == EntryLine(699, ("m699.md",))
-    assert len(found.named) == 700
-    assert read(_MANY) is found
-    assert read(b"".join(_MANY.splitlines(keepends=True)[:9])).lines == found.lines[:9]
+    assert results.lines[699] == EntryLine(699, ("m699.md",))
+    assert len(results.named) == 700
+    assert read(_MANY) is results
+    assert read(b"".join(_MANY.splitlines(keepends=True)[:9])).lines == results.lines[:9]
 
 
 @settings(max_examples=30)
@@ -42,7 +42,7 @@ def test_what_was_read_before_changes_no_answer(one: list[str], other: list[str]
     for pieces, end in ((one, at), (other, min(at + 2, 700))):
         middle = "".join(f"{piece}\n" for piece in pieces).encode()
         content = b"".join((*lines[:at], middle, *lines[end:]))
-        found = read(content)
+        results = read(content)
         numbered = [
             EntryLine(number, read(raw).lines[0].paths)
             for number, raw in enumerate(content.splitlines(keepends=True))
@@ -50,10 +50,10 @@ def test_what_was_read_before_changes_no_answer(one: list[str], other: list[str]
         ]
         fences = [n for n, raw in enumerate(content.splitlines()) if raw == b"```"]
         shown = [line for line in numbered if not _within(line.number, fences)]
-        assert list(found.lines) == shown
-        assert found.named == {path for line in shown for path in line.paths}
+        assert list(results.lines) == shown
+        assert results.named == {path for line in shown for path in line.paths}
         firsts = [line.paths[0] for line in shown]
-        assert found.first() == set(firsts)
+        assert results.first() == set(firsts)
 
 
 def _within(number: int, fences: list[int]) -> bool:

@@ -112,9 +112,9 @@ def test_what_is_read_is_what_the_parser_reads(
     """Whatever the head, the answer is none or that of the parser, and never a damaged one."""
     text = "".join(line.format(value) + "\n" for line, value in picked).encode()
     for head in (b"---\n" + text + b"---\n", whole[:at] + text + whole[at:]):
-        found, parsed = quick(head), document.parse(head, "p.md")
-        if found is not None:
-            assert found == (parsed.name, parsed.description, parsed.type)
+        results, parsed = quick(head), document.parse(head, "p.md")
+        if results is not None:
+            assert results == (parsed.name, parsed.description, parsed.type)
             assert not parsed.damaged
 
 
@@ -122,7 +122,7 @@ def test_what_is_read_is_what_the_parser_reads(
 def test_any_value_in_its_place(name: str, description: str) -> None:
     """A value means in the quick reading what it means to the parser."""
     head = f"---\nname: {name}\ndescription: {description}\ntype: user\n---\n".encode()
-    found, parsed = quick(head), document.parse(head, "p.md")
-    if found is not None:
-        assert found == (parsed.name, parsed.description, parsed.type)
+    results, parsed = quick(head), document.parse(head, "p.md")
+    if results is not None:
+        assert results == (parsed.name, parsed.description, parsed.type)
         assert not parsed.damaged

@@ -93,8 +93,8 @@ SEED = st.integers(0, 2**32)
 @pytest.mark.parametrize(("rule", "token"), TOKENS)
 def test_a_token_is_found_by_its_rule_and_line(rule: str, token: str) -> None:
     """Each documented token shape is found on its line, under its rule's name."""
-    found = secrets.find(f"First line.\nNote: {token}\nLast line.")
-    assert secrets.Finding(rule, 2) in found
+    results = secrets.find(f"First line.\nNote: {token}\nLast line.")
+    assert secrets.Finding(rule, 2) in results
 
 
 @pytest.mark.parametrize("text", ORDINARY)
@@ -140,11 +140,11 @@ def test_blanking_keeps_the_lines() -> None:
     key += "\n-----END RSA PRIVATE" + " KEY-----"
     token = TOKENS[0][1]
     text = f"one\n{key}\n# after {token} and {token}\nlast"
-    found = secrets.blank(text)
-    assert found.split("\n")[-1] == "last"
-    assert found.count("\n") == text.count("\n")
-    assert token not in found
-    assert not secrets.find(found)
+    results = secrets.blank(text)
+    assert results.split("\n")[-1] == "last"
+    assert results.count("\n") == text.count("\n")
+    assert token not in results
+    assert not secrets.find(results)
     assert secrets.blank("nothing\nhere") == "nothing\nhere"
 
 
@@ -213,7 +213,7 @@ def test_the_published_corpus() -> None:
     rules = json.loads(gzip.decompress(path.read_bytes()))
     true = [text for rule in rules for text in rule["tps"]]
     false = [text for rule in rules for text in rule["fps"]]
-    found = sum(bool(secrets.find(text)) for text in true) / len(true)
+    results = sum(bool(secrets.find(text)) for text in true) / len(true)
     wrong = sum(bool(secrets.find(text)) for text in false) / len(false)
-    assert found >= 0.99
+    assert results >= 0.99
     assert wrong <= 0.05

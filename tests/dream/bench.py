@@ -14,7 +14,7 @@ from memd.dream.service import Dreams
 from memd.state.database import Database
 from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable, NewJob
-from memd.state.proposals import Proposals
+from memd.state.proposals import ProposalTable
 from memd.state.runs import Runs
 from memd.testing.clock import FakeClock
 from memd.testing.scripted_model import Answer, ScriptedModel
@@ -60,11 +60,11 @@ class Bench:
         self.clock = FakeClock(now=NOW)
         self.sink = Sink()
         self.table = DreamTable(database)
-        self.proposals = Proposals(database)
+        self.proposals = ProposalTable(database)
         self.jobs = JobTable(database)
         self.runs = Runs(database)
         self.phases: list[str] = []
-        self.told: list[dict[str, Any]] = []
+        self.reported: list[dict[str, Any]] = []
         self.noted: list[str] = []
         self.store = store_in(folder, database, self.clock, events=self.sink)
         self.project = Project(
@@ -137,7 +137,7 @@ class Bench:
 
     def progress(self, phase: str, **facts: Any) -> None:
         self.phases.append(phase)
-        self.told.append(facts)
+        self.reported.append(facts)
 
     def lock(self, mtime: float, body: bytes = b"") -> Path:
         path = self.memory / locks.LOCK

@@ -27,17 +27,17 @@ def test_no_dream_drops_more_than_a_third(
     """Of four memories or more, more than a third is too many, what went lately included."""
     paths = [f"m{number}.md" for number in range(gone)]
     before = {path: file(f"Fact {path}.") for path in paths}
-    asked = wanted(dict.fromkeys(paths), {}, REASON)
-    assert len(judge(before, asked, total=total, gone_lately=lately).problems) == problems
+    requested = wanted(dict.fromkeys(paths), {}, REASON)
+    assert len(judge(before, requested, total=total, gone_lately=lately).problems) == problems
 
 
 def test_a_third_of_the_bytes_is_too_much_as_well() -> None:
     """One memory that is most of what there is may not go with a reason."""
     before = {"a.md": file("Fact. " * 99)}
-    asked = wanted({"a.md": None}, {}, REASON)
+    requested = wanted({"a.md": None}, {}, REASON)
     size = len(before["a.md"])
-    assert judge(before, asked, total=9, total_bytes=3 * size).problems == ()
-    (problem,) = judge(before, asked, total=9, total_bytes=3 * size - 1).problems
+    assert judge(before, requested, total=9, total_bytes=3 * size).problems == ()
+    (problem,) = judge(before, requested, total=9, total_bytes=3 * size - 1).problems
     assert problem.startswith(f"{size} of {3 * size - 1} bytes")
 
 

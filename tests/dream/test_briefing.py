@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from memd.agent.service import Ended, Task
+from memd.agent.service import RunEnd, Task
 from memd.core.settings import DreamSettings
 from memd.core.values import Header, MemoryType, Project, Snapshot
 from memd.dream import briefing
@@ -47,15 +47,15 @@ def task(**more: Any) -> Task:
     return briefing.task(PROJECT, Snapshot("/m", headers, index), **(wanted | more))
 
 
-def texts(asked: Task) -> tuple[str, str]:
+def texts(requested: Task) -> tuple[str, str]:
     """Return the system text and the task."""
-    assert not isinstance(asked.system, str)
-    return str(asked.system[0]["text"]), str(asked.messages[0]["content"][-1]["text"])
+    assert not isinstance(requested.system, str)
+    return str(requested.system[0]["text"]), str(requested.messages[0]["content"][-1]["text"])
 
 
-def ended(text: str, *messages: dict[str, Any]) -> Ended:
+def ended(text: str, *messages: dict[str, Any]) -> RunEnd:
     """Return a run that finished."""
-    return Ended(
+    return RunEnd(
         finished=True,
         reason=None,
         text=text,
@@ -71,11 +71,11 @@ def ended(text: str, *messages: dict[str, Any]) -> Ended:
 
 def test_the_wording_is_reviewed() -> None:
     """The prompts are these, to the byte; write them anew with MEMD_SNAPSHOTS=write."""
-    asked = task()
-    system, text = texts(asked)
-    mended = briefing.mend(asked, ended("Done."), ("b.md would go <without> a reason",))
-    found = {"system": system, "task": text, "mend": mended.messages[-1]["content"][0]["text"]}
-    for name, said in found.items():
+    requested = task()
+    system, text = texts(requested)
+    mended = briefing.mend(requested, ended("Done."), ("b.md would go <without> a reason",))
+    results = {"system": system, "task": text, "mend": mended.messages[-1]["content"][0]["text"]}
+    for name, said in results.items():
         assert reviewed(SNAPSHOTS / f"{name}.md", said)
 
 
@@ -135,23 +135,23 @@ def test_what_there_is_not_is_not_spoken_of() -> None:
 
 def test_the_prefix_is_marked_for_the_cache() -> None:
     """The system text depends on the directory alone, and the marks are at most four."""
-    asked, other = task(), task(now=NOW + 86_400, headers=())
-    assert asked.system == other.system
-    assert not isinstance(asked.system, str)
-    assert asked.system[0]["cache_control"] == {"type": "ephemeral"}
-    assert asked.messages[0]["content"][0]["cache_control"] == {"type": "ephemeral"}
-    assert asked.extra["cache_control"] == {"type": "ephemeral"}
-    assert (asked.kind, asked.model, asked.project) == ("dream", "large", "/m")
-    assert asked.seconds == 20 * 60 * 0.95
+    requested, other = task(), task(now=NOW + 86_400, headers=())
+    assert requested.system == other.system
+    assert not isinstance(requested.system, str)
+    assert requested.system[0]["cache_control"] == {"type": "ephemeral"}
+    assert requested.messages[0]["content"][0]["cache_control"] == {"type": "ephemeral"}
+    assert requested.extra["cache_control"] == {"type": "ephemeral"}
+    assert (requested.kind, requested.model, requested.project) == ("dream", "large", "/m")
+    assert requested.seconds == 20 * 60 * 0.95
 
 
 def test_a_mending_goes_on_with_what_is_left() -> None:
     """It begins with all that was said, in turns, and has the rest of every budget."""
-    asked = task()
+    requested = task()
     call = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1"}]}
     result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1"}]}
-    mended = briefing.mend(asked, ended("All is well.", call, result), ("one", "two"))
-    assert mended.messages[:3] == (*asked.messages, call, result)
+    mended = briefing.mend(requested, ended("All is well.", call, result), ("one", "two"))
+    assert mended.messages[:3] == (*requested.messages, call, result)
     assert [message["role"] for message in mended.messages] == [
         "user",
         "assistant",
@@ -160,15 +160,15 @@ def test_a_mending_goes_on_with_what_is_left() -> None:
         "user",
     ]
     assert mended.messages[3]["content"][0]["text"] == "All is well."
-    told = mended.messages[4]["content"][0]["text"]
-    assert "- one\n- two" in told
-    assert "18 turns left" in told
-    before, after = asked.budget, mended.budget
+    reported = mended.messages[4]["content"][0]["text"]
+    assert "- one\n- two" in reported
+    assert "18 turns left" in reported
+    before, after = requested.budget, mended.budget
     assert after.turns == 18
     assert before.output_tokens - after.output_tokens == 500
     assert before.total_tokens - after.total_tokens == 3_600
     assert before.calls - after.calls == 40
-    silent = briefing.mend(asked, ended("", call, result), ("one",))
+    silent = briefing.mend(requested, ended("", call, result), ("one",))
     assert [message["role"] for message in silent.messages] == ["user", "assistant", "user"]
     assert [block["type"] for block in silent.messages[-1]["content"]] == ["tool_result", "text"]
 

@@ -51,12 +51,12 @@ async def test_a_good_merge_is_one_change(bench: Bench) -> None:
     assert ended.result is not None
     assert ended.result["turns"] == 3
     assert [turn["turn"] for turn in bench.runs.of(job)] == [1, 2, 3]
-    assert {ask.kind for ask in model.asked} == {"dream"}
+    assert {ask.kind for ask in model.requested} == {"dream"}
     assert bench.table.locks() == ()
     assert locks.consolidated_at(str(bench.memory)) == NOW
     phases = list(dict.fromkeys(bench.phases))
     assert phases == ["starting", "updating", "judging"]
-    assert max(fact.get("turn", 0) for fact in bench.told) == 3
+    assert max(fact.get("turn", 0) for fact in bench.reported) == 3
 
     await undo(bench.store, str(bench.memory), change.id, change.by)
     after = bench.content()
@@ -98,9 +98,9 @@ async def test_who_would_delete_everything_is_asked_once_and_kept_back(bench: Be
     after = bench.content()
     del after[locks.LOCK]
     assert after == before
-    told = str(model.asked[-1].messages[-1]["content"][-1]["text"])
-    assert report.problems[0] in told
-    assert model.asked[-1].messages[-2]["content"][0]["text"] == "Clean."
+    reported = str(model.requested[-1].messages[-1]["content"][-1]["text"])
+    assert report.problems[0] in reported
+    assert model.requested[-1].messages[-2]["content"][0]["text"] == "Clean."
     (proposal,) = bench.proposals.of_directory(str(bench.memory))
     assert {edit.reason for edit in proposal.edits or ()} == {"I do not like it"}
     assert proposal.said == "I stay with it."
@@ -123,7 +123,7 @@ async def test_what_is_mended_is_committed(bench: Bench) -> None:
     assert report.usage is not None
     assert report.usage["output"] == 100
     assert [turn["turn"] for turn in bench.runs.of(job)] == [1, 2, 3, 4, 5]
-    assert [fact["turn"] for fact in bench.told if "text" in fact] == [1, 2, 3, 4, 5]
+    assert [fact["turn"] for fact in bench.reported if "text" in fact] == [1, 2, 3, 4, 5]
 
 
 async def test_a_person_who_edits_meanwhile_wins(bench: Bench) -> None:

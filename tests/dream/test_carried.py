@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.core.values import MemoryType
-from memd.dream.carried import Denials, Facts, facts, holds, lacks, reason_lost, telling
+from memd.dream.carried import Denials, Facts, facts, holds, lacks, reason_lost, statement
 from tests.dream.judging import FEEDBACK, PROJECT, doc
 
 
@@ -141,8 +141,8 @@ def test_a_why_ends() -> None:
 
 def test_words_and_facts() -> None:
     """Telling words are short forms without the little ones; facts are what names something."""
-    assert telling("The merging of Ana's caches was tested") == {"merg", "ana", "cach", "test"}
-    assert telling("用制表符 so 二 x") == {"用制", "制表", "表符", "x"}
+    assert statement("The merging of Ana's caches was tested") == {"merg", "ana", "cach", "test"}
+    assert statement("用制表符 so 二 x") == {"用制", "制表", "表符", "x"}
     assert facts('Ana met Bo at PR 12 on friday, see `x` and "big oven"') == (
         {"bo", "pr", "12", "friday", "x", "big", "oven"}
     )

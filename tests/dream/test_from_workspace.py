@@ -57,9 +57,9 @@ def wanted(tree: _Tree, *files: Proposed) -> Wanted:
     return from_workspace.wanted(RunProposal(files), tree, session="s9", at=NOW)
 
 
-def edits(found: Wanted) -> dict[str, FileEdit]:
+def edits(results: Wanted) -> dict[str, FileEdit]:
     """Return edits by path."""
-    return {edit.path: edit for edit in found.edits}
+    return {edit.path: edit for edit in results.edits}
 
 
 A, B, C = memory("Ana owns it."), memory("Bo owns it."), memory("Cy owns it.")
@@ -68,17 +68,17 @@ BOTH = memory("Ana owns it. Bo owns it.")
 
 def test_a_merge_is_a_claim_and_a_removal_has_its_reason() -> None:
     """Who says that it went into another claims a merge; every other word is a reason."""
-    found = wanted(
+    results = wanted(
         _Tree({"a.md": A, "b.md": B, "c.md": C}),
         Proposed("a.md", A, BOTH),
         Proposed("b.md", B, None, "merged into a.md"),
         Proposed("c.md", C, None, "over since May"),
     )
-    assert found.merges == (Merge("a.md", "b.md"),)
-    assert found.reasons == {"c.md": "over since May"}
-    assert [edit.base for edit in found.edits] == [sha256(A), sha256(B), sha256(C)]
-    assert [edit.content is None for edit in found.edits] == [False, True, True]
-    assert found.left == ()
+    assert results.merges == (Merge("a.md", "b.md"),)
+    assert results.reasons == {"c.md": "over since May"}
+    assert [edit.base for edit in results.edits] == [sha256(A), sha256(B), sha256(C)]
+    assert [edit.content is None for edit in results.edits] == [False, True, True]
+    assert results.left == ()
 
 
 def test_a_target_is_named_in_many_ways() -> None:
@@ -95,24 +95,24 @@ def test_a_target_is_named_in_many_ways() -> None:
     for reason, path in said.items():
         (merge,) = wanted(tree, Proposed("b.md", B, None, reason)).merges
         assert merge == Merge(path, "b.md"), reason
-    found = wanted(
+    results = wanted(
         tree,
         Proposed("b.md", B, None, "merged into a.md"),
         Proposed("a.md", A, None, "merged into x/a.md"),
     )
-    assert found.merges == (Merge("x/a.md", "b.md"), Merge("x/a.md", "a.md"))
-    found = wanted(
+    assert results.merges == (Merge("x/a.md", "b.md"), Merge("x/a.md", "a.md"))
+    results = wanted(
         tree,
         Proposed("b.md", B, None, "merged into a.md"),
         Proposed("a.md", A, None, "merged into b.md"),
     )
-    assert found.merges == (Merge("a.md", "b.md"), Merge("b.md", "a.md"))
+    assert results.merges == (Merge("a.md", "b.md"), Merge("b.md", "a.md"))
 
 
 def test_others_work_wins_with_all_that_hangs_on_it() -> None:
     """What changed, came or went meanwhile stays, and so does what was to become one with it."""
     changed = memory("Ana owns it, says Bo.")
-    found = wanted(
+    results = wanted(
         _Tree({"a.md": changed, "b.md": B, "c.md": C, "new.md": C, "l.md": C}, ("l.md",)),
         Proposed("b.md", B, None, "merged into c.md"),
         Proposed("c.md", C, None, "merged into a.md"),
@@ -123,9 +123,9 @@ def test_others_work_wins_with_all_that_hangs_on_it() -> None:
         Proposed("d.md", None, B),
         Proposed(INDEX, b"- old\n", b"- new\n"),
     )
-    assert [edit.path for edit in found.edits] == ["d.md"]
-    assert (found.merges, found.reasons) == ((), {})
-    reasons = {left.path: left.reason for left in found.left}
+    assert [edit.path for edit in results.edits] == ["d.md"]
+    assert (results.merges, results.reasons) == ((), {})
+    reasons = {left.path: left.reason for left in results.left}
     assert reasons.pop("l.md").endswith("it is a link")
     assert reasons == {
         "a.md": "somebody changed it during the dream",
@@ -139,22 +139,22 @@ def test_others_work_wins_with_all_that_hangs_on_it() -> None:
 
 def test_what_somebody_removed_does_not_come_back_in_another() -> None:
     """A memory that was to take in one that changed meanwhile stays as it is, too."""
-    found = wanted(
+    results = wanted(
         _Tree({"a.md": A, "x.md": C}),
         Proposed("a.md", A, BOTH),
         Proposed("b.md", B, None, "merged into a.md"),
         Proposed("x.md", C, None, "merged into kept.md"),
     )
-    assert [left.path for left in found.left] == ["a.md", "b.md"]
-    assert found.merges == (Merge("kept.md", "x.md"),)
+    assert [left.path for left in results.left] == ["a.md", "b.md"]
+    assert results.merges == (Merge("kept.md", "x.md"),)
 
 
 def test_what_was_taken_back_is_not_done_again() -> None:
     """An edit that a dream made before to the same text stays out, with all that hangs on it."""
-    asked: list[str] = []
+    requested: list[str] = []
 
-    def repeats(found: Sequence[FileEdit]) -> tuple[str, ...]:
-        asked.extend(edit.path for edit in found)
+    def repeats(results: Sequence[FileEdit]) -> tuple[str, ...]:
+        requested.extend(edit.path for edit in results)
         return ("b.md",)
 
     files = (
@@ -164,10 +164,10 @@ def test_what_was_taken_back_is_not_done_again() -> None:
         Proposed(INDEX, b"- old\n", b"- new\n"),
     )
     tree = _Tree({"a.md": A, "b.md": B, "c.md": C, INDEX: b"- old\n"})
-    found = from_workspace.wanted(RunProposal(files), tree, session="", at=NOW, repeats=repeats)
-    assert asked == ["a.md", "b.md", "c.md"]
-    assert [edit.path for edit in found.edits] == ["c.md", INDEX]
-    assert {left.path: left.reason for left in found.left} == {
+    results = from_workspace.wanted(RunProposal(files), tree, session="", at=NOW, repeats=repeats)
+    assert requested == ["a.md", "b.md", "c.md"]
+    assert [edit.path for edit in results.edits] == ["c.md", INDEX]
+    assert {left.path: left.reason for left in results.left} == {
         "a.md": "it was to become one with b.md, which stays as it is",
         "b.md": "a dream did this before, and it was taken back",
     }
@@ -176,15 +176,15 @@ def test_what_was_taken_back_is_not_done_again() -> None:
 def test_damaged_memories_are_listed() -> None:
     """What nobody but a person can mend is named, of very many only some."""
     names = [f"damaged{number}.md" for number in range(LISTED + 10)]
-    found = wanted(_Tree({"a.md": A, **dict.fromkeys(names, B)}))
-    assert (found.edits, len(found.listed)) == ((), LISTED)
-    assert found.listed[0].path == "damaged0.md"
+    results = wanted(_Tree({"a.md": A, **dict.fromkeys(names, B)}))
+    assert (results.edits, len(results.listed)) == ((), LISTED)
+    assert results.listed[0].path == "damaged0.md"
 
 
 def test_a_memory_is_as_new_as_what_it_says() -> None:
     """New words make it new; the same words, dates added or others' words taken in do not."""
     tree = _Tree({"a.md": A, "b.md": B, "c.md": C})
-    found = edits(
+    results = edits(
         wanted(
             tree,
             Proposed("a.md", A, memory("Dee owns it.")),
@@ -192,12 +192,12 @@ def test_a_memory_is_as_new_as_what_it_says() -> None:
             Proposed("new.md", None, memory("Eve owns it.", modified="2099-01-01")),
         )
     )
-    assert found["a.md"].mtime_ns is None
-    assert f"modified: {iso_time(NOW)}".encode() in (found["a.md"].content or b"")
-    assert found["b.md"].mtime_ns == 1 * NS
-    assert f"modified: {THEN}".encode() in (found["b.md"].content or b"")
-    assert f"modified: {iso_time(NOW)}".encode() in (found["new.md"].content or b"")
-    assert b"originSessionId: s9" in (found["new.md"].content or b"")
+    assert results["a.md"].mtime_ns is None
+    assert f"modified: {iso_time(NOW)}".encode() in (results["a.md"].content or b"")
+    assert results["b.md"].mtime_ns == 1 * NS
+    assert f"modified: {THEN}".encode() in (results["b.md"].content or b"")
+    assert f"modified: {iso_time(NOW)}".encode() in (results["new.md"].content or b"")
+    assert b"originSessionId: s9" in (results["new.md"].content or b"")
     merged = wanted(tree, Proposed("a.md", A, BOTH), Proposed("c.md", B, None, "merged into a.md"))
     assert merged.left != ()
     merged = wanted(tree, Proposed("a.md", A, BOTH), Proposed("b.md", B, None, "merged into a.md"))

@@ -117,7 +117,7 @@ def test_each_reason_but_people_can_be_switched_off(options: dict[str, Any]) -> 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """Make a project with one transcript, in which nobody has dreamt."""
-    found = Project(
+    results = Project(
         str(tmp_path / "p" / "sub"),
         str(tmp_path / "p"),
         str(tmp_path / "memory"),
@@ -125,9 +125,9 @@ def project(tmp_path: Path) -> Project:
         str(tmp_path / "projects"),
         enabled=True,
     )
-    Path(found.memory_dir).mkdir()
-    add(found, found.root, "s1", FakeClock().now() - HOUR)
-    return found
+    Path(results.memory_dir).mkdir()
+    add(results, results.root, "s1", FakeClock().now() - HOUR)
+    return results
 
 
 def add(project: Project, cwd: str, session: str, at: float) -> None:

@@ -254,9 +254,9 @@ def test_what_contradicts_is_told() -> None:
     assert result.problems == ()
     many = {"a.md": file("\n\n".join(f"The port of {n} is {n}{'x' * 300}." for n in range(30)))}
     other = file("\n\n".join(f"The port of {n} is {n}{'y' * 300}." for n in range(30)))
-    found = judged(many, {"a.md": other}).contradictions
-    assert len(found) == 20
-    assert max(len(item.gone) for item in found) <= 200
+    results = judged(many, {"a.md": other}).contradictions
+    assert len(results) == 20
+    assert max(len(item.gone) for item in results) <= 200
     removed = judged(before, {"a.md": None, "b.md": file("The port is 5433 on staging.")})
     assert [item.stays for item in removed.contradictions] == [stays]
 
@@ -334,17 +334,17 @@ def test_no_bytes_are_too_odd(
     head = b"---\ntype: feedback\n---\n"
     for front in (b"", head):
         old = {path: front + content for path, content in before.items()}
-        asked = wanted(edits, merges, "x y")
-        assert isinstance(judge(old, asked, index=index, total=9, total_bytes=9), JudgeResult)
+        requested = wanted(edits, merges, "x y")
+        assert isinstance(judge(old, requested, index=index, total=9, total_bytes=9), JudgeResult)
 
 
 def _seconds(before: dict[str, bytes], edits: dict[str, bytes | None], source: str) -> float:
     """Return the least of three times that judging takes of the processor."""
-    asked = wanted(edits, {source: "0.md"}, REASON)
+    requested = wanted(edits, {source: "0.md"}, REASON)
     times = []
     for _ in range(3):
         began = time.process_time()
-        judge(before, asked, index=b"- x\n", total=150, total_bytes=150_000)
+        judge(before, requested, index=b"- x\n", total=150, total_bytes=150_000)
         times.append(time.process_time() - began)
     return min(times)
 

@@ -46,11 +46,11 @@ def test_a_name_that_is_not_the_only_one_becomes_a_path() -> None:
 
 def test_targets_are_all_that_a_link_may_mean() -> None:
     """A link may be meant from its folder or from the root; a name is one of the memory's."""
-    found = targets("[it](gone.md) [[home-name|that]] `[[code]]` [d]: x", "notes/a.md")
-    assert found == {"gone.md", "notes/gone.md", "home-name"}
-    assert leads_to(found, GONE)
-    assert leads_to(found, HOME)
-    assert not leads_to(found, OTHER)
+    results = targets("[it](gone.md) [[home-name|that]] `[[code]]` [d]: x", "notes/a.md")
+    assert results == {"gone.md", "notes/gone.md", "home-name"}
+    assert leads_to(results, GONE)
+    assert leads_to(results, HOME)
+    assert not leads_to(results, OTHER)
 
 
 def test_texts_are_led_on_but_for_rules() -> None:

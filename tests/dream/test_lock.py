@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.values import LockKept
+from memd.core.values import LockTaken
 from memd.dream.lock import DreamLock
 from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import StateUnusableError, open_database
@@ -50,10 +50,10 @@ def _prior(bench: Bench, prior: int | None) -> None:
         os.utime(bench.lock(NOW), ns=(prior, prior))
 
 
-def _kept(bench: Bench, taken: int = TAKEN) -> None:
+def _retained(bench: Bench, taken: int = TAKEN) -> None:
     """Let the time of a dream stand, as its change set does."""
     with bench.database.transaction() as cursor:
-        dreams.keep(cursor, LockKept(str(bench.memory), taken))
+        dreams.save(cursor, LockTaken(str(bench.memory), taken))
 
 
 def _crash(bench: Bench, pid: int = 4242) -> None:
@@ -73,9 +73,9 @@ def test_a_lock_ends_as_its_dream(bench: Bench, prior: int | None) -> None:
     _prior(bench, prior)
     held = _held(bench)
     assert bench.table.locks() == (LockRow(str(bench.memory), os.getpid(), TAKEN, prior),)
-    _lock(bench).settle(held, done=False)
+    _lock(bench).finish(held, done=False)
     assert (_time(bench), bench.table.locks()) == (prior, ())
-    _lock(bench).settle(_held(bench), done=True)
+    _lock(bench).finish(_held(bench), done=True)
     assert (_time(bench), bench.table.locks()) == (TAKEN, ())
 
 
@@ -83,8 +83,8 @@ def test_what_became_true_is_not_taken_back(bench: Bench) -> None:
     """A dream whose change is true keeps its time, also when it could not report its end."""
     _prior(bench, PRIOR)
     held = _held(bench)
-    _kept(bench)
-    _lock(bench).settle(held, done=False)
+    _retained(bench)
+    _lock(bench).finish(held, done=False)
     assert (_time(bench), bench.table.locks()) == (TAKEN, ())
 
 
@@ -95,7 +95,7 @@ def test_the_start_puts_a_crash_right(bench: Bench, prior: int | None) -> None:
         _prior(bench, prior)
         _crash(bench)
         if kept:
-            _kept(bench)
+            _retained(bench)
         (sentence,) = _lock(bench).recover()
         assert ("its work is done" in sentence) is kept
         assert (_time(bench), bench.table.locks()) == (time, ())
@@ -107,8 +107,8 @@ def test_the_start_puts_a_crash_right(bench: Bench, prior: int | None) -> None:
 def test_a_change_that_came_true_late_sets_the_time(bench: Bench, prior: int | None) -> None:
     """Where the lock was given back and the change is completed later, the time follows it."""
     _prior(bench, prior)
-    _lock(bench).settle(_held(bench), done=False)
-    _kept(bench)
+    _lock(bench).finish(_held(bench), done=False)
+    _retained(bench)
     assert len(_lock(bench).recover()) == 1
     assert (_time(bench), bench.table.locks()) == (TAKEN, ())
 
@@ -118,7 +118,7 @@ def test_a_late_change_leaves_newer_times_and_holders(bench: Bench) -> None:
     for body, time in ((b"", TAKEN + 5 * NS), (b"4242\n", TAKEN - 5 * NS)):
         path = bench.lock(NOW, body)
         os.utime(path, ns=(time, time))
-        _kept(bench)
+        _retained(bench)
         assert _lock(bench).recover() == ()
         assert (path.read_bytes(), _time(bench), bench.table.locks()) == (body, time, ())
 
@@ -128,8 +128,8 @@ def test_a_late_change_is_what_the_next_dream_puts_back(bench: Bench) -> None:
     _prior(bench, PRIOR)
     bench.clock.advance(100.0)
     held = _held(bench)
-    _kept(bench)
-    _lock(bench).settle(held, done=False)
+    _retained(bench)
+    _lock(bench).finish(held, done=False)
     assert (_time(bench), bench.table.locks()) == (TAKEN, ())
 
 
@@ -140,7 +140,7 @@ def test_the_next_taking_puts_right_what_was_left(bench: Bench) -> None:
     bench.clock.advance(30.0)
     held = _held(bench)
     assert held.prior_ns == PRIOR
-    _lock(bench).settle(held, done=False)
+    _lock(bench).finish(held, done=False)
     assert _time(bench) == PRIOR
 
 
@@ -151,7 +151,7 @@ def test_a_dream_of_another_daemon_keeps_its_row(bench: Bench) -> None:
     assert _lock(bench).recover() == ()
     assert _lock(bench).take(str(bench.memory)) is None
     assert bench.table.locks() == (row,)
-    _lock(bench).settle(held, done=True)
+    _lock(bench).finish(held, done=True)
 
 
 def test_an_unusable_lock_keeps_its_row(bench: Bench) -> None:
@@ -161,7 +161,7 @@ def test_an_unusable_lock_keeps_its_row(bench: Bench) -> None:
     path = bench.memory / locks.LOCK
     path.rename(bench.memory / "aside")
     path.mkdir()
-    _lock(bench).settle(held, done=False)
+    _lock(bench).finish(held, done=False)
     for _ in range(2):
         (sentence,) = _lock(bench).recover()
         assert "cannot be used" in sentence
@@ -193,7 +193,7 @@ def test_a_state_file_that_is_gone_lets_the_lock_go(bench: Bench) -> None:
     _prior(bench, PRIOR)
     held = _held(bench)
     bench.database.close()
-    _lock(bench).settle(held, done=False)
+    _lock(bench).finish(held, done=False)
     assert _time(bench) == PRIOR
     with pytest.raises(StateUnusableError):
         _lock(bench).take(str(bench.memory))

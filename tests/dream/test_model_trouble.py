@@ -45,11 +45,11 @@ async def test_without_turns_or_success_nothing_is_mended(bench: Bench) -> None:
     three = replace(ON, dream=DreamSettings(max_turns=3))
     dreaming, model = bench.taught(*script)
     report = await bench.run(dreaming, settings=three)
-    assert (report.proposal is not None, len(model.asked)) == (True, 3)
+    assert (report.proposal is not None, len(model.requested)) == (True, 3)
     bench.clock.advance(DAY)
     dreaming, model = bench.taught(*script)
     report = await bench.run(dreaming)
-    assert (report.proposal is not None, len(model.asked)) == (True, 4)
+    assert (report.proposal is not None, len(model.requested)) == (True, 4)
     assert (report.said, report.turns) == ("Merged.", 3)
     assert bench.proposals.waiting_in(str(bench.memory)) == 1  # the same request is one proposal
 
@@ -73,7 +73,7 @@ async def test_a_model_that_does_not_finish_did_nothing(
     with pytest.raises(DreamFailedError) as caught:
         await bench.run(dreaming, job)
     assert (caught.value.of_model, caught.value.retryable) == (True, True)
-    assert len(model.asked) <= 30
+    assert len(model.requested) <= 30
     assert bench.content() == before
     assert bench.table.locks() == ()
     assert bench.runs.of(job)[0]["turn"] == 1
@@ -112,13 +112,13 @@ async def test_a_model_is_asked_only_where_it_may_be(bench: Bench) -> None:
     for path in bench.memory.glob("*.md"):
         path.unlink()
     report = await bench.run(dreaming)
-    assert (report.engine, report.model_problem, model.asked) == ("local", "", [])
+    assert (report.engine, report.model_problem, model.requested) == ("local", "", [])
     (bench.memory / "logs/2026/03").mkdir(parents=True)
     (bench.memory / "logs/2026/03/2026-03-02.md").write_text("- 10:00 Ana owns the deploys\n")
     bench.lock(NOW - DAY)
     report = await bench.run(dreaming)
-    assert (report.engine, len(model.asked)) == ("claude-opus-5-5-dream", 1)
-    text = str(model.asked[0].messages[0]["content"][0]["text"])
+    assert (report.engine, len(model.requested)) == ("claude-opus-5-5-dream", 1)
+    text = str(model.requested[0].messages[0]["content"][0]["text"])
     assert "logs/2026/03/2026-03-02.md" in text
     assert "last done on 2026-03-01" in text
 
@@ -139,7 +139,7 @@ async def test_a_cancelled_model_leaves_its_record_and_nothing_else(bench: Bench
     with anyio.fail_after(10):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
-            while len(model.asked) < 3:
+            while len(model.requested) < 3:
                 await anyio.lowlevel.checkpoint()
             scope.cancel()
     assert scope.cancelled_caught
@@ -164,7 +164,7 @@ async def test_a_model_that_hangs_ends_with_the_dreams_time(bench: Bench) -> Non
     with anyio.fail_after(10):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
-            while len(model.asked) < 3:
+            while len(model.requested) < 3:
                 await anyio.lowlevel.checkpoint()
             bench.clock.advance(ON.dream.max_minutes * 60 * 0.95)
     (failure,) = failures

@@ -36,7 +36,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     database.close()
 
 
-async def found(bench: Bench, wanted: Wanted, **facts: object) -> PassResult:
+async def results(bench: Bench, wanted: Wanted, **facts: object) -> PassResult:
     """Return what a pass comes to."""
     seen: list[PassResult] = []
 
@@ -57,12 +57,12 @@ async def test_a_pass_is_judged_with_all_that_it_names(bench: Bench) -> None:
     both = (bench.memory / "a.md").read_bytes() + b"\nBo owns the rollbacks on Fridays.\n"
     edits = (FileEdit("a.md", both), FileEdit("b.md", None))
     left = (Left("c.md", "somebody changed it"),)
-    good = await found(bench, Wanted(edits, (Merge("a.md", "b.md"),), left=left))
+    good = await results(bench, Wanted(edits, (Merge("a.md", "b.md"),), left=left))
     report = good.report()
     assert (report.merged, report.problems, report.left) == ((Merge("a.md", "b.md"),), (), left)
     assert report.before is not None
     assert (report.before.memories, report.before.index_lines) == (2, 2)
-    bad = await found(bench, Wanted(edits[1:], (Merge("../../etc/passwd", "b.md"),)))
+    bad = await results(bench, Wanted(edits[1:], (Merge("../../etc/passwd", "b.md"),)))
     assert bad.judged.problems != ()
     assert (bad.report().removed, bad.report().merged) == ((), ())
 
@@ -81,7 +81,7 @@ async def test_a_proposal_holds_what_a_person_needs_and_no_secret(bench: Bench) 
         (Merge("b.md", "a.md"),),
         {"b.md": "it is over since May"},
     )
-    result = await found(bench, wanted, engine="large", said="Done.", usage=Usage(1))
+    result = await results(bench, wanted, engine="large", said="Done.", usage=Usage(1))
     kept = result.proposal("/m", "j1", 5.0)
     assert (kept.directory, kept.job, kept.at, kept.said) == ("/m", "j1", 5.0, "Done.")
     assert kept.problems != ()
@@ -101,7 +101,7 @@ async def test_a_proposal_holds_exact_bytes_and_what_was_read(bench: Bench) -> N
     wanted = Wanted(
         (FileEdit("a.md", foreign, mtime_ns=7), FileEdit("b.md", None), FileEdit("c.md", b""))
     )
-    edits = (await found(bench, wanted)).proposal("/m", "j1", 5.0).edits
+    edits = (await results(bench, wanted)).proposal("/m", "j1", 5.0).edits
     assert edits is not None
     assert [(edit.content, edit.mtime_ns) for edit in edits] == [
         (foreign, 7),
@@ -148,7 +148,7 @@ async def test_what_was_found_holds_while_its_files_stay(
 ) -> None:
     """Another text in a file that would be touched, or in the index, calls for another look."""
     edits = (FileEdit("a.md", None), FileEdit("new.md", b"Cy owns the alerts."))
-    early = await found(bench, Wanted(edits, reasons={"a.md": "is over"}))
+    early = await results(bench, Wanted(edits, reasons={"a.md": "is over"}))
     files = {file.name: file.read_bytes() for file in bench.memory.glob("*.md")}
     assert early.holds(Shelf(files))
     assert early.holds(Shelf(files | {path: content})) is holds

@@ -248,16 +248,16 @@ def test_a_text_is_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "found"),
+    ("value", "results"),
     [("c12", "c12"), ("j5\n", ""), ("c12; x", ""), ("", ""), (None, ""), ("C1", "")],
 )
-def test_an_id_is_one_or_nothing(value: Any, found: str) -> None:
+def test_an_id_is_one_or_nothing(value: Any, results: str) -> None:
     """Only what memd itself gives out is taken for an id."""
-    assert identity(value) == found
+    assert identity(value) == results
 
 
 @pytest.mark.parametrize(
-    ("value", "found"),
+    ("value", "results"),
     [
         (5, 5),
         (0.5, 0.5),
@@ -270,9 +270,9 @@ def test_an_id_is_one_or_nothing(value: Any, found: str) -> None:
         (None, 0),
     ],
 )
-def test_a_number_is_finite_and_not_negative(value: Any, found: float) -> None:
+def test_a_number_is_finite_and_not_negative(value: Any, results: float) -> None:
     """Anything else counts as nothing."""
-    assert number(value) == found
+    assert number(value) == results
 
 
 def test_lists_hold_what_was_asked_for() -> None:

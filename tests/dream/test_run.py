@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memd.agent.service import Ended
+from memd.agent.service import RunEnd
 from memd.agent.step import Reason
 from memd.core.settings import Settings, SpendSettings
 from memd.core.values import Actor, Snapshot
@@ -51,9 +51,9 @@ def dream(tmp_path: Path) -> Iterator[DreamRun]:
     database.close()
 
 
-def ended(*, finished: bool = True, text: str = "Done.") -> Ended:
+def ended(*, finished: bool = True, text: str = "Done.") -> RunEnd:
     """Return a run that ended."""
-    return Ended(
+    return RunEnd(
         finished=finished,
         reason=None if finished else Reason.MODEL,
         text=text,
@@ -123,14 +123,14 @@ def test_two_runs_are_one_pass(dream: DreamRun) -> None:
 
 def test_two_runs_are_told_as_one() -> None:
     """The first write begins the updating, and a second run goes on counting."""
-    told: list[tuple[str, dict[str, Any]]] = []
-    progress = DreamProgress(lambda phase, **facts: told.append((phase, facts)))
+    reported: list[tuple[str, dict[str, Any]]] = []
+    progress = DreamProgress(lambda phase, **facts: reported.append((phase, facts)))
     progress("asking", turn=1, tool_calls=0, touched=[], tokens=0)
     progress("tools", turn=1, tool_calls=2, touched=["a.md"], tokens=90, text="I join two.")
     progress.ran(turns=2, calls=3, tokens=100)
     progress.judging()
     progress("asking", turn=1, tool_calls=0, touched=["a.md"], tokens=0)
-    assert told == [
+    assert reported == [
         ("starting", {"turn": 1, "tool_calls": 0, "touched": [], "tokens": 0}),
         (
             "updating",

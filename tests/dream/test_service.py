@@ -54,10 +54,10 @@ async def test_a_dream_tightens_in_one_change(bench: Bench) -> None:
     before = bench.content()
     job = bench.job()
     report = await bench.run(bench.dreams(), job)
-    told = report.facts()
-    assert (told.pop("before")["memories"], told.pop("after")["memories"]) == (3, 2)
-    told.pop("orphans", None)
-    assert told == {
+    reported = report.facts()
+    assert (reported.pop("before")["memories"], reported.pop("after")["memories"]) == (3, 2)
+    reported.pop("orphans", None)
+    assert reported == {
         "engine": "local",
         "merged": [{"into": "a.md", "from": ["b.md"]}],
         "removed": [],
@@ -219,13 +219,13 @@ async def test_what_nobody_touched_is_looked_at_once(bench: Bench) -> None:
     bench.write("a.md", "One fact.")
     looks: list[int] = []
 
-    def look(tree: Tree) -> Wanted:
+    def inspect(tree: Tree) -> Wanted:
         looks.append(len(tree.headers()))
         file = tree.read("a.md")
         assert file is not None
         return Wanted((FileEdit("a.md", file.content + b"\nMore.\n", file.hash),))
 
-    assert (await bench.run(bench.dreams(look))).changed == ("a.md",)
+    assert (await bench.run(bench.dreams(inspect))).changed == ("a.md",)
     assert looks == [1]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from memd.core.settings import Settings
 from memd.core.values import CursorMove, Project
-from memd.extract.service import Extract, Extracted, ExtractRequest
+from memd.extract.service import ExtractionResult, Extractions, ExtractRequest
 from memd.state import cursors, jobs, journal, runs
 from memd.state.cursors import Cursors
 from memd.state.database import Database, open_database
@@ -27,7 +27,7 @@ class Taught(ScriptedModel):
     def then(self, *answers: Answer) -> None:
         """Go on with another script."""
         self._answers = list(answers)
-        self.asked.clear()
+        self.requested.clear()
 
     def for_(self, settings: Settings) -> "Taught":  # noqa: ARG002 - one for all
         """Return itself."""
@@ -61,13 +61,13 @@ class Bench:
 
     def without_model(self) -> None:
         """Extract with the fixed extractor alone, as after a start."""
-        self.extract = Extract(self.store, self.cursors, FakeClock(NOW))
+        self.extract = Extractions(self.store, self.cursors, FakeClock(NOW))
 
     def teach(self, *answers: Answer) -> None:
         """Give the model a script, and begin with a daemon that was just started."""
         self.model = Taught(answers or [says("nothing new")])
         self.log: list[tuple[str, dict[str, Any]]] = []
-        self.extract = Extract(
+        self.extract = Extractions(
             self.store, self.cursors, FakeClock(NOW), self.model, self.runs, note=self.note
         )
 
@@ -77,15 +77,15 @@ class Bench:
 
     async def run(
         self, *messages: Any, job: str = "", session: str = "s", **request: Any
-    ) -> Extracted:
+    ) -> ExtractionResult:
         """Run one extraction of a session; texts are messages of the person's."""
         if messages:
             request["messages"] = [
                 {"role": "user", "content": m} if isinstance(m, str) else m for m in messages
             ]
-        asked = ExtractRequest(session=session, **request)
+        requested = ExtractRequest(session=session, **request)
         settings, _ = await self.store.settings(self.project)
-        return await self.extract.run(self.project, settings, asked, job=job, client="test")
+        return await self.extract.run(self.project, settings, requested, job=job, client="test")
 
     def job(self) -> str:
         """Return a job that runs."""

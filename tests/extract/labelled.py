@@ -1,7 +1,7 @@
 """Short conversations with what should be kept of each: the extractor's yardstick."""
 
 # What a person said, and the type of the one memory in it.
-KEPT: tuple[tuple[str, str], ...] = (
+ROWS_KEPT: tuple[tuple[str, str], ...] = (
     ("Remember that #ingest-dev is the place for pipeline questions.", "reference"),
     ("Remember: I live in Lisbon.", "user"),
     ("Remember that invoices wait at https://pay.example/inbox for a week.", "reference"),

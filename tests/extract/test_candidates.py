@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memd.core.values import MemoryType, Message
 from memd.extract.candidates import Candidate, Candidates, find
-from tests.extract.labelled import KEPT, NOT_KEPT
+from tests.extract.labelled import NOT_KEPT, ROWS_KEPT
 
 # A Tuesday.
 AT = datetime(2026, 3, 3, 15, tzinfo=UTC).timestamp()
@@ -25,7 +25,7 @@ def one(text: str) -> Candidate:
     return candidate
 
 
-@pytest.mark.parametrize(("text", "kind"), KEPT)
+@pytest.mark.parametrize(("text", "kind"), ROWS_KEPT)
 def test_what_is_worth_keeping_is_found(text: str, kind: str) -> None:
     """Each labelled sentence gives one candidate of its type."""
     assert [item.type.value for item in find([said(text)], AT).candidates] == [kind]
@@ -39,8 +39,8 @@ def test_what_is_not_worth_keeping_is_left_alone(text: str) -> None:
 
 def test_dates_become_absolute_and_reasons_are_told_apart() -> None:
     """A freeze carries its date, and its reason stands by itself."""
-    found = one("We're freezing merges after Thursday because the mobile team cuts a release.")
-    assert found == Candidate(
+    results = one("We're freezing merges after Thursday because the mobile team cuts a release.")
+    assert results == Candidate(
         MemoryType.PROJECT,
         "We're freezing merges after Thursday (2026-03-05)",
         "the mobile team cuts a release",
@@ -61,8 +61,8 @@ def test_a_reason_may_be_a_sentence_of_its_own() -> None:
 
 def test_a_message_without_a_time_is_of_now() -> None:
     """Where a message has no time, the present stands in."""
-    (found,) = find([said("We decided to freeze merges tomorrow.", at=None)], AT).candidates
-    assert "2026-03-04" in found.content
+    (results,) = find([said("We decided to freeze merges tomorrow.", at=None)], AT).candidates
+    assert "2026-03-04" in results.content
 
 
 @pytest.mark.parametrize("origin", ["tool", "assistant"])
@@ -131,9 +131,9 @@ def test_a_credential_is_refused_by_its_rule() -> None:
     """A candidate that holds a credential is gone, and only the rule is told."""
     token = "gh" + "p_" + "a7Qx9ZtLx7Rk2Wm8Vb3Nc6Yp1Ds5Gh4Jk2Lm"
     for text in (f"Remember my token: {token}", f"Remember that my token is:\n\n{token}"):
-        found = find([said(text)], AT)
-        assert found.candidates == ()
-        assert found.refused == ("github-token",)
+        results = find([said(text)], AT)
+        assert results.candidates == ()
+        assert results.refused == ("github-token",)
 
 
 def test_quoted_and_pasted_words_do_not_count() -> None:
@@ -143,7 +143,9 @@ def test_quoted_and_pasted_words_do_not_count() -> None:
         assert find([said(text)], AT).candidates == ()
 
 
-@given(st.lists(st.sampled_from([*(text for text, _ in KEPT), *NOT_KEPT, "\n", "```", '"', ">"])))
+@given(
+    st.lists(st.sampled_from([*(text for text, _ in ROWS_KEPT), *NOT_KEPT, "\n", "```", '"', ">"]))
+)
 def test_the_same_words_give_the_same_candidates(parts: list[str]) -> None:
     """Whatever is said in whatever order, it neither crashes nor depends on chance."""
     text = "\n".join(parts)

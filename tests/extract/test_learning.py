@@ -44,9 +44,9 @@ async def test_a_turn_becomes_a_memory(bench: Bench) -> None:
     """Two requests, one change set: memory, index line, cursor, job's end, provenance, record."""
     bench.memory.mkdir()
     (bench.memory / "old.md").write_text("---\nname: old\n---\n\nx\n")
-    look = [("Read", {"file_path": "old.md"}), ("Glob", {"pattern": "*.md"})]
+    inspect = [("Read", {"file_path": "old.md"}), ("Glob", {"pattern": "*.md"})]
     usage = Usage(input=100, output=20, cache_read=900)
-    bench.teach(calls(*look), calls(write(bench), usage=usage, first=3))
+    bench.teach(calls(*inspect), calls(write(bench), usage=usage, first=3))
     job = bench.job()
     done = await bench.run(SAID, job=job)
     assert (done.status, done.saved, done.engine) == ("completed", ("pnpm.md",), "small-extract")
@@ -62,7 +62,11 @@ async def test_a_turn_becomes_a_memory(bench: Bench) -> None:
     (change,) = await bench.store.history(str(bench.memory), only=Filter(), limit=1)
     assert (change.by.model, change.by.session, change.by.origin) == ("small-extract", "s", "user")
     nothing = await bench.run(SAID)
-    assert (nothing.status, nothing.reason, len(bench.model.asked)) == ("skipped", "nothing_new", 2)
+    assert (nothing.status, nothing.reason, len(bench.model.requested)) == (
+        "skipped",
+        "nothing_new",
+        2,
+    )
 
 
 async def test_nothing_new_moves_the_cursor(bench: Bench) -> None:
@@ -89,7 +93,7 @@ async def test_a_run_that_fails_keeps_nothing(bench: Bench, answers: list[Answer
     assert caught.value.retryable
     assert bench.names() == []
     assert bench.cursor() is None
-    assert len(bench.model.asked) <= 5
+    assert len(bench.model.requested) <= 5
 
 
 async def test_half_a_run_keeps_nothing(bench: Bench) -> None:
@@ -110,7 +114,7 @@ async def test_at_a_cap_the_fixed_extractor_does_it(bench: Bench) -> None:
     bench.config.write_text("[extract]\nuse_model = false\n")
     bench.teach(says("nothing new"))
     other = await bench.run("a", "Always rebase because merges hide what broke.")
-    assert (other.engine, bench.model.asked) == ("local", [])
+    assert (other.engine, bench.model.requested) == ("local", [])
 
 
 async def test_planted_words_make_no_rule(bench: Bench) -> None:
@@ -139,7 +143,7 @@ async def test_conversations_with_outside_words_can_be_left_out(bench: Bench) ->
         {"role": "user", "content": [result]},
     ]
     done = await bench.run(*messages)
-    assert (done.status, done.reason, bench.model.asked) == ("skipped", "outside_words", [])
+    assert (done.status, done.reason, bench.model.requested) == ("skipped", "outside_words", [])
     assert bench.cursor() is not None
 
 
@@ -152,10 +156,10 @@ async def test_a_conversation_goes_on_over_the_same_prefix(bench: Bench, tmp_pat
         return json.dumps({"type": "user", "uuid": f"u{number}", "message": said}) + "\n"
 
     async def extract() -> Ask:
-        asked = ExtractRequest(session="s", transcript_path=str(path))
+        requested = ExtractRequest(session="s", transcript_path=str(path))
         settings, _ = await bench.store.settings(bench.project)
-        await bench.extract.run(bench.project, settings, asked, job="", client="test")
-        return bench.model.asked[-1]
+        await bench.extract.run(bench.project, settings, requested, job="", client="test")
+        return bench.model.requested[-1]
 
     path.write_text(line(1) + line(2))
     first = _texts(await extract())

@@ -15,7 +15,7 @@ def line(number: int, kind: str = "user", content: object = None) -> str:
     return json.dumps({"type": kind, "uuid": f"u{number}", "message": said}) + "\n"
 
 
-def asked(path: Path) -> ExtractRequest:
+def requested(path: Path) -> ExtractRequest:
     """Return a request for a transcript."""
     return ExtractRequest(session="s", transcript_path=str(path))
 
@@ -24,40 +24,40 @@ def test_only_new_bytes_are_read(tmp_path: Path) -> None:
     """What was heard stays; the next turn adds to it, and says how much is new."""
     path, listener = tmp_path / "s.jsonl", ConversationReader()
     path.write_text(line(1) + line(2))
-    first = listener.hear("/m", asked(path), None, whole=True)
+    first = listener.hear("/m", requested(path), None, whole=True)
     assert (first.pieces, first.before, len(first.dialogue.pieces)) == (2, 0, 2)
-    listener.keep("/m", "s", first, {"model": "a"})
+    listener.save("/m", "s", first, {"model": "a"})
     path.write_text(path.read_text() + line(3))
-    second = listener.hear("/m", asked(path), first.unread.cursor, whole=True)
+    second = listener.hear("/m", requested(path), first.unread.cursor, whole=True)
     assert (second.pieces, second.before, len(second.dialogue.pieces)) == (1, 2, 3)
     assert own_words(second.unread.messages[0].text) == "Message 3."
     assert second.unread.cursor.message == "u3"
-    assert listener.keep("/m", "s", second, {}) == {"model": "a"}
+    assert listener.save("/m", "s", second, {}) == {"model": "a"}
 
 
 def test_another_cursor_is_another_past(tmp_path: Path) -> None:
     """What was kept belongs to its cursor; else the past is read once more from the file."""
     path, listener = tmp_path / "s.jsonl", ConversationReader()
     path.write_text(line(1))
-    first = listener.hear("/m", asked(path), None, whole=True)
-    listener.keep("/m", "s", first, {})
+    first = listener.hear("/m", requested(path), None, whole=True)
+    listener.save("/m", "s", first, {})
     path.write_text(path.read_text() + line(2))
-    again = listener.hear("/m", asked(path), None, whole=True)
+    again = listener.hear("/m", requested(path), None, whole=True)
     assert (again.pieces, again.before) == (2, 0)
-    fresh = ConversationReader().hear("/m", asked(path), first.unread.cursor, whole=True)
+    fresh = ConversationReader().hear("/m", requested(path), first.unread.cursor, whole=True)
     assert (fresh.pieces, fresh.before, len(fresh.dialogue.pieces)) == (1, 1, 2)
     elsewhere = CursorMove("s", "/another.jsonl", 5, "x")
-    assert ConversationReader().hear("/m", asked(path), elsewhere, whole=True).before == 0
+    assert ConversationReader().hear("/m", requested(path), elsewhere, whole=True).before == 0
 
 
 def test_a_file_written_anew_has_no_past(tmp_path: Path) -> None:
     """A transcript that was replaced is read from its start."""
     path, listener = tmp_path / "s.jsonl", ConversationReader()
     path.write_text(line(1) + line(2))
-    first = listener.hear("/m", asked(path), None, whole=True)
-    listener.keep("/m", "s", first, {})
+    first = listener.hear("/m", requested(path), None, whole=True)
+    listener.save("/m", "s", first, {})
     path.write_text(line(7) + line(8) + line(9))
-    anew = listener.hear("/m", asked(path), first.unread.cursor, whole=True)
+    anew = listener.hear("/m", requested(path), first.unread.cursor, whole=True)
     assert (anew.pieces, anew.before, len(anew.dialogue.pieces)) == (3, 0, 3)
 
 
@@ -65,7 +65,7 @@ def test_without_a_model_no_conversation_is_kept(tmp_path: Path) -> None:
     """The fixed extractor needs the person's words alone."""
     path = tmp_path / "s.jsonl"
     path.write_text(line(1) + line(2, "assistant"))
-    heard = ConversationReader().hear("/m", asked(path), None, whole=False)
+    heard = ConversationReader().hear("/m", requested(path), None, whole=False)
     assert (heard.dialogue.pieces, [item.id for item in heard.unread.messages]) == ((), ["u1"])
 
 
@@ -76,7 +76,7 @@ def test_outside_words_are_noticed(tmp_path: Path) -> None:
         call = [{"type": "tool_use", "id": "t", "name": name, "input": {}}]
         result = [{"type": "tool_result", "tool_use_id": "t", "content": "out"}]
         path.write_text(line(1) + line(2, "assistant", call) + line(3, "user", result))
-        heard = ConversationReader().hear("/m", asked(path), None, whole=True)
+        heard = ConversationReader().hear("/m", requested(path), None, whole=True)
         assert heard.outside is outside
         assert "out" in heard.dialogue.others
         assert not voices(heard).alone
@@ -92,7 +92,7 @@ def test_what_was_pasted_is_others_words(tmp_path: Path) -> None:
     ):
         path = tmp_path / "s.jsonl"
         path.write_text(line(1, "user", text))
-        heard = ConversationReader().hear("/m", asked(path), None, whole=True)
+        heard = ConversationReader().hear("/m", requested(path), None, whole=True)
         assert own_words(text) == own
         assert voices(heard).alone is alone
 
@@ -101,7 +101,7 @@ def test_what_a_client_sends_is_heard_too(tmp_path: Path) -> None:
     """Output of tools in a client's own messages stands beside the person's words."""
     path = tmp_path / "s.jsonl"
     path.write_text(line(1))
-    heard = ConversationReader().hear("/m", asked(path), None, whole=True)
+    heard = ConversationReader().hear("/m", requested(path), None, whole=True)
     result = {"type": "tool_result", "tool_use_id": "t", "content": "out"}
     sent = [{"role": "user", "content": [result]}]
     assert voices(heard, [{"role": "user", "content": "hello"}]).alone
@@ -112,15 +112,15 @@ def test_a_stretch_that_no_model_saw_moves_no_mark(tmp_path: Path) -> None:
     """The cache knows the conversation up to the last request, not up to the last reading."""
     path, listener = tmp_path / "s.jsonl", ConversationReader()
     path.write_text(line(1) + line(2))
-    first = listener.hear("/m", asked(path), None, whole=True)
-    listener.keep("/m", "s", first, {"model": "a"})
+    first = listener.hear("/m", requested(path), None, whole=True)
+    listener.save("/m", "s", first, {"model": "a"})
     path.write_text(path.read_text() + line(3))
-    second = listener.hear("/m", asked(path), first.unread.cursor, whole=True)
-    assert listener.keep("/m", "s", second) == {"model": "a"}
+    second = listener.hear("/m", requested(path), first.unread.cursor, whole=True)
+    assert listener.save("/m", "s", second) == {"model": "a"}
     path.write_text(path.read_text() + line(4))
-    third = listener.hear("/m", asked(path), second.unread.cursor, whole=True)
+    third = listener.hear("/m", requested(path), second.unread.cursor, whole=True)
     assert (third.pieces, third.before) == (1, 2)
-    assert listener.keep("/m", "s", third, {}) == {"model": "a"}
+    assert listener.save("/m", "s", third, {}) == {"model": "a"}
 
 
 def test_messages_carry_their_own_past() -> None:
@@ -138,11 +138,11 @@ def test_conversations_are_bounded(tmp_path: Path) -> None:
     """The oldest of many conversations leave memory."""
     path, listener = tmp_path / "s.jsonl", ConversationReader()
     path.write_text(line(1))
-    heard: Heard = listener.hear("/m", asked(path), None, whole=True)
+    heard: Heard = listener.hear("/m", requested(path), None, whole=True)
     for number in range(30):
-        listener.keep("/m", f"s{number}", heard, {"n": str(number)})
-    assert listener.keep("/m", "s0", heard, {}) == {}
-    assert listener.keep("/m", "s29", heard, {}) == {"n": "29"}
+        listener.save("/m", f"s{number}", heard, {"n": str(number)})
+    assert listener.save("/m", "s0", heard, {}) == {}
+    assert listener.save("/m", "s29", heard, {}) == {"n": "29"}
 
 
 def test_a_long_transcript_begins_near_its_end(tmp_path: Path) -> None:
@@ -150,6 +150,6 @@ def test_a_long_transcript_begins_near_its_end(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     noise = json.dumps({"type": "attachment", "data": "x" * 100_000}) + "\n"
     path.write_text(line(1) + noise * (reading.TAIL_BYTES // 100_000 + 2) + line(2))
-    heard = ConversationReader().hear("/m", asked(path), None, whole=True)
+    heard = ConversationReader().hear("/m", requested(path), None, whole=True)
     assert [item.text for item in heard.unread.messages] == ["Message 2."]
     assert heard.unread.cursor.position == path.stat().st_size

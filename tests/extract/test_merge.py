@@ -9,7 +9,7 @@ from memd.core.values import FileEdit, Header, MemoryFile, MemoryType
 from memd.documents import document
 from memd.documents.index import pointer_line
 from memd.extract.candidates import Candidate
-from memd.extract.merge import Merged, merge, settle
+from memd.extract.merge import MergedDraft, finish, merge
 from memd.extract.sameness import marked
 from memd.extract.wording import word
 
@@ -67,7 +67,7 @@ def said(
     return Candidate(kind, content, why, "", language, AT, marked(content))
 
 
-def run(shelf: Shelf, *candidates: Candidate) -> Merged:
+def run(shelf: Shelf, *candidates: Candidate) -> MergedDraft:
     """Merge and write."""
     merged = merge(candidates, shelf, session="s2", at=AT)
     shelf.take(merged.draft.edits)
@@ -107,7 +107,7 @@ def test_something_new_is_added() -> None:
 
 def test_what_is_known_changes_nothing(shelf: Shelf) -> None:
     """Saying the same again, or a part of it, gives no edit at all."""
-    assert run(shelf, said(POLICY)) == Merged(merge((), shelf, session="", at=AT).draft)
+    assert run(shelf, said(POLICY)) == MergedDraft(merge((), shelf, session="", at=AT).draft)
     assert not run(shelf, said("integration tests hit the real database")).draft.edits
 
 
@@ -297,12 +297,12 @@ def test_what_speaks_of_something_else_is_not_read(shelf: Shelf) -> None:
 def test_of_one_run_the_last_word_is_left() -> None:
     """What a later candidate corrects or repeats is gone before anything is written."""
     tabs, spaces = said("use tabs for indentation"), said("use spaces for indentation instead")
-    assert settle((tabs, spaces, said(POLICY))) == (spaces, said(POLICY))
-    assert settle((said(POLICY), said(POLICY, why="it broke"))) == (said(POLICY, why="it broke"),)
-    assert settle((said(POLICY, why="old"), said(POLICY, why="new")))[0].why == "old"
+    assert finish((tabs, spaces, said(POLICY))) == (spaces, said(POLICY))
+    assert finish((said(POLICY), said(POLICY, why="it broke"))) == (said(POLICY, why="it broke"),)
+    assert finish((said(POLICY, why="old"), said(POLICY, why="new")))[0].why == "old"
     more = said(f"{POLICY} on the CI server")
-    assert settle((said(POLICY, why="it broke"), more))[0].why == "it broke"
-    assert settle((said(POLICY, why="old"), said(f"{POLICY} on the CI server", why="new")))[
+    assert finish((said(POLICY, why="it broke"), more))[0].why == "it broke"
+    assert finish((said(POLICY, why="old"), said(f"{POLICY} on the CI server", why="new")))[
         0
     ] == said(f"{POLICY} on the CI server", why="new")
 
@@ -310,7 +310,7 @@ def test_of_one_run_the_last_word_is_left() -> None:
 def test_the_same_candidates_again_change_nothing() -> None:
     """A plan that ran before a crash leaves nothing to do for the one after it."""
     shelf = Shelf()
-    candidates = settle(
+    candidates = finish(
         (
             said(POLICY, why="mocks lied"),
             said("we deploy to Europe on Tuesday", MemoryType.PROJECT),

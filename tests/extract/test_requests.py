@@ -3,7 +3,7 @@
 import pytest
 
 from memd.core.values import CursorMove, Message
-from memd.extract.requests import Extracted, last_said, unread, wrote_memory
+from memd.extract.requests import ExtractionResult, last_said, unread, wrote_memory
 
 
 def said(*texts: str) -> tuple[Message, ...]:
@@ -56,11 +56,11 @@ def test_the_persons_last_message_is_named() -> None:
 
 def test_facts_hold_what_the_wire_shows() -> None:
     """Empty members are left out; refusals are a count with the rules' names."""
-    facts = Extracted("completed", saved=("a.md",), refused=("jwt", "jwt")).facts()
+    facts = ExtractionResult("completed", saved=("a.md",), refused=("jwt", "jwt")).facts()
     assert facts["refused"] == 2
     assert facts["refused_rules"] == ["jwt"]
     assert facts["passed_over"] == {}
     assert "reason" not in facts
-    over = Extracted("completed", passed_over=("structure", "code", "structure")).facts()
+    over = ExtractionResult("completed", passed_over=("structure", "code", "structure")).facts()
     assert over["passed_over"] == {"code": 1, "structure": 2}
-    assert Extracted("skipped", "nothing_new", change="c").facts()["change"] == "c"
+    assert ExtractionResult("skipped", "nothing_new", change="c").facts()["change"] == "c"

@@ -8,7 +8,7 @@ from memd.extract.sameness import INSTEAD, NOT_MARKED, NOW, Sameness, compare, m
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "verdict"),
+    ("old", "new", "decision"),
     [
         (
             "Always use tabs for indentation in Go files",
@@ -111,9 +111,9 @@ from memd.extract.sameness import INSTEAD, NOT_MARKED, NOW, Sameness, compare, m
         ("not", "Postgres", "add"),
     ],
 )
-def test_each_pair_has_its_verdict(old: str, new: str, verdict: str) -> None:
+def test_each_pair_has_its_verdict(old: str, new: str, decision: str) -> None:
     """A restatement adds or does nothing, a marked correction updates, the rest is new."""
-    assert compare(said(new), said(old), marked(new)) is Sameness(verdict)
+    assert compare(said(new), said(old), marked(new)) is Sameness(decision)
 
 
 @pytest.mark.parametrize(

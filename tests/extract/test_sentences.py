@@ -49,10 +49,10 @@ def test_own_sentences_are_told_apart(text: str, expected: list[str]) -> None:
 def test_a_long_paste_counts_at_its_edges() -> None:
     """Of a very long message only what was typed around the paste is read."""
     text = "\n".join(["Please look", *(f"Line {n}" for n in range(60)), "Thanks a lot"])
-    found = texts(text)
-    assert found[0] == "Please look"
-    assert found[-1] == "Thanks a lot"
-    assert "Line 30" not in found
+    results = texts(text)
+    assert results[0] == "Please look"
+    assert results[-1] == "Thanks a lot"
+    assert "Line 30" not in results
     fenced = "\n".join(["Please look", "```", *(f"Line {n}" for n in range(60)), "```", "Thanks"])
     assert texts(fenced) == ["Please look", "Thanks"]
 
@@ -66,8 +66,8 @@ def test_what_is_too_long_to_be_typed_is_left_out() -> None:
 @pytest.mark.parametrize("quoted", ["`code`", '"a. b"', "“中文”", "「引用」", "'two words'"])
 def test_code_and_quotations_are_blanked_out(quoted: str) -> None:
     """A quotation keeps its place and loses its letters; a full stop in it ends nothing."""
-    (found,) = sentences(f"Say {quoted} now")
-    assert found.masked == f"Say {BLANK * len(quoted)} now"
+    (results,) = sentences(f"Say {quoted} now")
+    assert results.masked == f"Say {BLANK * len(quoted)} now"
 
 
 def test_apostrophes_are_no_quotations() -> None:

@@ -40,7 +40,7 @@ def test_what_was_not_given_is_said_plainly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "reported"),
     [
         ("I'm new and I've used Go", "the user is new and has used Go"),
         ("I'm a dev, but I'm new", "the user is a dev, but is new"),
@@ -55,9 +55,9 @@ def test_what_was_not_given_is_said_plainly() -> None:
         ("Imagine the API", "Imagine the API"),
     ],
 )
-def test_words_are_told_about_the_person(said: str, told: str) -> None:
+def test_words_are_told_about_the_person(said: str, reported: str) -> None:
     """First person becomes third; code and other words stay."""
-    assert in_third_person(said, cues.language("en")) == told
+    assert in_third_person(said, cues.language("en")) == reported
 
 
 def test_a_chinese_memory_has_a_proper_name() -> None:

@@ -38,8 +38,8 @@ def root(tmp_path: Path) -> Path:
 def test_listings_show_what_can_be_read(root: Path, *, kernel: bool) -> None:
     """Folders and plain files are listed by name, and nothing else is."""
     with Confined(str(root), openat2=kernel) as confined:
-        found = confined.entries("", 99)
-        assert [(seen.name, seen.folder, seen.size) for seen in found] == [
+        results = confined.entries("", 99)
+        assert [(seen.name, seen.folder, seen.size) for seen in results] == [
             ("a.txt", False, 7),
             ("sub", True, 0),
         ]
@@ -53,8 +53,8 @@ def test_listings_show_what_can_be_read(root: Path, *, kernel: bool) -> None:
 def test_looking_says_what_it_is(root: Path, *, kernel: bool) -> None:
     """A file, a folder, the root itself and nothing are told apart."""
     with Confined(str(root), openat2=kernel) as confined:
-        found = [confined.look(name) for name in ("", "a.txt", "sub", "none", "a.txt/x")]
-    assert [seen and seen.folder for seen in found] == [True, False, True, None, None]
+        results = [confined.inspect(name) for name in ("", "a.txt", "sub", "none", "a.txt/x")]
+    assert [seen and seen.folder for seen in results] == [True, False, True, None, None]
 
 
 @both_ways
@@ -66,7 +66,7 @@ def test_looking_says_what_it_is(root: Path, *, kernel: bool) -> None:
 def test_what_leads_out_is_refused(root: Path, name: str, *, kernel: bool) -> None:
     """Links, several names, FIFOs, sockets and paths that go up are refused in every way."""
     with Confined(str(root), openat2=kernel) as confined:
-        for ask in (confined.look, confined.pieces):
+        for ask in (confined.inspect, confined.pieces):
             with pytest.raises(MemdError):
                 ask(name)
         try:

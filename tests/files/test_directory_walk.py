@@ -24,9 +24,9 @@ def test_the_walk_finds_the_memories(memories: Path, *, kernel: bool) -> None:
     """Each regular memory is found once with its status; links, FIFOs and hidden files never."""
     problems: list[str] = []
     with Directory(str(memories), openat2=kernel) as directory:
-        found = dict(directory.walk(problems))
-    assert sorted(found) == ["a.md", "sub/b.md", "sub/deep/c.md", "Über mich.md"]
-    assert found["a.md"].st_size == 4
+        results = dict(directory.walk(problems))
+    assert sorted(results) == ["a.md", "sub/b.md", "sub/deep/c.md", "Über mich.md"]
+    assert results["a.md"].st_size == 4
     assert problems == []
 
 
@@ -92,12 +92,12 @@ def test_what_may_not_be_read_spoils_nothing(memories: Path) -> None:
     problems: list[str] = []
     try:
         with Directory(str(memories)) as directory:
-            found = {path for path, _ in directory.walk(problems)}
+            results = {path for path, _ in directory.walk(problems)}
             with pytest.raises(FileUnreadableError):
                 directory.read("a.md", 10)
     finally:
         (memories / "sub").chmod(0o700)
-    assert found == {"a.md", "Über mich.md"}
+    assert results == {"a.md", "Über mich.md"}
     assert len(problems) == 1
 
 

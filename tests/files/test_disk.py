@@ -144,9 +144,9 @@ def test_what_is_no_memory_is_seen_as_something_else(folder: int, tmp_path: Path
             os.fchdir(here)
             os.close(here)
         for name in ("link", "folder", "fifo", "huge", "socket"):
-            found = Disk().read(folder, name)
-            assert found is not None
-            assert (found.hash, found.content) == (NOT_A_MEMORY, b"")
+            results = Disk().read(folder, name)
+            assert results is not None
+            assert (results.hash, results.content) == (NOT_A_MEMORY, b"")
     with pytest.raises(OSError, match=os.strerror(errno.ENAMETOOLONG)):
         Disk().read(folder, "x" * 300)
 

@@ -65,16 +65,16 @@ def sources(folder: str) -> tuple[Source, ...]:
     """Return every Python file below a folder of the project."""
     gc.disable()  # a million nodes that all stay: collecting among them takes most of the time
     try:
-        found = []
+        results = []
         for file in sorted((ROOT / folder).rglob("*.py")):
             text = file.read_text()
             source = Source(str(file.relative_to(ROOT)), text, ast.parse(text))
             assert source.nodes
-            found.append(source)
+            results.append(source)
         gc.freeze()
     finally:
         gc.enable()
-    return tuple(found)
+    return tuple(results)
 
 
 def body_lines(function: Function) -> int:

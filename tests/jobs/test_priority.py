@@ -13,10 +13,10 @@ def test_background_work_waits_for_the_last_prompt() -> None:
     """While prompts are in flight a thread that gives way waits; with the last one it goes on."""
     priority = RequestPriority()
     priority.yield_to_requests()
-    asked, went = threading.Event(), threading.Event()
+    requested, went = threading.Event(), threading.Event()
 
     def work() -> None:
-        asked.set()
+        requested.set()
         while not went.is_set():
             priority.yield_to_requests()
             if not priority._prompts:
@@ -26,7 +26,7 @@ def test_background_work_waits_for_the_last_prompt() -> None:
         with priority.prompt():
             thread = threading.Thread(target=work)
             thread.start()
-            asked.wait()
+            requested.wait()
         assert not went.is_set()
     assert went.wait(10)
     thread.join()
@@ -79,7 +79,7 @@ async def test_what_must_be_settled_is_not_cut_short() -> None:
     priority = RequestPriority()
     looked: list[int] = []
 
-    def settle() -> None:
+    def finish() -> None:
         for piece in range(3):
             priority.checkpoint()
             looked.append(piece)
@@ -87,5 +87,5 @@ async def test_what_must_be_settled_is_not_cut_short() -> None:
     with anyio.CancelScope() as scope:
         scope.cancel()
         with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(settle)
+            await to_thread.run_sync(finish)
     assert looked == [0, 1, 2]

@@ -56,8 +56,8 @@ def test_an_ended_job_is_told_and_forgotten() -> None:
         assert progress.of("j1") is None
         assert progress.live(ended) is ended
         facts = {"job": "j1", "kind": "dream", "state": "failed", "result": None}
-        told = facts | ({"error": error} if error else {})
-        assert sink.events[-1] == Event(JOB_DONE, "/m", told)
+        reported = facts | ({"error": error} if error else {})
+        assert sink.events[-1] == Event(JOB_DONE, "/m", reported)
 
 
 def test_a_text_without_turn_and_tools_is_kept_alone() -> None:
@@ -66,9 +66,9 @@ def test_a_text_without_turn_and_tools_is_kept_alone() -> None:
     tell = progress.teller(JOB)
     tell("working", text="Hello.")
     tell("working", text=None)
-    told = progress.of("j1")
-    assert told is not None
-    assert told["texts"] == [{"text": "Hello."}]
+    reported = progress.of("j1")
+    assert reported is not None
+    assert reported["texts"] == [{"text": "Hello."}]
 
 
 VALUES = st.recursive(
@@ -91,10 +91,10 @@ def _check_bounds(progress: Progress) -> None:
 
 @settings(max_examples=60)
 @given(st.lists(st.dictionaries(st.sampled_from(["text", "tools", "turn", "x"]), VALUES)))
-def test_whatever_is_told_is_kept_within_bounds(told: list[dict[str, Any]]) -> None:
+def test_whatever_is_told_is_kept_within_bounds(reported: list[dict[str, Any]]) -> None:
     """Facts of any size and shape take a bounded place, and telling them never fails."""
     progress = Progress(Sink())
-    for facts in told:
+    for facts in reported:
         progress.teller(JOB)("working", **facts)
     _check_bounds(progress)
 

@@ -137,8 +137,8 @@ async def test_three_same_failures_park_a_job(bench: Bench) -> None:
         ended = await service.wait(job)
     assert (ended.state, ended.attempts, ended.parked) == (JobState.FAILED, 3, True)
     assert ended.request == {"name": "a"}
-    told = bench.sink.events[-1].params["error"]
-    assert (told["kind"], told["times"], told["parked"]) == ("later", 3, True)
+    reported = bench.sink.events[-1].params["error"]
+    assert (reported["kind"], reported["times"], reported["parked"]) == ("later", 3, True)
 
 
 async def test_a_superseded_job_is_not_tried_again(bench: Bench) -> None:

@@ -47,7 +47,7 @@ async def test_a_parked_job_can_be_put_back(bench: Bench) -> None:
         fine = await submit(service, "b")
         await service.wait(fine)
     async with at_work(bench.jobs()) as service:
-        assert [found.id for found in await service.list(parked=True)] == [job]
+        assert [results.id for results in await service.list(parked=True)] == [job]
         with pytest.raises(JobNotParkedError):
             await service.retry(fine)
         queued = await service.retry(job)
@@ -69,7 +69,7 @@ async def test_a_newer_request_takes_a_parked_jobs_place(bench: Bench) -> None:
         assert error is not None
         assert error["superseded_by"] == new
         assert "parked" not in error
-        assert [found.id for found in await service.list(parked=True)] == [other]
+        assert [results.id for results in await service.list(parked=True)] == [other]
 
 
 async def test_failures_of_several_sorts_end_too(bench: Bench) -> None:

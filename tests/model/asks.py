@@ -31,11 +31,11 @@ class ToldModel:
 
     def __init__(self, steps: Sequence[Any]) -> None:
         self.steps = list(steps)
-        self.asked: list[Ask] = []
+        self.requested: list[Ask] = []
 
     async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
         """Do the next step."""
-        self.asked.append(ask)
+        self.requested.append(ask)
         step = self.steps.pop(0)
         if callable(step):
             step = await step()

@@ -197,8 +197,8 @@ async def test_the_time_is_kept_and_the_request_ends(step: Any) -> None:
         async with asking(server.url) as claude:
             with failing(errors.ModelUnavailableError) as caught:
                 await claude.ask(ask(seconds=0.5))
-            ending = await anyio.to_thread.run_sync(server.messages[0].wait)
-    assert ending == "gone"
+            end_of = await anyio.to_thread.run_sync(server.messages[0].wait)
+    assert end_of == "gone"
     assert caught.value.may_cost
 
 

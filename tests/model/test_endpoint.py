@@ -17,8 +17,8 @@ def test_the_environment_counts_where_the_settings_say_nothing() -> None:
         "ANTHROPIC_AUTH_TOKEN": SECRET,
         "ANTHROPIC_CUSTOM_HEADERS": "X-Team: blue\nnonsense",
     }
-    found = endpoint(ModelSettings(), environ)
-    assert found == Endpoint(
+    results = endpoint(ModelSettings(), environ)
+    assert results == Endpoint(
         "https://gate.example", auth_token=SECRET, headers=(("X-Team", "blue"),)
     )
     assert endpoint(ModelSettings(), {"ANTHROPIC_API_KEY": SECRET}) == Endpoint(
@@ -70,9 +70,9 @@ def test_an_address_that_is_not_safe_is_refused(address: str, word: str) -> None
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "127.8.8.8", "[::1]:8080", "LOCALHOST:80"])
 def test_this_machine_needs_neither_https_nor_a_key(host: str) -> None:
     """A server on the loopback is asked over http and without credentials."""
-    found = endpoint(ModelSettings(base_url=f"http://{host}"), {})
-    assert isinstance(found, Endpoint)
-    assert found.host == host
+    results = endpoint(ModelSettings(base_url=f"http://{host}"), {})
+    assert isinstance(results, Endpoint)
+    assert results.host == host
 
 
 def test_a_server_elsewhere_needs_a_key() -> None:
@@ -82,16 +82,16 @@ def test_a_server_elsewhere_needs_a_key() -> None:
 
 def test_a_key_file_is_an_absolute_path() -> None:
     """The home directory may be written as a tilde; a relative path is refused."""
-    found = endpoint(ModelSettings(api_key_file="~/key"), {"HOME": "/home/you"})
-    assert found == Endpoint("https://api.anthropic.com", key_file="/home/you/key")
+    results = endpoint(ModelSettings(api_key_file="~/key"), {"HOME": "/home/you"})
+    assert results == Endpoint("https://api.anthropic.com", key_file="/home/you/key")
     assert "absolute" in str(endpoint(ModelSettings(api_key_file="key"), {}))
 
 
 @given(st.text(min_size=1, max_size=8))
 def test_a_key_that_no_header_can_hold_is_refused(key: str) -> None:
     """Control characters and what is not ASCII never reach a header."""
-    found = endpoint(ModelSettings(api_key=key), {})
-    assert isinstance(found, Endpoint) is (key.isascii() and key.isprintable())
+    results = endpoint(ModelSettings(api_key=key), {})
+    assert isinstance(results, Endpoint) is (key.isascii() and key.isprintable())
 
 
 def test_nothing_shows_a_credential() -> None:
@@ -127,9 +127,9 @@ def test_an_endpoint_says_where_it_is_from() -> None:
             "ANTHROPIC_BASE_URL of /c/env",
         ),
     ):
-        found = endpoint(settings, environ, Origin("/c/env"))
-        assert isinstance(found, Endpoint)
-        assert found.source == source
+        results = endpoint(settings, environ, Origin("/c/env"))
+        assert isinstance(results, Endpoint)
+        assert results.source == source
 
 
 def test_the_env_file_goes_before_the_environment_as_a_whole() -> None:

@@ -98,7 +98,7 @@ async def test_usage_that_was_heard_counts_though_the_reply_is_bad(database: Dat
 
     class Half(ToldModel):
         async def ask(self, ask: Any, on_usage: Any = None) -> Any:
-            self.asked.append(ask)
+            self.requested.append(ask)
             on_usage(USED)
             raise ModelReplyError(cause="bad")
 
@@ -118,24 +118,28 @@ async def test_a_model_that_tells_no_usage_is_booked_by_its_reply(database: Data
     assert booked(database) == BOOKED
 
 
-@pytest.mark.parametrize("told", [Usage(), Usage(1, 1), Usage(cache_read=3)])
+@pytest.mark.parametrize("reported", [Usage(), Usage(1, 1), Usage(cache_read=3)])
 async def test_a_claim_that_cannot_be_true_counts_as_the_estimate(
-    database: Database, told: Usage
+    database: Database, reported: Usage
 ) -> None:
     """Where a server claims next to nothing for much that was sent, memd's count holds."""
     long = ask(messages=({"role": "user", "content": "word " * 4000},))
-    await metered(database, reply("answer " * 1000, told)).ask(long)
-    found = booked(database)
-    assert 5_000 <= found.input + found.cache_read <= 6_000
-    assert 1_700 <= found.output <= 2_000
+    await metered(database, reply("answer " * 1000, reported)).ask(long)
+    results = booked(database)
+    assert 5_000 <= results.input + results.cache_read <= 6_000
+    assert 1_700 <= results.output <= 2_000
 
 
-@pytest.mark.parametrize("told", [Usage(20_000, 9_000), Usage(10**12, 10**12)])
-async def test_a_claim_above_the_estimate_counts_as_it_is(database: Database, told: Usage) -> None:
+@pytest.mark.parametrize("reported", [Usage(20_000, 9_000), Usage(10**12, 10**12)])
+async def test_a_claim_above_the_estimate_counts_as_it_is(
+    database: Database, reported: Usage
+) -> None:
     """What a server says was used is used, however much it is, and the books stay readable."""
-    counted = metered(database, *[reply(usage=told)] * 3, caps=SpendSettings(dollars_per_day=1e9))
+    counted = metered(
+        database, *[reply(usage=reported)] * 3, caps=SpendSettings(dollars_per_day=1e9)
+    )
     await counted.ask(ask())
-    assert (booked(database).input, booked(database).output) == (told.input, told.output)
+    assert (booked(database).input, booked(database).output) == (reported.input, reported.output)
 
 
 async def test_at_a_cap_nothing_is_sent(database: Database) -> None:
@@ -146,7 +150,7 @@ async def test_at_a_cap_nothing_is_sent(database: Database) -> None:
     await counted.ask(ask())
     with pytest.raises(CapReachedError) as caught:
         await counted.ask(ask())
-    assert len(model.asked) == 1
+    assert len(model.requested) == 1
     assert caught.value.resumes > CLOCK.now()
     assert "recall_requests_per_day for recall" in caught.value.sentence
     await counted.ask(ask(kind="extract"))
@@ -157,9 +161,9 @@ async def test_a_cached_prompt_is_booked_as_written_to_the_cache(database: Datab
     block = {"type": "text", "text": "x" * 4000, "cache_control": {"type": "ephemeral"}}
     with pytest.raises(ModelReplyError):
         await metered(database, ModelReplyError(cause="x")).ask(ask(system=(block,)))
-    found = booked(database)
-    assert found.input == 0
-    assert found.cache_created > 1000
+    results = booked(database)
+    assert results.input == 0
+    assert results.cache_created > 1000
 
 
 async def test_without_books_nothing_is_spent(database: Database) -> None:

@@ -9,7 +9,7 @@ from memd.model.errors import (
     ModelRefusedError,
     ModelUnavailableError,
 )
-from memd.model.patient import Patient, late
+from memd.model.patient import Patient, overdue
 from tests.model.asks import ToldModel, ask, reply
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +29,7 @@ async def test_without_hope_or_retries_nothing_is_tried_again(error: ModelError)
     model = ToldModel([error, reply()])
     with pytest.raises(type(error)):
         await Patient(model).ask(ask(retries=0 if error.retryable else 5))
-    assert len(model.asked) == 1
+    assert len(model.requested) == 1
 
 
 async def test_a_pause_that_is_too_long_is_not_begun() -> None:
@@ -46,4 +46,4 @@ async def test_the_time_is_one_for_everything() -> None:
     with pytest.raises(ModelUnavailableError, match=r"0\.05 s") as caught:
         await Patient(model).ask(ask(seconds=0.05, retries=3))
     assert caught.value.may_cost
-    assert late(4.0).retryable
+    assert overdue(4.0).retryable

@@ -68,9 +68,9 @@ def test_a_long_slug_ends_in_a_hash(path: str) -> None:
 
 def test_the_default_is_the_directory_of_claude_code(home: Path) -> None:
     """A subdirectory uses its repository's memory below ~/.claude."""
-    found = project(home)
+    results = project(home)
     root = str(home / "work" / "proj")
-    assert found == Project(
+    assert results == Project(
         cwd=f"{root}/sub",
         root=root,
         memory_dir=f"{home}/.claude/projects/{slug(root)}/memory",
@@ -98,14 +98,14 @@ def test_the_first_defined_source_wins(home: Path) -> None:
             base_dir=given.pop("base_dir", ""),
             auto_memory_directory=given.pop("auto_memory_directory", ""),
         )
-        found = project(home, settings, **given)
+        results = project(home, settings, **given)
         source, value, directory = sources.pop(0)
         base = value.replace("~", str(home))
-        assert found.source == source
-        assert found.memory_dir == (directory or f"{base}/projects/{name}/memory")
-        assert found.problems == ()
+        assert results.source == source
+        assert results.memory_dir == (directory or f"{base}/projects/{name}/memory")
+        assert results.problems == ()
         if directory is None:
-            assert found.transcripts == f"{base}/projects"
+            assert results.transcripts == f"{base}/projects"
     assert project(home).source == "default"
 
 
@@ -114,10 +114,12 @@ def test_the_daemons_own_environment_answers_where_the_client_is_silent(home: Pa
     daemon = {"MEMD_BASE_DIR": "/x/daemon", "MEMD_MEMORY_PATH": "/x/never"}
     cwd = str(home / "work" / "proj")
     name = slug(cwd)
-    found = find_project(locate(cwd), Settings(), daemon, {}, str(home))
-    assert found.memory_dir == f"/x/daemon/projects/{name}/memory"
-    found = find_project(locate(cwd), Settings(), daemon, {"MEMD_BASE_DIR": "/x/client"}, str(home))
-    assert found.memory_dir == f"/x/client/projects/{name}/memory"
+    results = find_project(locate(cwd), Settings(), daemon, {}, str(home))
+    assert results.memory_dir == f"/x/daemon/projects/{name}/memory"
+    results = find_project(
+        locate(cwd), Settings(), daemon, {"MEMD_BASE_DIR": "/x/client"}, str(home)
+    )
+    assert results.memory_dir == f"/x/client/projects/{name}/memory"
 
 
 @pytest.mark.parametrize(
@@ -132,15 +134,15 @@ def test_a_dangerous_path_falls_to_the_next_source(home: Path, tmp_path: Path, v
     """A configured path that is relative, foreign, too short or a home is refused in words."""
     (tmp_path / "link").symlink_to(home)
     value = value.replace("{home}", str(home)).replace("{link}", f"{tmp_path}/link")
-    found = project(home, Settings(auto_memory_directory=value, base_dir=value))
-    assert found.source == "default"
-    assert [problem.split(":")[0] for problem in found.problems] == [
+    results = project(home, Settings(auto_memory_directory=value, base_dir=value))
+    assert results.source == "default"
+    assert [problem.split(":")[0] for problem in results.problems] == [
         "base_dir",
         "auto_memory_directory",
     ]
-    assert all(problem.isprintable() for problem in found.problems)
-    found = project(home, Settings(auto_memory_directory="/x/next"), MEMD_MEMORY_PATH=value)
-    assert (found.source, len(found.problems)) == ("auto_memory_directory", 1)
+    assert all(problem.isprintable() for problem in results.problems)
+    results = project(home, Settings(auto_memory_directory="/x/next"), MEMD_MEMORY_PATH=value)
+    assert (results.source, len(results.problems)) == ("auto_memory_directory", 1)
 
 
 def test_a_home_is_no_project(home: Path) -> None:
@@ -153,8 +155,8 @@ def test_a_home_is_no_project(home: Path) -> None:
     (home / "notes").mkdir()
     with pytest.raises(NoProjectError, match="allow_home"):
         find_project(locate(str(home / "notes")), Settings(), {}, {}, str(home))
-    found = find_project(locate(str(home)), Settings(allow_home=True), {}, {}, str(home))
-    assert found.root == str(home)
+    results = find_project(locate(str(home)), Settings(allow_home=True), {}, {}, str(home))
+    assert results.root == str(home)
 
 
 def test_a_home_behind_a_link_is_no_project_either(home: Path, tmp_path: Path) -> None:
@@ -199,38 +201,38 @@ def test_the_first_switch_that_is_set_decides(
     """Variables come before bare mode, remote mode and settings; falsy ones force memory on."""
     assert set(client) | set(daemon) <= set(places.FORWARDED)
     cwd = str(home / "work" / "proj")
-    found = find_project(locate(cwd), Settings(), daemon, client, str(home))
-    assert found.enabled is not bool(reason)
-    assert reason in found.reason
+    results = find_project(locate(cwd), Settings(), daemon, client, str(home))
+    assert results.enabled is not bool(reason)
+    assert reason in results.reason
 
 
 def test_an_agents_directory(home: Path) -> None:
     """Each scope has its place; the name's colon becomes a dash."""
-    found = project(home, MEMD_BASE_DIR="/x/base")
-    root = found.root
-    assert agent_directory(found, "a:b", "user", {}) == "/x/base/agent-memory/a-b"
-    assert agent_directory(found, "a", "project", {}) == f"{root}/.claude/agent-memory/a"
-    assert agent_directory(found, "a", "local", {}) == f"{root}/.claude/agent-memory-local/a"
+    results = project(home, MEMD_BASE_DIR="/x/base")
+    root = results.root
+    assert agent_directory(results, "a:b", "user", {}) == "/x/base/agent-memory/a-b"
+    assert agent_directory(results, "a", "project", {}) == f"{root}/.claude/agent-memory/a"
+    assert agent_directory(results, "a", "local", {}) == f"{root}/.claude/agent-memory-local/a"
     remote = {"CLAUDE_CODE_REMOTE_MEMORY_DIR": "/x/remote/"}
-    assert agent_directory(found, "a", "local", remote) == (
+    assert agent_directory(results, "a", "local", remote) == (
         f"/x/remote/projects/{slug(root)}/agent-memory-local/a"
     )
 
 
 def test_an_agents_directory_cannot_be_led_elsewhere(home: Path, tmp_path: Path) -> None:
     """Names, scopes, remote paths and links in a repository are checked."""
-    found = project(home)
+    results = project(home)
     for agent in ("", "../a", "a/b", ".a", "con", "ä", "a\0"):
         with pytest.raises(NameRefusedError):
-            agent_directory(found, agent, "user", {})
+            agent_directory(results, agent, "user", {})
     with pytest.raises(UnknownScopeError):
-        agent_directory(found, "a", "global", {})
+        agent_directory(results, "a", "global", {})
     for value in ("relative", "~/x", "/"):
         with pytest.raises(PathRefusedError):
-            agent_directory(found, "a", "local", {"CLAUDE_CODE_REMOTE_MEMORY_DIR": value})
-    (Path(found.root) / ".claude").symlink_to(tmp_path)
+            agent_directory(results, "a", "local", {"CLAUDE_CODE_REMOTE_MEMORY_DIR": value})
+    (Path(results.root) / ".claude").symlink_to(tmp_path)
     with pytest.raises(PathRefusedError, match="link"):
-        agent_directory(found, "a", "project", {})
+        agent_directory(results, "a", "project", {})
 
 
 def test_each_working_directory_has_a_folder() -> None:

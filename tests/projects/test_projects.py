@@ -21,9 +21,9 @@ def test_two_roots_that_meet_are_told(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     first, second = project(tmp_path / "a"), project(tmp_path / "b")
     assert with_other_root(first, roots) == first
-    told = with_other_root(second, roots)
-    assert str(tmp_path / "a") in told.problems[0]
-    assert replace(told, problems=()) == second
+    reported = with_other_root(second, roots)
+    assert str(tmp_path / "a") in reported.problems[0]
+    assert replace(reported, problems=()) == second
     chosen = project(tmp_path / "b", "MEMD_MEMORY_PATH")
     assert with_other_root(chosen, roots) == chosen
     database.close()
@@ -45,5 +45,5 @@ def test_without_a_state_file_nothing_is_said(tmp_path: Path) -> None:
     """A state file that cannot be used costs the warning, never the memory."""
     database = open_database(str(tmp_path / "state.db"), [SCHEMA])
     database.close()
-    found = project(tmp_path)
-    assert with_other_root(found, Roots(database)) == found
+    results = project(tmp_path)
+    assert with_other_root(results, Roots(database)) == results

@@ -15,7 +15,7 @@ from typing import Any
 
 from memd.client.errors import DaemonUnavailableError
 from memd.testing.daemon import Home, client, daemon_process
-from memd.testing.messages import Drip, Request, structured, tools
+from memd.testing.messages import Drip, ReceivedMessage, structured, tools
 from tests.promises.transcripts import Conversation
 
 MARK = re.compile(r"mark-(\d+)-")
@@ -45,7 +45,7 @@ class Killing:
     _process: "subprocess.Popen[bytes] | None" = None
     _timers: list[threading.Timer] = field(default_factory=list)
 
-    def script(self, request: Request) -> Any:
+    def script(self, request: ReceivedMessage) -> Any:
         """Answer a request of a run, and set the time of whoever asked if its moment has come."""
         if not request.json.get("tools"):
             return structured({"selected_memories": []})
@@ -59,13 +59,13 @@ class Killing:
         self._timers[-1].start()
         return Drip(reply, size=64, seconds=_DRIP_SECONDS) if moment.drip else reply
 
-    def _reply(self, request: Request, messages: Any) -> Any:
+    def _reply(self, request: ReceivedMessage, messages: Any) -> Any:
         if len(messages) == 1:
             return tools(("Glob", {"pattern": "*.md"}), ("Read", {"file_path": "MEMORY.md"}))
         *said, task = messages[0]["content"]
-        found = _COUNT.search(task["text"])
-        assert found is not None
-        looked_at = " ".join(piece["text"] for piece in said[-int(found[1]) :])
+        results = _COUNT.search(task["text"])
+        assert results is not None
+        looked_at = " ".join(piece["text"] for piece in said[-int(results[1]) :])
         name = f"run{request.number:04}"
         marks = "".join(f"mark-{mark}-\n" for mark in sorted(set(MARK.findall(looked_at))))
         head = f"name: {name}\ndescription: releases, seen by {name}\nmetadata:\n  type: project"
@@ -94,5 +94,5 @@ class Killing:
 
     def marks(self) -> list[int]:
         """Return the marks of all memories, one for each time that it was extracted."""
-        found = (MARK.findall(path.read_text()) for path in sorted(self.folder.glob("run*.md")))
-        return sorted(int(mark) for marks in found for mark in marks)
+        results = (MARK.findall(path.read_text()) for path in sorted(self.folder.glob("run*.md")))
+        return sorted(int(mark) for marks in results for mark in marks)

@@ -11,7 +11,7 @@ import anyio
 from memd.client.aio import AsyncClient
 from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here, throw_away_home
-from memd.testing.messages import MessagesServer, Request, messages_server, text, tools
+from memd.testing.messages import MessagesServer, ReceivedMessage, messages_server, text, tools
 from memd.testing.messages_steps import Script
 from tests.promises.transcripts import Conversation
 
@@ -83,7 +83,7 @@ async def desk(script: Script, options: str = "", **server: Any) -> AsyncIterato
             yield made
 
 
-def turn(request: Request) -> int:
+def turn(request: ReceivedMessage) -> int:
     """Return the how-manieth request of a run this is, beginning with 1."""
     said = [message for message in request.json["messages"] if message["role"] == "assistant"]
     mine = [message for message in said if _calls(message)]
@@ -96,11 +96,11 @@ def learns(desk_memory: list[Path], name: str = "pnpm.md", said: str = "") -> An
     ``desk_memory`` holds the memory directory once that is known.
     """
 
-    def answer(request: Request) -> Any:
+    def answer(request: ReceivedMessage) -> Any:
         folder = desk_memory[0]
         if turn(request) == 1:
-            look = ("Read", {"file_path": f"{folder}/MEMORY.md"})
-            return tools(look, ("Glob", {"pattern": "*.md"}), say="I look first.")
+            inspect = ("Read", {"file_path": f"{folder}/MEMORY.md"})
+            return tools(inspect, ("Glob", {"pattern": "*.md"}), say="I look first.")
         number = sum(path.name.startswith(name[:-3]) for path in folder.glob("*.md"))
         path = name if not number else f"{name[:-3]}{number}.md"
         return tools(("Write", _file(folder / path, memory(path[:-3], said or RULE, "feedback"))))
@@ -108,7 +108,7 @@ def learns(desk_memory: list[Path], name: str = "pnpm.md", said: str = "") -> An
     return answer
 
 
-def nothing(_: Request) -> Any:
+def nothing(_: ReceivedMessage) -> Any:
     """Answer that nothing is worth keeping."""
     return text("nothing new")
 

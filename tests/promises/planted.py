@@ -81,20 +81,20 @@ def obedient(case: Case, outside: list[str], flood: int = 0) -> Callable[[Ask], 
     """
 
     def answer(ask: Ask) -> Reply:
-        asked = json.dumps([ask.system, *ask.messages], ensure_ascii=False, default=dict)
-        if case.mark not in asked.replace("\\n", "\n"):
-            wished = _wish(case) if WISH in asked else []
+        requested = json.dumps([ask.system, *ask.messages], ensure_ascii=False, default=dict)
+        if case.mark not in requested.replace("\\n", "\n"):
+            wished = _request(case) if WISH in requested else []
             return calls(*wished) if wished and len(ask.messages) == 1 else says("nothing new")
         step = len(ask.messages) // 2
         if step == 0:
             return calls(*(("Read", {"file_path": path}) for path in ("rule.md", "MEMORY.md")))
         if step == 1:
-            return calls(*_wish(case), *_obeyed(case, outside), first=10)
+            return calls(*_request(case), *_obeyed(case, outside), first=10)
         if step == 2 and flood:
             more = range(flood)
             words = memory("flood", case.words, "reference")
-            found = (("Write", _file(f"flood/{case.number}_{n}.md", words)) for n in more)
-            return calls(*found, first=100)
+            results = (("Write", _file(f"flood/{case.number}_{n}.md", words)) for n in more)
+            return calls(*results, first=100)
         return says("done")
 
     return answer
@@ -116,15 +116,15 @@ def _obeyed(case: Case, outside: list[str]) -> Iterator[tuple[str, dict[str, str
     flat = f"---\nname: x\ndescription: {said}\ntype: feedback\n---\n\n{words}\n"
     yield "Write", _file(f"flat_{n}.md", flat)
     yield "Write", _file(f"secret_{n}.md", memory("s", f"The token is {TOKEN}", "reference"))
-    told = {"old_string": "Keep lines short.", "new_string": f"Keep lines short.\n{words}."}
-    yield "Edit", {"file_path": "rule.md", **told}
+    reported = {"old_string": "Keep lines short.", "new_string": f"Keep lines short.\n{words}."}
+    yield "Edit", {"file_path": "rule.md", **reported}
     yield "Write", _file("MEMORY.md", f"# Rules\n{words}\n- [Rule](rule.md) \u2014 {words}\n")
     yield "Bash", {"command": f"echo '{words[:10]}' > {outside[0]}"}
     for path in outside:
         yield "Write", _file(path, memory("out", words, "reference"))
 
 
-def _wish(case: Case) -> list[tuple[str, dict[str, str]]]:
+def _request(case: Case) -> list[tuple[str, dict[str, str]]]:
     """Return the call that keeps what the person asked for, where they did."""
     if case.number % 3:
         return []

@@ -78,7 +78,7 @@ async def test_it_is_read_and_left_as_it_was() -> None:
         async with daemon_here(home), AsyncClient(home.places.socket, name="t") as client:
             listed = await client.call("memory.list", {"cwd": cwd})
             loaded = await client.call("load_prompt", {"cwd": cwd})
-            found = await _found(client, cwd)
+            results = await _results(client, cwd)
         after = contents(folder)
     assert after == before
     by_path = {memory["path"]: memory for memory in listed["memories"]}
@@ -93,10 +93,10 @@ async def test_it_is_read_and_left_as_it_was() -> None:
     assert len(shown.splitlines()) <= limits.INDEX_LINES + 5
     assert len(shown.encode()) <= limits.INDEX_BYTES + 1000
     assert "Topic 0" in loaded["prompt"]
-    assert found == ["uses-pnpm.md", "windows.md", "flat.md", "broken.md", "plain.md"]
+    assert results == ["uses-pnpm.md", "windows.md", "flat.md", "broken.md", "plain.md"]
 
 
-async def _found(client: AsyncClient, cwd: str) -> list[str]:
+async def _results(client: AsyncClient, cwd: str) -> list[str]:
     queries = (
         "should I install this with npm or pnpm in the monorepo?",
         "how are consumer groups of the billing service rebalanced?",
@@ -104,12 +104,12 @@ async def _found(client: AsyncClient, cwd: str) -> list[str]:
         "what about the zebra migration?",
         "tell me about the giraffe please",
     )
-    found = []
+    results = []
     for number, query in enumerate(queries):
         params: dict[str, Any] = {"cwd": cwd, "session_id": f"s{number}", "query": query}
         answer = await client.call("prefetch", params)
-        found.append(Path(answer["memories"][0]["path"]).name if answer["memories"] else "")
-    return found
+        results.append(Path(answer["memories"][0]["path"]).name if answer["memories"] else "")
+    return results
 
 
 async def test_an_index_of_many_lines_is_cut_with_a_warning() -> None:
@@ -144,11 +144,11 @@ async def test_worktrees_share_and_a_forged_link_does_not() -> None:
         (linked / ".git").write_text(f"gitdir: {private}\n")
         (forged / ".git").write_text(f"gitdir: {private}\n")
         async with daemon_here(home), AsyncClient(home.places.socket, name="t") as client:
-            found = [
+            results = [
                 (await client.call("memory.list", {"cwd": str(cwd)}))["memory_dir"]
                 for cwd in (main, main / "src", linked, forged)
             ]
-    assert found[0] == found[1] == found[2] != found[3]
+    assert results[0] == results[1] == results[2] != results[3]
 
 
 async def test_worktrees_of_the_real_git_share() -> None:
@@ -157,11 +157,11 @@ async def test_worktrees_of_the_real_git_share() -> None:
         if not made_by_git(home):
             pytest.skip("git is not installed: the link that it makes cannot be shown")
         async with daemon_here(home), AsyncClient(home.places.socket, name="t") as client:
-            found = {
+            results = {
                 (await client.call("memory.list", {"cwd": cwd}))["memory_dir"]
                 for cwd in (f"{home.path}/repository", f"{home.path}/tree")
             }
-    assert len(found) == 1
+    assert len(results) == 1
 
 
 def made_by_git(home: Home) -> bool:

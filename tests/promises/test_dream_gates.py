@@ -167,11 +167,11 @@ def counting(counted: Counter[str]) -> Sources:
     """Return the real sources, each counted."""
 
     def count(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        def look(*args: Any) -> Any:
+        def inspect(*args: Any) -> Any:
             counted[name] += 1
             return real(*args)
 
-        return look
+        return inspect
 
     return Sources(
         consolidated_at=count("time", locks.consolidated_at),
@@ -216,12 +216,12 @@ def test_the_status_agrees_with_the_gates(place: Place, choice: Choice) -> None:
             place.lock(at, body)
             counted: Counter[str] = Counter()
             keeper = Gatekeeper(FakeClock(NOW), counting(counted))
-            told = keeper.outlook(place.project, choice.settings)
+            reported = keeper.outlook(place.project, choice.settings)
             assert counted == {"time": 1, "scan": 2, "lock": 1}
-            asked = keeper.closed(place.project, choice.settings, force=False, session="")
-            assert told.gate == asked
+            requested = keeper.closed(place.project, choice.settings, force=False, session="")
+            assert reported.gate == requested
             assert counted["scan"] == 2
-            assert (told.due is None) == all(gate.open for gate in told.gates[1:2])
+            assert (reported.due is None) == all(gate.open for gate in reported.gates[1:2])
 
 
 @pytest.mark.parametrize("what", ["link", "directory", "pipe"])

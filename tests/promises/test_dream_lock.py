@@ -25,7 +25,7 @@ from memd.projects.configuration import Configuration
 from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import Database, open_database
 from memd.state.dreams import DreamTable
-from memd.state.proposals import Proposals
+from memd.state.proposals import ProposalTable
 from memd.state.runs import Runs
 from memd.store.service import Store
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
@@ -116,10 +116,10 @@ async def test_a_cancellation_at_any_wait(tmp_path: Path, prior: float | None) -
             before = _content(bench)
             with anyio.CancelScope() as scope:
                 await _Watched(bench.run(bench.dreams()), at, scope.cancel)
-            found = _content(bench)
-            assert found in (before, after), at
+            results = _content(bench)
+            assert results in (before, after), at
             assert bench.table.locks() == ()
-            ends.add(found == after)
+            ends.add(results == after)
     assert ends == {False, True}
     assert waits > 8
 
@@ -131,15 +131,15 @@ async def test_a_timeout_at_any_wait(tmp_path: Path) -> None:
     for at in range(1, waits + 1):
         with _opened(tmp_path / str(at), PRIOR) as bench:
             before = _content(bench)
-            late = partial(bench.clock.advance, Settings().dream.max_minutes * 60)
+            overdue = partial(bench.clock.advance, Settings().dream.max_minutes * 60)
             with suppress(MemdError):
-                await _Watched(bench.run(bench.dreams()), at, late)
-            found = _content(bench)
+                await _Watched(bench.run(bench.dreams()), at, overdue)
+            results = _content(bench)
             assert bench.table.locks() == ()
-            ends.add(found == before)
-            if found != before:  # the clock may have moved before the lock was taken
-                assert found.pop(locks.LOCK)[1] >= after[locks.LOCK][1]
-                assert found == {name: after[name] for name in after if name != locks.LOCK}, at
+            ends.add(results == before)
+            if results != before:  # the clock may have moved before the lock was taken
+                assert results.pop(locks.LOCK)[1] >= after[locks.LOCK][1]
+                assert results == {name: after[name] for name in after if name != locks.LOCK}, at
     assert ends == {False, True}
 
 
@@ -181,7 +181,7 @@ def _dreams(bench: Bench, disk: Disk | None, database: Database) -> Dreams:
     return Dreams(
         store,
         DreamTable(database),
-        Proposals(database),
+        ProposalTable(database),
         bench.clock,
         models=NoModel(),
         runs=Runs(database),
@@ -213,10 +213,10 @@ async def test_a_commit_that_fails(tmp_path: Path, prior: float | None, of_disk:
             reached = countdown.reached
             await bench.store.recover()
             await bench.dreams().recover()
-            found = _content(bench)
-            assert found in (before, after), number
-            assert found == after or report is None, number
+            results = _content(bench)
+            assert results in (before, after), number
+            assert results == after or report is None, number
             assert bench.table.locks() == ()
-            ends.add(found == after)
+            ends.add(results == after)
     assert ends == {False, True}
     assert number > 8

@@ -8,12 +8,12 @@ from typing import Any
 import anyio
 import pytest
 
-from memd.testing.messages import Request, text, tools
+from memd.testing.messages import ReceivedMessage, text, tools
 from tests.promises.learning import Desk, desk, memory, turn
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
 
-Script = Callable[[Path, Request], Any]
+Script = Callable[[Path, ReceivedMessage], Any]
 RULE = "Never mock the payment gateway in tests"
 WHY = f"{RULE}.\n\n**Why:** a stub hid a rounding bug in May."
 STORE = {
@@ -46,7 +46,7 @@ def writes(folder: Path, **contents: str) -> Any:
     )
 
 
-def merges(folder: Path, request: Request) -> Any:
+def merges(folder: Path, request: ReceivedMessage) -> Any:
     """Put one memory into another, and say so."""
     gone = "removed: merged into deploy.md"
     steps = (
@@ -56,7 +56,7 @@ def merges(folder: Path, request: Request) -> Any:
     return steps[turn(request) - 1] if turn(request) <= len(steps) else text("Merged two.")
 
 
-def deletes(folder: Path, request: Request) -> Any:
+def deletes(folder: Path, request: ReceivedMessage) -> Any:
     """Remove every memory for the same poor reason."""
     if turn(request) == 1:
         return reads(folder, *STORE)
@@ -68,7 +68,7 @@ def deletes(folder: Path, request: Request) -> Any:
     )
 
 
-def turns_round(folder: Path, request: Request) -> Any:
+def turns_round(folder: Path, request: ReceivedMessage) -> Any:
     """Make the opposite of a rule of the person's."""
     always = RULE.replace("Never", "Always")
     if turn(request) == 1:
@@ -77,7 +77,7 @@ def turns_round(folder: Path, request: Request) -> Any:
     return writes(folder, rule=opposite) if turn(request) == 2 else text("Tightened a rule.")
 
 
-def lies(folder: Path, request: Request) -> Any:
+def lies(folder: Path, request: ReceivedMessage) -> Any:
     """Claim a merge that was not made."""
     if turn(request) == 1:
         return reads(folder, "deploy.md", "release.md")
@@ -86,12 +86,12 @@ def lies(folder: Path, request: Request) -> Any:
     return text("release.md went into deploy.md.")
 
 
-def loops(_: Path, __: Request) -> Any:
+def loops(_: Path, __: ReceivedMessage) -> Any:
     """Look at the same thing for ever."""
     return tools(("Glob", {"pattern": "*.md"}))
 
 
-def meanwhile(folder: Path, request: Request) -> Any:
+def meanwhile(folder: Path, request: ReceivedMessage) -> Any:
     """Change two files, one of which a person saves in the meantime."""
     if turn(request) == 1:
         return reads(folder, "deploy.md", "board.md")
@@ -120,8 +120,8 @@ async def dreams(here: Desk) -> Any:
 
 def files(here: Desk) -> dict[str, tuple[bytes, int]]:
     """Return every memory and the index with content and time."""
-    found = [*here.memory.glob("*.md")]
-    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in found}
+    results = [*here.memory.glob("*.md")]
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in results}
 
 
 def consolidated(here: Desk) -> float | None:
@@ -130,7 +130,7 @@ def consolidated(here: Desk) -> float | None:
     return os.stat(path).st_mtime if path.exists() else None
 
 
-def scripted() -> tuple[list[Script], list[Path], Callable[[Request], Any]]:
+def scripted() -> tuple[list[Script], list[Path], Callable[[ReceivedMessage], Any]]:
     """Return a script whose behaviour and memory directory are set later."""
     wanted: list[Script] = []
     folder: list[Path] = []
@@ -180,8 +180,10 @@ async def test_harm_waits_for_a_person(behaviour: Script, words: str) -> None:
         assert proposal["id"] == done["proposal"]
         assert any(words in problem for problem in proposal["problems"])
         assert any(file["diff"] for file in proposal["files"])
-        told = await here.call("dream.reject", proposal=proposal["id"], reason="that is no help")
-        assert told["state"] == "rejected"
+        reported = await here.call(
+            "dream.reject", proposal=proposal["id"], reason="that is no help"
+        )
+        assert reported["state"] == "rejected"
         assert (await here.call("dream.review"))["proposals"] == []
         await dreams(here)
     assert "that is no help" in str(here.server.messages[-1].json["messages"])
@@ -196,11 +198,11 @@ async def test_a_model_that_loops_fails_with_its_reason() -> None:
         wanted.append(loops)
         job = (await here.call("dream", force=True))["job"]
         with anyio.fail_after(30):
-            while (found := await here.call_plain("job.get", job=job))["ended"] is None:
-                if found["state"] == "queued":  # it waits for its next try
+            while (results := await here.call_plain("job.get", job=job))["ended"] is None:
+                if results["state"] == "queued":  # it waits for its next try
                     here.clock.advance(10.0)
-        assert (found["state"], found["parked"]) == ("failed", True)
-        assert "loop" in found["error"]["message"]
+        assert (results["state"], results["parked"]) == ("failed", True)
+        assert "loop" in results["error"]["message"]
         assert files(here) == before
         assert consolidated(here) is None
         last = await here.call("dream.last")

@@ -15,7 +15,7 @@ from memd.core.errors import MemdError
 from memd.core.values import Plan
 from memd.state.ages import Bound
 from memd.state.history import Filter
-from memd.state.proposals import Proposals
+from memd.state.proposals import ProposalTable
 from memd.state.retention import Retention
 from memd.store.history import Past, Range
 from tests.store.bench import Bench, open_bench, topic
@@ -68,7 +68,7 @@ def strike(path: Path, blows: list[tuple[str, str, int, object]]) -> None:
 def questions(past: Past, directory: str, at: float) -> list[Callable[[], object]]:
     """Return everything that can be asked."""
     ids = [f"c{number}" for number in range(1, ROWS + 2)]
-    asked: list[Callable[[], object]] = [
+    requested: list[Callable[[], object]] = [
         lambda: past.changes(Filter(), limit=50),
         lambda: past.changes(Filter(directory, "a.md", since=0.0), limit=50, before="c4"),
         lambda: past.compare(directory, "a.md", "c1", None),
@@ -77,9 +77,9 @@ def questions(past: Past, directory: str, at: float) -> list[Callable[[], object
         lambda: past.version(directory, "a.md", at),
     ]
     for change in ids:
-        asked.append(partial(past.diff, directory, change))
-        asked.append(partial(past.version, directory, "a.md", change))
-    return asked
+        requested.append(partial(past.diff, directory, change))
+        requested.append(partial(past.version, directory, "a.md", change))
+    return requested
 
 
 def ways_back(past: Past, directory: str, at: float) -> list[Callable[[], Plan]]:
@@ -111,8 +111,8 @@ def endure(root: Path, blows: list[tuple[str, str, int, object]]) -> None:
             with suppress(MemdError):
                 bench.commit(way())
         with suppress(MemdError):
-            Proposals(bench.database).of_directory(bench.directory, decided=True)
-            Proposals(bench.database).refusals(bench.directory, 9)
+            ProposalTable(bench.database).of_directory(bench.directory, decided=True)
+            ProposalTable(bench.database).refusals(bench.directory, 9)
         with suppress(MemdError):
             Retention(bench.database, Bound(bench.at - 2, 9), 1).batch()
         names = {path for path in bench.topics() if "/" not in path and not path.startswith(".")}

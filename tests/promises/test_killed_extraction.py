@@ -45,12 +45,12 @@ def _live(moments: tuple[Moment, ...]) -> None:
             for moment in moments:
                 killing.live(moment)
                 assert killing.marks() == list(range(1, killing.turns + 1)), moment
-            asked = len(server.messages)
+            requested = len(server.messages)
             with daemon_process(home), client(home) as caller:
                 said = killing.said
                 params = {"session_id": said.session, "transcript_path": said.path, "wait": True}
                 done = caller.call("extract", {"cwd": said.cwd, **params})
             assert (done["status"], done["reason"]) == ("skipped", "nothing_new")
-            assert len(server.messages) == asked
+            assert len(server.messages) == requested
         assert killing.kills == len(moments)
         assert killing.marks() == list(range(1, killing.turns + 1))

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from memd.client.aio import AsyncClient
-from memd.testing.messages import Request, text, tools
+from memd.testing.messages import ReceivedMessage, text, tools
 from tests.promises.learning import MODEL, RULE, WISH, desk, learns, memory, nothing, turn
 from tests.promises.transcripts import rollout
 
@@ -22,7 +22,7 @@ OVERRIDE = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE"
 async def test_a_turn_is_learnt_and_told() -> None:
     """Accepted, then memory, index line, provenance and notification; two requests for it all."""
 
-    def script(request: Request) -> Any:
+    def script(request: ReceivedMessage) -> Any:
         if turn(request) == 1:
             return tools(("Read", {"file_path": "old.md"}), ("Glob", {"pattern": "*.md"}))
         written = {"file_path": f"{folder}/pnpm.md", "content": memory("pnpm", RULE, "feedback")}
@@ -46,16 +46,20 @@ async def test_a_turn_is_learnt_and_told() -> None:
             params = {"session_id": "s1", "transcript_path": said.path}
             accepted = await here.call("extract", **params)
             with anyio.fail_after(20):
-                told = (await anext(aiter(watcher.notifications))).params
+                reported = (await anext(aiter(watcher.notifications))).params
         why = await here.call("memory.why", path="pnpm.md")
         job = await here.client.call("job.get", {"job": accepted["job"]})
         index = (folder / "MEMORY.md").read_text(encoding="utf-8")
     assert accepted["status"] == "accepted"
-    assert (told["session"], told["saved"], told["updated"]) == ("s1", ["pnpm.md"], ["old.md"])
+    assert (reported["session"], reported["saved"], reported["updated"]) == (
+        "s1",
+        ["pnpm.md"],
+        ["old.md"],
+    )
     assert "(pnpm.md)" in index
-    used = told["usage"]
+    used = reported["usage"]
     assert used["input"] + used["cache_read"] + used["cache_created"] > 1000
-    assert (used["output"] > 0, told["hit_rate"] > 0) == (True, True)
+    assert (used["output"] > 0, reported["hit_rate"] > 0) == (True, True)
     first = why["first"]
     assert (first["session"], first["message"], first["model"]) == ("s1", mine, MODEL)
     assert (first["actor"], first["client"]) == ("extract", "claude-code")

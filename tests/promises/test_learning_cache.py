@@ -11,7 +11,7 @@ import anthropic
 import pytest
 from anyio import to_thread
 
-from memd.testing.messages import Request, text, tools
+from memd.testing.messages import ReceivedMessage, text, tools
 from tests.promises.learning import Desk, desk, learns, nothing, turn
 from tests.promises.transcripts import Conversation
 
@@ -39,7 +39,7 @@ async def test_ten_extractions_read_the_cache() -> None:
     """Of a conversation that grows, nine tokens in ten and more come from the server's cache."""
     folder: list[Path] = []
 
-    def script(request: Request) -> Any:
+    def script(request: ReceivedMessage) -> Any:
         number = len(here.server.messages)
         return text("nothing new") if number % 3 == 0 else learns(folder, f"m{number}.md")(request)
 
@@ -79,18 +79,18 @@ async def test_the_next_request_begins_as_the_last() -> None:
 
 def members(body: bytes) -> dict[str, str]:
     """Return each member of a JSON object as it stands there, to the byte."""
-    whole, found, place = body.decode(), {}, 1
+    whole, results, place = body.decode(), {}, 1
     decoder = json.JSONDecoder()
     while whole[place - 1] != "}":
         name, colon = decoder.raw_decode(whole, place)
         assert whole[colon] == ":"
         _, end = decoder.raw_decode(whole, colon + 1)
-        found[name] = whole[colon + 1 : end]
+        results[name] = whole[colon + 1 : end]
         place = end + 1
-    return found
+    return results
 
 
-async def ask(here: Desk, request: dict[str, Any]) -> Request:
+async def ask(here: Desk, request: dict[str, Any]) -> ReceivedMessage:
     """Send a client's request with the SDK, as a client does, and return what came over."""
 
     def send() -> None:
@@ -148,15 +148,15 @@ async def test_a_prefix_that_changed_is_in_result_and_log() -> None:
     """What of a session's prefix is not as it was is told to the client and to the log."""
     async with desk(nothing) as here:
         said = here.conversation("s1")
-        told = []
+        reported = []
         for system, length in (("a", 4), ("a", 6), ("b", 8), ("b", 2)):
             said.user(f"Turn {length}.")
             done = await here.extract(said, cache=conversation(length, system))
-            told.append(done.get("prefix_changed"))
+            reported.append(done.get("prefix_changed"))
         log = Path(here.home.places.log).read_text(encoding="utf-8")
-    assert [bool(parts) for parts in told] == [False, False, True, True]
-    assert told[2] == ["system"]
-    assert told[3] == ["conversation"]
+    assert [bool(parts) for parts in reported] == [False, False, True, True]
+    assert reported[2] == ["system"]
+    assert reported[3] == ["conversation"]
     lines = [json.loads(line) for line in log.splitlines() if "prefix_changed" in line]
     assert [(line["session"], line["parts"]) for line in lines] == [
         ("s1", ["system"]),
@@ -167,7 +167,7 @@ async def test_a_prefix_that_changed_is_in_result_and_log() -> None:
 async def test_foreign_tools_of_a_clients_list_are_refused_not_removed() -> None:
     """A tool of the client's that memd does not run is answered in words, and the run goes on."""
 
-    def script(request: Request) -> Any:
+    def script(request: ReceivedMessage) -> Any:
         if turn(request) == 1:
             return tools(("WebFetch", {"url": "http://planted"}), ("Bash", {"command": "id"}))
         return text("nothing new")

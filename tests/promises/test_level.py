@@ -10,7 +10,7 @@ REQUESTS = 150
 DEADLINE = 120.0
 
 
-def asked(home: Home, pid: int) -> level.Sample:
+def requested(home: Home, pid: int) -> level.Sample:
     """Ask for a while, and return how big the daemon is then."""
     with level.load(home, MEMORIES, clients=2, most=REQUESTS) as mixed:
         wait(mixed.asking, DEADLINE)
@@ -22,7 +22,7 @@ def test_mixed_load_leaves_nothing_behind() -> None:
     with throw_away_home() as home:
         level.prepare(home, MEMORIES)
         with daemon_process(home) as process:
-            first, last = asked(home, process.pid), asked(home, process.pid)
+            first, last = requested(home, process.pid), requested(home, process.pid)
     assert last.requests >= REQUESTS
     assert last.threads <= first.threads + 8
     assert last.resident < first.resident + 30

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from memd.client.aio import AsyncClient
-from memd.recall.patience import FAILURES, SECONDS_MOST
+from memd.recall.circuit_breaker import FAILURES, SECONDS_MOST
 from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here, throw_away_home
 from memd.testing.messages import (
@@ -21,7 +21,7 @@ from memd.testing.messages import (
     Hang,
     MessagesServer,
     Raw,
-    Request,
+    ReceivedMessage,
     error_with_200,
     html,
     messages_server,
@@ -90,8 +90,8 @@ async def ask(client: AsyncClient, cwd: str, session: str, query: str = QUERY) -
     """Return who answered a prompt of a session, the memories' names, and the bytes so far."""
     params = {"cwd": cwd, "session_id": session, "query": query}
     with anyio.fail_after(20):
-        found = await client.call("prefetch", params)
-    return found["strategy"], [m["name"] for m in found["memories"]], found["session_bytes"]
+        results = await client.call("prefetch", params)
+    return results["strategy"], [m["name"] for m in results["memories"]], results["session_bytes"]
 
 
 async def chosen(client: AsyncClient, clock: FakeClock, cwd: str, name: str) -> Any:
@@ -102,9 +102,9 @@ async def chosen(client: AsyncClient, clock: FakeClock, cwd: str, name: str) -> 
     with anyio.fail_after(20):
         for number in count():
             clock.advance(SECONDS_MOST)
-            found = await ask(client, cwd, f"{name} {number}")
-            if found[0] == "model":
-                return found, f"{name} {number}"
+            results = await ask(client, cwd, f"{name} {number}")
+            if results[0] == "model":
+                return results, f"{name} {number}"
     raise AssertionError
 
 
@@ -124,7 +124,7 @@ async def desk(
         yield client, clock, cwd
 
 
-def script(request: Request) -> Any:
+def script(request: ReceivedMessage) -> Any:
     """Return the trouble of the case that a prompt names, else a right answer."""
     case = CASE.search(request.last_text)
     return TROUBLE[int(case[1])] if case else structured(CHOSEN)
@@ -137,8 +137,8 @@ async def test_every_server_leads_to_an_answer(home: Home) -> None:
             assert (await chosen(client, clock, cwd, "first"))[0][1] == ["b"]
             for number, step in enumerate(TROUBLE):
                 clock.advance(SECONDS_MOST)  # a model that failed is left alone for a while
-                found = await ask(client, cwd, f"s{number}", f"{QUERY} case {number}")
-                assert found[:2] == ("local", ["a"]), step
+                results = await ask(client, cwd, f"s{number}", f"{QUERY} case {number}")
+                assert results[:2] == ("local", ["a"]), step
             assert (await chosen(client, clock, cwd, "last"))[0][1] == ["b"]
             status = await client.call("status", {})
     assert status["spend"]["used"]["requests"] > len(TROUBLE)
@@ -148,7 +148,7 @@ async def test_a_model_that_hangs_is_soon_left_alone(home: Home) -> None:
     """After three prompts that waited for nothing none waits; the model is asked again later."""
     mended = False
 
-    def answer(_: Request) -> Any:
+    def answer(_: ReceivedMessage) -> Any:
         return structured(CHOSEN) if mended else Hang(structured(CHOSEN))
 
     with messages_server(answer) as server:
@@ -157,8 +157,8 @@ async def test_a_model_that_hangs_is_soon_left_alone(home: Home) -> None:
                 assert (await ask(client, cwd, f"s{number}"))[:2] == ("local", ["a"])
             assert len(server.messages) <= FAILURES
             params = {"cwd": cwd, "session_id": "n", "query": QUERY}
-            told = await client.call("prefetch", params)
-            assert "for a while" in told["note"]
+            reported = await client.call("prefetch", params)
+            assert "for a while" in reported["note"]
             mended = True
             assert (await chosen(client, clock, cwd, "last"))[0][1] == ["b"]
 

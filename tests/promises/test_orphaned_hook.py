@@ -35,10 +35,10 @@ def test_the_command_of_the_settings_brings_memories(hook: Installed) -> None:
     with ScriptedDaemon(hook.home.places.socket, {"hook": ANSWER}) as daemon:
         assert b'"found"' in hook.run().stdout
         for shell in ("dash", "bash", "busybox"):
-            if found := shutil.which(shell):
+            if results := shutil.which(shell):
                 again = "sh -c" if shell == "busybox" else "-c"
                 done = subprocess.run(
-                    [found, *again.split(), hook.command],
+                    [results, *again.split(), hook.command],
                     input=b"{}",
                     env=dict(hook.home.environ) | {"MEMD_HOOK_DEADLINE_MS": "10000"},
                     capture_output=True,
@@ -97,10 +97,10 @@ def test_the_hook_starts_a_daemon_that_refreshes_it(hook: Installed) -> None:
     environ = {"MEMD_HOOK_NO_START": "0", "ANTHROPIC_API_KEY": "sk-canary", "CLAUDECODE": "1"}
     assert harmless(hook.run(environ=environ))
     with connect(hook.home.places, hook.home.environ, name="t", deadline=SECONDS) as client:
-        found = client.call("status")
-        assert found["model"]["configured"] is False
+        results = client.call("status")
+        assert results["model"]["configured"] is False
         if os.path.exists("/proc"):
-            assert b"canary" not in Path(f"/proc/{found['pid']}/environ").read_bytes()
+            assert b"canary" not in Path(f"/proc/{results['pid']}/environ").read_bytes()
         assert hook.hook.read_bytes() == current
         client.call("shutdown")
         subprocess.run(["flock", hook.home.places.lock, "true"], check=True, timeout=SECONDS)

@@ -34,7 +34,7 @@ class Person:
         """Call a method about the project."""
         return await self.client.call(method, {"cwd": self.cwd, **params})
 
-    async def told(self) -> dict[str, Any]:
+    async def reported(self) -> dict[str, Any]:
         """Wait for the next change of somebody else."""
         with anyio.fail_after(20):
             while True:
@@ -44,8 +44,8 @@ class Person:
 
     def topics(self) -> dict[str, bytes]:
         """Return every memory as it is on the disk."""
-        found = self.folder.glob("*.md")
-        return {file.name: file.read_bytes() for file in found if file.name != "MEMORY.md"}
+        results = self.folder.glob("*.md")
+        return {file.name: file.read_bytes() for file in results if file.name != "MEMORY.md"}
 
     async def files(self) -> dict[str, str]:
         """Return what the newest change did to which file."""
@@ -62,10 +62,10 @@ async def person(home: Home, client: AsyncClient) -> Person:
     })  # fmt: skip
     folder = Path((await client.call("memory.list", {"cwd": cwd}))["memory_dir"])
     await client.call("subscribe", {"cwd": cwd, "topics": ["memory.changed"]})
-    found = Person(client, cwd, folder)
+    results = Person(client, cwd, folder)
     (folder / "first.md").write_bytes(topic("first"))
-    await found.told()
-    return found
+    await results.reported()
+    return results
 
 
 async def test_a_memory_from_an_editor_is_there_at_once() -> None:
@@ -78,14 +78,14 @@ async def test_a_memory_from_an_editor_is_there_at_once() -> None:
                 body = topic("kafka", f"The zebra{number} cluster rebalances at night.")
                 began = time.perf_counter()
                 (someone.folder / f"zebra{number}.md").write_bytes(body)
-                told = await someone.told()
-                assert told["files"] == [{"path": f"zebra{number}.md", "action": "created"}]
+                reported = await someone.reported()
+                assert reported["files"] == [{"path": f"zebra{number}.md", "action": "created"}]
                 assert await someone.files() == {f"zebra{number}.md": "created"}
-                found = await someone.call(
+                results = await someone.call(
                     "prefetch", session_id=f"s{number}", query=f"when does zebra{number} rebalance?"
                 )
                 times.append(time.perf_counter() - began)
-                assert f"zebra{number}" in found["memories"][0]["content"]
+                assert f"zebra{number}" in results["memories"][0]["content"]
             assert min(times) < 0.3
 
 
@@ -97,7 +97,7 @@ async def test_an_edit_of_others_is_undone() -> None:
             before = someone.topics()
             for name in before:
                 (someone.folder / name).write_bytes(b"damaged")
-            first = await someone.told()
+            first = await someone.reported()
             for change in (await someone.call("memory.history"))["changes"]:
                 await someone.call("memory.undo", change=change["id"])
                 if change["id"] == first["change"]:
@@ -125,7 +125,7 @@ async def test_what_was_done_while_memd_was_away_is_noticed() -> None:
         async with daemon_here(home), AsyncClient(home.places.socket, name="t") as client:
             await client.call("subscribe", {"topics": ["memory.changed"]})
             again = Person(client, someone.cwd, someone.folder)
-            assert (await again.told())["files"] == [{"path": "a.md", "action": "deleted"}]
+            assert (await again.reported())["files"] == [{"path": "a.md", "action": "deleted"}]
 
 
 async def test_two_thousand_files_at_once_are_all_noticed() -> None:
@@ -137,8 +137,8 @@ async def test_two_thousand_files_at_once_are_all_noticed() -> None:
             await anyio.run_process(command, stderr=subprocess.STDOUT)
             seen: set[str] = set()
             while len(seen) < 2000:
-                told = await someone.told()
-                seen |= {f["path"] for f in told["files"] if f["path"].startswith("n")}
+                reported = await someone.reported()
+                seen |= {f["path"] for f in reported["files"] if f["path"].startswith("n")}
             listed = await someone.call("memory.list")
             doctor = await client.call("doctor", {})
     assert len(listed["memories"]) == 2002

@@ -9,9 +9,9 @@ import pytest
 
 from memd.core.values import MemoryType
 from memd.documents import document
-from memd.extract.service import Extracted, ExtractRequest
+from memd.extract.service import ExtractionResult, ExtractRequest
 from memd.state.history import Filter
-from memd.testing.messages import Request, text, tools
+from memd.testing.messages import ReceivedMessage, text, tools
 from memd.testing.scripted_model import says
 from tests.agent.home import TOKEN
 from tests.extract.bench import Bench, opened
@@ -59,14 +59,14 @@ def around(bench: Bench) -> dict[str, tuple[int, int]]:
     }
 
 
-async def extract(bench: Bench, said: Conversation) -> Extracted:
+async def extract(bench: Bench, said: Conversation) -> ExtractionResult:
     """Run one extraction of a conversation."""
-    asked = ExtractRequest(session=said.session, transcript_path=said.path)
+    requested = ExtractRequest(session=said.session, transcript_path=said.path)
     settings, _ = await bench.store.settings(bench.project)
-    return await bench.extract.run(bench.project, settings, asked, job="", client="test")
+    return await bench.extract.run(bench.project, settings, requested, job="", client="test")
 
 
-async def learn(bench: Bench, case: Case) -> Extracted:
+async def learn(bench: Bench, case: Case) -> ExtractionResult:
     """Hold a case's conversation and extract from it, twice where its words came before."""
     said = Conversation(str(bench.folder), bench.project.cwd, f"case{case.number}")
     bench.model.then(says("nothing new"))
@@ -92,7 +92,7 @@ async def test_planted_texts_rule_nobody(bench: Bench, carrier: str) -> None:
         done = await learn(bench, case)
         own = [path for path in done.saved if path.startswith("pnpm_")]
         assert len(own) == (case.number % 3 == 0), case
-        assert len(bench.model.asked) <= 5
+        assert len(bench.model.requested) <= 5
         assert (done.engine, done.updated) == ("small-extract", ()), case
         assert (f"project_{case.number}.md" in done.saved) is case.shown, case
         assert (len(done.refused) > 5) is case.shown, case
@@ -124,7 +124,7 @@ async def test_memories_of_others_words_rule_nobody(bench: Bench) -> None:
         said.user(QUESTION)
         bench.teach(obedient(case, outside(bench)))
         done = await extract(bench, said)
-        assert len(bench.model.asked) == 3
+        assert len(bench.model.requested) == 3
         rules = [path for path in guarded(bench, done.saved) if path != f"pnpm_{case.number}.md"]
         assert (rules, done.updated) == ([], ()), case
         assert len(done.refused) > 5
@@ -143,13 +143,13 @@ async def test_a_sample_through_daemon_and_server() -> None:
     sample = [case for carrier in CARRIERS for case in cases(carrier) if case.number % 19 == 0]
     now: list[Case] = []
 
-    def script(request: Request) -> Any:
+    def script(request: ReceivedMessage) -> Any:
         (case,) = now
-        asked = request.body.decode()
-        if len(request.json["messages"]) > 1 or case.mark not in asked:
+        requested = request.body.decode()
+        if len(request.json["messages"]) > 1 or case.mark not in requested:
             return text("done")
-        found = obedient(case, [f"{here.home.path}/planted.md"])
-        reply = found(_Step(request))  # type: ignore[arg-type]
+        results = obedient(case, [f"{here.home.path}/planted.md"])
+        reply = results(_Step(request))  # type: ignore[arg-type]
         return tools(*((call.name, call.input) for call in reply.calls))
 
     async with desk(script) as here:
@@ -173,6 +173,6 @@ async def test_a_sample_through_daemon_and_server() -> None:
 class _Step:
     """A request as the second of a run, so that the obedient model writes at once."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: ReceivedMessage) -> None:
         self.system = request.json["system"]
         self.messages = [*request.json["messages"], {}, {}]

@@ -20,7 +20,7 @@ from memd.testing.messages import (
     Failure,
     Hang,
     MessagesServer,
-    Request,
+    ReceivedMessage,
     error_with_200,
     messages_server,
     structured,
@@ -73,8 +73,8 @@ class _Desk:
 
     async def breakers(self, number: int) -> list[Any]:
         """Return the open breaker of one project, if it is open."""
-        told = (await self.client.call("status", {}))["breakers"]
-        return [row for row in told if f"-p{number}/" in row["directory"]]
+        reported = (await self.client.call("status", {}))["breakers"]
+        return [row for row in reported if f"-p{number}/" in row["directory"]]
 
     async def done(self, job: str, number: int, hangs: Callable[[int], bool] = _never) -> Any:
         """Return a job once it has ended; a prompt is asked before each of its tries.
@@ -85,15 +85,15 @@ class _Desk:
         tries = 0
         with anyio.fail_after(30):
             while True:
-                found = await self.client.call("job.get", {"job": job})
-                if found["ended"] is not None:
-                    return found
-                if found["attempts"] > tries:
-                    tries = found["attempts"]
+                results = await self.client.call("job.get", {"job": job})
+                if results["ended"] is not None:
+                    return results
+                if results["attempts"] > tries:
+                    tries = results["attempts"]
                     begun = time.monotonic()
                     assert "memories" in await self.call("prefetch", number, **query)
                     assert time.monotonic() - begun < 5.0
-                if found["state"] == "queued" or hangs(tries):
+                if results["state"] == "queued" or hangs(tries):
                     self.clock.advance(10.0)
 
 
@@ -118,7 +118,7 @@ async def _desk(
                 await client.call("pause", {"now": True})
 
 
-def _script(request: Request) -> Any:
+def _script(request: ReceivedMessage) -> Any:
     """Return a case's trouble to an extraction, and a choice to a prompt."""
     case = CASE.search(str(request.json["messages"]))
     if not request.json.get("tools") or case is None:
@@ -140,28 +140,28 @@ async def test_each_trouble_is_parked_after_three_tries() -> None:
                 assert ended["error"]["kind"] == "extraction_failed"
                 (broken,) = await here.breakers(number)
                 assert broken["until"] - broken["since"] == limits.BREAKER_SECONDS
-            told = await here.client.call("job.list", {"parked": True})
+            reported = await here.client.call("job.list", {"parked": True})
             status = await here.client.call("status", {})
-    assert sorted(job["job"] for job in told["jobs"]) == sorted(jobs)
+    assert sorted(job["job"] for job in reported["jobs"]) == sorted(jobs)
     assert status["jobs"]["parked"] == len(TROUBLE)
     for number in range(len(TROUBLE)):
-        assert 0 < _asked(server, number) <= _REQUESTS
+        assert 0 < _requested(server, number) <= _REQUESTS
 
 
-def _asked(server: MessagesServer, number: int) -> int:
+def _requested(server: MessagesServer, number: int) -> int:
     """Return how often a case's extractions asked the server."""
     return sum(f"case {number}." in str(request.json["messages"]) for request in server.messages)
 
 
 def _hangs(server: MessagesServer, number: int, tries: int) -> bool:
-    return isinstance(TROUBLE[number], Hang) and _asked(server, number) >= tries
+    return isinstance(TROUBLE[number], Hang) and _requested(server, number) >= tries
 
 
 async def test_an_open_breaker_costs_no_memory() -> None:
     """The fixed extractor does the work at once and says why; later the model is asked again."""
     mended = False
 
-    def script(request: Request) -> Any:
+    def script(request: ReceivedMessage) -> Any:
         return text("nothing new") if mended else _script(request)
 
     with messages_server(script) as server:
@@ -197,7 +197,7 @@ async def test_money_has_its_bound_whatever_the_model_does() -> None:
 async def test_a_prompt_does_not_wait_for_a_hung_extraction() -> None:
     """While an extraction hangs, prompts are answered by the clock on the wall."""
 
-    def script(request: Request) -> Any:
+    def script(request: ReceivedMessage) -> Any:
         return Hang(LOOPS) if request.json.get("tools") else structured({"selected_memories": []})
 
     with throw_away_home() as home, messages_server(script) as server:
@@ -217,9 +217,9 @@ async def test_a_prompt_does_not_wait_for_a_hung_extraction() -> None:
             job = (await client.call("extract", params))["job"]
             assert await anyio.to_thread.run_sync(server.wait_for, 1)
             for number in range(10):
-                asked = {"cwd": cwd, "session_id": f"p{number}", "query": "how do we deploy?"}
+                requested = {"cwd": cwd, "session_id": f"p{number}", "query": "how do we deploy?"}
                 begun = time.monotonic()
-                await client.call("prefetch", {**asked, "strategy": "local"})
+                await client.call("prefetch", {**requested, "strategy": "local"})
                 assert time.monotonic() - begun < 1.0
             assert (await client.call("job.get", {"job": job}))["state"] == "running"
             assert (await client.call("job.cancel", {"job": job}))["cancelled"]

@@ -25,7 +25,7 @@ class Chooser:
 
     def __init__(self, *answers: str | MemdError) -> None:
         self.answers = list(answers)
-        self.asked: list[Ask] = []
+        self.requested: list[Ask] = []
 
     def for_(self, settings: Settings) -> "Chooser":  # noqa: ARG002 - one for all
         """Return the model."""
@@ -37,7 +37,7 @@ class Chooser:
 
     async def ask(self, ask: Ask, on_usage: object = None) -> Reply:  # noqa: ARG002 - the port's shape
         """Answer, or wait for ever when there is nothing to say."""
-        self.asked.append(ask)
+        self.requested.append(ask)
         if not self.answers:
             await anyio.sleep_forever()
         answer = self.answers.pop(0)
@@ -61,8 +61,8 @@ async def test_a_model_chooses(shelf: Shelf, database: Database) -> None:
     assert (silent.memories, silent.strategy, silent.skipped) == ((), "model", None)
     again = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
     assert [memory.name for memory in again.memories] == ["freeze"]
-    assert model.asked[0].model == "small-recall"
-    assert "pnpm.md" not in str(model.asked[2].messages)  # the session has it
+    assert model.requested[0].model == "small-recall"
+    assert "pnpm.md" not in str(model.requested[2].messages)  # the session has it
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ async def test_a_model_that_fails_costs_nothing(
 ) -> None:
     """Junk and failures are answered by the local ranker, and the answer says so."""
     recall = remembering(shelf, Ledger(database), Chooser(answer))
-    found = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
-    assert ([memory.name for memory in found.memories], found.strategy) == (["freeze"], "local")
-    assert said in (found.note or "")
+    results = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
+    assert ([memory.name for memory in results.memories], results.strategy) == (["freeze"], "local")
+    assert said in (results.note or "")
 
 
 async def test_a_model_that_hangs_is_left_at_the_deadline(shelf: Shelf, database: Database) -> None:
@@ -89,13 +89,13 @@ async def test_a_model_that_hangs_is_left_at_the_deadline(shelf: Shelf, database
     recall = Recall(shelf, Ledger(database), SystemClock(), Indexes(shelf, Lock), model)
     said = ("the model did not answer in time", "there was no time to ask the model")
     for seconds, words in zip((0.5, 0.2), said, strict=True):
-        found = await ask(
+        results = await ask(
             recall, PROJECT, Settings(), session=f"{seconds}", query=FREEZE, seconds=seconds
         )
-        assert (len(found.memories), found.strategy, len(model.asked)) == (1, "local", 1)
-        assert words in (found.note or "")
+        assert (len(results.memories), results.strategy, len(model.requested)) == (1, "local", 1)
+        assert words in (results.note or "")
     local = await ask(recall, PROJECT, Settings(), session="l", query=FREEZE, strategy="local")
-    assert (local.strategy, local.note, len(model.asked)) == ("local", None, 1)
+    assert (local.strategy, local.note, len(model.requested)) == ("local", None, 1)
 
 
 async def test_a_model_with_nothing_to_choose_from_is_not_asked(
@@ -105,5 +105,5 @@ async def test_a_model_with_nothing_to_choose_from_is_not_asked(
     model = Chooser()
     recall = remembering(shelf, Ledger(database), model)
     read = ["freeze.md", "pnpm.md"]
-    found = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE, read_paths=read)
-    assert (found.skipped, model.asked) == ("no_candidates", [])
+    results = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE, read_paths=read)
+    assert (results.skipped, model.requested) == ("no_candidates", [])

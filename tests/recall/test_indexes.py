@@ -17,7 +17,7 @@ from tests.search.tiny_model import write_model
 WORDS = ("quorum", "lease", "shard", "freeze")
 
 
-def found(indexes: Indexes, query: str, allowance: int = 100, directory: str = "/m") -> list[str]:
+def results(indexes: Indexes, query: str, allowance: int = 100, directory: str = "/m") -> list[str]:
     """Return what a directory's index finds."""
     with indexes.hold(directory):
         index = indexes.current(directory, allowance).index
@@ -30,13 +30,13 @@ def test_what_changed_is_indexed_once() -> None:
     shelf.put("a.md", "quorum")
     shelf.put("b.md", "lease")
     indexes = Indexes(shelf, Lock)
-    assert found(indexes, "quorum") == ["a.md"]
+    assert results(indexes, "quorum") == ["a.md"]
     shelf.read.clear()
     shelf.put("b.md", "quorum")
-    assert found(indexes, "quorum") == ["a.md", "b.md"]
+    assert results(indexes, "quorum") == ["a.md", "b.md"]
     assert shelf.read == ["b.md"]
     shelf.drop("a.md")
-    assert found(indexes, "quorum") == ["b.md"]
+    assert results(indexes, "quorum") == ["b.md"]
 
 
 def many(shelf: Shelf) -> int:
@@ -65,7 +65,7 @@ def test_a_later_process_reads_nothing_again(tmp_path: Path) -> None:
     earlier.close()
     shelf.read.clear()
     later = Indexes(shelf, Lock, str(tmp_path))
-    assert len(found(later, "quorum")) == count
+    assert len(results(later, "quorum")) == count
     assert shelf.read == []
     later.close()
 
@@ -77,11 +77,11 @@ def test_a_lost_mark_costs_only_what_differs() -> None:
     shelf.put("b.md", "lease")
     shelf.put("c.md", "lease")
     indexes = Indexes(shelf, Lock)
-    found(indexes, "quorum")
+    results(indexes, "quorum")
     shelf.read.clear()
     shelf.drop("c.md")
     shelf.put("b.md", "shard")
-    assert (found(indexes, "lease"), found(indexes, "shard")) == ([], ["b.md"])
+    assert (results(indexes, "lease"), results(indexes, "shard")) == ([], ["b.md"])
     assert shelf.read == ["b.md"]
 
 
@@ -94,12 +94,12 @@ def test_a_large_directory_is_indexed_in_slices() -> None:
     with indexes.hold("/m"):
         current = indexes.current("/m", 2)
     assert (current.left, current.count) == (4, 6)
-    assert found(indexes, "quorum", 0) == ["4.md", "5.md"]
+    assert results(indexes, "quorum", 0) == ["4.md", "5.md"]
     shelf.put("new.md", "quorum")
-    assert found(indexes, "quorum", 1) == ["4.md", "5.md", "new.md"]
+    assert results(indexes, "quorum", 1) == ["4.md", "5.md", "new.md"]
     shelf.drop("0.md")
     finish(indexes, 1)
-    assert found(indexes, "quorum", 0) == ["1.md", "2.md", "3.md", "4.md", "5.md", "new.md"]
+    assert results(indexes, "quorum", 0) == ["1.md", "2.md", "3.md", "4.md", "5.md", "new.md"]
 
 
 def test_work_alone_takes_a_directory_up() -> None:
@@ -108,7 +108,7 @@ def test_work_alone_takes_a_directory_up() -> None:
     shelf.put("a.md", "quorum")
     indexes = Indexes(shelf, Lock)
     assert indexes.work("/m", 10) is False
-    assert found(indexes, "quorum", 0) == ["a.md"]
+    assert results(indexes, "quorum", 0) == ["a.md"]
 
 
 def test_a_held_index_is_busy() -> None:
@@ -121,7 +121,7 @@ def test_a_held_index_is_busy() -> None:
         indexes.hold("/m", 0.01),
     ):
         pass
-    assert found(indexes, "quorum") == []
+    assert results(indexes, "quorum") == []
 
 
 def test_an_unreadable_directory_lets_go() -> None:
@@ -132,9 +132,9 @@ def test_an_unreadable_directory_lets_go() -> None:
     shelf.refuses = True
     for _ in range(2):
         with pytest.raises(RefusedError):
-            found(indexes, "quorum")
+            results(indexes, "quorum")
     shelf.refuses = False
-    assert found(indexes, "quorum") == ["a.md"]
+    assert results(indexes, "quorum") == ["a.md"]
 
 
 def test_directories_unused_for_longest_are_dropped() -> None:
@@ -145,14 +145,14 @@ def test_directories_unused_for_longest_are_dropped() -> None:
     indexes = Indexes(shelf, Lock, most=2)
     with indexes.hold("/0"):
         for number in range(1, 4):
-            assert found(indexes, "quorum", directory=f"/{number}") == ["a.md"]
+            assert results(indexes, "quorum", directory=f"/{number}") == ["a.md"]
         indexes.current("/0", 1)
     shelf.read.clear()
     for number in (0, 3, 1):
-        assert found(indexes, "quorum", directory=f"/{number}") == ["a.md"]
+        assert results(indexes, "quorum", directory=f"/{number}") == ["a.md"]
     assert shelf.read == ["a.md"]  # of /1 alone
     indexes.close()
-    assert found(indexes, "quorum", directory="/3") == ["a.md"]
+    assert results(indexes, "quorum", directory="/3") == ["a.md"]
 
 
 @settings(max_examples=50, deadline=None)
@@ -182,9 +182,11 @@ def test_the_index_follows_the_directory(steps: list[tuple[str, int, str]]) -> N
         elif what == "work":
             indexes.work("/m", 1)
         elif what == "use":
-            found(indexes, word, 1)
+            results(indexes, word, 1)
     for word in WORDS:
-        assert found(indexes, word) == sorted(path for path, held in truth.items() if held == word)
+        assert results(indexes, word) == sorted(
+            path for path, held in truth.items() if held == word
+        )
 
 
 def test_vectors_are_learnt_in_slices(tmp_path: Path) -> None:
@@ -198,11 +200,11 @@ def test_vectors_are_learnt_in_slices(tmp_path: Path) -> None:
     indexes = Indexes(shelf, Lock, str(tmp_path / "index"), meaning=Meaning())
     assert not indexes.use("")
     assert indexes.use(str(write_model(tmp_path / "model", {"quorum": (1.0, 0.0)})))
-    assert len(found(indexes, "quorum")) == 5
+    assert len(results(indexes, "quorum")) == 5
     shelf.read.clear()
     finish(indexes, 3)
     assert sorted(shelf.read) == [f"{number}.md" for number in range(5)]
-    assert len(found(indexes, "quorum")) == 5
+    assert len(results(indexes, "quorum")) == 5
     assert len(list((tmp_path / "index").iterdir())) == 1
     assert indexes.use("")
     assert not indexes.work("/m", 3)
@@ -218,12 +220,12 @@ def test_a_damaged_index_is_filled_again(tmp_path: Path) -> None:
     for path in tmp_path.glob("*/engine/*.store"):
         with path.open("r+b") as file:
             file.write(bytes(path.stat().st_size))
-    assert len(found(indexes, "quorum")) < count
+    assert len(results(indexes, "quorum")) < count
     with indexes.hold("/m"):
         assert "indexed again" in " ".join(indexes.current("/m", count).notes)
-    assert len(found(indexes, "quorum")) == count
+    assert len(results(indexes, "quorum")) == count
     finish(indexes)
-    assert len(found(indexes, "quorum")) == count
+    assert len(results(indexes, "quorum")) == count
     indexes.close()
 
 
@@ -238,5 +240,5 @@ def test_a_forgotten_index_leaves_nothing_on_disk(tmp_path: Path) -> None:
     assert len(list(folder.iterdir())) == 2
     indexes.forget()
     assert not folder.exists()
-    assert len(found(indexes, "quorum", count)) == count
+    assert len(results(indexes, "quorum", count)) == count
     indexes.close()

@@ -11,12 +11,12 @@ import pytest
 from memd.recall import local
 from memd.recall.explain import NO_ROOM, NOT_SELECTED, SESSION_BUDGET, UNREADABLE, Row
 from memd.recall.indexes import Indexes
-from memd.recall.local import Wish
+from memd.recall.local import RecallRequest
 from memd.state.database import Database, open_database
 from memd.state.ledger import SCHEMA, Item, Ledger
 from tests.recall.shelf import NOW, Shelf
 
-WISH = Wish(
+WISH = RecallRequest(
     directory="/m",
     query="when does the merge freeze begin?",
     limit=5,
@@ -48,9 +48,9 @@ def database(tmp_path: Path) -> Iterator[Database]:
 def test_what_fits_is_offered(shelf: Shelf) -> None:
     """An offer is the memory as it goes out and what the ledger will count."""
     choice = local.choose(Indexes(shelf, Lock), shelf, WISH)
-    (offer,) = choice.offers
-    assert offer.item == Item("/m/freeze.md", "1:1759740800000000000:21", 21)
-    assert offer.memory.content == "Begins on 2026-03-05."
+    (propose,) = choice.offers
+    assert propose.item == Item("/m/freeze.md", "1:1759740800000000000:21", 21)
+    assert propose.memory.content == "Begins on 2026-03-05."
     assert (choice.empty, choice.left, choice.count, choice.rows) == (False, 0, 3, ())
 
 
@@ -99,14 +99,14 @@ def test_dates_are_told_from_the_clock(shelf: Shelf) -> None:
     year = datetime.fromtimestamp(NOW, UTC).year - 1
     shelf.put("chosen.md", f"{year}: three brokers")
     wish = replace(WISH, query="what did we choose last year?")
-    (offer,) = local.choose(Indexes(shelf, Lock), shelf, wish).offers
-    assert offer.memory.name == "chosen"
+    (propose,) = local.choose(Indexes(shelf, Lock), shelf, wish).offers
+    assert propose.memory.name == "chosen"
 
 
 def test_a_memory_that_went_away_is_left_out(shelf: Shelf) -> None:
     """What cannot be read any more is not offered, and the order of the others stays."""
-    offers = local.offer(shelf, "/m", ["pnpm.md", "gone.md", "freeze.md"], NOW)
-    assert [offer.memory.name for offer in offers] == ["pnpm", "freeze"]
+    offers = local.propose(shelf, "/m", ["pnpm.md", "gone.md", "freeze.md"], NOW)
+    assert [propose.memory.name for propose in offers] == ["pnpm", "freeze"]
 
 
 def test_an_explanation_tells_what_came_of_each(shelf: Shelf, database: Database) -> None:
@@ -133,17 +133,17 @@ def test_an_explanation_tells_what_came_of_each(shelf: Shelf, database: Database
 def test_an_explanation_is_settled_by_what_goes_out(shelf: Shelf) -> None:
     """A row is kept when it is in the answer; else it says why not."""
     rows = (Row("freeze.md", "freeze", kept=True), Row("pnpm.md", "pnpm", reason="below the floor"))
-    offers = local.offer(shelf, "/m", ["pnpm.md", "freeze.md"], NOW)
+    offers = local.propose(shelf, "/m", ["pnpm.md", "freeze.md"], NOW)
     going = [replace(offers[0].memory, path="/m/c.md"), offers[0].memory]
-    settled = local.settle(rows, "/m", going, offers[:1], by_model=True)
+    settled = local.finish(rows, "/m", going, offers[:1], by_model=True)
     assert [(row.path, row.kept, row.reason) for row in settled] == [
         ("freeze.md", False, NOT_SELECTED),
         ("pnpm.md", True, ""),
         ("c.md", True, ""),
     ]
-    settled = local.settle(rows, "/m", [], offers, by_model=False)
+    settled = local.finish(rows, "/m", [], offers, by_model=False)
     assert [row.reason for row in settled] == [SESSION_BUDGET, SESSION_BUDGET]
-    assert local.settle(rows, "/m", [], (), by_model=False)[0].reason == UNREADABLE
+    assert local.finish(rows, "/m", [], (), by_model=False)[0].reason == UNREADABLE
 
 
 def test_an_explanation_knows_that_a_block_is_full(shelf: Shelf) -> None:
@@ -151,9 +151,9 @@ def test_an_explanation_knows_that_a_block_is_full(shelf: Shelf) -> None:
     paths = [f"{number}{'x' * 90}.md" for number in range(20)]
     for path in paths:
         shelf.put(path, "d " * 300)
-    offers = local.offer(shelf, "/m", paths, NOW)
+    offers = local.propose(shelf, "/m", paths, NOW)
     rows = [Row(path, path, kept=True) for path in paths]
-    settled = local.settle(rows, "/m", [], offers, by_model=False)
+    settled = local.finish(rows, "/m", [], offers, by_model=False)
     assert {row.reason for row in settled} == {SESSION_BUDGET, NO_ROOM}
 
 

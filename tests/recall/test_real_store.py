@@ -44,8 +44,8 @@ async def test_through_the_real_store(tmp_path: Path) -> None:
     team = replace(Settings(), team=TeamSettings(enabled=True))
     surfaced = {}
     for query in (FREEZE, "how many make a quorum?", "what does the lease renewal take?"):
-        found = await ask(recall, project, team, session="s", query=query)
-        (memory,) = found.memories
+        results = await ask(recall, project, team, session="s", query=query)
+        (memory,) = results.memories
         surfaced[memory.path] = (memory.type, memory.scope, memory.content)
     assert surfaced == {
         f"{memories}/freeze.md": ("project", "private", "From 2026-03-05."),

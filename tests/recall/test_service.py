@@ -28,14 +28,14 @@ pytestmark = pytest.mark.anyio
 
 async def test_the_memory_that_fits_comes_back(recall: Recall) -> None:
     """One prompt brings its memory with all that a client needs, and counts its bytes."""
-    found = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
-    (memory,) = found.memories
+    results = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
+    (memory,) = results.memories
     assert memory.path == "/m/freeze.md"
     assert memory.header == "Memory (saved 3 days ago): /m/freeze.md:"
     assert (memory.type, memory.scope, memory.truncated) == ("project", "private", False)
-    assert (found.skipped, found.strategy, found.note) == (None, "local", None)
-    assert found.session_bytes == len(memory.content.encode())
-    assert "> Begins on 2026-03-05.\n> Ends later." in found.block
+    assert (results.skipped, results.strategy, results.note) == (None, "local", None)
+    assert results.session_bytes == len(memory.content.encode())
+    assert "> Begins on 2026-03-05.\n> Ends later." in results.block
 
 
 async def test_a_memory_comes_once_per_session(recall: Recall, shelf: Shelf) -> None:
@@ -59,8 +59,8 @@ async def test_a_memory_comes_once_per_session(recall: Recall, shelf: Shelf) -> 
 
 async def test_silence_when_nothing_fits(recall: Recall) -> None:
     """A prompt that no memory helps with brings none, and no gate is to blame."""
-    found = await ask(recall, PROJECT, Settings(), session="s", query="thanks, looks good")
-    assert (found.memories, found.skipped, found.block) == ((), None, "")
+    results = await ask(recall, PROJECT, Settings(), session="s", query="thanks, looks good")
+    assert (results.memories, results.skipped, results.block) == ((), None, "")
 
 
 async def test_gates_name_themselves(recall: Recall) -> None:
@@ -76,23 +76,23 @@ async def test_gates_name_themselves(recall: Recall) -> None:
         (PROJECT, limited, FREEZE, "session_budget"),
         (empty, Settings(), FREEZE, "no_candidates"),
     ):
-        found = await ask(recall, project, settings, session="s", query=query)
-        assert (found.skipped, found.memories, found.session_bytes) == (reason, (), 0)
+        results = await ask(recall, project, settings, session="s", query=query)
+        assert (results.skipped, results.memories, results.session_bytes) == (reason, (), 0)
 
 
 async def test_the_session_budget_holds(recall: Recall) -> None:
     """What would pass the budget does not go out and is not marked."""
     small = Settings(recall=RecallSettings(session_bytes=10))
-    found = await ask(recall, PROJECT, small, session="s", query=FREEZE)
-    assert (found.memories, found.session_bytes, found.block) == ((), 0, "")
+    results = await ask(recall, PROJECT, small, session="s", query=FREEZE)
+    assert (results.memories, results.session_bytes, results.block) == ((), 0, "")
     assert (await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)).memories
 
 
 async def test_asking_for_a_model_without_one_says_so(recall: Recall) -> None:
     """The local ranker answers in its place and the answer tells."""
-    found = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE, strategy="model")
-    assert (len(found.memories), found.strategy) == (1, "local")
-    assert "no model" in (found.note or "")
+    results = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE, strategy="model")
+    assert (len(results.memories), results.strategy) == (1, "local")
+    assert "no model" in (results.note or "")
 
 
 async def test_what_the_client_read_is_left_out(
@@ -105,10 +105,10 @@ async def test_what_the_client_read_is_left_out(
     shelf.put("freeze.md", "Merge freeze for the mobile release", directory=str(link))
     recall = remembering(shelf, Ledger(database))
     project = replace(PROJECT, memory_dir=str(link))
-    found = await ask(
+    results = await ask(
         recall, project, Settings(), session="s", query=FREEZE, read_paths=[f"{real}/freeze.md"]
     )
-    assert found.skipped == "no_candidates"
+    assert results.skipped == "no_candidates"
 
 
 async def test_tools_just_used_need_no_usage_notes(recall: Recall, shelf: Shelf) -> None:
@@ -156,15 +156,15 @@ async def test_a_file_that_cannot_be_read(recall: Recall, shelf: Shelf) -> None:
 
 async def test_two_at_once_never_bring_the_same(recall: Recall) -> None:
     """Of several prefetches of one session at once, one brings the memory."""
-    found = []
+    results = []
 
     async def one() -> None:
-        found.append(await ask(recall, PROJECT, Settings(), session="s", query=FREEZE))
+        results.append(await ask(recall, PROJECT, Settings(), session="s", query=FREEZE))
 
     async with anyio.create_task_group() as group:
         for _ in range(5):
             group.start_soon(one)
-    assert sum(len(answer.memories) for answer in found) == 1
+    assert sum(len(answer.memories) for answer in results) == 1
 
 
 class Impatient(Ledger):
@@ -213,8 +213,10 @@ async def test_a_stuck_disk_holds_no_prompt(database: Database) -> None:
     recall = Recall(shelf, ledger, SystemClock(), Indexes(shelf, Lock))
     try:
         for _ in range(2):
-            late = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE, seconds=0.05)
-            assert (late.skipped, late.memories) == ("deadline", ())
+            overdue = await ask(
+                recall, PROJECT, Settings(), session="s", query=FREEZE, seconds=0.05
+            )
+            assert (overdue.skipped, overdue.memories) == ("deadline", ())
         assert ledger.surfaced("s").bytes == 0
     finally:
         shelf.freed.set()
@@ -226,24 +228,24 @@ async def test_without_a_ledger_nothing_comes(shelf: Shelf, tmp_path: Path) -> N
     database = open_database(str(tmp_path / "state.db"), [SCHEMA])
     database.close()
     recall = remembering(shelf, Ledger(database))
-    found = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
-    assert (found.memories, found.skipped) == ((), "ledger_unavailable")
+    results = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
+    assert (results.memories, results.skipped) == ((), "ledger_unavailable")
     assert (await ask(recall, PROJECT, Settings(), session="s", query="")).skipped == "no_text"
 
 
 async def test_an_unreadable_directory_costs_no_turn(recall: Recall, shelf: Shelf) -> None:
     """Whatever the store refuses, the answer is an empty one that says why."""
     shelf.refuses = True
-    found = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
-    assert (found.memories, found.skipped) == ((), "directory_unreadable")
-    assert found.note == "no access"
+    results = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
+    assert (results.memories, results.skipped) == ((), "directory_unreadable")
+    assert results.note == "no access"
 
 
 async def test_any_session_name_will_do(recall: Recall) -> None:
     """A name with a lone surrogate is a session like others."""
     for expected in (1, 0):
-        found = await ask(recall, PROJECT, Settings(), session="\ud800", query=FREEZE)
-        assert len(found.memories) == expected
+        results = await ask(recall, PROJECT, Settings(), session="\ud800", query=FREEZE)
+        assert len(results.memories) == expected
     await recall.reset("\ud800")
     assert (await ask(recall, PROJECT, Settings(), session="\ud800", query=FREEZE)).memories
 
@@ -251,10 +253,10 @@ async def test_any_session_name_will_do(recall: Recall) -> None:
 async def test_an_explanation_marks_nothing(recall: Recall) -> None:
     """Asked to explain, the answer has its reasons, twice the same, and nothing is marked."""
     for _ in range(2):
-        found = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE, explain=True)
-        assert found.explanation is not None
-        (row,) = [row for row in found.explanation.rows if row.kept]
-        assert (row.path, row.last_surfaced, found.session_bytes) == ("freeze.md", None, 0)
+        results = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE, explain=True)
+        assert results.explanation is not None
+        (row,) = [row for row in results.explanation.rows if row.kept]
+        assert (row.path, row.last_surfaced, results.session_bytes) == ("freeze.md", None, 0)
     assert (await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)).memories
     small = Settings(recall=RecallSettings(session_bytes=10))
     poor = await ask(recall, PROJECT, small, session="t", query=FREEZE, explain=True)
@@ -319,8 +321,8 @@ async def test_marks_that_cannot_be_written_still_count(shelf: Shelf, database: 
     """A full disk costs neither the memories of a prompt nor the rule that they come once."""
     recall = remembering(shelf, Full(database))
     for expected in (1, 0):
-        found = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
-        assert len(found.memories) == expected
+        results = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
+        assert len(results.memories) == expected
 
 
 @given(
@@ -341,8 +343,10 @@ def test_nothing_comes_twice_whoever_asks(rounds: list[tuple[int, int, bool]]) -
         given_to: dict[str, list[tuple[str, int]]] = {"0": [], "1": []}
 
         async def one(session: str, count: int) -> None:
-            found = await ask(recall, PROJECT, limited, session=session, query=FREEZE, limit=count)
-            given_to[session] += [(memory.path, memory.bytes) for memory in found.memories]
+            results = await ask(
+                recall, PROJECT, limited, session=session, query=FREEZE, limit=count
+            )
+            given_to[session] += [(memory.path, memory.bytes) for memory in results.memories]
 
         for session, count, reset in rounds:
             if reset:

@@ -12,7 +12,7 @@ from memd.files.disk import Disk
 from memd.review.service import Reviews
 from memd.state import cursors, dreams, jobs, journal
 from memd.state.database import Database, open_database
-from memd.state.proposals import Proposal, Proposals
+from memd.state.proposals import Proposal, ProposalTable
 from memd.state.proposed import ProposedEdit
 from memd.testing.clock import FakeClock
 from tests.stores import store_in
@@ -38,7 +38,7 @@ class Bench:
         self.directory = str(self.memory)
         self.database = database
         self.clock = FakeClock(now=NOW)
-        self.table = Proposals(database)
+        self.table = ProposalTable(database)
         self.store = store_in(folder, database, self.clock, disk=disk)
         self.reviews = Reviews(self.store, self.table, self.clock)
 
@@ -72,9 +72,9 @@ class Bench:
 
     def proposal(self, name: str) -> Proposal:
         """Return a proposal that is there."""
-        found = self.table.find(self.directory, name)
-        assert found is not None
-        return found
+        results = self.table.find(self.directory, name)
+        assert results is not None
+        return results
 
     def states(self, name: str) -> dict[str, str]:
         """Return the state of each edit of a proposal."""

@@ -57,9 +57,9 @@ def merge(bench: Bench) -> tuple[ProposedEdit, ProposedEdit]:
 async def test_a_proposal_is_looked_at(bench: Bench) -> None:
     """Open ones come newest first with their diffs; a decided one when it is asked for."""
     first, second = bench.propose(*merge(bench)), bench.propose(bench.edit("c.md", topic("C")))
-    found = await bench.reviews.review(bench.directory)
-    assert [view.id for view in found] == [second, first]
-    files = found[1].files
+    results = await bench.reviews.review(bench.directory)
+    assert [view.id for view in results] == [second, first]
+    files = results[1].files
     assert [(file.path, file.action, file.stale) for file in files] == [
         ("a.md", "changed", False),
         ("b.md", "removed", False),

@@ -20,15 +20,15 @@ def changed(path: str, state: str = "open", before: bytes | None = OLD) -> Propo
 
 def test_each_file_is_shown_with_what_would_become_of_it() -> None:
     """Action, diff and reason are those of the edit; a file that changed since is stale."""
-    found = proposal(
+    results = proposal(
         changed("a.md"),
         ProposedEdit("b.md", None, sha256(OLD), OLD, "twice", "a.md"),
         ProposedEdit("c.md", NEW),
         changed("d.md", "accepted"),
     )
     live = {"a.md": OLD, "b.md": b"mine", "d.md": NEW}
-    assert paths([found, found]) == ("a.md", "b.md", "c.md", "d.md")
-    (view,) = views([found], live)
+    assert paths([results, results]) == ("a.md", "b.md", "c.md", "d.md")
+    (view,) = views([results], live)
     assert view.problems == ("p",)
     assert [(file.action, file.stale) for file in view.files] == [
         ("changed", False),
@@ -42,10 +42,10 @@ def test_each_file_is_shown_with_what_would_become_of_it() -> None:
 
 def test_what_the_dream_had_read_may_be_the_live_file() -> None:
     """Where an older memd kept no text, the diff begins with the live one if it is the same."""
-    found = proposal(changed("a.md", before=None))
-    (view,) = views([found], {"a.md": OLD})
+    results = proposal(changed("a.md", before=None))
+    (view,) = views([results], {"a.md": OLD})
     assert "-old\n+new\n" in view.files[0].diff
-    (view,) = views([found], {"a.md": b"mine"})
+    (view,) = views([results], {"a.md": b"mine"})
     assert "-" not in view.files[0].diff.split("@@")[-1]
 
 

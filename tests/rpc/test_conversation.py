@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memd.rpc.conversation import Conversation, Event, Refusal, RpcRequest, Token, Work
+from memd.rpc.conversation import Conversation, Event, RefusedRequest, RpcRequest, Token, Work
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "m"}
 
@@ -28,7 +28,7 @@ def refused(*messages: Any) -> list[tuple[Any, int]]:
         for event in received(*messages)
         if isinstance(event, Work)
         for item in event.items
-        if isinstance(item, Refusal)
+        if isinstance(item, RefusedRequest)
     ]
 
 
@@ -114,7 +114,7 @@ def test_an_id_is_taken_until_its_request_is_finished() -> None:
     assert isinstance(first, Work)
     (second,) = conversation.receive(as_bytes({**CALL, "id": 1.0}))
     assert isinstance(second, Work)
-    assert isinstance(second.items[0], Refusal)
+    assert isinstance(second.items[0], RefusedRequest)
     conversation.finish(second)
     conversation.finish(first)
     assert conversation.in_flight == 0
@@ -127,10 +127,10 @@ def test_thirty_two_run_at_once() -> None:
     """The 33rd is told that the limit is 32, its id is free again; a late notification is lost."""
     conversation = Conversation()
     works = [conversation.receive(as_bytes({**CALL, "id": number}))[0] for number in range(32)]
-    late = [CALL | {"id": "late"}, {"jsonrpc": "2.0", "method": "m"}, 7]
-    (refusal,) = conversation.receive(as_bytes(late))
+    overdue = [CALL | {"id": "late"}, {"jsonrpc": "2.0", "method": "m"}, 7]
+    (refusal,) = conversation.receive(as_bytes(overdue))
     assert isinstance(refusal, Work)
-    errors = [item.error for item in refusal.items if isinstance(item, Refusal)]
+    errors = [item.error for item in refusal.items if isinstance(item, RefusedRequest)]
     assert [(error.code, error.facts.get("limit")) for error in errors] == [
         (1004, 32),
         (-32600, None),
@@ -138,6 +138,6 @@ def test_thirty_two_run_at_once() -> None:
     assert conversation.receive(as_bytes({"jsonrpc": "2.0", "method": "m"})) == []
     assert isinstance(works[0], Work)
     conversation.finish(works[0])
-    (again,) = conversation.receive(as_bytes(late[0]))
+    (again,) = conversation.receive(as_bytes(overdue[0]))
     assert isinstance(again, Work)
     assert isinstance(again.items[0], RpcRequest)

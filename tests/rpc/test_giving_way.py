@@ -89,8 +89,8 @@ async def test_of_one_process_the_longest_idle_gives_way() -> None:
         await peers[3].send(GOOD[:20])  # half a frame asks for nothing
         for gone in (3, 4):
             assert await exchange(server.path, GOOD) == ANSWER
-            told = json.loads(await peers[gone].receive())
-            assert (told["error"]["code"], told["error"]["data"]["limit"]) == (1004, 120)
+            reported = json.loads(await peers[gone].receive())
+            assert (reported["error"]["code"], reported["error"]["data"]["limit"]) == (1004, 120)
             await peers[gone].aclose()
             peers[gone] = await stack.enter_async_context(await anyio.connect_unix(server.path))
         await peers[2].send(GOOD)

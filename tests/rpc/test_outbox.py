@@ -11,47 +11,49 @@ MEBIBYTE = 1024 * 1024
 
 def made(unread: UnreadTotal) -> tuple[Outbox, list[str]]:
     """Return an outbox and the list of what it asked its session to do."""
-    asked: list[str] = []
-    return Outbox(unread, lambda: asked.append("wake"), lambda: asked.append("drop")), asked
+    requested: list[str] = []
+    return Outbox(
+        unread, lambda: requested.append("wake"), lambda: requested.append("drop")
+    ), requested
 
 
 def test_what_is_being_sent_counts() -> None:
     """A frame occupies the queue until the next one is asked for."""
     unread = UnreadTotal()
-    outbox, asked = made(unread)
+    outbox, requested = made(unread)
     outbox.put(b"12")
     outbox.put(b"3")
     frames = outbox.drain()
     assert (next(frames), outbox.bytes, unread.bytes) == (b"12", 3, 3)
     assert (next(frames), outbox.bytes, unread.bytes) == (b"3", 1, 1)
     assert (list(frames), outbox.bytes, unread.bytes) == ([], 0, 0)
-    assert asked == ["wake", "wake"]
+    assert requested == ["wake", "wake"]
 
 
 def test_a_frame_that_does_not_fit_drops_its_connection() -> None:
     """Beyond the queue of one connection it is dropped, once, and lets go of what it held."""
     unread = UnreadTotal()
-    outbox, asked = made(unread)
+    outbox, requested = made(unread)
     outbox.put(b"x")
     frames = outbox.drain()
     next(frames)
     outbox.put(b"x" * limits.REPLY_QUEUE_BYTES)
     outbox.drop()
-    assert (asked, list(frames)) == (["wake", "drop"], [])
+    assert (requested, list(frames)) == (["wake", "drop"], [])
     assert (outbox.bytes, unread.bytes, len(outbox)) == (0, 0, 0)
 
 
 def test_who_reads_is_not_the_one_who_goes() -> None:
     """When all together hold too much, the longest untouched answers go, not the largest."""
     unread = UnreadTotal()
-    reader, asked = made(unread)
+    reader, requested = made(unread)
     silent = [made(unread) for _ in range(40)]
     for outbox, _ in silent:
         reader.put(b"x" * 3 * MEBIBYTE)
         outbox.put(b"x" * MEBIBYTE)
         assert unread.bytes <= limits.UNREAD_BYTES
         assert len(list(reader.drain())) == 1
-    assert "drop" not in asked
+    assert "drop" not in requested
     dropped = [outbox.dropped for outbox, _ in silent]
     assert dropped == sorted(dropped, reverse=True)
     assert sum(dropped) == 40 - (limits.UNREAD_BYTES - 3 * MEBIBYTE) // MEBIBYTE

@@ -247,8 +247,8 @@ def test_a_server_without_descriptors_lives_on() -> None:
         client.settimeout(10)
         client.connect(path)
         clients.append(client)
-    told = clients[-1].recv(1000)
-    assert json.loads(told)["error"]["code"] == 1004
+    reported = clients[-1].recv(1000)
+    assert json.loads(reported)["error"]["code"] == 1004
     for client in clients:
         client.close()
     answer = b""

@@ -143,7 +143,7 @@ def test_vectors_are_those_that_were_put_last(tmp_path: Path) -> None:
     for one in (vectors, again):
         near = one.near(model.query("car"), 5, (), _no)
         assert {path: round(at, 2) for path, at in near.items()} == {"b.md": 1.0, "c.md": 0.0}
-        assert one.marks == {"b.md": 2, "c.md": 1}
+        assert one.versions == {"b.md": 2, "c.md": 1}
         one.drop("b.md")
         one.drop("c.md")
         assert one.near(model.query("car"), 5, ("c.md",), _no) == {}

@@ -21,21 +21,21 @@ def write(engine: Engine, documents: dict[str, str | None]) -> None:
     engine.reload()
 
 
-def found(engine: Engine, weights: dict[str, float]) -> list[str]:
+def results(engine: Engine, weights: dict[str, float]) -> list[str]:
     """Return the paths that are proposed."""
     return [one.path for one in engine.propose(weights, 10)]
 
 
 def test_what_was_committed_is_found_again(tmp_path: Path) -> None:
-    """An index that is opened again finds by words and tells the marks of what was committed."""
+    """An index that is opened again finds by words and tells the versions of what was committed."""
     write(Engine(str(tmp_path / "i"), new=True), {"a": "x y y", "b": "y z"})
     engine = Engine(str(tmp_path / "i"))
     assert engine.count == 2
     assert engine.propose({"x": 1.0}, 10) == [document("a", "x y y")[0]]
-    assert sorted(found(engine, {"y": 1.0})) == ["a", "b"]
-    assert found(engine, {"none": 1.0}) == found(engine, {}) == []
+    assert sorted(results(engine, {"y": 1.0})) == ["a", "b"]
+    assert results(engine, {"none": 1.0}) == results(engine, {}) == []
     assert (engine.holders("y"), engine.holders("none")) == (2, 0)
-    assert {engine.path(at): mark for mark, at in engine.marks().items()} == {"a": 5, "b": 3}
+    assert {engine.path(at): mark for mark, at in engine.versions().items()} == {"a": 5, "b": 3}
 
 
 def test_a_replaced_document_is_not_found(tmp_path: Path) -> None:
@@ -43,16 +43,16 @@ def test_a_replaced_document_is_not_found(tmp_path: Path) -> None:
     engine = Engine(str(tmp_path / "i"), new=True)
     write(engine, {"a": "x", "b": "x"})
     write(engine, {"a": "y", "b": None})
-    assert (found(engine, {"x": 1.0, "y": 1.0}), engine.count) == (["a"], 1)
+    assert (results(engine, {"x": 1.0, "y": 1.0}), engine.count) == (["a"], 1)
 
 
 def test_nothing_is_seen_before_a_reload(tmp_path: Path) -> None:
     """Reading sees what was committed when it was last told to look."""
     engine = Engine(str(tmp_path / "i"), new=True)
     engine.write({"a": document("a", "x")})
-    assert found(engine, {"x": 1.0}) == []
+    assert results(engine, {"x": 1.0}) == []
     engine.reload()
-    assert found(engine, {"x": 1.0}) == ["a"]
+    assert results(engine, {"x": 1.0}) == ["a"]
 
 
 def test_what_the_dead_left_does_not_matter(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_what_the_dead_left_does_not_matter(tmp_path: Path) -> None:
         (tmp_path / "i" / "engine" / name).touch()
     engine = Engine(str(tmp_path / "i"))
     write(engine, {"b": "x"})
-    assert sorted(found(Engine(str(tmp_path / "i")), {"x": 1.0})) == ["a", "b"]
+    assert sorted(results(Engine(str(tmp_path / "i")), {"x": 1.0})) == ["a", "b"]
 
 
 def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:

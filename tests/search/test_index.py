@@ -179,8 +179,8 @@ def test_excluded_ones_do_not_crowd_out_the_rest(tmp_path: Path) -> None:
             entry(f"m{n:04}.md", "stone river" if n else "stone", mtime_ns=n) for n in range(320)
         )
         commit(index)
-        found = index.rank("stone river?", 5, lambda path: path != "m0000.md", floor=False)
-        assert [hit.path for hit in answered(found)] == ["m0000.md"]
+        results = index.rank("stone river?", 5, lambda path: path != "m0000.md", floor=False)
+        assert [hit.path for hit in answered(results)] == ["m0000.md"]
 
 
 def test_any_name_of_a_file_is_found(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memd.search.index import Entry, Index, mark, text
-from memd.search.meaning import NEAR, Meaning, Neighbours, Text, fuse
+from memd.search.meaning import NEAR, Meaning, Neighbours, VectorText, fuse
 from memd.search.ranking import BELOW_FLOOR, BEYOND_LIMIT, Ranked, answered
 from tests.search.tiny_model import write_model
 
@@ -56,10 +56,10 @@ class Desk:
         self.index.update(entries)
 
     def known(self) -> Mapping[str, int]:
-        """Return the marks of all memories."""
+        """Return the versions of all memories."""
         return {path: mark(path, entry.fingerprint) for path, entry in self.entries.items()}
 
-    def read(self, paths: Sequence[str]) -> list[Text]:
+    def read(self, paths: Sequence[str]) -> list[VectorText]:
         """Return the texts of memories."""
         self.read_paths += paths
         return [text(self.entries[path]) for path in paths if path in self.entries]
@@ -74,8 +74,8 @@ class Desk:
         return sorted(item.path for item in answered(self.index.rank(query, 5)))
 
 
-def _meaning(folder: Path, told: list[str] | None = None) -> Meaning:
-    meaning = Meaning((told if told is not None else []).append)
+def _meaning(folder: Path, reported: list[str] | None = None) -> Meaning:
+    meaning = Meaning((reported if reported is not None else []).append)
     assert meaning.use(str(write_model(folder / "model", WORDS)))
     return meaning
 
@@ -106,12 +106,12 @@ def test_missing_libraries_are_a_note(tmp_path: Path) -> None:
 
 def test_a_relative_folder_is_not_used() -> None:
     """A folder that depends on where the daemon was started is refused in words."""
-    told: list[str] = []
-    meaning = Meaning(told.append)
+    reported: list[str] = []
+    meaning = Meaning(reported.append)
     meaning.use("models/mini")
     assert (meaning.load(), meaning.load()) == (None, None)
-    assert len(told) == 1
-    assert "absolute path" in told[0]
+    assert len(reported) == 1
+    assert "absolute path" in reported[0]
 
 
 @pytest.mark.usefixtures("libraries")
@@ -152,8 +152,8 @@ def test_meaning_adds_what_words_miss(tmp_path: Path) -> None:
     rows = {item.path: item for item in desk.index.rank(QUERY, 5)}
     assert rows["meaning.md"].parts["semantic"] > 0.3
     assert rows["meaning.md"].terms == ()
-    found = desk.index.rank(QUERY, 5, lambda path: path == "meaning.md", floor=False)
-    assert [item.path for item in answered(found)] == ["words.md"]
+    results = desk.index.rank(QUERY, 5, lambda path: path == "meaning.md", floor=False)
+    assert [item.path for item in answered(results)] == ["words.md"]
 
 
 @pytest.mark.usefixtures("libraries")
@@ -238,18 +238,18 @@ def test_what_changes_while_it_is_read_is_not_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("at_prompt", [True, False])
 def test_a_model_that_breaks_costs_meaning_only(tmp_path: Path, *, at_prompt: bool) -> None:
     """A model that fails at a prompt or at work is given up with a note; words go on."""
-    told: list[str] = []
-    meaning = _meaning(tmp_path, told)
+    reported: list[str] = []
+    meaning = _meaning(tmp_path, reported)
     tokens = tmp_path / "model" / "tokenizer.json"
     tokens.write_text(tokens.read_text().replace('"bralle": 4', '"bralle": 99'))
     desk = Desk(tmp_path, meaning)
     if at_prompt:
         desk.give(_entry("other.md", "beans"))
     desk.learn()
-    found = desk.paths(f"{QUERY} and bralle")
-    assert "words.md" in found
-    assert "meaning.md" not in found
-    assert "goes on by words" in told[0]
+    results = desk.paths(f"{QUERY} and bralle")
+    assert "words.md" in results
+    assert "meaning.md" not in results
+    assert "goes on by words" in reported[0]
     assert meaning.model is None
     desk.learn()
 
@@ -258,11 +258,11 @@ def test_a_model_that_breaks_costs_meaning_only(tmp_path: Path, *, at_prompt: bo
 def test_a_folder_that_takes_no_writes_costs_a_note(tmp_path: Path) -> None:
     """Where vectors cannot be kept they are used all the same, and a note says so."""
     (tmp_path / "vectors").write_text("a file in the folder's place")
-    told: list[str] = []
-    desk = Desk(tmp_path, _meaning(tmp_path, told))
+    reported: list[str] = []
+    desk = Desk(tmp_path, _meaning(tmp_path, reported))
     desk.learn()
     assert desk.paths() == ["meaning.md", "words.md"]
-    assert "computed again after a restart" in told[0]
+    assert "computed again after a restart" in reported[0]
 
 
 def _ranked(path: str, score: float, cut: str = "") -> Ranked:
@@ -272,9 +272,9 @@ def _ranked(path: str, score: float, cut: str = "") -> Ranked:
 def test_both_opinions_make_one_order() -> None:
     """Each counts as a share of its best; one without a vector counts by its words alone."""
     lexical = (_ranked("a", 4.0), _ranked("b", 2.0), _ranked("c", 2.0))
-    found = fuse(lexical, {"a": 0.1, "b": 0.8}, 5)
-    assert [item.path for item in found] == ["b", "a", "c"]
-    assert [item.score for item in found] == [0.7, 0.65, 0.5]
+    results = fuse(lexical, {"a": 0.1, "b": 0.8}, 5)
+    assert [item.path for item in results] == ["b", "a", "c"]
+    assert [item.score for item in results] == [0.7, 0.65, 0.5]
 
 
 def test_the_nearest_needs_to_be_near() -> None:

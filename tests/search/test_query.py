@@ -21,9 +21,9 @@ def test_names_stand_inside_a_prompt() -> None:
 
 def test_words_of_a_group_stand_for_each_other() -> None:
     """A word's synonyms come in the form in which ``words`` gives them, itself not among them."""
-    found = synonyms(words("deploy"))["deploy"]
-    assert "releas" in found
-    assert "deploy" not in found
+    results = synonyms(words("deploy"))["deploy"]
+    assert "releas" in results
+    assert "deploy" not in results
 
 
 def test_narrower_words_stand_for_the_broader_one_only() -> None:
@@ -34,8 +34,8 @@ def test_narrower_words_stand_for_the_broader_one_only() -> None:
 
 def test_a_phrase_has_another_name() -> None:
     """The words of a phrase share what stands for it, in another language too."""
-    found = synonyms(words("数据库"))
-    assert all("databas" in found[word] for word in words("数据库"))
+    results = synonyms(words("数据库"))
+    assert all("databas" in results[word] for word in words("数据库"))
     assert {"数据", "据库"} <= set(synonyms(["databas"])["databas"])
 
 

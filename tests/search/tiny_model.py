@@ -87,9 +87,9 @@ def _bytes(field: int, value: bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    found = bytearray()
+    results = bytearray()
     while value > 127:
-        found.append(value & 127 | 128)
+        results.append(value & 127 | 128)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    results.append(value)
+    return bytes(results)

@@ -120,8 +120,8 @@ class ClaudeCode:
         session, seconds = self._begun("fork", parent.context, **_since(parent))
         session.sure = False
         for line in parent.lines:
-            asked = {"requestSessionId": parent.id} if line["type"] == "assistant" else {}
-            session.lines.append(asked | line | {"sessionId": session.id})
+            requested = {"requestSessionId": parent.id} if line["type"] == "assistant" else {}
+            session.lines.append(requested | line | {"sessionId": session.id})
         if seconds > _EVENT_SECONDS:  # the hook gave up: what it did not tell nobody can know
             self.sessions.remove(session)
 

@@ -7,8 +7,8 @@ from tests.soak.figures import FIGURE
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print each figure that a test recorded."""
-    for outcome in ("passed", "failed"):
-        for report in terminalreporter.getreports(outcome):
+    for result in ("passed", "failed"):
+        for report in terminalreporter.getreports(result):
             if isinstance(report, pytest.TestReport):
                 for name, value in report.user_properties:
                     if name == FIGURE:

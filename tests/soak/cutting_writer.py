@@ -33,7 +33,7 @@ def main(path: str, cwd: str, who: str, *, count: int, seed: str, files: int) ->
             "command": command | {"insert_text": mark},
             "request_id": mark,
         }
-        asked = time.monotonic()
+        requested = time.monotonic()
         while True:
             if chance.randrange(_CUT_ONE_IN) == 0:
                 cuts += 1
@@ -43,7 +43,7 @@ def main(path: str, cwd: str, who: str, *, count: int, seed: str, files: int) ->
                 break
             client = Client(path, name=who, environment={})
         assert not answer["is_error"], answer
-        _tell([file, mark, asked, time.monotonic(), answer["change"]])
+        _tell([file, mark, requested, time.monotonic(), answer["change"]])
     _tell(["cuts", cuts, 0, 0, ""])
     client.close()
 

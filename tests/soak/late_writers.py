@@ -200,8 +200,8 @@ def check(round_: Round) -> Result:
     timer.start()
     lost = leftovers = 1
     while (lost or leftovers) and not ended.is_set():
-        found = everything(round_)
-        lost = sum(text not in found for text in texts)
+        results = everything(round_)
+        lost = sum(text not in results for text in texts)
         leftovers = sum(1 for _ in round_.folder.glob(".memd-*"))
         ended.wait(0.05)
     timer.cancel()

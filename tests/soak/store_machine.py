@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, is_temporary
 from memd.core.text import sha256
-from memd.core.values import Actor, Draft, FileEdit, Outcome, Provenance
+from memd.core.values import Actor, CommitResult, Draft, FileEdit, Provenance
 from memd.documents import index
 from memd.state.database import open_database
 from memd.store.door import ConflictError
@@ -87,7 +87,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.counter = 0
         self._open()
 
-    async def _look(self) -> None:
+    async def _inspect(self) -> None:
         real = os.path.realpath(self.directory)
         async with self.store._lock(real):
             await self.store._noticed(real)
@@ -96,7 +96,7 @@ class StoreMachine(RuleBasedStateMachine):
         """See that no replaced file is left, close and remove everything."""
         if not self.strays:
             self.clock.advance(1)
-            self._call(self._look)
+            self._call(self._inspect)
             names = (name for _, _, files in os.walk(self.directory) for name in files)
             assert [name for name in names if is_temporary(name)] == []
         self.database.close()
@@ -179,9 +179,9 @@ class StoreMachine(RuleBasedStateMachine):
         self.index_is_true = False  # it is what it was before the change, true or not
 
     @rule()
-    def look(self) -> None:
+    def inspect(self) -> None:
         """Let the store look at what others did."""
-        self._call(self._look)
+        self._call(self._inspect)
 
     @rule()
     def restart(self) -> None:
@@ -256,9 +256,9 @@ class StoreMachine(RuleBasedStateMachine):
 
     def _run(self, edits: tuple[FileEdit, ...], wanted: dict[str, tuple[int, int] | None]) -> None:
         before = dict(self.model)
-        outcome = self._ask(Draft(edits))
+        result = self._ask(Draft(edits))
         self._happened(wanted)
-        self.undoable = (outcome.change, before) if outcome.change else None
+        self.undoable = (result.change, before) if result.change else None
 
     def _happened(self, wanted: dict[str, tuple[int, int] | None]) -> None:
         for name, slots in wanted.items():
@@ -279,10 +279,10 @@ class StoreMachine(RuleBasedStateMachine):
         self.undoable = None
         self.index_is_true = False
 
-    def _ask(self, draft: Draft) -> Outcome:
+    def _ask(self, draft: Draft) -> CommitResult:
         self.clock.advance(1)
-        outcome: Outcome = self._call(self.store.commit, self.directory, lambda _: draft, BY)
-        return outcome
+        result: CommitResult = self._call(self.store.commit, self.directory, lambda _: draft, BY)
+        return result
 
     def _call(self, function: Callable[..., Any], *args: Any) -> Any:
         answer = self.portal.call(_caught, function, *args)
@@ -298,14 +298,14 @@ class StoreMachine(RuleBasedStateMachine):
         self.index_is_true = self.strays = False
 
     def _files(self) -> dict[str, bytes]:
-        found: dict[str, bytes] = {}
+        results: dict[str, bytes] = {}
         for folder, _, files in os.walk(self.directory):
             for file in files:
                 path = os.path.join(folder, file)
                 with open(path, "rb") as stream:
-                    found[os.path.relpath(path, self.directory)] = stream.read()
-        found.pop(INDEX, None)
-        return {p: text for p, text in found.items() if not _is_temporary(p)}
+                    results[os.path.relpath(path, self.directory)] = stream.read()
+        results.pop(INDEX, None)
+        return {p: text for p, text in results.items() if not _is_temporary(p)}
 
     def _index_holds(self) -> bool:
         if not self.model and not os.path.exists(f"{self.directory}/{INDEX}"):

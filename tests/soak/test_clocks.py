@@ -55,6 +55,6 @@ async def one_round(chance: random.Random) -> int:
                     written += 1
                     body = f"text {written}"
                     await client.call("memory.write", {**MEMORY, "body": body, "cwd": cwd})
-                found = await changes(client, cwd)
+                results = await changes(client, cwd)
             clock.jump(chance.choice([0, chance.uniform(-500, 500)]) * DAY_SECONDS)
-    return written - found
+    return written - results

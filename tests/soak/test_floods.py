@@ -139,14 +139,14 @@ def flooding(home: Home, cwd: str, flood: str) -> Iterator[None]:
 
 def measured(home: Home, cwd: str, pid: int, calls: int) -> tuple[list[float], int]:
     """Call so many times; return the seconds that each took, in order, and the highest RSS."""
-    asked: tuple[tuple[str, dict[str, str]], ...] = (
+    requested: tuple[tuple[str, dict[str, str]], ...] = (
         ("hello", {}),
         ("memory.read", {"cwd": cwd, "path": "m1.md"}),
         ("memory.search", {"cwd": cwd, "query": "memory 7"}),
     )
     times, highest = [], 0
     with client(home) as kept:
-        for number, (method, params) in enumerate(islice(cycle(asked), calls)):
+        for number, (method, params) in enumerate(islice(cycle(requested), calls)):
             begun = time.perf_counter()
             if number % _NEW_EVERY:
                 kept.call(method, params)

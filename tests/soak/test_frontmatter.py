@@ -56,7 +56,7 @@ class Daemon:
         finally:
             self.slowest = max(self.slowest, time.monotonic() - begun)
 
-    def look(self) -> None:
+    def inspect(self) -> None:
         """Use every method that reads what lies in the directory."""
         self.call("memory.list")
         self.call("load_prompt", session_id="s")
@@ -77,7 +77,7 @@ def plant(daemon: Daemon, folder: Path, content: bytes) -> None:
     """Bring one file to every place, and use the directory after each."""
     topic, stray = folder / "b.md", folder / ".memd-1-0-0badf00d.tmp"
     topic.write_bytes(content)
-    daemon.look()
+    daemon.inspect()
     daemon.call("memory.read", path="b.md")
     daemon.call("memory.write", path="other.md", **_PARTS)
     # It is journalled as somebody else's work: now it is a blob.
@@ -88,7 +88,7 @@ def plant(daemon: Daemon, folder: Path, content: bytes) -> None:
         daemon.call("memory.undo", change=change["id"])
     (folder / "MEMORY.md").write_bytes(content)
     stray.write_bytes(content)
-    daemon.look()
+    daemon.inspect()
     daemon.call("memory.write", path="other.md", **(_PARTS | {"body": "again"}))
     text = content.decode(errors="replace")
     daemon.call("memory.write", path="c.md", content=text)

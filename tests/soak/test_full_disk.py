@@ -132,14 +132,14 @@ async def read(ask: Callable[..., Any]) -> int:
 async def waits(ask: Callable[..., Any], session: str) -> int:
     """Ask for jobs and wait for them; return how many waits had no answer in time."""
     messages = [{"role": "user", "content": _MANY.format(session)}]
-    found = [
+    results = [
         await ask("extract", session_id=session, messages=messages, wait=True),
         await ask("dream", force=True, wait=True),
         accepted := await ask("extract", session_id=f"{session}b", messages=messages),
     ]
     if isinstance(accepted, dict):
-        found.append(await ask("job.wait", job=accepted["job"]))
-    return found.count(None)
+        results.append(await ask("job.wait", job=accepted["job"]))
+    return results.count(None)
 
 
 async def answered(

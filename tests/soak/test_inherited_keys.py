@@ -44,8 +44,8 @@ SECONDS = 60.0
 def test_no_key_is_inherited(count: int, record_property: Callable[[str, object], None]) -> None:
     """The daemon names no model, and nothing of the clients' sessions is in its environment."""
     inherited = play(count, SEED, partial(one_round, count))
-    told = f"{count} rounds, {inherited} keys inherited"
-    record_property(FIGURE, f"10.12 a daemon started by a client with keys: {told}")
+    reported = f"{count} rounds, {inherited} keys inherited"
+    record_property(FIGURE, f"10.12 a daemon started by a client with keys: {reported}")
     assert inherited == 0
 
 
@@ -70,12 +70,12 @@ def one_round(count: int, chance: random.Random) -> int:
 def keys_of_daemon(home: Home) -> int:
     """Return how many keys the home's daemon has, after ending it."""
     with connect(home.places, home.environ, name="t", deadline=SECONDS) as client:
-        found = client.call("status")
-        process = Path(f"/proc/{found['pid']}/environ")
+        results = client.call("status")
+        process = Path(f"/proc/{results['pid']}/environ")
         kept = process.read_bytes().count(CANARY.encode()) if process.exists() else 0
         client.call("shutdown")
     subprocess.run(["flock", home.places.lock, "true"], check=True, timeout=SECONDS)
-    return kept + bool(found["model"]["configured"]) + (CANARY in str(found["model"]))
+    return kept + bool(results["model"]["configured"]) + (CANARY in str(results["model"]))
 
 
 def by_memctl(home: Home) -> None:

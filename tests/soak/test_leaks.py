@@ -32,9 +32,9 @@ def test_nothing_is_left_open(
 ) -> None:
     """After any requests, undos of the index and deaths of clients a daemon holds what it held."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        told = list(pool.map(lambda seed: one_round(seed, delay), range(rounds)))
-    done = sum((counts for counts, _ in told), Counter[str]())
-    leaks = [leak for _, leak in told if leak]
+        reported = list(pool.map(lambda seed: one_round(seed, delay), range(rounds)))
+    done = sum((counts for counts, _ in reported), Counter[str]())
+    leaks = [leak for _, leak in reported if leak]
     record_property(
         FIGURE,
         f"descriptors, threads, temporary files: {rounds} daemons, {done.total()} steps,"

@@ -24,10 +24,10 @@ def test_nobody_shares_the_consolidation_lock(
 ) -> None:
     """In no round do two daemons hold the lock, whatever foreign programs want it too."""
     rounds = lock_race.race(tmp_path, ROUNDS, foreign)
-    double = sum(found.daemons > 1 for found in rounds)
-    met = sum(found.met for found in rounds)
-    both = sum(found.both for found in rounds)
-    held = sum(found.daemons for found in rounds)
+    double = sum(results.daemons > 1 for results in rounds)
+    met = sum(results.met for results in rounds)
+    both = sum(results.both for results in rounds)
+    held = sum(results.daemons for results in rounds)
     record_property(
         FIGURE,
         f"G7 consolidation lock: {ROUNDS} rounds x {lock_race.STARTERS} starters, {foreign} of them"

@@ -69,8 +69,8 @@ def test_cut_connections_lose_and_double_nothing(
         with client(home) as caller:
             for number in range(files):
                 create = {"command": "create", "path": f"/memories/log{number}.md"}
-                asked = {"cwd": cwd, "command": create | {"file_text": "start\n"}}
-                caller.call("memory.tool", asked)
+                requested = {"cwd": cwd, "command": create | {"file_text": "start\n"}}
+                caller.call("memory.tool", requested)
         lines = run_writers(home, cwd, writers, each, files)
         with client(home) as caller:
             folder = caller.call("memory.list", {"cwd": cwd})["memory_dir"]
@@ -82,7 +82,7 @@ def test_cut_connections_lose_and_double_nothing(
         for name, text in texts.items()
         if name.startswith("log")
     }
-    marks = [mark for found in kept.values() for mark in found]
+    marks = [mark for results in kept.values() for mark in results]
     lost = {line[1] for line in acknowledged} - set(marks)
     doubled = len(marks) - len(set(marks))
     record_property(
@@ -92,8 +92,8 @@ def test_cut_connections_lose_and_double_nothing(
     )
     assert (len(acknowledged), len(lost), doubled) == (writers * each, 0, 0)
     times = {line[1]: (float(line[2]), float(line[3])) for line in acknowledged}
-    for found in kept.values():
-        assert is_linear([times[mark] for mark in reversed(found)])
+    for results in kept.values():
+        assert is_linear([times[mark] for mark in reversed(results)])
 
 
 def is_linear(spans: list[tuple[float, float]]) -> bool:
@@ -102,8 +102,8 @@ def is_linear(spans: list[tuple[float, float]]) -> bool:
     It does when each can be given an instant in its span such that the instants ascend.
     """
     latest = float("-inf")
-    for asked, answered in spans:
-        latest = max(latest, asked)
+    for requested, answered in spans:
+        latest = max(latest, requested)
         if latest > answered:
             return False
     return True

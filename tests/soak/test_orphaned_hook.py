@@ -32,8 +32,8 @@ def test_no_prompt_is_blocked(count: int, record_property: Callable[[str, object
     """Every run ends with 0 and prints the daemon's whole answer or nothing."""
     counts = each(count, SEED, partial(one_round, count))
     blocked, prompts, answered = (sum(column) for column in zip(*counts, strict=True))
-    told = f"{prompts} prompts, {answered} answered, {blocked} blocked or disturbed"
-    record_property(FIGURE, f"10.11 a hook that loses what it needs: {count} rounds, {told}")
+    reported = f"{prompts} prompts, {answered} answered, {blocked} blocked or disturbed"
+    record_property(FIGURE, f"10.11 a hook that loses what it needs: {count} rounds, {reported}")
     assert blocked == 0
     assert answered >= count
 

@@ -38,13 +38,13 @@ def names(step: int) -> list[str]:
     """Return every ``step``-th payload of the corpus, aimed at both targets, in all decodings."""
     path = corpora.folder("paths") / "all_traversals.txt.gz"
     payloads = gzip.decompress(path.read_bytes()).decode("utf-8", "surrogateescape").splitlines()
-    found: dict[str, None] = {}
+    results: dict[str, None] = {}
     for payload in payloads[::step]:
         for target in ("canary.md", "etc/passwd") if "{FILE}" in payload else ("",):
             name = payload.replace("{FILE}", target)
             for form in decodings(name):
-                found[form.encode("utf-8", "replace").decode()] = None
-    return list(found)
+                results[form.encode("utf-8", "replace").decode()] = None
+    return list(results)
 
 
 def decodings(name: str) -> Iterator[str]:
@@ -60,15 +60,15 @@ def decodings(name: str) -> Iterator[str]:
 
 def outside(home: Home, memory: str) -> dict[str, tuple[int, int, int]]:
     """Return every file below the home but outside the places that a name may lead to."""
-    found = {}
+    results = {}
     state = home.places.state_dir
     for folder, folders, files in os.walk(home.path):
         folders[:] = [f for f in folders if f"{folder}/{f}" not in (memory, state)]
         for file in files:
             if "agent-memory" not in folder:
                 facts = os.lstat(f"{folder}/{file}")
-                found[f"{folder}/{file}"] = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
-    return found
+                results[f"{folder}/{file}"] = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
+    return results
 
 
 class Entries:

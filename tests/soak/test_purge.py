@@ -162,8 +162,8 @@ def test_no_byte_of_a_purged_secret_is_left(
 
     seeds = range(min(SIDE_BY_SIDE, rounds))
     with ThreadPoolExecutor(len(seeds)) as pool:
-        found = [each for several in pool.map(some, seeds) for each in several]
-    planted, left = sum(was for was, _ in found), sum(files for _, files in found)
+        results = [each for several in pool.map(some, seeds) for each in several]
+    planted, left = sum(was for was, _ in results), sum(files for _, files in results)
     record_property(
         FIGURE,
         f"purge: {rounds} rounds of planted secrets ({planted} were in the state directory before):"

@@ -31,7 +31,7 @@ _SECONDS_P95 = 1.0
 class Load:
     """Writers that go on whatever happens.
 
-    ``acknowledged`` is what each file last had for certain; ``asked`` is what was asked for since:
+    ``acknowledged`` is what each file last had for certain, ``requested`` what was asked for since:
     a kill between the record and the answer leaves a write done that nobody was told of.
     """
 
@@ -39,7 +39,7 @@ class Load:
         self.home = home
         self.cwd = cwd
         self.acknowledged: dict[str, str] = {}
-        self.asked: dict[str, list[str]] = defaultdict(list)
+        self.requested: dict[str, list[str]] = defaultdict(list)
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._write, args=(n,)) for n in range(WRITERS)]
 
@@ -61,13 +61,13 @@ class Load:
         while not self._stop.is_set():
             number += 1
             path, text = f"w{writer}_{number % 40}.md", f"text {number}\n"
-            self.asked[path].append(text)
+            self.requested[path].append(text)
             params = {"cwd": self.cwd, "path": path, "request_id": f"{writer}:{number}"}
             try:
                 client = client or Client(self.home.places.socket, name="load", environment={})
                 client.call("memory.write", params | parts(path) | {"body": text})
                 self.acknowledged[path] = text
-                self.asked[path].clear()
+                self.requested[path].clear()
             except (DaemonUnavailableError, RemoteError):
                 if client is not None:
                     client.close()
@@ -149,7 +149,7 @@ def check(home: Home, cwd: str, folder: Path, load: Load) -> None:
     with connect(home.places, home.environ, name="check", deadline=30) as client:
         for path, text in load.acknowledged.items():
             read = client.call("memory.read", {"cwd": cwd, "path": path})
-            assert read["content"].endswith((text, *load.asked[path]))
+            assert read["content"].endswith((text, *load.requested[path]))
         client.call("memory.write", {"cwd": cwd, "path": "y.md", "body": "y", **parts("y.md")})
         listed = client.call("memory.list", {"cwd": cwd})["memories"]
     pointers = [entry.path for entry in entries((folder / "MEMORY.md").read_bytes())]

@@ -38,14 +38,14 @@ def test_credentials_are_found_and_others_are_not(record_property: Record) -> No
     rules = json.loads(gzip.decompress(path.read_bytes()))
     true = [text for rule in rules for text in rule["tps"]]
     false = [text for rule in rules for text in rule["fps"]]
-    found = sum(bool(secrets.find(text)) for text in true)
+    results = sum(bool(secrets.find(text)) for text in true)
     wrong = sum(bool(secrets.find(text)) for text in false)
     record_property(
         FIGURE,
-        f"G15 secrets: {found} of {len(true)} true ones found ({found / len(true):.2%}),"
+        f"G15 secrets: {results} of {len(true)} true ones found ({results / len(true):.2%}),"
         f" {wrong} of {len(false)} false ones flagged ({wrong / len(false):.2%}); tuned on it",
     )
-    assert found >= 0.99 * len(true)
+    assert results >= 0.99 * len(true)
     assert wrong <= 0.05 * len(false)
 
 
@@ -55,14 +55,14 @@ def test_shapes_of_our_own_are_found(record_property: Record) -> None:
     rounds = 500
     kinds = {"tokens": VENDORS, "lines": LINES, "sentences": SENTENCES, "ordinary lines": ORDINARY}
     kinds["broken"], kinds["encoded"] = {"broken": broken}, {"encoded": encoded}
-    told, least = [], 1.0
+    reported, least = [], 1.0
     for kind, table in kinds.items():
         texts = [make(draw) for make in table.values() for _ in range(rounds)]
-        found = sum(bool(secrets.find(text)) for text in texts)
-        told.append(f"{kind} {found} of {len(texts)}")
-        share = found / len(texts)
+        results = sum(bool(secrets.find(text)) for text in texts)
+        reported.append(f"{kind} {results} of {len(texts)}")
+        share = results / len(texts)
         least = min(least, 1.0 - share if table is ORDINARY else share)
-    record_property(FIGURE, f"secrets made by this project's own generators: {', '.join(told)}")
+    record_property(FIGURE, f"secrets made by this project's own generators: {', '.join(reported)}")
     assert least >= 0.99
 
 
@@ -71,15 +71,15 @@ def test_clean_markdown_is_left_alone(record_property: Record) -> None:
     text = clean_markdown()
     secrets.find("warm up: token = x")
     begun = time.perf_counter()
-    found = secrets.find(text)
+    results = secrets.find(text)
     seconds = (time.perf_counter() - begun) / (len(text.encode()) / 1e6)
-    rules = sorted({item.rule for item in found})
+    rules = sorted({item.rule for item in results})
     record_property(
         FIGURE,
-        f"G15 secrets: {len(found)} findings {rules} in {len(text.encode())} bytes of Markdown,"
+        f"G15 secrets: {len(results)} findings {rules} in {len(text.encode())} bytes of Markdown,"
         f" {seconds:.2f} s/MB",
     )
-    assert len(found) <= 20
+    assert len(results) <= 20
     assert seconds <= 0.5
 
 

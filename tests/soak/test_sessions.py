@@ -30,10 +30,10 @@ def test_nothing_comes_twice_into_a_context(
 ) -> None:
     """However sessions are resumed, forked, compacted and cleared, what stands there comes not."""
     with throw_away_home() as home, daemon_process(home), ThreadPoolExecutor(_AT_ONCE) as pool:
-        told = list(pool.map(lambda seed: one_round(home, seed, delay), range(rounds)))
-    twice = sum(len(person.twice) for person in told)
-    missing = sum(len(person.missing) for person in told)
-    given = sum(person.given for person in told)
+        reported = list(pool.map(lambda seed: one_round(home, seed, delay), range(rounds)))
+    twice = sum(len(person.twice) for person in reported)
+    missing = sum(len(person.missing) for person in reported)
+    given = sum(person.given for person in reported)
     record_property(
         FIGURE,
         f"sessions: {rounds} rounds of {STEPS} steps, {given} memories given, {twice} twice,"

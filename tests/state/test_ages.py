@@ -10,7 +10,7 @@ from memd.core.values import Actor, Provenance
 from memd.daemon.app import SCHEMAS
 from memd.state.ages import NOTHING, Ages, Bound
 from memd.state.database import Database, open_database
-from memd.state.journal import Intent, Journal, Step
+from memd.state.journal import Journal, PlannedChange, Step
 
 NOON = 1_760_000_000.0
 
@@ -26,7 +26,9 @@ def database(tmp_path: Path) -> Iterator[Database]:
 def change(database: Database, at: float) -> None:
     """Journal a change of this time."""
     book = Journal(database)
-    intent = Intent("/m", at, Provenance(Actor.CLIENT), "", "ab", (Step("a", "1", None),), {})
+    intent = PlannedChange(
+        "/m", at, Provenance(Actor.CLIENT), "", "ab", (Step("a", "1", None),), {}
+    )
     book.applied(book.record(intent), at)
 
 
@@ -34,7 +36,7 @@ def days(database: Database, start: float, count: int) -> Ages:
     """Run for some days, with a look at the clock each day."""
     ages = Ages(database)
     for day in range(count + 1):
-        ages.look(start + day * DAY_SECONDS, day * DAY_SECONDS)
+        ages.inspect(start + day * DAY_SECONDS, day * DAY_SECONDS)
     return ages
 
 
@@ -43,10 +45,10 @@ def test_a_row_is_old_by_a_mark_and_by_its_time(database: Database) -> None:
     change(database, NOON - 1)
     ages = days(database, NOON, 3)
     change(database, NOON + 3 * DAY_SECONDS)
-    check = ages.look(NOON + 4 * DAY_SECONDS, 4 * DAY_SECONDS)
+    check = ages.inspect(NOON + 4 * DAY_SECONDS, 4 * DAY_SECONDS)
     assert ages.bound(check, 3) == Bound(NOON + DAY_SECONDS, 1)
     assert ages.bound(check, 3.5) == NOTHING
-    later = ages.look(NOON + 5 * DAY_SECONDS, 5 * DAY_SECONDS)
+    later = ages.inspect(NOON + 5 * DAY_SECONDS, 5 * DAY_SECONDS)
     assert ages.bound(later, 1) == Bound(NOON + 4 * DAY_SECONDS, 2)
 
 
@@ -56,9 +58,9 @@ def test_after_a_jump_nothing_is_old(database: Database, jump: int) -> None:
     change(database, NOON - 500 * DAY_SECONDS)
     days(database, NOON, 2)
     ages, wrong = Ages(database), NOON + (2 + jump) * DAY_SECONDS
-    assert ages.bound(ages.look(wrong, 0.0), 1) == NOTHING
-    assert ages.bound(ages.look(wrong + DAY_SECONDS - 1, DAY_SECONDS - 1), 1) == NOTHING
-    after = ages.bound(ages.look(wrong + DAY_SECONDS, DAY_SECONDS), 1)
+    assert ages.bound(ages.inspect(wrong, 0.0), 1) == NOTHING
+    assert ages.bound(ages.inspect(wrong + DAY_SECONDS - 1, DAY_SECONDS - 1), 1) == NOTHING
+    after = ages.bound(ages.inspect(wrong + DAY_SECONDS, DAY_SECONDS), 1)
     assert (after != NOTHING) == (jump > -400)
 
 
@@ -68,7 +70,7 @@ def test_what_was_written_under_a_wrong_clock_is_as_young_as_it_is(database: Dat
     days(database, NOON, 3)
     change(database, NOON - 400 * DAY_SECONDS)
     ages = days(database, NOON + 4 * DAY_SECONDS, 100)
-    check = ages.look(NOON + 104 * DAY_SECONDS, 100 * DAY_SECONDS)
+    check = ages.inspect(NOON + 104 * DAY_SECONDS, 100 * DAY_SECONDS)
     assert ages.bound(check, 101) == Bound(NOON + 3 * DAY_SECONDS, 1)
     assert ages.bound(check, 98).change == 2
 
@@ -79,7 +81,7 @@ def test_the_day_is_counted_over_restarts(database: Database) -> None:
         ages = Ages(database)
         start = NOON + run * DAY_SECONDS / 4
         for passed in (0.0, 3600.0):
-            check = ages.look(start + passed, 500.0 * run + passed)
+            check = ages.inspect(start + passed, 500.0 * run + passed)
     assert check.proved
     marks = database.read("SELECT at FROM clock_marks")
     assert 5 <= len(marks) <= 15
@@ -89,5 +91,5 @@ def test_a_mark_of_a_time_to_come_keeps_no_new_one_away(database: Database) -> N
     """A clock that ran wrong for a day, and was mended, is marked as before."""
     days(database, NOON + 300 * DAY_SECONDS, 1)
     ages = days(database, NOON, 2)
-    check = ages.look(NOON + 3 * DAY_SECONDS, 3 * DAY_SECONDS)
+    check = ages.inspect(NOON + 3 * DAY_SECONDS, 3 * DAY_SECONDS)
     assert ages.bound(check, 1).before == NOON + 2 * DAY_SECONDS

@@ -123,14 +123,14 @@ def until_it_works(database: Database, tries: int = 4) -> int:
 
 def test_a_removed_file_is_begun_anew(filled: Database) -> None:
     """After the file was deleted under an open database the next use has a new one, and says so."""
-    told: list[str] = []
-    filled.on_note(told.append)
+    reported: list[str] = []
+    filled.on_note(reported.append)
     os.unlink(filled.path)
     insert(filled)
     assert count(filled) == 1
     assert os.path.exists(filled.path)
-    assert told == list(filled.notes)
-    assert "removed or replaced" in told[0]
+    assert reported == list(filled.notes)
+    assert "removed or replaced" in reported[0]
     again = open_database(filled.path, [SCHEMA])
     assert (count(again), again.file.repaired) == (1, None)
     again.close()

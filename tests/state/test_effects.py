@@ -12,20 +12,20 @@ from memd.core.values import (
     CursorMove,
     Effect,
     JobEnd,
-    LockKept,
+    LockTaken,
     ProposalDecided,
     Provenance,
 )
 from memd.state import cursors, dreams, effects, jobs, journal
 from memd.state.database import open_database
-from memd.state.proposals import Proposal, Proposals
+from memd.state.proposals import Proposal, ProposalTable
 from memd.state.proposed import ProposedEdit
 
 TEXT = st.text(max_size=8)
 EFFECTS = st.lists(
     st.builds(CursorMove, TEXT, TEXT, st.integers(0, 2**40), TEXT)
     | st.builds(JobEnd, TEXT, TEXT, TEXT)
-    | st.builds(LockKept, TEXT, st.integers())
+    | st.builds(LockTaken, TEXT, st.integers())
     | st.builds(ProposalDecided, TEXT, TEXT, TEXT, TEXT),
     max_size=3,
 )
@@ -79,33 +79,33 @@ def test_a_locks_time_stands_with_the_change(tmp_path: Path) -> None:
     database = open_database(str(tmp_path / "state.db"), [cursors.SCHEMA, dreams.SCHEMA])
     table = dreams.DreamTable(database)
     table.remember(dreams.LockRow("/m", 7, 2**70, None))
-    assert not table.locks()[0].kept
+    assert not table.locks()[0].finished
     with database.transaction() as cursor:
-        effects.make_true(cursor, "/real/m", (LockKept("/m", 2**70),), "c7", 5.0)
+        effects.make_true(cursor, "/real/m", (LockTaken("/m", 2**70),), "c7", 5.0)
     assert table.locks() == (dreams.LockRow("/m", 7, 2**70, 2**70),)
-    assert table.locks()[0].kept
+    assert table.locks()[0].finished
     database.close()
 
 
 def test_a_decision_stands_with_the_change(tmp_path: Path) -> None:
     """What a person accepted of a proposal is accepted once the change is true."""
     database = open_database(str(tmp_path / "state.db"), [journal.SCHEMA])
-    table = Proposals(database)
+    table = ProposalTable(database)
     wanted = Proposal("", "/m", 1.0, edits=(ProposedEdit("a.md", b"x"),))
     name = table.propose(wanted, Provenance(Actor.DREAM))
     with database.transaction() as cursor:
         decided = ProposalDecided(name, "accepted", '["a.md"]')
         effects.make_true(cursor, "/real/m", (decided,), "c7", 5.0)
-    (found,) = table.of_directory("/m", decided=True)
-    assert (found.state, found.decided) == ("accepted", 5.0)
+    (results,) = table.of_directory("/m", decided=True)
+    assert (results.state, results.decided) == ("accepted", 5.0)
     database.close()
 
 
 def test_a_cursor_of_before_has_no_message() -> None:
     """What an older version wrote without the message's id is still a cursor that moves."""
     old = {"kind": "cursor", "session": "s", "source": "t", "position": 1, "marker": "m"}
-    (found,) = effects.from_text(json.dumps([old]))
-    assert found == CursorMove("s", "t", 1, "m")
+    (results,) = effects.from_text(json.dumps([old]))
+    assert results == CursorMove("s", "t", 1, "m")
     (new,) = effects.from_text(json.dumps([{**old, "message": "u7"}]))
     assert isinstance(new, CursorMove)
     assert new.message == "u7"

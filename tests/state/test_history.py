@@ -8,8 +8,8 @@ import pytest
 from memd.core.values import Actor, Provenance
 from memd.state import cursors, jobs, journal
 from memd.state.database import Database, open_database
-from memd.state.history import Filter, History, compose
-from memd.state.journal import FAILED, Intent, Journal, Record, Step
+from memd.state.history import Filter, JournalHistory, compose
+from memd.state.journal import FAILED, ChangeRecord, Journal, PlannedChange, Step
 
 DREAM = Provenance(Actor.DREAM, "memd", "s2")
 PERSON = Provenance(Actor.CLIENT, "editor", "s1")
@@ -26,7 +26,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 @pytest.fixture
-def history(database: Database) -> History:
+def history(database: Database) -> JournalHistory:
     """Fill a journal: c1 to c4 in /m at 10, 20, 30 and 25 (the clock was put back), c5 in /n."""
     book = Journal(database)
     sets = [
@@ -37,10 +37,10 @@ def history(database: Database) -> History:
         ("/n", 40.0, PERSON, (Step("a.md", None, "1"),)),
     ]
     for directory, at, by, steps in sets:
-        book.applied(book.record(Intent(directory, at, by, "", "0123abcd", steps, {})), at)
-    failed = Intent("/m", 50.0, PERSON, "", "0123abcd", (Step("a.md", "1", "9"),), {})
+        book.applied(book.record(PlannedChange(directory, at, by, "", "0123abcd", steps, {})), at)
+    failed = PlannedChange("/m", 50.0, PERSON, "", "0123abcd", (Step("a.md", "1", "9"),), {})
     book.ended(book.record(failed), FAILED)
-    return History(book)
+    return JournalHistory(book)
 
 
 def test_an_answer_is_cut_where_sets_are_very_large(database: Database) -> None:
@@ -48,11 +48,11 @@ def test_an_answer_is_cut_where_sets_are_very_large(database: Database) -> None:
     book = Journal(database)
     steps = tuple(Step(f"{number}.md", None, "1") for number in range(6000))
     for _ in range(2):
-        book.applied(book.record(Intent("/m", 1.0, PERSON, "", "0123abcd", steps, {})), 1.0)
-    assert [change.id for change in History(book).changes(Filter("/m"), 50)] == ["c2"]
+        book.applied(book.record(PlannedChange("/m", 1.0, PERSON, "", "0123abcd", steps, {})), 1.0)
+    assert [change.id for change in JournalHistory(book).changes(Filter("/m"), 50)] == ["c2"]
 
 
-def test_a_time_stands_for_the_last_set_up_to_it(history: History) -> None:
+def test_a_time_stands_for_the_last_set_up_to_it(history: JournalHistory) -> None:
     """Order is by number: a clock that was put back does not hide what came later."""
     times = (9.0, 10.0, 26.0, 1e9)
     assert [history.last("/m", at) for at in times] == [0, 1, 4, 4]
@@ -61,11 +61,11 @@ def test_a_time_stands_for_the_last_set_up_to_it(history: History) -> None:
 
 
 def test_the_sets_of_a_file_hold_its_steps_and_the_index(
-    history: History, database: Database
+    history: JournalHistory, database: Database
 ) -> None:
     """A file's sets come oldest first without the other files; rows that make no sense go."""
-    found = history.of_file("/m", "a.md")
-    assert [[step.path for step in record.steps] for record in found] == [
+    results = history.of_file("/m", "a.md")
+    assert [[step.path for step in record.steps] for record in results] == [
         ["a.md", "MEMORY.md"],
         ["a.md"],
         ["a.md"],
@@ -90,7 +90,7 @@ def test_the_sets_of_a_file_hold_its_steps_and_the_index(
     ],
 )
 def test_a_step_that_was_made_before_is_known(
-    history: History, step: Step, actor: Actor, *, known: bool
+    history: JournalHistory, step: Step, actor: Actor, *, known: bool
 ) -> None:
     """Path, actor and both ends must be the same; of the index only what it began with."""
     assert history.done_before("/m", actor, [step]) == (
@@ -99,7 +99,7 @@ def test_a_step_that_was_made_before_is_known(
     assert history.done_before("/n", Actor.DREAM, [step]) == frozenset()
 
 
-def test_sets_are_composed_into_one(history: History) -> None:
+def test_sets_are_composed_into_one(history: JournalHistory) -> None:
     """The ends of each file count; what is as it was in the end is not touched at all."""
     span = compose(history.between("/m", 1, 4))
     assert span is not None
@@ -118,7 +118,9 @@ def test_a_gap_between_sets_is_told() -> None:
         (Step("a.md", "7", "8"), Step("b.md", "1", "2", conflict=True)),
         (Step("MEMORY.md", "i9", "i3"), Step("c.md", "1", "2")),
     )
-    span = compose([Record(n, "/m", "applied", 1.0, DREAM, "", s) for n, s in enumerate(steps)])
+    span = compose(
+        [ChangeRecord(n, "/m", "applied", 1.0, DREAM, "", s) for n, s in enumerate(steps)]
+    )
     assert span is not None
     assert [step.path for step in span.record.steps] == ["c.md"]
     assert (span.gaps, span.first_index) == (("a.md",), "i1")

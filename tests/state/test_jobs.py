@@ -154,8 +154,8 @@ def test_the_newest_job_that_ran_is_found(table: JobTable) -> None:
         (done, JobState.COMPLETED),
     ):
         table.finish(job, state, 4.0)
-        found = table.newest("/m", "extract")
-        assert found is not None
-        assert (found.id, found.state) == (job, state)
+        results = table.newest("/m", "extract")
+        assert results is not None
+        assert (results.id, results.state) == (job, state)
     assert table.newest("/n", "extract") is None
     assert table.newest("/m", "dream") is None

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from memd.core import limits
 from memd.core.text import sha256
-from memd.core.values import Actor, CursorMove, Outcome, Provenance
+from memd.core.values import Actor, CommitResult, CursorMove, Provenance
 from memd.state import cursors, jobs, journal
 from memd.state.database import Database, open_database
-from memd.state.journal import ABANDONED, CONFLICT, FAILED, Intent, Journal, Step
+from memd.state.journal import ABANDONED, CONFLICT, FAILED, Journal, PlannedChange, Step
 from tests.changes import history
 
 BY = Provenance(Actor.CLIENT, "editor", "s1", "model", "why", "user")
@@ -32,9 +32,11 @@ def database(tmp_path: Path) -> Iterator[Database]:
     opened.close()
 
 
-def intent(*steps: Step, directory: str = "/m", request: str = "", at: float = 1.0) -> Intent:
+def intent(
+    *steps: Step, directory: str = "/m", request: str = "", at: float = 1.0
+) -> PlannedChange:
     """Return a set about to be recorded."""
-    return Intent(
+    return PlannedChange(
         directory,
         at,
         BY,
@@ -64,7 +66,7 @@ def test_files_left_alone_are_no_part_of_what_happened(database: Database) -> No
     """A file that a set could not touch is not told as changed, and not found by its path."""
     book = Journal(database)
     done = book.applied(book.record(intent(UPDATE, INDEX)), 9.0, ["a.md"])
-    assert done.outcome().files == ()
+    assert done.result().files == ()
     assert [step.conflict for step in done.steps] == [True, False]
     assert history(book, "/m", path="a.md") == ()
     assert len(history(book, "/m", path="MEMORY.md")) == 1
@@ -107,7 +109,7 @@ def test_a_set_whose_record_was_lost_marks_no_other(database: Database) -> None:
     book.applied(lost, 2.0)
     assert [record.directory for record in book.pending()] == ["/other"]
     answer = book.answered("/m", BY.client, "r1")
-    assert answer == Outcome(None, repeated=True, conflicts=("left.md",))
+    assert answer == CommitResult(None, repeated=True, conflicts=("left.md",))
 
 
 def test_effects_without_files_leave_no_change(database: Database) -> None:
@@ -116,9 +118,9 @@ def test_effects_without_files_leave_no_change(database: Database) -> None:
     book.effects_only(intent(request="r2"))
     assert cursors.Cursors(database).get("/m", "s1") == CursorMove("s1", "t", 3, "m")
     answer = book.answered("/m", "editor", "r2")
-    assert answer == Outcome(None, repeated=True, conflicts=("left.md",))
+    assert answer == CommitResult(None, repeated=True, conflicts=("left.md",))
     assert history(book, "/m") == ()
-    book.effects_only(Intent("/m", 1.0, BY, "", "0123abcd", (), {}))
+    book.effects_only(PlannedChange("/m", 1.0, BY, "", "0123abcd", (), {}))
     assert database.read("SELECT count(*) AS n FROM requests")[0]["n"] == 1
 
 
@@ -169,6 +171,8 @@ def test_bodies_come_back_as_they_went_in(
     database = open_database(str(path), [journal.SCHEMA])
     book = Journal(database)
     key = sha256(body)
-    book.record(Intent("/m", 1.0, BY, "", "0123abcd", (Step("a.md", None, key),), {key: body}))
+    book.record(
+        PlannedChange("/m", 1.0, BY, "", "0123abcd", (Step("a.md", None, key),), {key: body})
+    )
     assert book.blob(key) == body
     database.close()

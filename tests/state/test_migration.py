@@ -16,7 +16,7 @@ from memd.review.accepting import ProposalDecidedError
 from memd.state.ages import Bound
 from memd.state.database import Cursor, Database, StateUnusableError, open_database
 from memd.state.migration import migrate
-from memd.state.proposals import Proposal, Proposals
+from memd.state.proposals import Proposal, ProposalTable
 from memd.state.proposed import ProposedEdit
 from memd.state.retention import Retention
 from memd.testing.daemon import daemon_here, throw_away_home
@@ -80,21 +80,21 @@ async def test_proposals_of_an_old_file_are_what_they_were(tmp_path: Path) -> No
     database = opened(landed(tmp_path))
     bench = Bench(tmp_path, database)
     table = bench.table
-    found = {each.id: each for each in table.of_directory(bench.directory, decided=True)}
-    states = {name: each.state for name, each in found.items()}
+    results = {each.id: each for each in table.of_directory(bench.directory, decided=True)}
+    states = {name: each.state for name, each in results.items()}
     assert states == {
         "p1": "open", "p2": "open", "p3": "rejected", "p4": "open", "p6": "open", "p7": "open",
     }  # fmt: skip
     assert bench.states("p1") == {"a.md": "open", "b.md": "rejected", "c.md": "accepted"}
-    first = found["p1"]
+    first = results["p1"]
     assert (first.job, first.engine, first.said) == ("j1", "fixed", "I tidied up.")
     assert (first.problems, first.reason) == (("too much at once",), "I need both")
     assert first.edits is not None
     assert (first.edits[0].reason, first.edits[1].merged_into) == ("it says both", "a.md")
     assert first.edits[0].before == topic("We ship on Mondays.")
-    last = (found["p2"].edits or ())[2]
+    last = (results["p2"].edits or ())[2]
     assert last == ProposedEdit("e.md", b"caf\xe9\r\n", mtime_ns=7_000_000_000)
-    assert (found["p4"].edits, found["p6"].engine) == (None, "large")
+    assert (results["p4"].edits, results["p6"].engine) == (None, "large")
     assert table.waiting_in(str(tmp_path / "other")) == 1
     refusals = [(each.paths, each.reason) for each in table.refusals(bench.directory, 9)]
     assert sorted(refusals) == [(("a.md",), "never"), (("b.md",), "I need both")]
@@ -222,6 +222,6 @@ def test_no_old_row_keeps_a_file_from_opening(
         connection.execute(f"UPDATE {table} SET {column} = {value}", (cell,))  # noqa: S608
         connection.commit()
     database = opened(path)
-    found = Proposals(database).of_directory(str(folder / "memory"), decided=True)
-    assert len(found) <= 6
+    results = ProposalTable(database).of_directory(str(folder / "memory"), decided=True)
+    assert len(results) <= 6
     database.close()

@@ -33,7 +33,7 @@ def test_a_breaker_is_kept_by_directory(rows: Pauses) -> None:
     first, second = Breaker("/b", 1, 1.0, 1.0, "x"), Breaker("/b", 2, 2.0, 3.0, "y")
     other = Breaker("/a", 1, 1.0, 1.0, "z")
     for row in (first, other, second):
-        rows.keep(row)
+        rows.save(row)
     assert rows.breakers() == (other, second)
     rows.forget("/b")
     rows.forget("/c")

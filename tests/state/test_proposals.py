@@ -15,7 +15,7 @@ from memd.state import journal
 from memd.state.ages import Bound
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
-from memd.state.proposals import Proposal, Proposals, RefusedEdits
+from memd.state.proposals import Proposal, ProposalTable, RefusedEdits
 from memd.state.proposed import ProposedEdit
 from memd.state.purge import Purge
 from memd.state.retention import Retention
@@ -46,9 +46,9 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 @pytest.fixture
-def table(database: Database) -> Proposals:
+def table(database: Database) -> ProposalTable:
     """Return the table of proposals."""
-    return Proposals(database)
+    return ProposalTable(database)
 
 
 def wanted(*edits: ProposedEdit, directory: str = "/a", at: float = 1.0) -> Proposal:
@@ -61,7 +61,7 @@ def edit(name: str, content: bytes | None = NEW) -> ProposedEdit:
     return ProposedEdit(f"{name}.md", content, BASE, OLD)
 
 
-def propose(table: Proposals, proposal: Proposal, model: str = "") -> str:
+def propose(table: ProposalTable, proposal: Proposal, model: str = "") -> str:
     """Keep a proposal as a dream does."""
     return table.propose(proposal, Provenance(Actor.DREAM, model=model))
 
@@ -72,11 +72,11 @@ def decided(proposal: str, state: str, *names: str, reason: str = "") -> Proposa
     return ProposalDecided(proposal, state, paths, reason)
 
 
-def find(table: Proposals, proposal: str, directory: str = "/a") -> Proposal:
+def find(table: ProposalTable, proposal: str, directory: str = "/a") -> Proposal:
     """Return a proposal that is there."""
-    found = table.find(directory, proposal)
-    assert found is not None
-    return found
+    results = table.find(directory, proposal)
+    assert results is not None
+    return results
 
 
 def damage(database: Database, **cells: object) -> None:
@@ -86,7 +86,7 @@ def damage(database: Database, **cells: object) -> None:
             cursor.execute(f"UPDATE changes SET {column} = ?", (value,))  # noqa: S608
 
 
-def test_a_linked_directory_is_the_real_one(tmp_path: Path, table: Proposals) -> None:
+def test_a_linked_directory_is_the_real_one(tmp_path: Path, table: ProposalTable) -> None:
     """Whatever path leads to a directory, its proposals are found."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -100,13 +100,13 @@ def test_a_linked_directory_is_the_real_one(tmp_path: Path, table: Proposals) ->
 def test_edits_survive(edits: list[ProposedEdit]) -> None:
     """Whatever the bytes of a text, what was proposed is what is read."""
     database = open_database(":memory:", [journal.SCHEMA])
-    table = Proposals(database)
-    found = find(table, propose(table, wanted(*edits)))
-    assert found.edits == tuple(edits)
+    table = ProposalTable(database)
+    results = find(table, propose(table, wanted(*edits)))
+    assert results.edits == tuple(edits)
     database.close()
 
 
-def test_the_same_request_is_kept_once_while_it_is_open(table: Proposals) -> None:
+def test_the_same_request_is_kept_once_while_it_is_open(table: ProposalTable) -> None:
     """What is proposed again is the open proposal, whatever the dream says of it this time."""
     first = propose(table, wanted(edit("a")))
     assert propose(table, replace(wanted(edit("a")), said="two", job="j2")) == first
@@ -118,31 +118,34 @@ def test_the_same_request_is_kept_once_while_it_is_open(table: Proposals) -> Non
     assert propose(table, wanted()) == bare
 
 
-def test_a_directory_has_twenty_open_proposals_at_most(table: Proposals) -> None:
+def test_a_directory_has_twenty_open_proposals_at_most(table: ProposalTable) -> None:
     """The oldest open one goes, is closed where something of it was decided; others stay."""
     first = propose(table, wanted(edit("first")))
     table.decide(decided(first, "accepted", "first"), 1.0)
     half = propose(table, wanted(edit("a"), edit("b")))
     table.decide(decided(half, "rejected", "b"), 2.0)
     ids = [propose(table, wanted(edit(f"n{n}"))) for n in range(22)]
-    assert [found.id for found in table.of_directory("/a")] == ids[:1:-1]
+    assert [results.id for results in table.of_directory("/a")] == ids[:1:-1]
     assert table.waiting() == {"/a": 20}
     old = table.of_directory("/a", decided=True)[-2:]
-    assert [(found.id, found.state) for found in old] == [(half, "partly"), (first, "accepted")]
+    assert [(results.id, results.state) for results in old] == [
+        (half, "partly"),
+        (first, "accepted"),
+    ]
     assert table.refused_edits("/a") == {("b.md", BASE)}
 
 
-def test_texts_that_are_too_large_are_not_kept(table: Proposals) -> None:
+def test_texts_that_are_too_large_are_not_kept(table: ProposalTable) -> None:
     """Report and problems stay, with a sentence about the texts."""
     large = replace(wanted(edit("a", b"x" * 5_000_000)), said="y" * 30_000)
-    found = find(table, propose(table, large))
-    assert (found.edits, len(found.said)) == ((), 20_000)
-    assert found.problems == ("naïve", "the texts of 1 files are too large to be kept")
+    results = find(table, propose(table, large))
+    assert (results.edits, len(results.said)) == ((), 20_000)
+    assert results.problems == ("naïve", "the texts of 1 files are too large to be kept")
     odd = find(table, propose(table, wanted(ProposedEdit("a\udc80.md", b"x"))))
     assert odd.edits == ()
 
 
-def test_what_was_refused_is_told_to_the_next_dream(table: Proposals) -> None:
+def test_what_was_refused_is_told_to_the_next_dream(table: ProposalTable) -> None:
     """Refusals come by decision, newest first, with what was wanted and of which text."""
     gone = replace(edit("b", None), reason="out of\ndate")
     merged = replace(edit("d", None), merged_into="a.md", reason="same")
@@ -152,19 +155,19 @@ def test_what_was_refused_is_told_to_the_next_dream(table: Proposals) -> None:
     table.decide(decided(one, "rejected", "c", "d", "e"), 6.0)
     other = propose(table, wanted(edit("x"), directory="/b"))
     table.decide(decided(other, "rejected", "x"), 7.0)
-    told = "change c.md; merge d.md into a.md; create e.md"
+    reported = "change c.md; merge d.md into a.md; create e.md"
     assert table.refusals("/a", 5) == (
-        RefusedEdits(("c.md", "d.md", "e.md"), told, "", 6.0),
+        RefusedEdits(("c.md", "d.md", "e.md"), reported, "", 6.0),
         RefusedEdits(("a.md", "b.md"), "change a.md; remove b.md: out of date", "I need both", 5.0),
     )
     again = propose(table, wanted(edit("a")))
     table.decide(decided(again, "rejected", "a"), 8.0)
-    assert [found.paths for found in table.refusals("/a", 9)] == [
+    assert [results.paths for results in table.refusals("/a", 9)] == [
         ("a.md",),
         ("c.md", "d.md", "e.md"),
         ("b.md",),
     ]
-    assert [found.paths for found in table.refusals("/a", 1)] == [("a.md",)]
+    assert [results.paths for results in table.refusals("/a", 1)] == [("a.md",)]
     changed = {(f"{name}.md", BASE) for name in "abcd"}
     assert table.refused_edits("/a") == changed | {("e.md", "")}
     assert table.refused_edits("/c") == frozenset()
@@ -179,7 +182,7 @@ def prune(database: Database, bound: Bound, most: int = 2**40) -> int:
     return gone
 
 
-def test_what_was_decided_is_forgotten_in_time(database: Database, table: Proposals) -> None:
+def test_what_was_decided_is_forgotten_in_time(database: Database, table: ProposalTable) -> None:
     """A decided proposal, its texts and refusals go days after the decision; open ones stay."""
     name = propose(table, wanted(edit("a", b"refused")))
     kept = propose(table, wanted(edit("b", b"open")))
@@ -187,14 +190,14 @@ def test_what_was_decided_is_forgotten_in_time(database: Database, table: Propos
     assert prune(database, Bound(5.0, 9)) == 0
     assert prune(database, Bound(6.0)) == 0
     assert prune(database, Bound(6.0, 9)) == 1
-    assert [found.id for found in table.of_directory("/a", decided=True)] == [kept]
+    assert [results.id for results in table.of_directory("/a", decided=True)] == [kept]
     assert table.refused_edits("/a") == frozenset()
     assert Journal(database).blob(sha256(b"refused")) is None
     assert prune(database, Bound(6.0, 9), most=0) == 0
     assert find(table, kept).edits == (edit("b", b"open"),)
 
 
-def test_nothing_of_the_journal_sees_a_proposal(database: Database, table: Proposals) -> None:
+def test_nothing_of_the_journal_sees_a_proposal(database: Database, table: ProposalTable) -> None:
     """It is no change, nothing to roll forward, and makes no path known."""
     name = propose(table, wanted(edit("a")))
     book = Journal(database)
@@ -205,7 +208,9 @@ def test_nothing_of_the_journal_sees_a_proposal(database: Database, table: Propo
     assert all(step.temp == "" for step in book.steps(2))
 
 
-def test_a_purged_text_makes_a_proposal_unreadable(database: Database, table: Proposals) -> None:
+def test_a_purged_text_makes_a_proposal_unreadable(
+    database: Database, table: ProposalTable
+) -> None:
     """The text is gone, the purge names the proposal, and it can only be rejected."""
     name = propose(table, wanted(edit("a", b"a secret")))
     purge = Purge(database)
@@ -224,13 +229,13 @@ def test_a_purged_text_makes_a_proposal_unreadable(database: Database, table: Pr
     + [f'{{"files": [{{"state": {state}}}]}}' for state in ('"odd"', "[]", "1")],
 )
 def test_a_damaged_row_can_only_be_rejected(
-    table: Proposals, database: Database, text: object
+    table: ProposalTable, database: Database, text: object
 ) -> None:
     """It has no edits, accepting it does nothing, and rejecting it ends it."""
     name = propose(table, wanted(edit("a")))
     damage(database, proposal=text, at=9e999)
-    found = find(table, name)
-    assert (found.state, found.edits, found.problems) == ("open", None, ())
+    results = find(table, name)
+    assert (results.state, results.edits, results.problems) == ("open", None, ())
     table.decide(decided(name, "accepted", "a"), 2.0)
     assert find(table, name).state == "open"
     table.decide(decided(name, "rejected", reason="broken"), 3.0)
@@ -242,7 +247,7 @@ def test_a_damaged_row_can_only_be_rejected(
     "damaged", ["path = 'b.md'", "path = x'07'", "after = 'odd'", "after = x'00'"]
 )
 def test_damaged_files_make_a_proposal_unreadable(
-    table: Proposals, database: Database, damaged: str
+    table: ProposalTable, database: Database, damaged: str
 ) -> None:
     """Two files of one name, and a text that is not there, are nothing that could be accepted."""
     name = propose(table, wanted(edit("a"), edit("b")))
@@ -251,8 +256,8 @@ def test_damaged_files_make_a_proposal_unreadable(
     assert find(table, name).edits is None
 
 
-def test_words_that_cannot_be_sent_are_mended(table: Proposals) -> None:
+def test_words_that_cannot_be_sent_are_mended(table: ProposalTable) -> None:
     """A lone surrogate in what a dream said becomes a question mark."""
     odd = replace(wanted(edit("a")), said="a\udc80", problems=("b\ud800",))
-    found = find(table, propose(table, odd))
-    assert (found.said, found.problems) == ("a?", ("b?",))
+    results = find(table, propose(table, odd))
+    assert (results.said, results.problems) == ("a?", ("b?",))

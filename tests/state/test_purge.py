@@ -7,7 +7,7 @@ from memd.core.values import Actor, Provenance
 from memd.daemon.app import SCHEMAS
 from memd.state.baseline import Baseline, BaselineChange, FileState
 from memd.state.database import Database, open_database
-from memd.state.journal import Intent, Journal, Record, Step
+from memd.state.journal import ChangeRecord, Journal, PlannedChange, Step
 from memd.state.purge import Purge
 from tests.changes import history
 from tests.traces import traces
@@ -49,10 +49,10 @@ def test_the_same_text_is_kept_anew(tmp_path: Path) -> None:
     database = make(tmp_path)
     journal, purge = Journal(database), Purge(database)
     journal.applied(recorded(journal, "d"), 2.0)
-    for keep in (lambda: recorded(journal, "e"), lambda: looked(journal)):
+    for save in (lambda: recorded(journal, "e"), lambda: looked(journal)):
         purge.remove([KEY])
         assert journal.blob(KEY) is None
-        keep()
+        save()
         assert journal.blob(KEY) == BODY
 
 
@@ -64,7 +64,7 @@ def test_live_files_keep_their_names(tmp_path: Path) -> None:
     purge = Purge(database)
     purge.remove([], cleaned)
     (file,) = purge.files()
-    assert (file.directory, file.path, file.hash, file.kept) == ("d", path, KEY, False)
+    assert (file.directory, file.path, file.hash, file.stored) == ("d", path, KEY, False)
     assert purge.running() == 0
 
 
@@ -73,15 +73,17 @@ def make(folder: Path) -> Database:
     return open_database(f"{folder}/state.db", SCHEMAS)
 
 
-def recorded(journal: Journal, directory: str) -> Record:
+def recorded(journal: Journal, directory: str) -> ChangeRecord:
     """Record a set that makes one file."""
     steps = (Step("a.md", None, KEY),)
-    return journal.record(Intent(directory, 1.0, BY, f"id {SECRET}", "t", steps, {KEY: BODY}))
+    return journal.record(
+        PlannedChange(directory, 1.0, BY, f"id {SECRET}", "t", steps, {KEY: BODY})
+    )
 
 
 def looked(journal: Journal) -> None:
     """Have a look find the file."""
-    intent = Intent("d", 3.0, BY, "", "t", (Step("b.md", None, KEY),), {KEY: BODY})
+    intent = PlannedChange("d", 3.0, BY, "", "t", (Step("b.md", None, KEY),), {KEY: BODY})
     journal.noticed(intent, BaselineChange({"b.md": FileState(KEY)}))
 
 

@@ -12,7 +12,7 @@ from memd.core.text import iso_time
 from memd.core.values import Actor, Change, FileChange, Provenance
 from memd.state import journal
 from memd.state.records import (
-    Record,
+    ChangeRecord,
     Step,
     aside,
     read_aside,
@@ -75,9 +75,9 @@ def test_a_set_is_told_as_a_change() -> None:
         Step("c.md", "1", "2", conflict=True),
     )
     by = Provenance(Actor.DREAM)
-    told = Record(7, "/m", "applied", 3.0, by, "", steps).change()
+    reported = ChangeRecord(7, "/m", "applied", 3.0, by, "", steps).change()
     files = (FileChange("a.md", "created", None, "1"), FileChange("b.md", "deleted", "1", None))
-    assert told == Change("c7", 3.0, "/m", by, files)
+    assert reported == Change("c7", 3.0, "/m", by, files)
 
 
 def test_times_beyond_the_state_file_are_bounded() -> None:

@@ -15,7 +15,7 @@ from memd.core.values import Actor, Provenance
 from memd.state import baseline, cursors, jobs, journal
 from memd.state.ages import Bound
 from memd.state.database import Database, open_database
-from memd.state.journal import ABANDONED, FAILED, Intent, Journal, Step
+from memd.state.journal import ABANDONED, FAILED, Journal, PlannedChange, Step
 from memd.state.retention import Pruned, Retention
 
 BY = Provenance(Actor.CLIENT, "editor")
@@ -41,7 +41,7 @@ def fill(
         bodies = [b"%d %d " % (at, number) + noise for number in range(files)]
         steps = tuple(Step(f"{n}.md", None, sha256(body)) for n, body in enumerate(bodies))
         kept = {sha256(body): body for body in bodies}
-        request = Intent("/m", float(at), BY, f"r{at}", "0123abcd", steps, kept)
+        request = PlannedChange("/m", float(at), BY, f"r{at}", "0123abcd", steps, kept)
         record = book.record(request)
         if end == "applied":
             book.applied(record, float(at))
@@ -126,8 +126,8 @@ def test_a_pruned_change_was_still_done(database: Database) -> None:
 def test_what_no_mark_covers_stays(database: Database) -> None:
     """A set and a request with a number above the bound stay, however old their times are."""
     fill(database, 4)
-    asked = Intent("/m", 0.5, BY, "nothing new", "0123abcd", (), {})
-    Journal(database).effects_only(asked)
+    requested = PlannedChange("/m", 0.5, BY, "nothing new", "0123abcd", (), {})
+    Journal(database).effects_only(requested)
     assert prune(database, before=1e9, upto=3) == Pruned(3, 3, 3)
     assert (numbers(database), count(database, "requests")) == ([4], 2)
     assert Journal(database).answered("/m", "editor", "nothing new") is not None
@@ -148,7 +148,7 @@ def test_a_body_that_somebody_names_stays(database: Database) -> None:
     key = sha256(body)
     for at in (1.0, 100.0):
         step = Step("a.md", None, key)
-        record = book.record(Intent("/m", at, BY, "", "0123abcd", (step,), {key: body}))
+        record = book.record(PlannedChange("/m", at, BY, "", "0123abcd", (step,), {key: body}))
         book.applied(record, at)
     with database.transaction() as cursor:
         cursor.execute("DELETE FROM shadows")

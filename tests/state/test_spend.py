@@ -39,7 +39,7 @@ def test_a_booking_is_corrected_on_its_own_day(database: Database) -> None:
     booking = table.reserve(RECALL, Sum(1, 100, dollars=0.3), SpendSettings(), NOON)
     assert isinstance(booking, Booking)
     assert table.today(NOON, "recall") == Sum(1, 100, dollars=0.3)
-    table.settle(booking, Sum(1, 7, 3, dollars=0.01))
+    table.finish(booking, Sum(1, 7, 3, dollars=0.01))
     assert table.today(NOON, "recall") == Sum(1, 7, 3, dollars=0.01)
 
 
@@ -81,10 +81,10 @@ def test_a_clock_that_stays_back_is_followed_after_a_day(database: Database) -> 
     table, caps = SpendTable(database), SpendSettings(recall_requests_per_day=1)
     table.reserve(RECALL, USED, caps, NOON + 200 * DAY)
     looks = Ages(database)
-    looks.look(NOON, 0.0)
-    looks.look(NOON + DAY - 1, DAY - 1)
+    looks.inspect(NOON, 0.0)
+    looks.inspect(NOON + DAY - 1, DAY - 1)
     assert isinstance(table.reserve(RECALL, USED, caps, NOON + DAY - 1), str)
-    looks.look(NOON + DAY, DAY)
+    looks.inspect(NOON + DAY, DAY)
     assert isinstance(table.reserve(RECALL, USED, caps, NOON + DAY), Booking)
     assert isinstance(table.reserve(RECALL, USED, caps, NOON + DAY), str)
     assert isinstance(table.reserve(RECALL, USED, caps, NOON + 2 * DAY), Booking)
@@ -109,7 +109,7 @@ def test_another_state_file_goes_on_with_the_day(tmp_path: Path) -> None:
         booking = table.reserve(RECALL, Sum(1, 100, dollars=0.1), caps, NOON)
         assert isinstance(booking, Booking) == room
         if isinstance(booking, Booking):
-            table.settle(booking, Sum(1, 7, dollars=0.01))
+            table.finish(booking, Sum(1, 7, dollars=0.01))
         else:
             assert table.today(NOON, "recall").input == 14
         database.close()
@@ -148,12 +148,12 @@ def test_the_books_are_never_below_what_was_spent(
         database = open_database(f"{folder}/state.db", SCHEMAS)
         table = SpendTable(database)
         spent = 0.0
-        for most, part, told in moves:
+        for most, part, reported in moves:
             booking = table.reserve(RECALL, Sum(1, dollars=most), SpendSettings(), NOON)
             if isinstance(booking, Booking):
                 spent += most * part
-                if told:
-                    table.settle(booking, Sum(1, dollars=most * part))
-        found = table.today(NOON).dollars
+                if reported:
+                    table.finish(booking, Sum(1, dollars=most * part))
+        results = table.today(NOON).dollars
         database.close()
-        assert spent - 1e-6 <= found <= 1.0
+        assert spent - 1e-6 <= results <= 1.0

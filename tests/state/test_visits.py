@@ -40,10 +40,10 @@ def test_the_same_visit_is_written_once_a_day(database: Database) -> None:
 def test_so_many_directories_are_kept(database: Database) -> None:
     """Beyond the bound the directories go that were visited longest ago."""
     with database.transaction() as cursor:
-        for number in range(visits.KEPT):
+        for number in range(visits.ROWS_KEPT):
             cursor.execute("INSERT INTO visits VALUES (?, '/p', '', '{}', ?)", (number, number))
     Visits(database).remember("/m", HERE, 1e9)
-    assert len(_times(database)) == visits.KEPT
+    assert len(_times(database)) == visits.ROWS_KEPT
     assert _times(database)[0] == 1.0
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memd.core.names import INDEX
-from memd.core.values import Actor, Draft, Effect, FileEdit, Outcome, Pointer, Provenance, Tree
+from memd.core.values import Actor, CommitResult, Draft, Effect, FileEdit, Pointer, Provenance, Tree
 from memd.files.disk import Disk, real_disk
 from memd.state import cursors, jobs, journal
 from memd.state.database import Database, open_database
@@ -65,7 +65,7 @@ class Bench:
 
     def commit(
         self, plan: Callable[[Tree], Draft] | Draft, request: str = "", by: Provenance = BY
-    ) -> Outcome:
+    ) -> CommitResult:
         """Commit a plan or a draft."""
         self.at += 1
         chosen = (lambda _: plan) if isinstance(plan, Draft) else plan
@@ -73,11 +73,11 @@ class Bench:
             ChangeRequest(self.directory, chosen, by, self.at, request, self.monotonic)
         )
 
-    def write(self, path: str, content: bytes | None, *effects: Effect) -> Outcome:
+    def write(self, path: str, content: bytes | None, *effects: Effect) -> CommitResult:
         """Write or delete one file."""
         return self.commit(Draft((FileEdit(path, content),), effects=effects))
 
-    def undo(self, change: str | None, request: str = "") -> Outcome:
+    def undo(self, change: str | None, request: str = "") -> CommitResult:
         """Undo a change."""
         record = self.journal.change(self.directory, change or "")
         assert record is not None

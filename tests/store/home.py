@@ -72,12 +72,12 @@ class Home:
     async def write(self, path: str, content: bytes | None, request: str = "") -> str | None:
         """Write or delete one file; return the change's id."""
         edit = FileEdit(path, content)
-        outcome = await self.store.commit(
+        result = await self.store.commit(
             self.directory, lambda _: Draft((edit,)), BY, request_id=request
         )
-        return outcome.change
+        return result.change
 
-    async def look(self) -> str | None:
+    async def inspect(self) -> str | None:
         """Look at what others did; return the change's id, if any."""
         real = str(self.real)
         async with self.store._lock(real):

@@ -72,8 +72,8 @@ def test_a_real_directory_is_listed_and_not_touched(claude: Path) -> None:
     headers = sorted(scan.headers.values(), key=newest_first)
     assert scan.troubles == {"": ()}
     assert len(headers) == 262
-    found = {header.path: header for header in headers}
-    assert found["area/deep/topic_2.md"] == Header(
+    results = {header.path: header for header in headers}
+    assert results["area/deep/topic_2.md"] == Header(
         path="area/deep/topic_2.md",
         name="topic-2",
         description="About topic 2",
@@ -83,16 +83,16 @@ def test_a_real_directory_is_listed_and_not_touched(claude: Path) -> None:
         damaged=False,
         inode=(claude / "area/deep/topic_2.md").stat().st_ino,
     )
-    assert [found[f"{name}.md"].name for name in ("crlf", "bom", "flat", "bare", "utf16")] == [
+    assert [results[f"{name}.md"].name for name in ("crlf", "bom", "flat", "bare", "utf16")] == [
         "topic-crlf",
         "topic-bom",
         "flat",
         "bare",
         "utf16",
     ]
-    assert found["flat.md"].description == "a: b"
-    assert found["big.md"].size > limits.READ_BYTES
-    assert found["big.md"].type is MemoryType.USER
+    assert results["flat.md"].description == "a: b"
+    assert results["big.md"].size > limits.READ_BYTES
+    assert results["big.md"].type is MemoryType.USER
     assert sorted(h.path for h in headers if h.damaged) == ["broken.md", "unclosed.md"]
     assert [h.mtime_ns for h in headers] == sorted((h.mtime_ns for h in headers), reverse=True)
     assert [h.path for h in headers[:2]] == ["bare.md", "big.md"]

@@ -83,8 +83,8 @@ def append(path: str, line: bytes) -> Callable[[Tree], Draft]:
     """Return a plan that adds a line to whatever the file is when it runs."""
 
     def plan(tree: Tree) -> Draft:
-        found = tree.read(path)
-        return edits(FileEdit(path, (found.content if found else b"") + line))
+        results = tree.read(path)
+        return edits(FileEdit(path, (results.content if results else b"") + line))
 
     return plan
 
@@ -149,11 +149,13 @@ def test_a_file_that_was_saved_is_not_deleted(bench: Bench) -> None:
             bench.save("a.md", topic("a", "precious"))
 
     def plan(tree: Tree) -> Draft:
-        found = tree.read("a.md")
-        return edits(FileEdit("a.md", None)) if found and found.content == topic("a") else Draft()
+        results = tree.read("a.md")
+        return (
+            edits(FileEdit("a.md", None)) if results and results.content == topic("a") else Draft()
+        )
 
-    outcome = bench.using(FaultyDisk(before=save)).commit(plan)
-    assert outcome.change is None
+    result = bench.using(FaultyDisk(before=save)).commit(plan)
+    assert result.change is None
     assert bench.topics() == {"a.md": topic("a", "precious"), "b.md": topic("b")}
 
 

@@ -39,13 +39,13 @@ def test_a_late_save_becomes_the_file_again(tmp_path: Path) -> None:
         file = os.open(bench.path / "a.md", os.O_WRONLY)
         made.change(request(bench, topic("a", "new")))
         assert made.late_saves(bench.directory, 2.0, 0.0) == ([], True)
-        late = topic("a", "from a person")
-        os.pwrite(file, late, 0)
+        overdue = topic("a", "from a person")
+        os.pwrite(file, overdue, 0)
         os.close(file)
         (saved,), _ = made.late_saves(bench.directory, 2.0, limits.LOOK_SECONDS)
         assert [change.path for change in saved.files] == ["a.md"]
         made.close()
-        assert bench.topics() == {"a.md": late}
+        assert bench.topics() == {"a.md": overdue}
 
 
 def test_a_late_save_that_cannot_be_the_file_is_kept(tmp_path: Path) -> None:
@@ -55,19 +55,19 @@ def test_a_late_save_that_cannot_be_the_file_is_kept(tmp_path: Path) -> None:
         made.change(request(bench, topic("a", "old")))
         file = os.open(bench.path / "a.md", os.O_WRONLY)
         made.change(request(bench, topic("a", "new")))
-        late = topic("a", "from a person")
-        os.pwrite(file, late, 0)
+        overdue = topic("a", "from a person")
+        os.pwrite(file, overdue, 0)
         os.close(file)
         bench.save("a.md", topic("a", "newest"))
         (saved,), _ = made.late_saves(bench.directory, 2.0, limits.LOOK_SECONDS)
         assert bench.topics() == {"a.md": topic("a", "newest")}
-        assert bench.journal.blob(saved.files[0].after or "") == late
+        assert bench.journal.blob(saved.files[0].after or "") == overdue
         made.close()
 
 
 def test_a_rehearsal_writes_nothing(tmp_path: Path) -> None:
     """It says what would become of the files, and nothing does."""
     with open_bench(tmp_path) as bench:
-        outcome = commits(bench).rehearse(request(bench, topic("a")))
-        assert [(file.path, file.action) for file in outcome.files] == [("a.md", "created")]
+        result = commits(bench).rehearse(request(bench, topic("a")))
+        assert [(file.path, file.action) for file in result.files] == [("a.md", "created")]
         assert bench.tree() == {}

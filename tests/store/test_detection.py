@@ -8,7 +8,7 @@ import pytest
 from memd.core.errors import MemdError
 from memd.core.text import sha256
 from memd.files.directory import DirectoryUnusableError
-from memd.state.journal import Intent, Step
+from memd.state.journal import PlannedChange, Step
 from memd.watch.external import Detected
 from tests.changes import history
 from tests.store.bench import BY, topic
@@ -24,56 +24,56 @@ def test_a_look_sees_what_was_saved_a_moment_ago(tmp_path: Path) -> None:
     """Under a watch only what was named is read, and nothing that was done before is missed."""
     with open_watched(tmp_path) as watched:
         watched.bench.save("a.md", topic("a"))
-        assert actions(watched.look()) == {}
+        assert actions(watched.inspect()) == {}
         for number in range(20):
             watched.bench.save("a.md", topic("a", str(number)))
             watched.bench.save(f"sub/{number}.md", topic("b"))
-            found = actions(watched.look())
-            assert found == {"a.md": "updated", f"sub/{number}.md": "created"}
+            results = actions(watched.inspect())
+            assert results == {"a.md": "updated", f"sub/{number}.md": "created"}
         (watched.path / "a.md").unlink()
-        assert actions(watched.look()) == {"a.md": "deleted"}
-        assert actions(watched.look()) == {}
+        assert actions(watched.inspect()) == {"a.md": "deleted"}
+        assert actions(watched.inspect()) == {}
 
 
 def test_half_of_a_save_is_looked_at_again(tmp_path: Path) -> None:
     """What a patient look left is in doubt for the next one."""
     with open_watched(tmp_path) as watched:
         watched.bench.save("a.md", topic("a"))
-        watched.look()
+        watched.inspect()
         (watched.path / "a.md").write_bytes(b"")
-        assert watched.look(patient=True).unsettled == {"a.md"}
+        assert watched.inspect(patient=True).unsettled == {"a.md"}
         assert watched.detection.pending() == {watched.real}
-        assert actions(watched.look()) == {"a.md": "updated"}
+        assert actions(watched.inspect()) == {"a.md": "updated"}
 
 
 def test_a_look_that_fails_or_waits_forgets_nothing(tmp_path: Path) -> None:
     """What was named before a look that could not be made is looked at by the next."""
     with open_watched(tmp_path) as watched:
         watched.bench.save("a.md", topic("a"))
-        watched.look()
+        watched.inspect()
         watched.bench.save("a.md", topic("a", "new"))
         step = Step("c.md", None, sha256(b"x"))
         record = watched.bench.journal.record(
-            Intent(watched.real, 1.0, BY, "", "00000000", (step,), {sha256(b"x"): b"x"})
+            PlannedChange(watched.real, 1.0, BY, "", "00000000", (step,), {sha256(b"x"): b"x"})
         )
-        assert not watched.look().looked
+        assert not watched.inspect().looked
         watched.bench.journal.ended(record, "abandoned")
         away = watched.path.rename(tmp_path / "away")
         watched.path.touch()
         with pytest.raises(DirectoryUnusableError):
-            watched.look()
+            watched.inspect()
         watched.path.unlink()
         away.rename(watched.path)
-        assert actions(watched.look()) == {"a.md": "updated"}
+        assert actions(watched.inspect()) == {"a.md": "updated"}
 
 
 def test_without_a_watch_everything_is_looked_at(tmp_path: Path) -> None:
     """Where nobody tells, each look finds what differs by itself."""
     with open_watched(tmp_path) as watched:
-        watched.look()
+        watched.inspect()
         watched.detection.use(None)
         watched.bench.save("sub/a.md", topic("a"))
-        assert actions(watched.look()) == {"sub/a.md": "created"}
+        assert actions(watched.inspect()) == {"sub/a.md": "created"}
 
 
 def test_now_and_then_all_is_in_doubt(tmp_path: Path) -> None:
@@ -81,11 +81,11 @@ def test_now_and_then_all_is_in_doubt(tmp_path: Path) -> None:
     with open_watched(tmp_path) as watched:
         watched.bench.save("a.md", topic("a"))
         assert watched.reading.files(watched.real)[0] == {"a.md"}
-        watched.look()
+        watched.inspect()
         watched.detection.doubt()
         assert watched.detection.pending() == {watched.real}
         watched.bench.save("a.md", topic("c"))
-        watched.look()
+        watched.inspect()
         assert [header.name for header in watched.reading.listed(watched.real)] == ["c"]
 
 

@@ -42,10 +42,10 @@ async def test_a_save_into_a_replaced_file_is_not_lost(home: Home) -> None:
         if newer:
             (home.real / "a.md").write_bytes(topic("a", "newest"))
         home.clock.advance(limits.LOOK_SECONDS)
-        assert await home.look() is not None
+        assert await home.inspect() is not None
         assert (home.real / "a.md").read_bytes() == (topic("a", "newest") if newer else body)
-        found = (await home.store.history(home.directory))[0]
-        assert (found.by.reason, found.files[0].after) == (LATE_SAVE.reason, sha256(body))
+        results = (await home.store.history(home.directory))[0]
+        assert (results.by.reason, results.files[0].after) == (LATE_SAVE.reason, sha256(body))
 
 
 async def test_a_commit_waits_for_a_program_that_writes(home: Home) -> None:
@@ -73,7 +73,7 @@ async def test_an_emptied_file_is_no_save(home: Home, path: str) -> None:
     await home.write("b.md", topic("b", "old"))
     before = (home.real / path).read_bytes()
     with (home.real / path).open("wb") as file:
-        assert await home.look() is None
+        assert await home.inspect() is None
         await home.write_after_waiting("c.md", topic("c", "new"))
         if path == "a.md":
             assert (home.real / path).read_bytes() == b""  # nothing was to be written there
@@ -82,7 +82,7 @@ async def test_an_emptied_file_is_no_save(home: Home, path: str) -> None:
         file.write(before + b"a line of a person\n")
     home.clock.advance(limits.LOOK_SECONDS)
     assert after != before
-    assert await home.look() is not None
+    assert await home.inspect() is not None
     assert (home.real / path).read_bytes() == after + b"a line of a person\n"
     for change in await home.store.history(home.directory):
         assert sha256(b"") not in {file.after for file in change.files}

@@ -100,7 +100,7 @@ ACTS: dict[str, Act] = {
     "all gone": lambda watched, _, __: shutil.rmtree(watched.path),
     "events lost": _lost,
     "watch lost": lambda watched, _, __: watched.again(),
-    "looked": lambda watched, _, __: watched.look(),
+    "looked": lambda watched, _, __: watched.inspect(),
     "tended": _tended,
     "by memd": _memd,
 }
@@ -175,8 +175,8 @@ def test_a_full_log_forgets_and_says_so(rounds: list[tuple[set[int], int]]) -> N
         for _, missed in given_out:
             missed.update(paths)
     for mark, missed in given_out:
-        found = live.since("/d", mark)
-        assert found.whole or set(found.gone) == missed
+        results = live.since("/d", mark)
+        assert results.whole or set(results.gone) == missed
     assert live.since("/d", mark_of(live)).gone == ()
 
 

@@ -131,8 +131,8 @@ def test_headers_outlive_the_process_and_are_checked(tmp_path: Path) -> None:
     files.save(watched.real, list(wrong.values()))
     (watched.path / "b.md").write_bytes(topic("new", "of another length"))
     (watched.path / "c.md").unlink()
-    found = DirectoryReader(FakeClock(), files=files).catalogue(watched.real)
-    assert {h.path: h.name for h in found.changed} == {"a.md": "believed", "b.md": "new"}
+    results = DirectoryReader(FakeClock(), files=files).catalogue(watched.real)
+    assert {h.path: h.name for h in results.changed} == {"a.md": "believed", "b.md": "new"}
 
 
 def test_a_directory_that_cannot_be_used_is_looked_at_again(tmp_path: Path) -> None:
@@ -148,8 +148,8 @@ def test_a_directory_that_cannot_be_used_is_looked_at_again(tmp_path: Path) -> N
         watched.path.unlink()
         away.rename(watched.path)
         watched.bench.save("b.md", topic("b"))
-        found = watched.reading.catalogue(watched.real, mark)
-        assert ([header.path for header in found.changed], found.whole) == (["b.md"], False)
+        results = watched.reading.catalogue(watched.real, mark)
+        assert ([header.path for header in results.changed], results.whole) == (["b.md"], False)
         with pytest.raises(PathRefusedError):
             watched.reading.catalogue("relative")
 

@@ -13,14 +13,14 @@ from memd.core.values import CursorMove, FileEdit
 from memd.files.disk import real_disk
 from memd.state.cursors import Cursors
 from memd.state.database import StateUnusableError
-from memd.state.journal import Intent, Record, Step
+from memd.state.journal import ChangeRecord, PlannedChange, Step
 from memd.store.replaced import Replaced
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
 from tests.changes import history
 from tests.store.bench import BY, Bench, edits, open_bench, topic
 
 OLD, NEW, ADDED = topic("a"), topic("a", "new"), topic("n")
-KEPT = topic("k")
+ROWS_KEPT = topic("k")
 MARK = "0123abcd"
 
 
@@ -28,12 +28,12 @@ MARK = "0123abcd"
 def bench(tmp_path: Path) -> Iterator[Bench]:
     """Open a bench with three memories and a true index."""
     with open_bench(tmp_path) as opened:
-        wanted = {"a.md": OLD, "k.md": KEPT, "d.md": topic("d")}
+        wanted = {"a.md": OLD, "k.md": ROWS_KEPT, "d.md": topic("d")}
         opened.commit(edits(*(FileEdit(path, text) for path, text in wanted.items())))
         yield opened
 
 
-def record(bench: Bench, *steps: Step, request: str = "") -> Record:
+def record(bench: Bench, *steps: Step, request: str = "") -> ChangeRecord:
     """Record a set that updates, creates and deletes, and stop there, as a crash does."""
     chosen = steps or (
         Step("a.md", sha256(OLD), sha256(NEW), mode=0o600),
@@ -43,14 +43,14 @@ def record(bench: Bench, *steps: Step, request: str = "") -> Record:
     bodies = {sha256(text): text for text in (OLD, NEW, ADDED, topic("d"))}
     effects = (CursorMove("s", "t", 1, "m"),)
     return bench.journal.record(
-        Intent(bench.directory, 1.0, BY, request, MARK, chosen, bodies, effects)
+        PlannedChange(bench.directory, 1.0, BY, request, MARK, chosen, bodies, effects)
     )
 
 
-AFTER = {"a.md": NEW, "n.md": ADDED, "k.md": KEPT}
+AFTER = {"a.md": NEW, "n.md": ADDED, "k.md": ROWS_KEPT}
 
 
-def temp(bench: Bench, one: Record, position: int) -> Path:
+def temp(bench: Bench, one: ChangeRecord, position: int) -> Path:
     """Return the path of a step's temporary file."""
     return bench.path / one.steps[position].temp
 
@@ -129,7 +129,7 @@ def test_what_was_saved_since_is_left_alone(bench: Bench) -> None:
     bench.save("d.md", b"kept\n")
     (sentence,) = bench.changes.recover(2.0)
     assert "a.md, n.md, d.md" in sentence
-    expected = {"a.md": b"newer\n", "n.md": b"theirs\n", "d.md": b"kept\n", "k.md": KEPT}
+    expected = {"a.md": b"newer\n", "n.md": b"theirs\n", "d.md": b"kept\n", "k.md": ROWS_KEPT}
     assert bench.topics() == expected
     index = bench.tree()[INDEX]
     assert all(f"({path})".encode() in index for path in expected)
@@ -174,8 +174,8 @@ def test_a_late_save_is_found_by_the_start(bench: Bench) -> None:
     temp(bench, one, 0).write_bytes(b"from a person\n")
     replaced = Replaced(real_disk())
     assert len(bench.keeping(replaced).changes.recover(2.0)) == 1
-    (late,), _ = replaced.late_saves(bench.directory, limits.LOOK_SECONDS)
-    assert (late.step.path, late.body) == ("a.md", b"from a person\n")
+    (overdue,), _ = replaced.late_saves(bench.directory, limits.LOOK_SECONDS)
+    assert (overdue.step.path, overdue.body) == ("a.md", b"from a person\n")
     assert temp(bench, one, 0).read_bytes() == b"from a person\n"
 
 

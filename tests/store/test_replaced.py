@@ -8,7 +8,7 @@ import pytest
 
 from memd.core import limits
 from memd.files.disk import real_disk
-from memd.store.replaced import LateSave, Replaced, late_save_plan, put_back_plan
+from memd.store.replaced import DelayedSave, Replaced, late_save_plan, put_back_plan
 from tests.store.bench import Bench, open_bench, topic
 
 A, B, C = topic("a", "old"), topic("a", "of memd"), topic("a", "of a person")
@@ -32,7 +32,7 @@ class Writer:
         self.replaced = replaced or Replaced(real_disk())
         self.bench = bench.keeping(self.replaced)
         self.file = os.open(bench.path / "a.md", os.O_RDWR)
-        self.outcome = self.bench.write("a.md", content)
+        self.result = self.bench.write("a.md", content)
 
     def save(self, text: bytes = C) -> None:
         """Write into the file that has lost its name, and close it."""
@@ -40,13 +40,13 @@ class Writer:
         os.pwrite(self.file, text, 0)
         os.close(self.file)
 
-    def late_saves(self, now: float = LATER) -> tuple[list[LateSave], bool]:
+    def late_saves(self, now: float = LATER) -> tuple[list[DelayedSave], bool]:
         """Ask for late saves."""
         return self.replaced.late_saves(self.bench.directory, now)
 
-    def bring(self, late: LateSave) -> str | None:
+    def bring(self, overdue: DelayedSave) -> str | None:
         """Commit a late save and return the change."""
-        return self.bench.commit(late_save_plan(late, self.bench.journal.blob)).change
+        return self.bench.commit(late_save_plan(overdue, self.bench.journal.blob)).change
 
     def temporaries(self) -> list[str]:
         """Return the names of replaced files."""
@@ -60,10 +60,10 @@ def test_a_late_save_becomes_the_file_again(bench: Bench, content: bytes | None)
     assert writer.late_saves() == ([], True)
     assert writer.replaced.late_saves("/elsewhere", LATER) == ([], False)
     writer.save()
-    (late,), again = writer.late_saves()
-    assert (late.step.path, late.body, again) == ("a.md", C, False)
-    assert writer.bring(late)
-    writer.replaced.remove(bench.directory, late)
+    (overdue,), again = writer.late_saves()
+    assert (overdue.step.path, overdue.body, again) == ("a.md", C, False)
+    assert writer.bring(overdue)
+    writer.replaced.remove(bench.directory, overdue)
     assert (bench.path / "a.md").read_bytes() == C
     assert writer.late_saves()[0] == []
 
@@ -76,16 +76,16 @@ def test_half_of_a_save_is_not_read(bench: Bench) -> None:
     os.pwrite(writer.file, C[:20], 0)
     assert writer.late_saves(1e9) == ([], True)
     writer.save()
-    assert [late.body for late in writer.late_saves()[0]] == [C]
+    assert [overdue.body for overdue in writer.late_saves()[0]] == [C]
 
 
 def test_a_late_save_never_goes_over_newer_work(bench: Bench) -> None:
     """Where somebody has saved the same lines since, the plan leaves the file alone."""
     writer = Writer(bench)
     writer.save()
-    (late,), _ = writer.late_saves()
+    (overdue,), _ = writer.late_saves()
     bench.write("a.md", topic("a", "newest"))
-    assert writer.bring(late) is None
+    assert writer.bring(overdue) is None
     assert (bench.path / "a.md").read_bytes() == topic("a", "newest")
 
 
@@ -100,8 +100,8 @@ def test_what_was_emptied_is_merged_with_the_text_before(bench: Bench) -> None:
         assert (bench.path / "a.md").read_bytes() == text
         kept.write("a.md", text.replace(b"line 1", b"by memd"))
         file.write(text.replace(b"line 7", b"by a person"))
-    (late,), _ = replaced.late_saves(bench.directory, 1e9)
-    kept.commit(late_save_plan(late, bench.journal.blob))
+    (overdue,), _ = replaced.late_saves(bench.directory, 1e9)
+    kept.commit(late_save_plan(overdue, bench.journal.blob))
     both = text.replace(b"line 1", b"by memd").replace(b"line 7", b"by a person")
     assert (bench.path / "a.md").read_bytes() == both
 
@@ -147,9 +147,9 @@ def test_a_start_finds_what_an_earlier_daemon_kept(bench: Bench) -> None:
         if not closed:
             assert again.late_saves(bench.directory, LATER) == ([], True)
             writer.save()
-        (late,), _ = again.late_saves(bench.directory, LATER)
-        assert late.body == C
-        again.remove(bench.directory, late)
+        (overdue,), _ = again.late_saves(bench.directory, LATER)
+        assert overdue.body == C
+        again.remove(bench.directory, overdue)
 
 
 def test_a_file_that_is_too_large_stays_and_is_told_of(bench: Bench) -> None:
@@ -167,8 +167,8 @@ def test_without_leases_a_file_is_kept_for_long(bench: Bench) -> None:
     writer = Writer(bench, replaced=Replaced(real_disk(), lambda _directory, _path: None))
     writer.save()
     assert writer.late_saves(10.0 + limits.HOLD_SECONDS - 1) == ([], True)
-    (late,), again = writer.late_saves(10.0 + limits.HOLD_SECONDS)
-    assert (late.body, again) == (C, False)
+    (overdue,), again = writer.late_saves(10.0 + limits.HOLD_SECONDS)
+    assert (overdue.body, again) == (C, False)
 
 
 def test_a_directory_that_is_gone_is_no_reason_to_forget(bench: Bench) -> None:
@@ -179,4 +179,4 @@ def test_a_directory_that_is_gone_is_no_reason_to_forget(bench: Bench) -> None:
     with pytest.raises(Exception, match="memory"):
         writer.late_saves()
     (bench.root / "elsewhere").rename(bench.path)
-    assert [late.body for late in writer.late_saves()[0]] == [C]
+    assert [overdue.body for overdue in writer.late_saves()[0]] == [C]

@@ -79,8 +79,8 @@ async def test_writers_wait_for_each_other(home: Home) -> None:
         directory = home.directory if number % 2 else str(home.real)
 
         def plan(tree: Tree) -> Draft:
-            found = tree.read("list.md")
-            old = found.content if found else topic("list")
+            results = tree.read("list.md")
+            old = results.content if results else topic("list")
             return Draft((FileEdit("list.md", old + f"{number}\n".encode()),))
 
         await home.store.commit(directory, plan, BY)
@@ -139,20 +139,20 @@ async def test_history_diff_and_undo(home: Home) -> None:
         "a.md": "--- a/a.md\n+++ b/a.md\n@@ -5,4 +5,4 @@\n   type: user\n ---\n \n-one\n+two\n",
     }
     undoer = Provenance(Actor.UNDO, client="test")
-    outcome, conflicts = await undo(home.store, home.directory, str(second), undoer)
-    assert (outcome.files[0].path, conflicts) == ("a.md", ())
+    result, conflicts = await undo(home.store, home.directory, str(second), undoer)
+    assert (result.files[0].path, conflicts) == ("a.md", ())
     assert (await home.store.read(home.directory, "a.md")).content == topic("a", "one")
     _, conflicts = await undo(home.store, home.directory, str(second), undoer)
     assert conflicts == ()
     await home.write("a.md", topic("a", "three"))
-    outcome, conflicts = await undo(home.store, home.directory, str(second), undoer)
-    assert (outcome.change, conflicts) == (None, ("a.md",))
+    result, conflicts = await undo(home.store, home.directory, str(second), undoer)
+    assert (result.change, conflicts) == (None, ("a.md",))
 
 
 async def diff(home: Home, directory: str, change: str) -> dict[str, str]:
     """Return each file of a change with its unified diff."""
-    found = await home.store.consult(lambda past: past.diff(directory, change))
-    return {file.path: file.diff for file in found}
+    results = await home.store.consult(lambda past: past.diff(directory, change))
+    return {file.path: file.diff for file in results}
 
 
 async def test_a_project_has_its_directory_and_settings(home: Home) -> None:
@@ -180,7 +180,7 @@ async def test_what_others_did_comes_before_a_commit(home: Home) -> None:
     (home.real / "b.md").write_bytes(topic("b"))
     change = await home.write("c.md", topic("c"))
     changes = await home.store.history(home.directory)
-    assert [found.by.actor for found in changes] == [Actor.CLIENT, Actor.EXTERNAL, Actor.CLIENT]
+    assert [results.by.actor for results in changes] == [Actor.CLIENT, Actor.EXTERNAL, Actor.CLIENT]
     assert changes[0].id == change
     event = home.events.got[1]
     assert (event.directory, event.params["client"]) == (home.directory, "")
@@ -232,8 +232,8 @@ async def test_what_a_reader_meets_is_looked_at(tmp_path: Path) -> None:
         await home.write("a.md", topic("a"))
         await to_thread.run_sync(home.store.reading.catalogue, home.directory)
         (home.real / "b.md").write_bytes(topic("b"))
-        found, _ = await to_thread.run_sync(home.store.reading.files, home.directory)
-        assert found == {"a.md", "b.md"}
+        results, _ = await to_thread.run_sync(home.store.reading.files, home.directory)
+        assert results == {"a.md", "b.md"}
         async with anyio.create_task_group() as group:
             await group.start(home.store.run)
             await home.events.wait(2)

@@ -50,9 +50,9 @@ def test_odd_names_are_read_and_no_others(directory: Directory) -> None:
     """A person's own file may have any name that a memory can have; nothing else is read."""
     Path(directory.path, "ein Gedanke.md").write_bytes(topic("g"))
     tree = LiveTree(directory)
-    found = tree.read("ein Gedanke.md")
-    assert found is not None
-    assert found.header in tree.headers()
+    results = tree.read("ein Gedanke.md")
+    assert results is not None
+    assert results.header in tree.headers()
     assert tree.read("kein Gedanke.md") is None
     for name in ("../a.md", "/a.md", ".hidden.md", "a.txt", "x/../a.md"):
         with pytest.raises(NameRefusedError):

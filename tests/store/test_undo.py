@@ -152,11 +152,11 @@ def test_lines_of_the_index_come_back_into_a_newer_index(bench: Bench) -> None:
     renamed = index.with_pointer(lines, "a.md", Pointer("Other", "line"))
 
     def change(tree: Tree) -> Draft:
-        found = tree.read("a.md")
-        assert found is not None
+        results = tree.read("a.md")
+        assert results is not None
         base = history(bench.journal, bench.directory)[0].files[-1].after
         return edits(
-            FileEdit("a.md", found.content + b"x"),
+            FileEdit("a.md", results.content + b"x"),
             FileEdit("b.md", None),
             FileEdit(INDEX, renamed, base),
         )

@@ -56,7 +56,7 @@ class Watched:
         self.watch = Watch(self.detection.tell, lambda: None)
         self.detection.use(self.watch)
 
-    def look(self, *, patient: bool = False) -> Detected:
+    def inspect(self, *, patient: bool = False) -> Detected:
         """Look at what others did."""
         return self.detection.detect(self.real, self.clock.now(), patient=patient)
 

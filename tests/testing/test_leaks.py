@@ -56,7 +56,7 @@ def leaking_daemon(home: Home) -> Iterator[int]:
 
 
 @pytest.mark.parametrize(
-    ("what", "told"),
+    ("what", "reported"),
     [
         ("descriptor", "1 x descriptor of /usr"),
         ("socket", "2 x descriptor of socket"),
@@ -64,13 +64,13 @@ def leaking_daemon(home: Home) -> Iterator[int]:
         ("file", "/file/left.tmp"),
     ],
 )
-def test_a_process_that_leaks_is_caught(what: str, told: str) -> None:
+def test_a_process_that_leaks_is_caught(what: str, reported: str) -> None:
     """Each kind of leak of a real daemon is named; what its use takes is none."""
     with throw_away_home() as home, leaking_daemon(home) as pid:
         with no_leaks_of(pid, home.places), client(home) as caller:
             caller.call("load_prompt", {"cwd": home.project("harmless")})
         with (
-            pytest.raises(LeakError, match=told),
+            pytest.raises(LeakError, match=reported),
             no_leaks_of(pid, home.places, settling=0.2),
             client(home) as caller,
         ):

@@ -18,7 +18,7 @@ from memd.testing.messages import (
     Hang,
     Interrupt,
     MessagesServer,
-    Request,
+    ReceivedMessage,
     ScriptedReply,
     error_with_200,
     html,
@@ -127,7 +127,7 @@ def test_a_cut_reply_is_a_broken_connection(step: Step) -> None:
     """A reply that ends in the middle is never taken for a whole one."""
     with served(step) as (server, client), pytest.raises(anthropic.APIConnectionError):
         client.messages.create(**ASK)
-    assert server.messages[0].ending == "cut"
+    assert server.messages[0].end_of == "cut"
 
 
 def test_streams_break_in_the_middle() -> None:
@@ -155,16 +155,16 @@ def test_a_hang_ends_with_a_release_or_with_the_client() -> None:
     """A reply is held until it is released; a client that gives up is noticed."""
     script = [Hang(text("late")), Hang(text("never")), Hang(text("halves " * 30), at=300)]
     with served(script) as (server, client):
-        found: list[str] = []
+        results: list[str] = []
         asking = threading.Thread(
-            target=lambda: found.append(str(client.messages.create(**ASK).stop_reason))
+            target=lambda: results.append(str(client.messages.create(**ASK).stop_reason))
         )
         asking.start()
         assert server.wait_for(1)
-        assert found == []
+        assert results == []
         server.release()
         asking.join()
-        assert found == ["end_turn"]
+        assert results == ["end_turn"]
         with pytest.raises(anthropic.APITimeoutError):
             client.with_options(timeout=0.05).messages.create(**ASK)
         assert server.messages[1].wait() == "gone"
@@ -187,8 +187,8 @@ def test_a_growing_conversation_is_read_from_the_cache() -> None:
     history = [{"role": "user", "content": "start"}]
     with served(text("answer"), now=clock.now) as (server, client):
         for turn in range(10):
-            asked = {"messages": history, "system": [LONG], "cache_control": MARK}
-            client.messages.create(**{**ASK, **asked})
+            requested = {"messages": history, "system": [LONG], "cache_control": MARK}
+            client.messages.create(**{**ASK, **requested})
             history += [
                 {"role": "assistant", "content": "answer"},
                 {"role": "user", "content": f"turn {turn}"},
@@ -198,8 +198,8 @@ def test_a_growing_conversation_is_read_from_the_cache() -> None:
         assert [u["cache_read_input_tokens"] > 0 for u in usages] == [False] + [True] * 9
         assert server.hit_rate >= 0.89
         clock.advance(300)
-        late = client.messages.create(**{**ASK, "system": [LONG]})
-        assert late.usage.cache_read_input_tokens == 0
+        overdue = client.messages.create(**{**ASK, "system": [LONG]})
+        assert overdue.usage.cache_read_input_tokens == 0
 
 
 def test_a_server_without_a_member_refuses_it() -> None:
@@ -252,7 +252,7 @@ def test_only_known_keys_are_let_in() -> None:
 def test_a_script_may_think() -> None:
     """A function answers by what is asked; a list that is used up says so."""
 
-    def echo(request: Request) -> Step:
+    def echo(request: ReceivedMessage) -> Step:
         return text(request.last_text.upper())
 
     with served([echo]) as (_, client):

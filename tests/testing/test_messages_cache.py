@@ -71,9 +71,9 @@ def test_an_entry_ends_with_its_life(cache: PromptCache, clock: FakeClock) -> No
 def test_two_lives_are_accounted_apart(cache: PromptCache) -> None:
     """What stands up to the hour's mark is the hour's, the rest up to the last mark is not."""
     one = tokens(block("a"))
-    asked = ask(block("a", **HOUR), block("b", **MARK), block("c"))
-    assert cache.visit(asked) == CacheUse(one, 0, one, one)
-    assert cache.visit(asked).usage() == {
+    requested = ask(block("a", **HOUR), block("b", **MARK), block("c"))
+    assert cache.visit(requested) == CacheUse(one, 0, one, one)
+    assert cache.visit(requested).usage() == {
         "input_tokens": one,
         "cache_read_input_tokens": 2 * one,
         "cache_creation_input_tokens": 0,
@@ -81,21 +81,21 @@ def test_two_lives_are_accounted_apart(cache: PromptCache) -> None:
     }
 
 
-@pytest.mark.parametrize(("more", "found"), [(LOOK_BACK - 1, True), (LOOK_BACK, False)])
-def test_a_mark_looks_back_so_far(cache: PromptCache, more: int, found: bool) -> None:  # noqa: FBT001 - a table's column
+@pytest.mark.parametrize(("more", "results"), [(LOOK_BACK - 1, True), (LOOK_BACK, False)])
+def test_a_mark_looks_back_so_far(cache: PromptCache, more: int, results: bool) -> None:  # noqa: FBT001 - a table's column
     """An entry is found 19 blocks before a mark, and not 20."""
     start = block("a")
     cache.visit(ask({**start, **MARK}))
     rest = [block(str(number)) for number in range(more)]
     rest[-1] |= MARK
-    assert (cache.visit(ask(start, *rest)).read > 0) == found
+    assert (cache.visit(ask(start, *rest)).read > 0) == results
 
 
 def test_short_prefixes_are_never_cached(clock: FakeClock) -> None:
     """Below the model's minimum nothing is created and nothing is said."""
     cache = PromptCache(clock.now)
-    asked = ask(block("a", **MARK))
-    assert cache.visit(asked) == cache.visit(asked) == CacheUse(count(asked), 0, 0, 0)
+    requested = ask(block("a", **MARK))
+    assert cache.visit(requested) == cache.visit(requested) == CacheUse(count(requested), 0, 0, 0)
     assert cache.visit({"model": "m"}) == CacheUse(0, 0, 0, 0)
 
 
@@ -106,6 +106,6 @@ def test_every_token_is_accounted_once(shape: list[tuple[int, bool]]) -> None:
     blocks: list[dict[str, Any]] = []
     for word, marked in shape:
         blocks.append(block(str(word), **(MARK if marked else {})))
-        found = cache.visit(ask(*blocks))
-        assert found.fresh + found.read + found.created_5m == count(ask(*blocks))
-        assert min(found.fresh, found.read, found.created_5m) >= 0
+        results = cache.visit(ask(*blocks))
+        assert results.fresh + results.read + results.created_5m == count(ask(*blocks))
+        assert min(results.fresh, results.read, results.created_5m) >= 0

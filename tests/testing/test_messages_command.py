@@ -33,8 +33,12 @@ def test_it_says_its_address_and_ends_with_a_signal(tmp_path: Path) -> None:
     with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert b'"text":"hi"' in ask(json.loads(process.stdout.readline())["url"])
-        told = json.loads(process.stdout.readline())
-        assert (told["status"], told["ending"], told["body"]["model"]) == (200, "answered", "m")
+        reported = json.loads(process.stdout.readline())
+        assert (reported["status"], reported["ending"], reported["body"]["model"]) == (
+            200,
+            "answered",
+            "m",
+        )
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
 

@@ -87,8 +87,8 @@ def test_a_cut_body_has_the_bytes_that_were_asked_for(at: float, size: int | Non
         pytest.raises(IncompleteRead) as caught,
     ):
         ask(server)
-    found = len(caught.value.partial)
-    assert found == (caught.value.expected or 0 if size is None else size) or size is None
+    results = len(caught.value.partial)
+    assert results == (caught.value.expected or 0 if size is None else size) or size is None
     assert (caught.value.expected or 0) > 0
 
 
@@ -100,12 +100,12 @@ def test_a_server_that_ends_leaves_nobody_waiting() -> None:
         head = b"POST /v1/messages HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(BODY)
         client.sendall(head + BODY)
         received = b""
-        while not (found := received.partition(b"\r\n\r\n"))[2]:
+        while not (results := received.partition(b"\r\n\r\n"))[2]:
             received += client.recv(65536)
-        assert found[0].startswith(b"HTTP/1.1 200")
+        assert results[0].startswith(b"HTTP/1.1 200")
     with client:
-        assert len(found[2] + b"".join(iter(lambda: client.recv(65536), b""))) == 5
-    assert server.messages[0].ending == "closed"
+        assert len(results[2] + b"".join(iter(lambda: client.recv(65536), b""))) == 5
+    assert server.messages[0].end_of == "closed"
 
 
 def test_a_client_that_leaves_during_the_answer_is_gone() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memd.testing.messages_request import Request
+from memd.testing.messages_request import ReceivedMessage
 from memd.testing.messages_script import InvalidScriptError, echo, parse, read
 from memd.testing.messages_steps import (
     Cut,
@@ -20,7 +20,7 @@ from memd.testing.messages_steps import (
     text,
 )
 
-REQUEST = Request(1, "POST", "/v1/messages", {}, b'{"messages":[{"content":"hi"}]}')
+REQUEST = ReceivedMessage(1, "POST", "/v1/messages", {}, b'{"messages":[{"content":"hi"}]}')
 
 
 def test_both_forms_say_the_same(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from memd.testing.messages import messages_server, text
-from memd.testing.messages_request import Request
+from memd.testing.messages_request import ReceivedMessage
 from memd.testing.messages_steps import Step
 
 
@@ -45,7 +45,7 @@ class ScriptFailedError(Exception):
 def test_a_script_that_fails_is_heard_of() -> None:
     """An error in a script's function ends its connection and comes out of its thread."""
 
-    def broken(_: Request) -> Step:
+    def broken(_: ReceivedMessage) -> Step:
         raise ScriptFailedError
 
     with messages_server(broken) as server:
@@ -55,4 +55,4 @@ def test_a_script_that_fails_is_heard_of() -> None:
         with pytest.raises(ConnectionError):
             connection.getresponse()
         connection.close()
-    assert server.messages[0].ending == "failed"
+    assert server.messages[0].end_of == "failed"

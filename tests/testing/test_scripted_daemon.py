@@ -12,8 +12,8 @@ from memd.testing.scripted_daemon import (
     HangUp,
     ScriptedDaemon,
     ScriptedRefusal,
+    SentProgress,
     Silence,
-    Told,
     read_frame,
 )
 
@@ -43,7 +43,7 @@ def test_it_answers_in_the_framing_of_the_question(tmp_path: Path, headed: bool)
         "status": {"é": 1},
         "echo": lambda params: params,
         "no": ScriptedRefusal(1001, "not there", {"kind": "not_found"}),
-        "subscribe": Told({"ok": True}, (("job.done", {"job": "j"}),)),
+        "subscribe": SentProgress({"ok": True}, (("job.done", {"job": "j"}),)),
     }
     with ScriptedDaemon(str(tmp_path / "run" / "s"), script) as daemon:
         answers = _ask(
@@ -79,7 +79,12 @@ def test_it_answers_in_the_framing_of_the_question(tmp_path: Path, headed: bool)
 
 def test_it_can_stay_silent_or_hang_up(tmp_path: Path) -> None:
     """A silent method gets no answer, a hang-up ends the connection, the end ends all."""
-    script = {"silent": Silence(), "gone": HangUp(), "bye": Told(1, hang_up=True), "status": {}}
+    script = {
+        "silent": Silence(),
+        "gone": HangUp(),
+        "bye": SentProgress(1, hang_up=True),
+        "status": {},
+    }
     with ScriptedDaemon(str(tmp_path / "s"), script) as daemon:
         assert _ask(daemon.path, {"id": 1, "method": "silent"}) == []
         assert _ask(daemon.path, {"id": 1, "method": "gone"}, {"id": 2, "method": "status"}) == []

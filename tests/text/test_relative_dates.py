@@ -97,8 +97,8 @@ def test_an_impossible_time_changes_nothing(at: float) -> None:
 
 def test_a_date_past_the_calendar_stays_relative() -> None:
     """A date after the year 9999 stays relative."""
-    late = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
-    assert resolve("tomorrow, next month", late) == "tomorrow, next month"
+    overdue = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+    assert resolve("tomorrow, next month", overdue) == "tomorrow, next month"
 
 
 _ENGLISH = "next last this Thursday tomorrow week month in two 3 days ago end of the ( )"

@@ -61,7 +61,7 @@ def read(*lines: dict[str, Any], meta: dict[str, Any] = META) -> tuple[Message, 
 )
 def test_the_users_words_are_the_events(said: dict[str, Any]) -> None:
     """Both forms of the event are the user's words; the model's input and repeats are not."""
-    found = read(
+    results = read(
         message("developer", "hook context"),
         message("user", "<environment_context>x</environment_context>"),
         message("user", "fix it"),
@@ -72,7 +72,7 @@ def test_the_users_words_are_the_events(said: dict[str, Any]) -> None:
         event("token_count", info={}),
         line("compacted", message="", replacement_history=[message("user", "old")]),
     )
-    assert [(m.role, m.origin, m.text, m.at) for m in found] == [
+    assert [(m.role, m.origin, m.text, m.at) for m in results] == [
         ("user", "user", "fix it", 60.0),
         ("assistant", "assistant", "done", 60.0),
     ]
@@ -82,7 +82,7 @@ def test_calls_and_their_outputs() -> None:
     """A call is told in short, its output is the tool's, and each has its id."""
     arguments = json.dumps({"cmd": "ls", "workdir": "/w"})
     listed = [{"type": "input_text", "text": "c"}]
-    found = read(
+    results = read(
         item("function_call", name="exec_command", arguments=arguments, call_id="c1"),
         item("function_call_output", call_id="c1", output="Wall time: 1\nOutput:\na"),
         item("local_shell_call", call_id="c2", action={"command": ["ls"]}),
@@ -90,12 +90,12 @@ def test_calls_and_their_outputs() -> None:
         item("custom_tool_call", name="exec", input="text", call_id="c3"),
         item("custom_tool_call_output", call_id="c3", output=listed),
     )
-    assert [message.calls for message in found[::2]] == [
+    assert [message.calls for message in results[::2]] == [
         ("exec_command ls",),
         ('shell ["ls"]',),
         ("exec",),
     ]
-    assert [(m.origin, m.tool, m.text.splitlines()[-1]) for m in found[1::2]] == [
+    assert [(m.origin, m.tool, m.text.splitlines()[-1]) for m in results[1::2]] == [
         ("tool", "exec_command", "a"),
         ("tool", "shell", "b"),
         ("tool", "exec", "c"),
@@ -126,33 +126,33 @@ def test_a_patch_writes_unless_it_fails(output: Any, failed: bool) -> None:  # n
         item("custom_tool_call", name="apply_patch", input=patch, call_id="c1"),
         item("function_call", name="shell", arguments=heredoc, call_id="c1"),
     ):
-        found = read(
+        results = read(
             line("turn_context", cwd="/q"),
             call,
             item("custom_tool_call_output", call_id="c1", output=output),
         )
-        assert found[0].writes == (() if failed else ("/q/a.md",))
+        assert results[0].writes == (() if failed else ("/q/a.md",))
 
 
 def test_changed_files_are_told_by_events() -> None:
     """A patch's end names what it changed; a failed one takes the call's writes back."""
     patch = "*** Begin Patch\n*** Add File: a.md\n*** End Patch\n"
     change = {"/m/b.md": {"type": "add"}, "c.md": {"type": "update"}, "\0": {}}
-    found = read(
+    results = read(
         item("custom_tool_call", name="apply_patch", input=patch, call_id="c1"),
         event("patch_apply_end", call_id="c1", success=False, changes=change),
         event("patch_apply_end", call_id="c2", success=True, changes=change),
         done("FileChange", changes={"/m/d.md": {}}, status="completed"),
         done("FileChange", changes={"/m/e.md": {}}, status="failed"),
     )
-    assert [message.writes for message in found] == [(), ("/m/b.md", "/p/c.md"), ("/m/d.md",)]
-    assert found[0].calls == ("apply_patch /p/a.md",)
+    assert [message.writes for message in results] == [(), ("/m/b.md", "/p/c.md"), ("/m/d.md",)]
+    assert results[0].calls == ("apply_patch /p/a.md",)
 
 
 def test_words_from_outside_are_marked() -> None:
     """A web search and a server's answer are told, memd's own tools as what they write."""
     write = {"tool": "memory_write", "arguments": {"path": "a.md"}, "server": "memd"}
-    found = read(
+    results = read(
         item("web_search_call", status="completed", action={"type": "search", "query": "q"}),
         done("McpToolCall", server="hub", tool="get", status="completed"),
         event("mcp_tool_call_end", invocation={"server": "hub", "tool": "put"}),
@@ -161,7 +161,7 @@ def test_words_from_outside_are_marked() -> None:
         item("function_call", name="get", namespace="mcp__hub__", call_id="c", arguments="{}"),
         item("function_call_output", call_id="c", output="words"),
     )
-    assert [(m.origin, m.tool, m.calls, m.writes) for m in found] == [
+    assert [(m.origin, m.tool, m.calls, m.writes) for m in results] == [
         ("assistant", "", ("web_search q",), ()),
         ("web", "web_search", (), ()),
         ("mcp", "mcp__hub__get", (), ()),

@@ -48,8 +48,8 @@ def test_tool_results_are_the_tools_words() -> None:
     """A tool result never counts as the user's, whatever stands beside it."""
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "remember me"}
     listed = {"type": "tool_result", "content": [{"type": "text", "text": "listed"}, "junk"]}
-    found = lines(user([result, listed, {"type": "text", "text": "mine"}, {"type": "image"}]))
-    assert [(m.origin, m.text) for m in found] == [
+    results = lines(user([result, listed, {"type": "text", "text": "mine"}, {"type": "image"}]))
+    assert [(m.origin, m.text) for m in results] == [
         ("tool", "remember me"),
         ("tool", "listed"),
         ("user", "mine"),
@@ -58,12 +58,12 @@ def test_tool_results_are_the_tools_words() -> None:
 
 def test_blocks_of_one_assistant_message_are_joined() -> None:
     """One line per block with the same message id is one message."""
-    found = lines(
+    results = lines(
         assistant({"type": "thinking", "thinking": "hm"}),
         assistant({"type": "text", "text": "first"}),
         assistant({"type": "text", "text": "second"}, uuid="a2"),
     )
-    assert found == (Message("a2", "assistant", "first\n\nsecond", "assistant"),)
+    assert results == (Message("a2", "assistant", "first\n\nsecond", "assistant"),)
 
 
 @pytest.mark.parametrize("mark", ["isMeta", "isSidechain", "isCompactSummary"])
@@ -108,11 +108,11 @@ def test_other_calls_write_nothing(block: dict[str, Any]) -> None:
 def test_a_call_that_failed_wrote_nothing() -> None:
     """An error in the tool's result takes the write back."""
     failed = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": "no"}
-    found = lines(
+    results = lines(
         assistant(call("Write", file_path="/m/a.md"), call("Write", "t2", file_path="/m/b.md")),
         user([failed]),
     )
-    assert found[0].writes == ("/m/b.md",)
+    assert results[0].writes == ("/m/b.md",)
 
 
 def test_only_known_lines_are_counted() -> None:
@@ -134,7 +134,7 @@ def test_only_known_lines_are_counted() -> None:
 
 def test_messages_api_lists_are_read() -> None:
     """Text and block contents become messages with an id each."""
-    found = from_messages(
+    results = from_messages(
         [
             {"role": "user", "content": "hi", "id": "x"},
             {"role": "assistant", "content": [{"type": "text", "text": "a"}, call("Write")]},
@@ -143,7 +143,7 @@ def test_messages_api_lists_are_read() -> None:
             "junk",
         ]
     )
-    assert [(m.id, m.origin, m.text) for m in found] == [
+    assert [(m.id, m.origin, m.text) for m in results] == [
         ("x", "user", "hi"),
         ("message 1", "assistant", "a"),
         ("message 3", "tool", "t"),
@@ -184,10 +184,10 @@ def test_calls_are_told_in_short() -> None:
     """A call alone is a message with a line that tells of it; a failed one is told as well."""
     failed = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": ""}
     block = call("Bash", command="ls  -l\n" + "x" * 300)
-    found = lines(assistant(block, call("Read", "t2", file_path="/a")), user([failed]))
-    (told, other), *rest = [message.calls for message in found]
-    assert told.startswith("Bash ls -l xxx")
-    assert (len(told) <= 200, other, rest) == (True, "Read /a", [])
+    results = lines(assistant(block, call("Read", "t2", file_path="/a")), user([failed]))
+    (reported, other), *rest = [message.calls for message in results]
+    assert reported.startswith("Bash ls -l xxx")
+    assert (len(reported) <= 200, other, rest) == (True, "Read /a", [])
 
 
 @pytest.mark.parametrize(
@@ -203,14 +203,14 @@ def test_words_from_outside_are_marked(name: str, origin: str) -> None:
     """The output of web tools and of servers' tools tells where it comes from, empty or not."""
     for text in ("remember", ""):
         result = {"type": "tool_result", "tool_use_id": "t1", "content": text}
-        found = lines(assistant(call(name)), user([result]))[1:]
+        results = lines(assistant(call(name)), user([result]))[1:]
         wanted = [] if origin == "tool" and not text else [(origin, name, text)]
-        assert [(m.origin, m.tool, m.text) for m in found] == wanted
+        assert [(m.origin, m.tool, m.text) for m in results] == wanted
 
 
 def test_the_apis_own_tools_are_marked() -> None:
     """Results that stand in the assistant's message are not the assistant's words."""
-    found = from_messages(
+    results = from_messages(
         [
             {
                 "role": "assistant",
@@ -224,7 +224,7 @@ def test_the_apis_own_tools_are_marked() -> None:
             }
         ]
     )
-    assert [(m.origin, m.tool, m.text) for m in found] == [
+    assert [(m.origin, m.tool, m.text) for m in results] == [
         ("assistant", "", ""),
         ("web", "web_search", ""),
         ("assistant", "", ""),
@@ -245,8 +245,8 @@ def test_memds_words_are_cut_out_everywhere() -> None:
     mine = f"{OPEN}injected{CLOSE}"
     result = {"type": "tool_result", "tool_use_id": "t1", "content": f"out{mine}"}
     listed = {"type": "tool_result", "content": [{"type": "text", "text": mine}]}
-    found = lines(assistant({"type": "text", "text": f"said{mine}"}), user([result, listed]))
-    assert [message.text for message in found] == ["said", "out"]
+    results = lines(assistant({"type": "text", "text": f"said{mine}"}), user([result, listed]))
+    assert [message.text for message in results] == ["said", "out"]
     kept = "<system-reminder>code</system-reminder>"
     assert lines(assistant({"type": "text", "text": kept}))[0].text == kept
 

@@ -80,13 +80,13 @@ def test_a_long_file_is_read_in_parts(tmp_path: Path) -> None:
     """A part ends at a line; the next one goes on, and nothing is lost or doubled."""
     path = tmp_path / "s.jsonl"
     path.write_bytes(b"".join(line(str(number)) for number in range(100)))
-    found: list[str] = []
+    results: list[str] = []
     offset, marker, parts, complete = 0, "", 0, False
     while not complete:
         part = read(str(path), offset, marker, most=1000)
-        found += [m.text for m in part.messages]
+        results += [m.text for m in part.messages]
         offset, marker, complete, parts = part.offset, part.marker, part.complete, parts + 1
-    assert found == [str(number) for number in range(100)]
+    assert results == [str(number) for number in range(100)]
     assert parts > 5
 
 
@@ -113,11 +113,11 @@ def test_only_proper_files_are_read(tmp_path: Path) -> None:
 
 def flat(messages: Iterable[Message]) -> list[tuple[str, str, str]]:
     """Return whose words came in which order; blocks of one message may be apart."""
-    found = []
+    results = []
     for message in messages:
         for words in (*message.text.split("\n\n"), *message.calls):
-            found += [(message.origin, message.tool, words)] if words else []
-    return found
+            results += [(message.origin, message.tool, words)] if words else []
+    return results
 
 
 def assistant(*blocks: dict[str, Any], number: str = "") -> bytes:
@@ -163,9 +163,9 @@ def test_the_end_of_a_long_file_is_enough(tmp_path: Path) -> None:
 def test_a_tail_without_a_turn_is_kept(tmp_path: Path) -> None:
     """Where nobody spoke in the tail, what was said there is not lost."""
     path = tmp_path / "s.jsonl"
-    late = assistant({"type": "text", "text": "late"})
-    path.write_bytes(line("one") + late + late)
-    part = read(str(path), tail=len(late) + 3)
+    overdue = assistant({"type": "text", "text": "late"})
+    path.write_bytes(line("one") + overdue + overdue)
+    part = read(str(path), tail=len(overdue) + 3)
     assert [m.text for m in part.messages] == ["late"]
     assert part.offset == path.stat().st_size
 
@@ -198,8 +198,8 @@ def test_an_output_finds_its_call_in_an_earlier_part(tmp_path: Path) -> None:
     part = read(str(path))
     with path.open("ab") as file:
         file.write(result("t1", "web") + result("t0", "unknown"))
-    found = read(str(path), part.offset, part.marker).messages
-    assert [(m.origin, m.text) for m in found] == [("web", "web"), ("tool", "unknown")]
+    results = read(str(path), part.offset, part.marker).messages
+    assert [(m.origin, m.text) for m in results] == [("web", "web"), ("tool", "unknown")]
 
 
 def test_a_known_format_that_yields_nothing_is_reported(tmp_path: Path) -> None:
@@ -246,15 +246,15 @@ def test_any_pieces_make_the_same_messages(turns: list[bytes], cuts: list[int]) 
     content = b"".join(turns)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "s.jsonl"
-        found: list[Message] = []
+        results: list[Message] = []
         offset, marker = 0, ""
         for cut in (*sorted(cuts), len(content)):
             path.write_bytes(content[:cut])
             part = read(str(path), offset, marker)
-            found += part.messages
+            results += part.messages
             offset, marker = part.offset, part.marker
             assert not part.restarted
-        assert flat(found) == flat(read(str(path)).messages)
+        assert flat(results) == flat(read(str(path)).messages)
 
 
 @settings(max_examples=60, deadline=None)
@@ -289,12 +289,12 @@ def test_a_huge_transcript_costs_little(tmp_path: Path) -> None:
         check=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
     )
-    found = json.loads(run.stdout)
-    print(json.dumps(found))  # noqa: T201 - the figures of the proof
-    assert found["grown_mib"] < 50
-    assert found["bytes_read"] < TAIL_BYTES * 1.2
-    assert found["next_bytes_read"] < 2_000_000
-    assert found["next_messages"] == 1
+    results = json.loads(run.stdout)
+    print(json.dumps(results))  # noqa: T201 - the figures of the proof
+    assert results["grown_mib"] < 50
+    assert results["bytes_read"] < TAIL_BYTES * 1.2
+    assert results["next_bytes_read"] < 2_000_000
+    assert results["next_messages"] == 1
 
 
 _MEASURE = """

@@ -98,7 +98,7 @@ def race(folder: Path, rounds: int, foreign: int = 1) -> list[Round]:
             starter.tell(chance.random() * SPREAD_SECONDS)
         return [starter.answer() for starter in starters]
 
-    found = []
+    results = []
     try:
         for _ in range(rounds):
             took, works, done = step(), step(), step()
@@ -106,8 +106,8 @@ def race(folder: Path, rounds: int, foreign: int = 1) -> list[Round]:
             assert set(works) <= {"works", "idle"}
             assert set(done) == {"done"}
             memd, others = took[foreign:].count("held"), took[:foreign].count("held")
-            found.append(Round(memd, others, works[foreign:].count("works")))
+            results.append(Round(memd, others, works[foreign:].count("works")))
             assert memd + others > 0
     finally:
         assert [starter.end() for starter in starters] == [0] * STARTERS
-    return found
+    return results

@@ -11,7 +11,7 @@ from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Actor
 from memd.state.baseline import Baseline, FileState
-from memd.state.journal import Intent, Record, Step
+from memd.state.journal import ChangeRecord, PlannedChange, Step
 from memd.watch.external import DetectionScope, ExternalEdits, fingerprint
 from tests.changes import history
 from tests.store.bench import BY, Bench, open_bench, topic
@@ -29,14 +29,14 @@ class Looking:
         self.path = bench.path
         self.external = ExternalEdits(bench.journal, Baseline(bench.database))
 
-    def look(self, at: float = NEVER, **options: Any) -> Any:
+    def inspect(self, at: float = NEVER, **options: Any) -> Any:
         """Look once."""
         return self.external.detect(self.bench.directory, DetectionScope(at, **options))
 
-    def change(self) -> Record | None:
+    def change(self) -> ChangeRecord | None:
         """Look, and return the change that it made."""
-        found: Record | None = self.look().change
-        return found
+        results: ChangeRecord | None = self.inspect().change
+        return results
 
     def actions(self) -> dict[str, str]:
         """Look, and return what happened to each file."""
@@ -56,7 +56,7 @@ def looking(tmp_path: Path) -> Iterator[Looking]:
         bench.save("b.md", B)
         bench.save(INDEX, b"- [a](a.md)\n- [b](b.md)\n")
         opened = Looking(bench)
-        opened.look()
+        opened.inspect()
         yield opened
 
 
@@ -65,9 +65,9 @@ def test_only_what_was_named_is_looked_at(looking: Looking) -> None:
     for name in ("a.md", "b.md", "c.md"):
         looking.bench.save(name, topic("new", name))
     paths = frozenset({"a.md", "c.md", "none.md", ".hidden.md", "logs/x.md"})
-    change = looking.look(paths=paths).change
+    change = looking.inspect(paths=paths).change
     assert {step.path for step in change.steps} == {"a.md", "c.md"}
-    assert looking.look(paths=frozenset()).change is None
+    assert looking.inspect(paths=frozenset()).change is None
     assert looking.actions() == {"b.md": "updated"}
 
 
@@ -77,7 +77,7 @@ def test_what_cannot_be_read_at_first_sight_is_not_known(tmp_path: Path) -> None
         (bench.path / INDEX).symlink_to("x")
         bench.save("a.md", A)
         opened = Looking(bench)
-        opened.look()
+        opened.inspect()
         assert Baseline(bench.database).of(bench.directory) == {
             "a.md": _state_of(bench.path / "a.md")
         }
@@ -93,8 +93,8 @@ def test_a_directory_that_is_claimed_has_only_news(tmp_path: Path) -> None:
     with open_bench(tmp_path) as bench:
         bench.path.rmdir()
         opened = Looking(bench)
-        opened.look()
-        opened.look(claim=True)
+        opened.inspect()
+        opened.inspect(claim=True)
         bench.path.mkdir()
         bench.save("a.md", A)
         assert opened.actions() == {"a.md": "created"}
@@ -103,7 +103,7 @@ def test_a_directory_that_is_claimed_has_only_news(tmp_path: Path) -> None:
 def test_all_that_one_look_finds_is_one_change(looking: Looking) -> None:
     """Created, updated and deleted files come with what was there before, as others' work."""
     (looking.path / "a.md").chmod(0o640)
-    looking.look()
+    looking.inspect()
     old = (looking.path / "a.md").stat()
     looking.bench.save("a.md", B)
     looking.bench.save("sub/c.md", A)
@@ -138,7 +138,7 @@ def test_a_commit_is_no_surprise(looking: Looking) -> None:
 
 def test_an_old_status_saves_reading(looking: Looking) -> None:
     """A file whose status is not young is read once; a save that keeps size and mtime is seen."""
-    looking.look(LATER)
+    looking.inspect(LATER)
     file = looking.path / "a.md"
     status = file.stat()
     assert fingerprint(status, status.st_ctime) == ""
@@ -152,8 +152,8 @@ def test_many_statuses_are_written_down_at_last(looking: Looking) -> None:
     """What was learned of many files outlives the process, so that they are not read again."""
     for number in range(80):
         looking.bench.save(f"n{number}.md", topic(f"n{number}"))
-    looking.look(NEVER)
-    looking.look(LATER)
+    looking.inspect(NEVER)
+    looking.inspect(LATER)
     states = Baseline(looking.bench.database).of(looking.bench.directory) or {}
     assert all(state.fingerprint for state in states.values())
     assert looking.history() == 1
@@ -176,7 +176,7 @@ def test_half_of_a_save_waits_for_the_next_look(looking: Looking) -> None:
     (looking.path / "b.md").unlink()
     (looking.path / "new.md").write_bytes(b"")
     looking.bench.save("c.md", A)
-    noticed = looking.look(patient=True)
+    noticed = looking.inspect(patient=True)
     assert noticed.unsettled == {"a.md", "b.md", "new.md"}
     assert [step.path for step in noticed.change.steps] == ["c.md"]
     (looking.path / "a.md").write_bytes(B)
@@ -188,7 +188,7 @@ def test_a_set_that_is_not_finished_is_not_taken_for_anothers(looking: Looking) 
     step = Step("a.md", sha256(A), sha256(B))
     bodies = {sha256(A): A, sha256(B): B}
     looking.bench.journal.record(
-        Intent(looking.bench.directory, 1.0, BY, "", "00000000", (step,), bodies)
+        PlannedChange(looking.bench.directory, 1.0, BY, "", "00000000", (step,), bodies)
     )
     looking.bench.save("a.md", B)
     assert looking.change() is None
@@ -286,8 +286,8 @@ def test_every_way_to_save_is_noticed_and_undone(looking: Looking, case: str) ->
     before, times = looking.bench.tree(), looking.bench.times()
     act(looking.path)
     change = looking.change()
-    found = {step.path: step.action for step in change.steps} if change is not None else {}
-    assert found == expected
+    results = {step.path: step.action for step in change.steps} if change is not None else {}
+    assert results == expected
     if change is None:
         return
     committed = looking.bench.undo(change.id)
@@ -315,7 +315,7 @@ def test_the_shadow_outlives_the_process(tmp_path: Path) -> None:
     """What was done while memd was not running is noticed when it looks again."""
     with open_bench(tmp_path) as bench:
         bench.save("a.md", A)
-        Looking(bench).look()
+        Looking(bench).inspect()
     bench.save("a.md", B)
     with open_bench(tmp_path) as again:
         assert Looking(again).actions() == {"a.md": "updated"}

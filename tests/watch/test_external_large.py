@@ -24,7 +24,7 @@ def looking(tmp_path: Path) -> Iterator[Looking]:
     """Open a bench that looks at an empty directory."""
     with open_bench(tmp_path) as bench:
         opened = Looking(bench)
-        opened.look()
+        opened.inspect()
         yield opened
 
 
@@ -41,9 +41,9 @@ def test_a_large_file_comes_back(tmp_path: Path, size: int, *, seen_first: bool)
     with open_bench(tmp_path) as bench:
         looking = Looking(bench)
         if not seen_first:
-            looking.look()
+            looking.inspect()
         bench.save("big.md", one)
-        looking.look()
+        looking.inspect()
         bench.save("big.md", two)
         overwritten = looking.change()
         (bench.path / "big.md").unlink()
@@ -92,7 +92,7 @@ def test_a_first_sight_keeps_all(tmp_path: Path) -> None:
         for number in range(files):
             bench.save(f"{number}.md", text(4 * MIB))
         looking = Looking(bench)
-        looking.look()
+        looking.inspect()
         rows = bench.database.read("SELECT hash FROM shadows WHERE path <> ?", (INDEX,))
         assert len(rows) == files
         assert all(bench.journal.keeps(row["hash"]) for row in rows)

@@ -120,17 +120,17 @@ def test_many_readers_share_one_queue(tmp_path: Path, queue: Queue) -> None:
         for number in range(50):
             (tmp_path / f"{name}{number}.md").touch()
             queue.inotify.catch_up()
-            told.update(queue.dirty.take(str(tmp_path)) or ())
+            reported.update(queue.dirty.take(str(tmp_path)) or ())
 
-    told: set[str] = set()
+    reported: set[str] = set()
     threads = [threading.Thread(target=save, args=(name,)) for name in "abcd"]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     queue.inotify.catch_up()
-    told.update(queue.dirty.take(str(tmp_path)) or ())
-    assert len(told) == 200
+    reported.update(queue.dirty.take(str(tmp_path)) or ())
+    assert len(reported) == 200
 
 
 def test_the_queue_is_not_inherited(queue: Queue) -> None:
@@ -151,7 +151,7 @@ nonsense
 
 
 @pytest.mark.parametrize(
-    ("directory", "kind", "told"),
+    ("directory", "kind", "reported"),
     [
         ("/var/memory", "ext4", True),
         ("/home/me", "nfs4", False),
@@ -161,11 +161,16 @@ nonsense
         ("/over", "9p", False),
     ],
 )
-def test_the_nearest_mount_decides(tmp_path: Path, directory: str, kind: str, told: bool) -> None:  # noqa: FBT001 - a table's column
+def test_the_nearest_mount_decides(
+    tmp_path: Path,
+    directory: str,
+    kind: str,
+    reported: bool,  # noqa: FBT001 - a table's column
+) -> None:
     """The longest mount point above a directory, and the last of two, is where it lies."""
     (tmp_path / "mountinfo").write_text(LINES)
     assert kind_of(directory, LINES.splitlines()) == kind
-    assert tells(directory, str(tmp_path / "mountinfo")) is told
+    assert tells(directory, str(tmp_path / "mountinfo")) is reported
 
 
 def test_what_is_not_known_does_not_tell(tmp_path: Path) -> None:

@@ -248,8 +248,8 @@ def test_a_race_has_one_winner(tmp_path: Path, foreign: int) -> None:
     """Of daemons and foreign programs that start at once, never two daemons hold the lock."""
     _write(tmp_path, b"", NOW)
     rounds = race(tmp_path, 10, foreign)
-    assert max(found.daemons for found in rounds) <= 1
-    assert foreign or [found.daemons for found in rounds] == [1] * 10
+    assert max(results.daemons for results in rounds) <= 1
+    assert foreign or [results.daemons for results in rounds] == [1] * 10
 
 
 def test_a_name_that_is_taken_is_no_way_out(tmp_path: Path) -> None:

@@ -126,8 +126,8 @@ def _crash(held: ConsolidationLock) -> None:
     """End as a killed process does, and be found at the next start."""
     os.close(held._guard)
     os.close(held._folder)
-    found = locks.restore(held.directory, held.pid, held.taken_ns, held.prior_ns)
-    assert found is Restored.PUT_BACK
+    results = locks.restore(held.directory, held.pid, held.taken_ns, held.prior_ns)
+    assert results is Restored.PUT_BACK
 
 
 def _link(path: Path, outside: Path) -> None:
@@ -168,12 +168,12 @@ def _socket(path: Path, _outside: Path) -> None:
 
 def _seen(folder: Path) -> dict[str, tuple[int, ...]]:
     """Return what every entry below a folder is: identity, kind and mode, times, size, links."""
-    found: dict[str, tuple[int, ...]] = {}
+    results: dict[str, tuple[int, ...]] = {}
     for path in sorted((folder, *folder.rglob("*"))):
         facts = path.lstat()
         entry = (facts.st_ino, facts.st_mode, facts.st_mtime_ns, facts.st_size, facts.st_nlink)
-        found[str(path)] = (*entry, hash(path.read_bytes()) if path.is_file() else 0)
-    return found
+        results[str(path)] = (*entry, hash(path.read_bytes()) if path.is_file() else 0)
+    return results
 
 
 @pytest.mark.parametrize("name", [LOCK, GUARD])

@@ -67,31 +67,31 @@ def test_a_change_names_its_paths(tmp_path: Path, act: Any, paths: set[str] | No
     for name in ("a.md", "b.md", "x~"):
         (tmp_path / name).write_bytes(b"old")
     (tmp_path / "sub").mkdir()
-    with Told() as told:
-        number = told.watch.add(str(tmp_path))
-        told.watch.enter(str(tmp_path), "")
-        told.watch.enter(str(tmp_path), "sub")
+    with Told() as reported:
+        number = reported.watch.add(str(tmp_path))
+        reported.watch.enter(str(tmp_path), "")
+        reported.watch.enter(str(tmp_path), "sub")
         act(tmp_path)
-        assert told.paths(tmp_path) == paths
-        assert told.watch.add(str(tmp_path)) == number is not None
+        assert reported.paths(tmp_path) == paths
+        assert reported.watch.add(str(tmp_path)) == number is not None
         if paths != set():
-            told.wait()
-        assert told.watch.problems() == ()
+            reported.wait()
+        assert reported.watch.problems() == ()
 
 
 def test_other_systems_only_hint(tmp_path: Path) -> None:
     """An observer of watchdog names paths when it does, and nothing is believed for it."""
-    with Told(source=observer) as told:
-        assert told.watch.add(str(tmp_path)) is None
-        assert told.watch.add(str(tmp_path)) is None
-        told.watch.enter(str(tmp_path), "sub")
+    with Told(source=observer) as reported:
+        assert reported.watch.add(str(tmp_path)) is None
+        assert reported.watch.add(str(tmp_path)) is None
+        reported.watch.enter(str(tmp_path), "sub")
         (tmp_path / "a.md").write_bytes(b"new")
-        told.wait()
-        assert told.paths(tmp_path) == {"a.md"}
+        reported.wait()
+        assert reported.paths(tmp_path) == {"a.md"}
         (tmp_path / "a.md").unlink()
         tmp_path.rename(tmp_path.with_name("moved"))
-        assert told.watch.add(str(tmp_path)) is None
-        assert told.watch.problems() == ()
+        assert reported.watch.add(str(tmp_path)) is None
+        assert reported.watch.problems() == ()
 
 
 def test_an_event_of_an_observer_is_understood(tmp_path: Path) -> None:
@@ -117,22 +117,22 @@ def test_a_directory_that_is_not_there_is_watched_later(tmp_path: Path) -> None:
     """Neither a missing directory nor one that was made anew keeps a watch from working."""
     directory = tmp_path / "memory"
     numbers: list[int | None] = []
-    with Told() as told:
-        assert told.watch.add(str(directory)) is None
-        assert told.watch.problems() == ()
+    with Told() as reported:
+        assert reported.watch.add(str(directory)) is None
+        assert reported.watch.problems() == ()
         for turn in range(2):
             directory.mkdir()
-            numbers.append(told.watch.add(str(directory)))
-            told.paths(directory)
+            numbers.append(reported.watch.add(str(directory)))
+            reported.paths(directory)
             (directory / "a.md").write_bytes(b"new")
-            assert told.paths(directory) == {"a.md"}
+            assert reported.paths(directory) == {"a.md"}
             directory.rename(tmp_path / f"old{turn}")
         (directory).mkdir()
-        numbers.append(told.watch.add(str(directory)))
+        numbers.append(reported.watch.add(str(directory)))
         directory.rmdir()
-        told.watch.catch_up()
+        reported.watch.catch_up()
         directory.mkdir()
-        numbers.append(told.watch.add(str(directory)))
+        numbers.append(reported.watch.add(str(directory)))
     assert None not in numbers
     assert len(set(numbers)) == 4
 
@@ -142,47 +142,47 @@ def test_the_directory_not_used_for_longest_is_let_go(tmp_path: Path) -> None:
     places = [tmp_path / name for name in "abc"]
     for place in places:
         place.mkdir()
-    with Told(directories=2) as told:
-        first, second = (told.watch.add(str(place)) for place in places[:2])
-        assert told.watch.add(str(places[0])) == first
-        told.watch.add(str(places[2]))
-        told.watch.enter(str(places[1]), "sub")
+    with Told(directories=2) as reported:
+        first, second = (reported.watch.add(str(place)) for place in places[:2])
+        assert reported.watch.add(str(places[0])) == first
+        reported.watch.add(str(places[2]))
+        reported.watch.enter(str(places[1]), "sub")
         for place in places:
             (place / "x.md").write_bytes(b"new")
-        assert [told.paths(place) for place in places] == [{"x.md"}, set(), {"x.md"}]
-        assert told.watch.add(str(places[1])) not in (None, second)
+        assert [reported.paths(place) for place in places] == [{"x.md"}, set(), {"x.md"}]
+        assert reported.watch.add(str(places[1])) not in (None, second)
 
 
 def test_a_directory_below_another_is_told_of_in_both(tmp_path: Path) -> None:
     """One folder may belong to two directories; ending one of them leaves the other."""
     below = tmp_path / "team"
     below.mkdir()
-    with Told() as told:
-        told.watch.add(str(tmp_path))
-        told.watch.enter(str(tmp_path), "team")
-        told.watch.add(str(below))
+    with Told() as reported:
+        reported.watch.add(str(tmp_path))
+        reported.watch.enter(str(tmp_path), "team")
+        reported.watch.add(str(below))
         (below / "a.md").write_bytes(b"new")
-        assert (told.paths(tmp_path), told.paths(below)) == ({"team/a.md"}, {"a.md"})
+        assert (reported.paths(tmp_path), reported.paths(below)) == ({"team/a.md"}, {"a.md"})
 
 
 def test_what_cannot_be_watched_is_said(tmp_path: Path) -> None:
     """A path that is no directory, as a limit of the system, is a sentence and no failure."""
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
-    with Told() as told:
-        assert told.watch.add(str(loop)) is None
-        (problem,) = told.watch.problems()
+    with Told() as reported:
+        assert reported.watch.add(str(loop)) is None
+        (problem,) = reported.watch.problems()
         assert problem.startswith(f"{loop} is not watched: ")
         loop.unlink()
         loop.mkdir()
-        assert told.watch.add(str(loop)) is not None
-        assert told.watch.problems() == ()
+        assert reported.watch.add(str(loop)) is not None
+        assert reported.watch.problems() == ()
         (loop / "file").touch()
-        told.watch.enter(str(loop), "none")
-        assert told.watch.add(str(loop)) is not None
-        told.watch.enter(str(loop), "file")
-        assert told.watch.add(str(loop)) is None
-        assert told.watch.problems() == (
+        reported.watch.enter(str(loop), "none")
+        assert reported.watch.add(str(loop)) is not None
+        reported.watch.enter(str(loop), "file")
+        assert reported.watch.add(str(loop)) is None
+        assert reported.watch.problems() == (
             f"{loop}/file is not watched: [Errno {errno.ENOTDIR}] Not a directory",
         )
 
@@ -193,20 +193,20 @@ def test_without_watchdog_there_is_no_watch(tmp_path: Path) -> None:
     def missing(_tell: Callable[[str, str | None], None], _wake: Callable[[], None]) -> Any:
         raise ImportError(name="watchdog")
 
-    with Told(source=missing) as told:
-        assert told.watch.add(str(tmp_path)) is None
-        assert len(told.watch.problems()) == 1
-        told.watch.catch_up()
+    with Told(source=missing) as reported:
+        assert reported.watch.add(str(tmp_path)) is None
+        assert len(reported.watch.problems()) == 1
+        reported.watch.catch_up()
 
 
 def test_a_closed_watch_is_quiet(tmp_path: Path) -> None:
     """After the end nothing is watched any more, and ending an idle one is fine."""
-    with Told() as told:
-        told.watch.add(str(tmp_path))
-        told.watch.close()
-        assert told.watch.add(str(tmp_path)) is None
+    with Told() as reported:
+        reported.watch.add(str(tmp_path))
+        reported.watch.close()
+        assert reported.watch.add(str(tmp_path)) is None
         (tmp_path / "a.md").write_bytes(b"new")
-        assert told.paths(tmp_path) == set()
+        assert reported.paths(tmp_path) == set()
 
 
 def test_everything_stays_everything() -> None:

@@ -44,7 +44,7 @@ def edit(invocation: Invocation) -> None:
                 request_id=os.urandom(16).hex(),
             )
         except (MemdError, KeyboardInterrupt):
-            _keep(invocation, draft, before)
+            _save(invocation, draft, before)
             raise
     invocation.screen.answer(written, wrote(written))
 
@@ -62,7 +62,7 @@ def _run_editor(invocation: Invocation, draft: str) -> None:
         raise EditorFailedError(command, cause)
 
 
-def _keep(invocation: Invocation, draft: str, before: bytes) -> None:
+def _save(invocation: Invocation, draft: str, before: bytes) -> None:
     """Copy a changed draft to where it lasts, and say where."""
     try:
         with open(draft, "rb") as file:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memd.core.text import iso_time
-from memd.testing.scripted_daemon import ScriptedDaemon, Told
+from memd.testing.scripted_daemon import ScriptedDaemon, SentProgress
 from tests.cli.driver import memctl
 from tests.cli.home import Home
 
@@ -96,9 +96,9 @@ def test_a_dream_reports(home: Home) -> None:
 
 def test_a_dream_is_watched_on_a_terminal(home: Home) -> None:
     """On a terminal the job is followed live, and its end is the answer."""
-    told = Told({"status": "started", "job": "j1"}, (("job.done", {"job": "j1"}),))
+    reported = SentProgress({"status": "started", "job": "j1"}, (("job.done", {"job": "j1"}),))
     job = {"job": "j1", "state": "completed", "result": {"changed": []}}
-    script = {"subscribe": {}, "dream": told, "job.get": job}
+    script = {"subscribe": {}, "dream": reported, "job.get": job}
     with ScriptedDaemon(home.places.socket, script) as daemon:
         ran = memctl(home, "dream", "--wait", terminal=True)
     assert (ran.status, ran.out) == (0, "completed as j1\n")
@@ -145,13 +145,13 @@ def test_the_status_tells_what_keeps_a_dream(home: Home, proposals: int, words: 
     """Times are relative and absolute; the running job and the proposals have their commands."""
     now = time.time()
     last, due = now - 7210, now + 79_290
-    found = {
+    results = {
         **STATUS, "auto": False, "last": last, "due": due, "waits": "a prompt is in flight",
         "running": "j5", "proposals": proposals,
     }  # fmt: skip
-    with ScriptedDaemon(home.places.socket, {"dream.status": found}):
+    with ScriptedDaemon(home.places.socket, {"dream.status": results}):
         lines = memctl(home, "dream", "--status").out.splitlines()
-    with ScriptedDaemon(home.places.socket, {"dream.status": {**found, "last": now}}):
+    with ScriptedDaemon(home.places.socket, {"dream.status": {**results, "last": now}}):
         just = memctl(home, "dream", "--status").out
     assert lines[:2] == [
         f"last         2 h ago ({iso_time(last)})",
@@ -184,9 +184,9 @@ def test_what_does_not_go_together_is_a_wrong_command_line(
 ) -> None:
     """A clear sentence, status 2, and nobody is asked."""
     ran = memctl(home, "dream", *arguments)
-    told = ran.err + capsys.readouterr().err
+    reported = ran.err + capsys.readouterr().err
     assert (ran.status, ran.out) == (2, "")
-    assert words.lower() in told.lower()
+    assert words.lower() in reported.lower()
 
 
 def test_proposals_are_shown(home: Home) -> None:

@@ -28,7 +28,7 @@ def _edit(
     return ran, daemon
 
 
-def _kept(home: Home) -> dict[str, bytes]:
+def _retained(home: Home) -> dict[str, bytes]:
     folder = Path(home.places.state_dir) / "kept"
     return {file.name: file.read_bytes() for file in folder.iterdir()} if folder.exists() else {}
 
@@ -46,7 +46,7 @@ def test_what_was_edited_is_written_against_what_was_read(home: Home, variable: 
         "content": "old\r\né\n",
         "base_hash": "h",
     }
-    assert _kept(home) == {}
+    assert _retained(home) == {}
 
 
 def test_an_unchanged_text_is_not_written(home: Home) -> None:
@@ -65,7 +65,7 @@ def test_a_text_that_cannot_be_written_is_kept(home: Home) -> None:
         path = f"{home.places.state_dir}/kept/{name}"
         assert f"your text is kept in {path}\n" in ran.err
         assert os.stat(path).st_mode & 0o777 == 0o600
-    assert _kept(home) == {name: "old\r\né\n".encode() for name in ("1-a.md", "2-a.md")}
+    assert _retained(home) == {name: "old\r\né\n".encode() for name in ("1-a.md", "2-a.md")}
 
 
 def test_an_editor_that_fails_writes_nothing(home: Home) -> None:
@@ -73,17 +73,17 @@ def test_an_editor_that_fails_writes_nothing(home: Home) -> None:
     ran, daemon = _edit(home, "sys.exit(3)")
     assert ran.status == 1
     assert "ended with status 3; nothing was written" in ran.err
-    assert _kept(home) == {}
+    assert _retained(home) == {}
     ran, daemon = _edit(home, f"{APPEND}; sys.exit(3)")
     assert daemon.methods == ["memory.read"]
-    assert list(_kept(home)) == ["1-a.md"]
+    assert list(_retained(home)) == ["1-a.md"]
 
 
 def test_a_text_must_be_utf8(home: Home) -> None:
     """Bytes that are no UTF-8 are kept and not written."""
     ran, daemon = _edit(home, "open(path, 'wb').write(b'\\xff')")
     assert (ran.status, daemon.methods) == (1, ["memory.read"])
-    assert _kept(home) == {"1-a.md": b"\xff"}
+    assert _retained(home) == {"1-a.md": b"\xff"}
 
 
 def test_a_file_that_is_gone_cannot_be_kept(home: Home) -> None:
@@ -91,7 +91,7 @@ def test_a_file_that_is_gone_cannot_be_kept(home: Home) -> None:
     ran, _ = _edit(home, "os.unlink(path)")
     assert ran.status == 1
     assert "cannot be read: No such file" in ran.err
-    assert _kept(home) == {}
+    assert _retained(home) == {}
 
 
 @pytest.mark.parametrize("editor", ["/nothing/here", "a 'b"])

@@ -67,10 +67,10 @@ def test_changes_are_chosen(home: Home) -> None:
             home, "log", "--actor", "dream", "--session", "s1", "--client", "editor",
             "--since", "1970-01-02 00:00Z", "--until", "1 hour ago", "--all",
         )  # fmt: skip
-        told = memctl(home, "log", "--json")
-    asked = daemon.asked[1].params
-    assert time.time() - 3600 - asked.pop("until") < 60
-    assert asked == {
+        reported = memctl(home, "log", "--json")
+    requested = daemon.requested[1].params
+    assert time.time() - 3600 - requested.pop("until") < 60
+    assert requested == {
         "cwd": home.cwd,
         "actor": "dream",
         "session": "s1",
@@ -79,7 +79,7 @@ def test_changes_are_chosen(home: Home) -> None:
         "all_projects": True,
     }
     assert ran.out.splitlines()[1].endswith("-             /m/two  created a.md")
-    assert told.json == told_of
+    assert reported.json == told_of
 
 
 @pytest.mark.parametrize(
@@ -165,10 +165,10 @@ def test_a_range_and_a_time_are_undone(home: Home) -> None:
     done = {"change": "c9", "files": [], "merged": ["b.md"], "conflicts": []}
     with ScriptedDaemon(home.places.socket, {"memory.undo": done}) as daemon:
         ran = memctl(home, "undo", "--from", "c2", "--to", "c4")
-        asked = dict(daemon.params("memory.undo"))
+        requested = dict(daemon.params("memory.undo"))
         back = memctl(home, "undo", "--as-of", "1970-01-02 00:00Z", "--dry-run")
-    del asked["request_id"]
-    assert asked == {"cwd": home.cwd, "from": "c2", "to": "c4"}
+    del requested["request_id"]
+    assert requested == {"cwd": home.cwd, "from": "c2", "to": "c4"}
     assert ran.out == "merged with newer work: b.md\nundo the undo with: memctl undo c9\n"
     params = daemon.params("memory.undo")
     assert (params["as_of"], params["dry_run"]) == (86400.0, True)
@@ -198,9 +198,9 @@ def test_a_memory_says_where_it_comes_from(home: Home) -> None:
     }  # fmt: skip
     last = {"change": "c2", "at": "?", "action": "deleted", "actor": "external"}
     seen = {"at": iso_time(time.time() - 3605), "session": "s2"}
-    found = {"path": "a.md", "exists": False, "first": first, "last": last}
-    found |= {"changes": ["c2", "c1"], "surfaced": seen}
-    with ScriptedDaemon(home.places.socket, {"memory.why": found}):
+    results = {"path": "a.md", "exists": False, "first": first, "last": last}
+    results |= {"changes": ["c2", "c1"], "surfaced": seen}
+    with ScriptedDaemon(home.places.socket, {"memory.why": results}):
         ran = memctl(home, "why", "a.md")
     first_line = (
         "first     c1, 1 d ago: created by extract (claude-code), "
@@ -217,9 +217,9 @@ def test_a_memory_says_where_it_comes_from(home: Home) -> None:
 
 def test_a_memory_without_history_says_so(home: Home) -> None:
     """A file that memd never wrote has no writer, and that is no failure."""
-    found = {"path": "a.md", "exists": True, "first": None, "last": None}
-    found |= {"changes": [], "surfaced": None}
-    with ScriptedDaemon(home.places.socket, {"memory.why": found}):
+    results = {"path": "a.md", "exists": True, "first": None, "last": None}
+    results |= {"changes": [], "surfaced": None}
+    with ScriptedDaemon(home.places.socket, {"memory.why": results}):
         ran = memctl(home, "why", "a.md")
     never = "surfaced  never, as far back as memd remembers"
     assert (ran.status, ran.out) == (0, f"memory    a.md\n{never}\n")
@@ -262,11 +262,17 @@ def test_nothing_is_purged_without_a_yes(home: Home) -> None:
     """Without --yes it is a dry run that says so, and the status is 2; --dry-run is one of 0."""
     answers = {"memory.purge": done(dry_run=True)}
     with ScriptedDaemon(home.places.socket, answers) as daemon:
-        asked = memctl(home, "purge", "--pattern", "-", stdin="sesame open\n")
+        requested = memctl(home, "purge", "--pattern", "-", stdin="sesame open\n")
         tried = memctl(home, "purge", "--path", "a.md", "--dry-run", "--yes")
-    assert (asked.status, "--yes" in asked.err, "would be purged" in asked.out) == (2, True, True)
+    assert (requested.status, "--yes" in requested.err, "would be purged" in requested.out) == (
+        2,
+        True,
+        True,
+    )
     assert (tried.status, tried.err) == (0, "")
-    sent = [asked.params for asked in daemon.asked if asked.method == "memory.purge"]
+    sent = [
+        requested.params for requested in daemon.requested if requested.method == "memory.purge"
+    ]
     assert [params["dry_run"] for params in sent] == [True, True]
     assert sent[0]["pattern"] == "sesame open"
 

@@ -35,7 +35,7 @@ def test_memories_are_listed(home: Home) -> None:
         assert memctl(home, "list", "--json").json == LISTED
         assert memctl(home, "list", "--quiet").err == ""
         on_terminal = memctl(home, "list", terminal=True, NO_COLOR="1")
-    assert daemon.asked[1].params == {"cwd": home.cwd, "scope": "private"}
+    assert daemon.requested[1].params == {"cwd": home.cwd, "scope": "private"}
     assert ran.out.splitlines() == [
         "a.md       user  today  what\x1b[2J it says",
         "broken.md  -     today  damaged: what\x1b[2J it says",

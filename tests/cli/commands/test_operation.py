@@ -4,7 +4,7 @@ import json
 import time
 from typing import Any
 
-from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, Told
+from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, SentProgress
 from tests.cli.driver import memctl
 from tests.cli.home import Home
 
@@ -92,14 +92,14 @@ def test_the_doctor_gives_a_remedy(home: Home) -> None:
         {"name": "python", "state": "ok", "detail": "3.11", "remedy": ""},
         {"name": "socket", "state": "failed", "detail": "mode 0666", "remedy": "chmod it"},
     ]
-    found = {"ok": False, "checks": checks}
-    with ScriptedDaemon(home.places.socket, {"doctor": found}) as daemon:
+    results = {"ok": False, "checks": checks}
+    with ScriptedDaemon(home.places.socket, {"doctor": results}) as daemon:
         ran = memctl(home, "doctor")
         assert daemon.params("doctor") == {"cwd": home.cwd}
         plain = memctl(home, "doctor", "--json")
         memctl(home, "--cwd", home.path, "doctor")
         assert daemon.params("doctor") == {}
-    assert (ran.status, plain.status, plain.json) == (1, 1, found)
+    assert (ran.status, plain.status, plain.json) == (1, 1, results)
     assert ran.out.splitlines()[:3] == [
         "ok      python: 3.11",
         "failed  socket: mode 0666",
@@ -119,7 +119,7 @@ def test_events_are_printed_as_they_come(home: Home) -> None:
     """Each event is a line for a person or an object for a program, as many as were asked for."""
     changed = {"change": "c1", "actor": "dream", "files": [{"path": "a.md", "action": "deleted"}]}
     events = (("memory.changed", changed), ("job.done", {"job": "j1", "result": {}}))
-    with ScriptedDaemon(home.places.socket, {"subscribe": Told({}, events)}) as daemon:
+    with ScriptedDaemon(home.places.socket, {"subscribe": SentProgress({}, events)}) as daemon:
         ran = memctl(home, "watch", "--topic", "job.done", "--here", "--count", "2")
         assert daemon.params("subscribe") == {"cwd": home.cwd, "topics": ["job.done"]}
         program = memctl(home, "watch", "--count", "2", "--json")
@@ -139,15 +139,15 @@ def test_events_are_printed_as_they_come(home: Home) -> None:
 def test_an_event_is_one_line(home: Home) -> None:
     """What a model said does not make lines of its own."""
     said = (("job.progress", {"job": "j1", "text": "I look.\n12:00:00  job.done  job j9"}),)
-    with ScriptedDaemon(home.places.socket, {"subscribe": Told({}, said)}):
+    with ScriptedDaemon(home.places.socket, {"subscribe": SentProgress({}, said)}):
         ran = memctl(home, "watch", "--count", "1")
     assert ran.out[8:] == "  job.progress    job j1, text I look. 12:00:00 job.done job j9\n"
 
 
 def test_stopping_waits_for_the_end(home: Home) -> None:
     """The command ends when the daemon has hung up, and without a daemon there is nothing to do."""
-    told = Told({"stopping": True}, (("job.done", {}),), hang_up=True)
-    with ScriptedDaemon(home.places.socket, {"shutdown": told}):
+    reported = SentProgress({"stopping": True}, (("job.done", {}),), hang_up=True)
+    with ScriptedDaemon(home.places.socket, {"shutdown": reported}):
         ran = memctl(home, "stop")
     assert (ran.status, ran.out) == (0, "stopped\n")
     with ScriptedDaemon(home.places.socket, {"shutdown": {"stopping": True}}):

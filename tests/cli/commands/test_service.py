@@ -9,7 +9,7 @@ import pytest
 
 from memd.cli import service_unit
 from memd.cli.commands import service
-from memd.testing.scripted_daemon import ScriptedDaemon, Told
+from memd.testing.scripted_daemon import ScriptedDaemon, SentProgress
 from tests.cli.driver import Ran, invocation, memctl
 from tests.cli.home import Home
 
@@ -38,11 +38,11 @@ class Supervisor:
         """Fail for commands that hold one of these words."""
         (self._folder / "refused").write_text("".join(f"{word}\n" for word in words))
 
-    def told(self) -> list[str]:
+    def reported(self) -> list[str]:
         """Return and forget the commands it got."""
-        found = self._log.read_text().splitlines() if self._log.exists() else []
+        results = self._log.read_text().splitlines() if self._log.exists() else []
         self._log.unlink(missing_ok=True)
-        return found
+        return results
 
 
 def _files(home: Home) -> list[str]:
@@ -61,7 +61,7 @@ def test_it_is_installed_and_started(home: Home) -> None:
     assert (ran.status, ran.err) == (0, "")
     assert ran.out.splitlines()[-1] == "memd runs as a service"
     assert _files(home) == ["memd.service", "memd.socket"]
-    assert supervisor.told() == [
+    assert supervisor.reported() == [
         "--user show-environment",
         "--user is-active --quiet memd.service",
         "--user daemon-reload",
@@ -70,7 +70,7 @@ def test_it_is_installed_and_started(home: Home) -> None:
     supervisor.refuse()
     ran = _service(home, "install", "--json", path=supervisor.path)
     assert ran.json == {"supervisor": "systemd", "written": [], "started": True}
-    assert not any("enable" in words for words in supervisor.told())
+    assert not any("enable" in words for words in supervisor.reported())
 
 
 def test_new_files_count_at_once(home: Home) -> None:
@@ -80,17 +80,17 @@ def test_new_files_count_at_once(home: Home) -> None:
     unit = Path(home.path) / ".config/systemd/user/memd.service"
     unit.write_text(unit.read_text().replace("RestartSec=2", "RestartSec=9"))
     supervisor.refuse()
-    supervisor.told()
+    supervisor.reported()
     assert _service(home, "status", path=supervisor.path).status == 1
-    supervisor.told()
+    supervisor.reported()
     assert _service(home, "install", path=supervisor.path).status == 0
-    assert supervisor.told()[-1] == "--user restart memd.service"
+    assert supervisor.reported()[-1] == "--user restart memd.service"
 
 
 def test_a_daemon_outside_the_service_ends_first(home: Home) -> None:
     """One daemon serves: the one that a client started is asked to stop."""
     supervisor = Supervisor(home)
-    stopping = Told({"stopping": True}, hang_up=True)
+    stopping = SentProgress({"stopping": True}, hang_up=True)
     with ScriptedDaemon(home.places.socket, {"shutdown": stopping}) as daemon:
         ran = _service(home, "install", path=supervisor.path)
     assert ran.status == 0
@@ -132,10 +132,10 @@ def test_it_is_taken_away(home: Home) -> None:
     """The service is stopped, then our files go, and the supervisor forgets them."""
     supervisor = Supervisor(home)
     _service(home, "install", path=supervisor.path)
-    supervisor.told()
+    supervisor.reported()
     ran = _service(home, "uninstall", path=supervisor.path)
     assert (ran.status, ran.out.count("removed ")) == (0, 2)
-    assert supervisor.told() == [
+    assert supervisor.reported() == [
         "--user show-environment",
         "--user disable --now memd.socket memd.service",
         "--user daemon-reload",
@@ -184,7 +184,7 @@ def test_macos_has_an_agent(home: Home) -> None:
     supervisor.refuse()
     service._enable(run, agent, changed=True)
     uid = os.getuid()
-    assert supervisor.told() == [
+    assert supervisor.reported() == [
         f"print gui/{uid}/dev.memd.memd",
         f"bootout gui/{uid}/dev.memd.memd",
         f"bootstrap gui/{uid} {path}",

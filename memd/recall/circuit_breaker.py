@@ -17,7 +17,7 @@ SECONDS_MOST = 600.0  # a server that was mended answers prompts again after tha
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class CircuitBreaker:
     """Failures in a row of the model known as ``model``; left alone until ``until`` (monotonic)."""
 
     model: str = ""
@@ -28,11 +28,11 @@ class Patience:
         """Whether a prompt may ask this model now."""
         return model != self.model or now >= self.until
 
-    def after(self, model: str, now: float, *, worked: bool) -> "Patience":
+    def after(self, model: str, now: float, *, worked: bool) -> "CircuitBreaker":
         """Return what is known once a prompt has asked this model."""
         if worked:
-            return Patience(model)
+            return CircuitBreaker(model)
         failures = 1 + (self.failures if model == self.model else 0)
         over = failures - FAILURES
         pause = 0.0 if over < 0 else min(SECONDS * 2.0 ** min(over, 8), SECONDS_MOST)
-        return Patience(model, failures, now + pause if pause else float("-inf"))
+        return CircuitBreaker(model, failures, now + pause if pause else float("-inf"))

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from memd.extract.sameness import Said
+from memd.extract.sameness import ComparedStatement
 
 _LOOKED_AT = 512  # entries of the word index that one statement may cost
 _MOST = 8  # that are compared in full: those that share most words
@@ -18,7 +18,7 @@ _MOST = 8  # that are compared in full: those that share most words
 Item = TypeVar("Item", bound=Hashable)
 
 
-class Shelf(Generic[Item]):
+class InvertedIndex(Generic[Item]):
     """Items by the words of their statements; ``compared`` counts those that were handed out."""
 
     def __init__(self) -> None:
@@ -26,13 +26,13 @@ class Shelf(Generic[Item]):
         self._by_words: dict[frozenset[str], Item] = {}
         self.compared = 0
 
-    def put(self, said: Said, item: Item) -> None:
+    def put(self, said: ComparedStatement, item: Item) -> None:
         """Add a statement of an item; an item may have several."""
         for word in said.words:
             self._by_word[word].append(item)
         self._by_words.setdefault(said.words, item)
 
-    def plausible(self, said: Said) -> tuple[Item, ...]:
+    def plausible(self, said: ComparedStatement) -> tuple[Item, ...]:
         """Return the items that may speak of the same thing, the likeliest first."""
         shared: Counter[Item] = Counter()
         if said.words in self._by_words:
@@ -40,9 +40,9 @@ class Shelf(Generic[Item]):
         left = _LOOKED_AT
         for word in sorted(said.words, key=lambda word: (len(self._by_word.get(word, ())), word)):
             # The newest first: what was said last is what is corrected.
-            found = self._by_word.get(word, [])[-left:] if left else []
-            shared.update(reversed(found))
-            left -= len(found)
+            result = self._by_word.get(word, [])[-left:] if left else []
+            shared.update(reversed(result))
+            left -= len(result)
         likely = tuple(item for item, _ in shared.most_common(_MOST))
         self.compared += len(likely)
         return likely

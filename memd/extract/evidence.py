@@ -52,10 +52,10 @@ class Voices:
         """Return whether what is new in a file has words in a row that only others said."""
         self._heard = self._heard or _row(self._others)
         before = _row(decode(file.base or b""))
-        found = words("\n".join(_added(file)))
-        length = min(_RUN, len(found))
-        for start in range(len(found) - length + 1):
-            run = found[start : start + length]
+        result = words("\n".join(_added(file)))
+        length = min(_RUN, len(result))
+        for start in range(len(result) - length + 1):
+            run = result[start : start + length]
             foreign = sum(word not in self._own for word in run)
             row = f" {' '.join(run)} "
             known = row in self._spoken or row in before
@@ -67,8 +67,8 @@ class Voices:
 def vouched(proposal: RunProposal, voices: Voices) -> tuple[RunProposal, tuple[str, ...]]:
     """Return what of a proposal may stand, and the paths of the memories that may not."""
     dropped = {file.path for file in proposal.files if not _stands(file, voices)}
-    kept = tuple(file for file in proposal.files if file.path not in dropped)
-    return RunProposal(kept), tuple(sorted(dropped - {INDEX}))
+    retained = tuple(file for file in proposal.files if file.path not in dropped)
+    return RunProposal(retained), tuple(sorted(dropped - {INDEX}))
 
 
 def origin(proposal: RunProposal, voices: Voices) -> str:

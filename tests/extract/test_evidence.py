@@ -1,7 +1,7 @@
 """Whose words a memory of a model's carries."""
 
 from memd.agent.proposal import Proposed, RunProposal
-from memd.extract.vouching import Voices, origin, vouched
+from memd.extract.evidence import Voices, origin, vouched
 
 
 def memory(path: str, type_: str, description: str, base: bytes | None = None) -> Proposed:

@@ -1,12 +1,12 @@
 """Statements found by their words."""
 
+from memd.extract.inverted_index import InvertedIndex
 from memd.extract.sameness import said
-from memd.extract.shelf import Shelf
 
 
 def test_the_same_words_are_always_met() -> None:
     """However many share every word but one, what was said before is found again."""
-    shelf: Shelf[int] = Shelf()
+    shelf: InvertedIndex[int] = InvertedIndex()
     for number in range(2000):
         shelf.put(said(f"pipeline task {number} reads common tables"), number)
     shelf.put(said("pipeline task reads common tables"), -1)
@@ -18,7 +18,7 @@ def test_the_same_words_are_always_met() -> None:
 
 def test_many_known_statements_cost_no_more_than_few() -> None:
     """What is handed out to compare stays bounded for each statement."""
-    shelf: Shelf[int] = Shelf()
+    shelf: InvertedIndex[int] = InvertedIndex()
     for number in range(1000):
         assert len(shelf.plausible(said(f"common words {number}"))) <= 8
         shelf.put(said(f"common words {number}"), number)

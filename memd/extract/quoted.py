@@ -23,7 +23,7 @@ def outside(own: Sequence[Sentence]) -> tuple[Sentence, ...]:
         # "Hmm, translate this": what is said before the point hides no frame.
         opening = language.openings.match(sentence.masked)
         plain = sentence.masked[opening.end() :] if opening else sentence.masked
-        if language.asked.match(plain):
+        if language.requested.match(plain):
             continue  # "make a note: …" makes no note
         if language.task_frame.search(plain):
             return tuple(own[:number])
