@@ -48,7 +48,7 @@ class ConflictError(MemdError):
             f"{path} was changed since it was read; nothing was written{retained}",
             path=path,
             expected=expected,
-            results=result,
+            found=result,
             change=change,
         )
         self.path, self.expected, self.results = path, expected, result

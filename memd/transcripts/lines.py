@@ -50,7 +50,7 @@ class InvalidMessagesError(MemdError):
     exit_status = 2
 
     def __init__(self, result: str) -> None:
-        super().__init__(f"messages must be a list of objects, not {result}", results=result)
+        super().__init__(f"messages must be a list of objects, not {result}", found=result)
 
 
 @dataclass(slots=True)

@@ -196,7 +196,7 @@ MUTANTS = (
     Mutant(
         "a dream's change comes true without its time",
         "memd/state/effects.py",
-        "            dreams.keep(cursor, effect)\n",
+        "            dreams.save(cursor, effect)\n",
         "            pass\n",
         DREAM,
     ),
