@@ -14,7 +14,6 @@ import hashlib
 import math
 import re
 import tomllib
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from memd.core.yielding import yield_to_requests
 from memd.documents.secret_forms import derived
 from memd.documents.secret_values import CHECKS
 from memd.text.invisible import removed
+from memd.text.normal import normal
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +142,11 @@ def _forms(text: str) -> Iterator[str]:
     yield text
     if text.isascii():
         return
-    normal = unicodedata.normalize("NFKC", text)
-    if normal != text:
-        yield normal
-    visible = removed(normal)
-    if visible != normal:
+    plain = normal(text)
+    if plain != text:
+        yield plain
+    visible = removed(plain)
+    if visible != plain:
         yield visible
 
 

@@ -14,13 +14,13 @@ Rules of this file
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from memd.core.yielding import yield_to_requests
 from memd.dream.wording import AT_ONCE, QUALIFIERS, short, words
+from memd.text.normal import normal
 
 SHINGLE_WORDS = 3
 ALIKE = 0.82  # of the shingles of both; one changed word in forty still passes
@@ -154,7 +154,7 @@ def key(sentence: str) -> str:
     """Return what two sentences have in common exactly when they say the same."""
     if FENCE.match(sentence):
         return sentence  # in code, case and white space mean something
-    parts = unicodedata.normalize("NFKC", sentence).split("`")
+    parts = normal(sentence).split("`")
     if len(parts) % 2 == 0:  # a mark without its twin
         parts = ["".join(parts)]
     parts[::2] = [_EMPHASIS.sub(_bare, part).casefold() for part in parts[::2]]

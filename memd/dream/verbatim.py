@@ -16,7 +16,6 @@ Rules of this file
 """
 
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from itertools import pairwise
 
 from memd.documents.document import Document
 from memd.dream.similarity import FENCE, ITEM, Prose, Unit
+from memd.text.normal import normal
 
 DATED = re.compile(r"\s?\((?:week of )?\d{4}-\d\d-\d\d\)")  # as core/dates.py puts it
 _SIGNS = re.compile(r"[ \t]*(#{1,6})[ \t]")
@@ -131,7 +131,7 @@ def key(sentence: str) -> str:
     """
     if FENCE.match(sentence):
         return sentence
-    parts = unicodedata.normalize("NFC", sentence).split("`")
+    parts = normal(sentence, "NFC").split("`")
     parts[::2] = [_folded(part) for part in parts[::2]]
     if len(parts) % 2 == 0:  # a mark without its twin
         parts[-1] = _folded(parts[-1])

@@ -8,11 +8,11 @@ Rules of this file
 """
 
 import re
-import unicodedata
 from functools import lru_cache
 from sys import intern
 
 from memd.core.yielding import yield_to_requests
+from memd.text.normal import normal
 
 AT_ONCE = 2048  # characters or words between two words to whoever goes first
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -40,7 +40,7 @@ def short(word: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    folded = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+    folded = normal(text).casefold().replace("\u2019", "'")
     return [intern(word) for word in _WORD.findall(folded)]  # few words make up many texts
 
 

@@ -10,14 +10,17 @@ All methods block: call them in a worker thread.
 """
 
 import hashlib
+import os
 import shutil
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Protocol
 
+from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.values import Catalogue, Header, MemoryFile
 from memd.search.index import Entry, Index, mark, text
@@ -26,6 +29,7 @@ from memd.search.meaning import Meaning, Neighbours, VectorText
 _PROJECTS = 16  # directories whose index stays open
 _HOLD_SECONDS = 30.0
 _CLOSE_SECONDS = 1.0
+_UNREAD = (0, 0, 0)  # a fingerprint that no file has
 _REHEARSAL = "the first prompt"
 
 
@@ -155,13 +159,13 @@ class Indexes:
         Raises what reading a directory raises.
         """
         one = self._of(directory)
-        headers = _first(one.fresh, most)
-        headers += _first(one.backlog, most - len(headers))
+        headers = _pop_batch(one.fresh, most)
+        headers += _pop_batch(one.backlog, most - len(headers))
         if headers:
             files = self._reader.read_many(directory, [header.path for header in headers])
             bodies = {file.header.path: file for file in files}
             one.index.update(_entry(header, bodies.get(header.path)) for header in headers)
-        busy = one.left > 0 or one.index.batch(more=False) is not None
+        busy = one.left > 0 or one.index.is_due(more=False)
         notes = one.problems + one.index.notes()
         return Current(one.index, one.left, one.count, busy, notes)
 
@@ -180,9 +184,12 @@ class Indexes:
             busy = self.advance(directory, most).busy
             batch = one.index.batch(more=one.left > 0)
         if batch is not None:
-            one.index.commit(batch)
-            with self.hold(directory):
-                one.index.adopt(batch)
+            try:
+                one.index.commit(batch)
+                with self.hold(directory):
+                    one.index.adopt(batch)
+            finally:
+                one.index.give_back()
         return busy or self._learn(directory, one, most)
 
     def use(self, model_folder: str) -> bool:
@@ -207,8 +214,12 @@ class Indexes:
             with self.hold(directory):
                 self._open.pop(directory).index.close()
         if self._folder:
+            aside = f"{self._folder}.removed"
             with suppress(FileNotFoundError):
-                shutil.rmtree(self._folder)
+                shutil.rmtree(aside)
+            with suppress(FileNotFoundError):
+                os.rename(self._folder, aside)  # what is opened from now on lies elsewhere
+                shutil.rmtree(aside)
 
     def _of(self, directory: str) -> _OpenIndex:
         self._table.acquire()
@@ -217,9 +228,12 @@ class Indexes:
             if one is None:
                 one = self._open[directory] = self._opened(directory)
             self._open.move_to_end(directory)
-            self._close_oldest()
+            oldest = self._pop_oldest()
         finally:
             self._table.release()
+        for unused in oldest:
+            unused.index.close()
+            unused.lock.release()
         return one
 
     def _opened(self, directory: str) -> _OpenIndex:
@@ -229,16 +243,18 @@ class Indexes:
             near = Neighbours(self._meaning, f"{place}.vectors")
         return _OpenIndex(Index(place, near), self._make_lock())
 
-    def _close_oldest(self) -> None:
-        """Close what was not used for longest and is not in use now."""
+    def _pop_oldest(self) -> list[_OpenIndex]:
+        """Remove and return what was not used for longest and is not in use now, locked."""
+        oldest = []
         for directory, one in list(self._open.items())[: max(len(self._open) - self._most, 0)]:
-            if one.lock.acquire(blocking=False):
-                del self._open[directory]
-                one.index.close()
-                one.lock.release()
+            if not one.index.is_busy and one.lock.acquire(blocking=False):
+                oldest.append(self._open.pop(directory))
+        return oldest
 
     def _take_delta(self, directory: str, one: _OpenIndex) -> None:
-        result = self._reader.catalogue(directory, -1 if one.index.lost() else one.mark)
+        if one.index.lost():
+            one.mark = -1
+        result = self._reader.catalogue(directory, one.mark)
         changed = {header.path: header for header in result.changed}
         if result.whole:
             known = {path: header.fingerprint for path, header in changed.items()}
@@ -250,6 +266,8 @@ class Indexes:
             one.index.remove(result.gone)
             for path in result.gone:
                 one.fresh.pop(path, None)
+                one.backlog.pop(path, None)
+            for path in changed:
                 one.backlog.pop(path, None)
             one.fresh.update(changed)
         one.mark, one.count, one.problems = result.mark, result.count, result.problems
@@ -275,18 +293,22 @@ def _name(directory: str) -> str:
     return hashlib.sha256(directory.encode(errors="surrogateescape")).hexdigest()[:32]
 
 
-def _first(headers: dict[str, Header], most: int) -> list[Header]:
-    """Take so many headers out, in their order."""
-    paths = [path for path, _ in zip(headers, range(most), strict=False)]
-    return [headers.pop(path) for path in paths]
+def _pop_batch(headers: dict[str, Header], most: int) -> list[Header]:
+    """Remove and return the first ``most`` headers, to be indexed together."""
+    return [headers.pop(path) for path in tuple(islice(headers, max(most, 0)))]
 
 
 def _entry(header: Header, file: MemoryFile | None) -> Entry:
-    """Return what is searched of a memory; one too large to load is found by its header."""
+    """Return what is searched of a memory; one without its file is found by its header.
+
+    One that is too large is never loaded. Any other is to be read again when the directory is next
+    compared, so its version is none that the directory has.
+    """
     header = header if file is None else file.header
+    unread = file is None and header.size <= limits.READ_BYTES
     return Entry(
         path=header.path,
-        fingerprint=header.fingerprint,
+        fingerprint=_UNREAD if unread else header.fingerprint,
         mtime_ns=header.mtime_ns,
         name=header.name,
         description=header.description,

@@ -16,6 +16,7 @@ import json
 import os
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from importlib.resources import files
@@ -43,6 +44,11 @@ _ASKS = "it asks for {}"
 _SHAPE = "its output is {}"
 _NO_TOKENIZER = "it is no tokenizer"
 _NOTHING_UNKNOWN = "it has no token for unknown words"
+# What numpy and zipfile make of a file that is not there, not whole, or not theirs.
+_DAMAGED = (
+    *(FileNotFoundError, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error),
+)
 _ROWS = 1024  # compared at once: the block fits the processor's cache
 _FAILED: tuple[type[Exception], ...] = tuple(
     kind
@@ -206,7 +212,7 @@ class Vectors:
                 names = [os.fsdecode(n) for n in result["paths"].tobytes().split(b"\0") if n]
                 fingerprints, rows = result["versions"], result["rows"]
                 same = np.array_equal(result["identity"], self._identity)
-        except (FileNotFoundError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        except _DAMAGED:
             return
         if same and (len(fingerprints), rows.shape) == (
             len(names),

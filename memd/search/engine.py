@@ -2,7 +2,8 @@
 
 Rules of this file
 - Whatever goes wrong inside the library, a panic of its Rust code among it, comes out as
-  EngineBrokenError: what it keeps is a view of files that are still there, so nothing is lost.
+  EngineBrokenError: what it keeps is a view of files that are still there, so nothing is lost. Only
+  a file that another program cuts short while it is open ends the process: the kernel's SIGBUS.
 - The folder holds ``engine`` and ``seal``. The seal names the files of the last commit with their
   sizes and checksums and is written last. An index whose files do not agree with its seal was
   never finished or was damaged, and is built anew. Memories are never touched.
@@ -96,7 +97,8 @@ class Engine:
         with _guard:
             if new:
                 discard(folder)
-                os.makedirs(f"{folder}/{_ENGINE}", mode=0o700)
+                os.makedirs(folder, mode=0o700)
+                os.mkdir(f"{folder}/{_ENGINE}", mode=0o700)
                 index = _library().Index(_schema(), path=f"{folder}/{_ENGINE}", reuse=False)
             else:
                 _check(folder)
@@ -192,12 +194,12 @@ class Engine:
 
 def discard(folder: str) -> None:
     """Remove an index from the disk, or whatever else is at its place; raises OSError."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        os.unlink(f"{folder}/{_SEAL}")
-    if os.path.islink(folder) or os.path.isfile(folder):
-        os.unlink(folder)
-    with suppress(FileNotFoundError):
+    if os.path.isdir(folder) and not os.path.islink(folder):
+        with suppress(OSError):
+            os.unlink(f"{folder}/{_SEAL}")  # first, so that what is left is not believed
         shutil.rmtree(folder)
+    elif os.path.lexists(folder):
+        os.unlink(folder)
 
 
 def exists(folder: str) -> bool:

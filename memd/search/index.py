@@ -78,11 +78,8 @@ class Index:
         self._notes: list[str] = []
         self._lost = False
         self._committing = threading.Lock()
-        if folder is not None and engine.exists(folder):
-            try:
-                self._engine = Engine(folder)
-            except EngineBrokenError as error:
-                self._notes.append(_sentence(error))
+        self._under_way = False  # whether a batch was taken and not yet adopted
+        self._opened = False
 
     @property
     def count(self) -> int:
@@ -101,6 +98,7 @@ class Index:
 
     def reconcile(self, known: Mapping[str, Fingerprint]) -> list[str]:
         """Forget what is not among ``known``; return the paths of those to be given anew."""
+        self._open()
         missing = {mark(path, result): path for path, result in known.items()}
         committed: dict[int, Any] = {}
         gone: list[str] = []
@@ -113,8 +111,7 @@ class Index:
             committed = {}
         for path, change in list(self._waiting.items()):
             if change is None or change[1] not in missing:
-                self._take_out(path)
-                del self._waiting[path]
+                self.remove((path,))  # a batch that is under way may hold it
             else:
                 del missing[change[1]]
         for number in committed:
@@ -136,6 +133,8 @@ class Index:
         for path in paths:
             self._take_out(path)
             self._waiting[path] = None
+            if self._engine is None:
+                del self._waiting[path]
 
     def rank(
         self, prompt: str, limit: int, skip: Skip = nothing, *, floor: bool = True
@@ -162,9 +161,14 @@ class Index:
         notes, self._notes = tuple(self._notes), []
         return notes
 
+    def is_due(self, *, more: bool) -> bool:
+        """Whether a commit is worth while; ``more`` says that more is to come."""
+        enough = len(self._waiting) > (_MANY if more else self._few)
+        return enough and self._folder is not None and not self._under_way
+
     def batch(self, *, more: bool) -> Batch | None:
-        """Return what is worth committing, if anything is; ``more`` says that more is to come."""
-        if self._folder is None or len(self._waiting) <= (_MANY if more else self._few):
+        """Return what is to be committed, if that is due: one batch at a time, until ``adopt``."""
+        if self._folder is None or not self.is_due(more=more):
             return None
         if self._engine is None:
             try:
@@ -172,6 +176,7 @@ class Index:
             except EngineBrokenError as error:
                 self._stop_committing(error)
                 return None
+        self._under_way = True
         return Batch(self._engine, dict(self._waiting))
 
     def commit(self, batch: Batch) -> None:
@@ -185,6 +190,7 @@ class Index:
 
     def adopt(self, batch: Batch) -> None:
         """Read from the engine what was committed and has not changed since."""
+        self._under_way = False
         if self._engine is not batch.engine or self._folder is None:
             return
         try:
@@ -196,6 +202,24 @@ class Index:
             if path in self._waiting and self._waiting[path] is change:
                 self._take_out(path)
                 del self._waiting[path]
+
+    def give_back(self) -> None:
+        """Forget the batch that was taken: it will not be adopted."""
+        self._under_way = False
+
+    def _open(self) -> None:
+        """Open what an earlier process committed; it takes a moment, so not when made."""
+        if not self._opened and self._folder is not None and engine.exists(self._folder):
+            try:
+                self._engine = Engine(self._folder)
+            except EngineBrokenError as error:
+                self._notes.append(_sentence(error))
+        self._opened = True
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a commit is under way."""
+        return self._under_way
 
     def close(self) -> None:
         """End the use of files; a commit under way comes to its end."""

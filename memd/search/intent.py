@@ -4,7 +4,7 @@ Rules of this file
 - Grammar decides, not topics: who acts, what form a question has, whether what is spoken of is
   already at hand.
 - The first that fits counts: asking for what was said comes before everything else.
-- It costs the same however long a prompt is: the intent shows in its beginning.
+- Only the first 1,000 characters of a prompt count: the intent shows in its beginning.
 """
 
 import re
@@ -90,6 +90,7 @@ def intent(text: str) -> QueryIntent:
 
 def begins_work(text: str) -> bool:
     """Say whether a prompt asks something or begins a piece of work."""
+    text = text[:_READ]
     lowered = text.lower()
     if has_cjk(lowered):
         return _CJK_STARTERS.search(lowered) is not None

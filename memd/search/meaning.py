@@ -107,6 +107,7 @@ class Neighbours:
         self._lock = threading.Lock()  # never held while vectors are computed
         self._made_by: Encoder | None = None
         self._vectors: Vectors | None = None
+        self._unread: dict[str, int] = {}  # versions that no vector could be made of
 
     def ranked(
         self, text: str, lexical: tuple[Ranked, ...], limit: int, skip: Skip, *, floor: bool
@@ -147,11 +148,16 @@ class Neighbours:
             for path in vectors.versions.keys() - fingerprints.keys():
                 vectors.drop(path)
             missing = [
-                path for path, mark in fingerprints.items() if vectors.versions.get(path) != mark
+                path
+                for path, mark in fingerprints.items()
+                if vectors.versions.get(path) != mark and self._unread.get(path) != mark
             ]
-        texts = [text for text in read(missing[:most]) if fingerprints[text.path] == text.mark]
-        if not texts:  # what is left cannot be read, or has changed again
-            return False
+        wanted = missing[:most]
+        texts = [text for text in read(wanted) if fingerprints[text.path] == text.mark]
+        # What cannot be read, or has changed again, is left until its version is another one.
+        self._unread |= {path: fingerprints[path] for path in wanted}
+        if not texts:
+            return len(missing) > most
         try:
             rows = model.vectors([text.text for text in texts])
         except ModelUnusableError as error:
@@ -173,7 +179,8 @@ class Neighbours:
         try:
             vectors.load(self._path)
         except OSError as error:
-            self._meaning.cannot_keep(error)
+            if error.filename:  # else zipfile made it of what the file holds
+                self._meaning.cannot_keep(error)
         self._made_by, self._vectors = model, vectors
 
 

@@ -20,6 +20,8 @@ from memd.text.words import is_common, list_text, words
 
 _COMMON = 0.6  # weight of the commonest words of the language
 _NAME = re.compile(r"(?<=[\w,;:)'\"] )[A-Z][a-z]+\b")
+_CHARACTERS = 16_000  # of a prompt that count: who pastes a file into it asks at its beginning
+_WORDS = 400
 _LONGEST = 4  # words of a phrase in the table
 
 Phrase = tuple[str, ...]
@@ -43,7 +45,8 @@ class Query:
 
 def parse(text: str) -> Query:
     """Return a prompt as the ranker uses it. May read word lists at its first use."""
-    result = words(text)
+    text = text[:_CHARACTERS]
+    result = words(text)[:_WORDS]
     return Query(
         factors={word: _COMMON if is_common(word) else 1.0 for word in result},
         synonyms=synonyms(result),

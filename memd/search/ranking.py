@@ -11,7 +11,7 @@ Rules of this file
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
@@ -24,6 +24,7 @@ from memd.text.words import common
 BELOW_FLOOR = "below the floor"
 BEYOND_LIMIT = "beyond the limit"
 
+_FEW = 48  # words that are sooner searched for one by one than by making a set of a memory's words
 _K1 = 1.2  # BM25's usual saturation; a long memory is as good as a short one (b = 0)
 _SYNONYM = 0.45  # of a word's weight
 _PAIR = 0.3  # of the weight of two neighbouring words, where they are neighbours in a memory
@@ -131,7 +132,7 @@ def rank(
     rarity = _Rarity(statistics)
     terms = [_term(word, factor, query, rarity) for word, factor in query.factors.items()]
     weights = {term.word: term.forms[0][1] for term in terms}
-    pairs = [(f" {one} {two} ", weights[one] + weights[two]) for one, two in query.pairs]
+    pairs = [(one, two, weights[one] + weights[two]) for one, two in query.pairs]
     weighed = [
         item
         for item in (_weigh(terms, pairs, query.names, document) for document in documents)
@@ -201,16 +202,16 @@ def _least(query: Query, terms: Iterable[_Term], rarity: _Rarity) -> float:
 
 
 def _weigh(
-    terms: Iterable[_Term],
-    pairs: Iterable[tuple[str, float]],
+    terms: Sequence[_Term],
+    pairs: Iterable[tuple[str, str, float]],
     names: frozenset[str],
     document: SearchDocument,
 ) -> _Weighed | None:
     """Return what a memory gains, or ``None`` when it holds nothing of the prompt."""
     text = document.words
-    result: list[str] = []
+    result: dict[str, None] = {}
     bm25 = brings = 0.0
-    for term in terms:
+    for term in terms if len(terms) <= _FEW else _held(terms, text):
         gain = counts = 0.0
         for form, weight in term.forms:
             at = text.find(form)
@@ -219,19 +220,30 @@ def _weigh(
                 place = 1.0 if at < document.heading else _BODY
                 counts = max(counts, weight * term.share * place)
         if gain:
-            result.append(term.word)
+            result[term.word] = None
             bm25 += gain
             brings += counts
     if not result:
         return None
     parts = {
         "bm25": bm25,
-        "pairs": _PAIR * sum(weight for pair, weight in pairs if pair in text),
+        "pairs": _PAIR
+        * sum(
+            weight
+            for one, two, weight in pairs
+            if one in result and two in result and f" {one} {two} " in text
+        ),
         "subject": _SUBJECT if names and text.split(maxsplit=1)[0] in names else 0.0,
     }
     score = round(sum(parts.values()), 6)
     shown = {name: round(part, 6) for name, part in parts.items() if part}
     return _Weighed(document, score, shown, tuple(result), brings)
+
+
+def _held(terms: Iterable[_Term], text: str) -> list[_Term]:
+    """Return the terms of which a memory holds a form; one look at its words for all of them."""
+    words = set(text.split())
+    return [term for term in terms if any(form[1:-1] in words for form, _ in term.forms)]
 
 
 def _saturated(times: int) -> float:

@@ -12,14 +12,14 @@ Rules of this file
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
 from memd.text import stems
+from memd.text.normal import normal
 
-ANALYSIS = 4  # raised whenever ``words`` gives other words: what was indexed by them is old
+ANALYSIS = 5  # raised whenever ``words`` gives other words: what was indexed by them is old
 
 # Han, half of the marks between, Katakana, Hangul; Hiragana is grammar and separates.
 _CJK = (
@@ -63,11 +63,14 @@ def words(text: str) -> list[str]:
     First the running text in its order, then whole identifiers and paths in lower case.
     """
     running = _prepared(text)
-    whole = [token.strip(_EDGES).lower() for token in _identifiers(running)]
-    if whole:
+    names = [token.strip(_EDGES).lower() for token in _identifiers(running)]
+    if names:
         running = _HUMP.sub(r" \g<0>", running)
     irregular = _irregular()
-    return [*(irregular.get(word, word) for word in stems.analyse(running, _stop())), *whole]
+    return [
+        *(irregular.get(word, word) for word in stems.analyse(running, _stop())),
+        *filter(None, names),
+    ]
 
 
 def is_common(word: str) -> bool:
@@ -112,7 +115,7 @@ def _prepared(text: str) -> str:
     plain = text.isascii()
     if not plain:
         text = text.encode(errors="replace").decode()  # a lone surrogate is no text
-        text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
+        text = normal(text).replace("\u2019", "'")
     text = " ".join(text.split())
     if _YEAR_LAST.search(text):
         text = _YEAR_BEHIND.sub(_spelled, text)

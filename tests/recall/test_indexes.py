@@ -242,3 +242,45 @@ def test_a_forgotten_index_leaves_nothing_on_disk(tmp_path: Path) -> None:
     assert not folder.exists()
     assert len(results(indexes, "quorum", count)) == count
     indexes.close()
+
+
+def test_what_could_not_be_read_is_read_another_time() -> None:
+    """A memory whose file could not be read is found by its header, and by its body later on."""
+    shelf = Shelf(forgets=True)
+    shelf.put("a.md", "lease", body="quorum")
+    shelf.unreadable = {"a.md"}
+    indexes = Indexes(shelf, Lock)
+    assert (results(indexes, "lease"), results(indexes, "quorum")) == (["a.md"], [])
+    shelf.unreadable = set()
+    assert results(indexes, "quorum") == ["a.md"]
+
+
+def test_a_loss_is_remembered_over_a_failed_look(tmp_path: Path) -> None:
+    """When the directory cannot be looked at just after a loss, the next look makes up for it."""
+    shelf = Shelf()
+    count = many(shelf)
+    indexes = Indexes(shelf, Lock, str(tmp_path))
+    finish(indexes)
+    for path in tmp_path.glob("*/engine/*.store"):
+        with path.open("r+b") as file:
+            file.write(bytes(path.stat().st_size))
+    assert len(results(indexes, "quorum")) < count
+    shelf.refuses = True
+    with pytest.raises(RefusedError):
+        results(indexes, "quorum")
+    shelf.refuses = False
+    assert len(results(indexes, "quorum", count)) == count
+    indexes.close()
+
+
+def test_a_change_in_the_backlog_counts_once() -> None:
+    """A memory that changes before it was indexed is one memory that is left."""
+    shelf = Shelf()
+    for number in range(4):
+        shelf.put(f"{number}.md", "quorum")
+    indexes = Indexes(shelf, Lock)
+    with indexes.hold("/m"):
+        indexes.current("/m", 0)
+        for number in range(4):
+            shelf.put(f"{number}.md", "lease")
+        assert indexes.current("/m", 0).left == 4

@@ -257,6 +257,7 @@ def test_a_panic_of_the_library_costs_no_answer(tmp_path: Path, pattern: str) ->
         give(index, TWENTY)
         commit(index)
     with opened(tmp_path / "i") as index:
+        give(index, TWENTY)
         index.update([entry("new.md", "stone river")])
         for path in (tmp_path / "i").glob(pattern):
             with path.open("r+b") as file:
@@ -312,3 +313,54 @@ def test_a_closed_one_takes_no_commit(tmp_path: Path) -> None:
     index.commit(batch)
     index.adopt(batch)
     assert not (tmp_path / "i" / "seal").exists()
+
+
+def test_what_goes_during_a_commit_stays_gone(tmp_path: Path) -> None:
+    """A memory that a whole look does not know is gone, though a commit under way still has it."""
+    with opened(tmp_path / "i") as index:
+        give(index, TWENTY)
+        batch = index.batch(more=False)
+        assert batch is not None
+        index.commit(batch)
+        fewer = {path: one for path, one in TWENTY.items() if path != "m4.md"}
+        give(index, fewer)
+        index.adopt(batch)
+        assert "m4.md" not in paths(index, "tiger cloud stone river apple piano")
+        commit(index)
+        assert "m4.md" not in paths(index, "tiger cloud stone river apple piano")
+
+
+def test_one_commit_at_a_time(tmp_path: Path) -> None:
+    """Until a batch was adopted or given back there is no other: no older state is written last."""
+    with opened(tmp_path / "i") as index:
+        give(index, TWENTY)
+        assert index.batch(more=False) is not None
+        index.update([entry("new.md", "stone")])
+        assert (index.batch(more=False), index.is_due(more=False)) == (None, False)
+        index.give_back()
+        assert index.batch(more=False) is not None
+
+
+def test_what_came_and_went_leaves_nothing(tmp_path: Path) -> None:
+    """Memories that were never committed leave no trace when they go."""
+    index = Index(str(tmp_path / "i"), few=0)
+    for number in range(50):
+        index.update([entry(f"m{number}.md", "stone")])
+        index.remove([f"m{number}.md"])
+    assert (index.count, index.is_due(more=False), index.holders("stone")) == (0, False, 0)
+
+
+@pytest.mark.parametrize("place", ["i", "i/seal"])
+def test_whatever_lies_in_the_way_is_replaced(tmp_path: Path, place: str) -> None:
+    """A pipe in the place of the folder, or a folder in that of the seal, is no lasting trouble."""
+    folder = tmp_path / "i"
+    if place == "i":
+        os.mkfifo(folder)
+    else:
+        (tmp_path / place).mkdir(parents=True)
+    with opened(folder) as index:
+        give(index, TWENTY)
+        commit(index)
+        before = answers(index)
+    with opened(folder) as index:
+        assert (give(index, TWENTY), answers(index)) == ([], before)

@@ -1,5 +1,6 @@
 """Text as the words that search counts."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -31,6 +32,7 @@ from memd.text.words import common, count, is_common, words
         ("API接口v2", ["api", "接口", "v2"]),
         ("naïve café", ["naïv", "café"]),
         ("a x . _ \0 ---", []),
+        ("____ def ____", ["def"]),
         ("\ud800 lone surrogate", ["lone", "surrog"]),
         *(
             (f"due {date}!", ["due", "2026", "april", "2"])
@@ -95,3 +97,14 @@ def test_common_words_are_known_by_their_stem() -> None:
 def test_common_words_are_stems() -> None:
     """The list of common words is in the form in which ``words`` gives them."""
     assert all(is_common(word) for word in common())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["y" * 200_000, "a" + "\u0315" * 30_000 + "\u0316" * 30_000, "a_" * 50_000, "字" * 100_000],
+)
+def test_no_text_takes_long(text: str) -> None:
+    """Words of a hostile text cost time that grows with its length alone."""
+    began = time.process_time()
+    words(text)
+    assert time.process_time() - began < 5
