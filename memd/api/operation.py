@@ -1,6 +1,7 @@
 """hello, subscriptions, status, pause, resume and the end of the daemon."""
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -216,13 +217,13 @@ def _rss() -> int:
         return 0
 
 
-def discovery(document: dict[str, Any]) -> Method[[], dict[str, Any]]:
-    """Return ``rpc.discover``, which serves the document of all methods."""
+def discovery(document: Callable[[], dict[str, Any]]) -> Method[[], dict[str, Any]]:
+    """Return ``rpc.discover``, which makes the document of all methods when it is called."""
 
     @method("rpc.discover", "read")
     async def discover(_services: Services, _call: Call) -> dict[str, Any]:
         """This table, as an OpenRPC document."""
-        return document
+        return document()
 
     return discover
 

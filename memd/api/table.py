@@ -1,6 +1,7 @@
 """All methods in one place: the socket, ``rpc.discover`` and docs/protocol.md come from here."""
 
 from collections.abc import Mapping
+from functools import cache, partial
 from typing import Any
 
 from memd.api import (
@@ -40,7 +41,7 @@ def methods() -> tuple[Method[Any, Any], ...]:
         *history.METHODS,
         hooks.row(),
     )
-    discover = operation.discovery(openrpc(rows))
+    discover = operation.discovery(cache(partial(openrpc, rows)))
     return (*rows, discover)
 
 
