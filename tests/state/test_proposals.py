@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -99,11 +100,12 @@ def test_a_linked_directory_is_the_real_one(tmp_path: Path, table: ProposalTable
 @given(st.lists(EDITS, max_size=4, unique_by=lambda edit: edit.path))
 def test_edits_survive(edits: list[ProposedEdit]) -> None:
     """Whatever the bytes of a text, what was proposed is what is read."""
-    database = open_database(":memory:", [journal.SCHEMA])
-    table = ProposalTable(database)
-    results = find(table, propose(table, wanted(*edits)))
+    with TemporaryDirectory() as folder:
+        database = open_database(f"{folder}/state.db", [journal.SCHEMA])
+        table = ProposalTable(database)
+        results = find(table, propose(table, wanted(*edits)))
+        database.close()
     assert results.edits == tuple(edits)
-    database.close()
 
 
 def test_the_same_request_is_kept_once_while_it_is_open(table: ProposalTable) -> None:
