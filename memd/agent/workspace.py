@@ -115,8 +115,7 @@ class Workspace:
         if name not in tools.NAMES:
             return ToolResult(NoSuchToolError(name).sentence, NoSuchToolError.fault)
         try:
-            result = tools.parse(name, given)
-            return self._run(result, self._view(now, over))
+            return self._run(tools.parse(name, given), self._view(now, over))
         except ToolError as error:
             return ToolResult(error.sentence, error.fault)
         except MemdError as error:

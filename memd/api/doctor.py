@@ -128,7 +128,7 @@ async def _model_check(services: Services, settings: Settings) -> Check:
     else:
         # Beside what is wrong now, what the last request for a message had, if anything.
         words = error.sentence if error else problem or "it answers"
-        detail = f"{models.host(settings)}, by {models.source(settings)}: {words}"
+        detail = f"{models.host(settings)}, by {models.endpoint_source(settings)}: {words}"
         bad = bool(problem or error)
         remedy = error.hint if error else "look at the model's name in [model] of memd.toml"
     if models.ignored:

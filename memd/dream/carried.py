@@ -291,7 +291,7 @@ def _stands(source: Facts, targets: Sequence[Facts]) -> bool:
 
 
 def _reported(raw: str, said: frozenset[str], known: frozenset[str]) -> bool:
-    """Whether a sentence that does not stand word for word has its facts and half its words."""
+    """Whether other memories hold the facts and half the words of a sentence (code: all of it)."""
     if FENCE.match(raw) or _share(said, known) < _EACH:
         return False
     return raw.startswith("#") or facts(raw) <= known  # a heading has its capitals for show

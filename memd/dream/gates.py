@@ -118,7 +118,7 @@ def sessions(count: int, settings: Settings) -> str:
     return SESSIONS if count < settings.dream.min_sessions else ""
 
 
-def newest(scans: Iterable[Mapping[str, float]]) -> dict[str, float]:
+def last_change_by_session(scans: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Return the sessions with their last change; one may have transcripts in several folders."""
     result: dict[str, float] = {}
     for scan in scans:
@@ -306,4 +306,4 @@ class Gatekeeper:
                 known = _Scan(now, self._sources.sessions(folder))
                 self._scans[project.memory_dir, folder] = known
             scans.append(known.sessions)
-        return newest(scans)
+        return last_change_by_session(scans)

@@ -328,10 +328,10 @@ class Dreams:
                 self._note("record_lost", job=job, detail=error.sentence)
 
     async def _complete(self, dream: DreamRun, report: Report) -> Report:
-        """Return a report with what is known only in the end."""
+        """Return a report with the size afterwards, unlisted memories and the duration."""
         after = None
         unlisted: tuple[str, ...] = ()
-        with anyio.CancelScope(shield=True), suppress(MemdError):  # it is done, and will be told
+        with anyio.CancelScope(shield=True), suppress(MemdError):  # done is to be reported
             seen = await self._store.snapshot(dream.directory)
             after = size(seen.headers, seen.index)
             unlisted = orphans(seen.headers, seen.index)

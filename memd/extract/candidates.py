@@ -110,7 +110,7 @@ def find(messages: Iterable[Message], now: float) -> Candidates:
 
 
 def _requested(sentence: Sentence) -> bool:
-    """Return whether a sentence asks to remember something, whatever became of it."""
+    """Return whether a sentence asks to remember something, also where no candidate was made."""
     language = cues.of(sentence.text)
     return bool(language.requested.match(_without_openings(sentence, language).masked))
 

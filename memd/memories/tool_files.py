@@ -75,11 +75,12 @@ def _kept_head(path: str, text: str, old: MemoryFile, modified: str) -> bytes:
 
 
 def _new_head(path: str, text: str, *, session: str, modified: str) -> bytes:
+    """Return the frontmatter of a file that a program makes, marked as made by the tool."""
     head = document.new(
         slug(path),
         description(path, text),
         MemoryType.REFERENCE,
-        "",
+        "",  # no body
         session=session,
         modified=modified,
     )

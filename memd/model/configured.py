@@ -105,8 +105,8 @@ class Models:
         claude = self._current(settings).claude
         return claude.endpoint.host if claude else ""
 
-    def source(self, settings: Settings) -> str:
-        """Return what named the server and its key, empty where no model is configured."""
+    def endpoint_source(self, settings: Settings) -> str:
+        """Return which setting or variable named the server and its key; empty without a model."""
         claude = self._current(settings).claude
         return claude.endpoint.source if claude else ""
 
@@ -115,7 +115,11 @@ class Models:
         configured = self.for_(settings) is not None
         names = {kind: self.name(settings, kind) for kind in KINDS} if configured else {}
         return ModelState(
-            configured, self.problem(settings), self.host(settings), self.source(settings), names
+            configured,
+            self.problem(settings),
+            self.host(settings),
+            self.endpoint_source(settings),
+            names,
         )
 
     async def reach(self, settings: Settings) -> ModelError | None:

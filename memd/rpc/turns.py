@@ -42,8 +42,8 @@ class Process:
         """Return the turns it had; each counts half as much a second later."""
         return self._turns * exp2(self._since - now)
 
-    def add(self, now: float) -> None:
-        """Count one more."""
+    def count_turn(self, now: float) -> None:
+        """Count one more turn of the process; who had many of late waits for others."""
         self._turns, self._since = self.recent(now) + 1, now
 
 
@@ -143,7 +143,7 @@ class Turns:
             del self._waiting[turn]
             self._running[turn] = None
             self._under_way[turn] = None
-            turn.party.process.add(now)
+            turn.party.process.count_turn(now)
             self._given += 1
             turn.party.process.held += 1
             turn.party.last = self._given

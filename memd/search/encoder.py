@@ -191,9 +191,7 @@ class Vectors:
 
     def save(self, path: str) -> None:
         """Replace the file of the vectors. Raises OSError."""
-        self._rows = self._rows[list(self._at.values())]  # without the free rows
-        self._paths = list(self._at)
-        self._at = {name: at for at, name in enumerate(self._paths)}
+        self._compact()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with open(f"{path}.new", "wb", opener=_private) as file:
             np.savez(
@@ -204,6 +202,12 @@ class Vectors:
                 rows=self._rows,
             )
         os.replace(f"{path}.new", path)
+
+    def _compact(self) -> None:
+        """Take out the rows that are free."""
+        self._rows = self._rows[list(self._at.values())]
+        self._paths = list(self._at)
+        self._at = {name: at for at, name in enumerate(self._paths)}
 
     def load(self, path: str) -> None:
         """Take what a file holds, if it is whole and of this model. Raises OSError."""

@@ -227,7 +227,7 @@ class Index:
             self._engine = None
 
     def _proposed(self, query: Query, most: int, skip: Skip) -> list[SearchDocument]:
-        weights = ranking.wanted(query)
+        weights = ranking.word_weights(query)
         result = [
             change[0]
             for path, change in self._waiting.items()

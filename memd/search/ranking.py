@@ -108,8 +108,8 @@ class _Weighed:
         return (-self.score, -self.document.mtime_ns, self.document.path)
 
 
-def wanted(query: Query) -> dict[str, float]:
-    """Return the words that an engine looks for, and what each counts beside its rarity."""
+def word_weights(query: Query) -> dict[str, float]:
+    """Return the words to search for, synonyms among them, and by what to multiply their rarity."""
     result = dict(query.factors)
     for word, others in query.synonyms.items():
         for other in others:

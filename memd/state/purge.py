@@ -141,11 +141,12 @@ class Purge:
         )
 
     def _hashes(self, condition: str, values: tuple[object, ...] = ()) -> frozenset[str]:
+        """Return the hashes of the bodies that some changes replaced or wrote."""
         rows = self._database.read(
             f"SELECT before, after FROM change_files WHERE {condition}",  # noqa: S608 - fixed words
             values,
         )
-        return frozenset(key for row in rows for key in row if isinstance(key, str))
+        return frozenset(body for row in rows for body in row if isinstance(body, str))
 
     def _bodies(self) -> Iterator[tuple[str, bytes]]:
         last = ""

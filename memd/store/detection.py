@@ -30,7 +30,7 @@ class Detection:
     def use(self, watch: Watch | None) -> None:
         """Trust a watch, which tells ``tell``, from now on; with ``None`` none."""
         self._watch = watch
-        self._reading.use(watch)
+        self._reading.use_watch(watch)
 
     def tell(self, directory: str, path: str | None) -> None:
         """Note a path below a directory for whoever reads or looks; thread-safe.

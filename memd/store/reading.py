@@ -92,8 +92,8 @@ class DirectoryReader:
         self.dirty = Dirty()
         self.recent = RecentTexts()
 
-    def use(self, watch: Watch | None) -> None:
-        """Trust a watch, which tells ``dirty``, from now on; with ``None`` none."""
+    def use_watch(self, watch: Watch | None) -> None:
+        """Look from now on only at what a watch reports as changed; with ``None`` at everything."""
         self._watch = watch
 
     def catalogue(self, directory: str, since: int = -1) -> Catalogue:
@@ -145,10 +145,7 @@ class DirectoryReader:
                 self._drop(real)
 
     def forget(self) -> None:
-        """Read all headers anew at their next use, and remove what is written down of them.
-
-        Raises OSError.
-        """
+        """Drop all cached headers, in memory and on disk. Raises OSError."""
         self.recent.clear()
         for real in list(self._lives):
             self._drop(real)

@@ -24,7 +24,7 @@ _FILES = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | 
 _WANTED = _FILES | _DELETE_SELF | _MOVE_SELF | _ONLY_DIRECTORY | _NO_LINK
 _EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name
 _BUFFER = 1 << 16
-_LARGEST = _EVENT.size + 256  # an event with the longest name; a read that has room for it had all
+_LARGEST = _EVENT.size + 256  # an event with the longest name
 _MOUNTS = "/proc/self/mountinfo"
 # What another machine, or a program outside this kernel, changes is told to nobody here.
 _SILENT = frozenset(
@@ -161,7 +161,7 @@ class Inotify:
                 watch, mask, _, length = _EVENT.unpack_from(data, at)
                 at += _EVENT.size + length
                 self._event(watch, mask, data[at - length : at].rstrip(b"\0"))
-            if len(data) <= _BUFFER - _LARGEST:
+            if len(data) <= _BUFFER - _LARGEST:  # another event had room: there was none
                 return
 
     def _event(self, watch: int, mask: int, name: bytes) -> None:

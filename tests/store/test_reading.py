@@ -74,7 +74,7 @@ def test_under_a_watch_only_what_is_named_is_asked_for(tmp_path: Path) -> None:
         lambda: None,
         source=lambda tell, wake: Deaf(inotify_c, tell, wake, concerns),
     )
-    reading.use(watch)
+    reading.use_watch(watch)
     copy = Copy(reading, here)
     copy.follow()
     for name in ("told.md", "untold.md"):
