@@ -378,8 +378,7 @@ def _key(records: Sequence[ChangeRecord], path: str, position: int) -> str | Non
 
 def _writer(record: ChangeRecord, path: str) -> Writer:
     """Return who wrote a version; of one that was extracted also from which message."""
-    step = _step(record, path)
-    change = replace(record, steps=(step,)).change()
+    change = replace(record, steps=(_step(record, path),)).change()
     moves = [effect for effect in record.effects if isinstance(effect, CursorMove)]
     return Writer(
         change.id,
