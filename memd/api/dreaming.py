@@ -10,7 +10,7 @@ from memd.api.services import Services
 from memd.api.work import Ended, ended, visit_of
 from memd.dream.gates import Gate
 from memd.dream.report_page import markdown
-from memd.dream.values import Contradiction, DirectorySize, Left, Removal
+from memd.dream.service import Contradiction, DirectorySize, Left, Removal
 from memd.model.port import LOCAL
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call

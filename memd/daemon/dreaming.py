@@ -24,8 +24,7 @@ from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.daemon.log import Log
 from memd.dream.gates import Conditions, Gatekeeper, Pressure, waits
-from memd.dream.report import Report
-from memd.dream.service import Dreams
+from memd.dream.service import Dreams, Report
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Running
 from memd.projects.project import NoProjectError

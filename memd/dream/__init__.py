@@ -1,1 +1,4 @@
-"""dream: consolidation across sessions."""
+"""dream: consolidation across sessions.
+
+Doors: ``gates`` (when one may begin), ``service``, ``report_page``.
+"""

@@ -45,6 +45,7 @@ from memd.dream.run import (
     LockLostError,
     ModelRun,
 )
+from memd.dream.values import Contradiction, DirectorySize, Left, Removal
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import Model, ModelSource
 from memd.state.changes import ProposalTable
@@ -56,6 +57,8 @@ from memd.store.service import Store
 from memd.text import dates
 from memd.watch import locks
 from memd.watch.locks import ConsolidationLock
+
+__all__ = ["Contradiction", "DirectorySize", "Dreams", "Left", "Removal", "Report"]
 
 _CLEANUP_SECONDS = 5.0  # two renames and one durable transaction, on a slow disk
 _MINUTE = 60.0
