@@ -1,26 +1,25 @@
 """ls, cat, head, tail, wc, grep and find, with their common options.
 
 A command is a function from its options and the lines before the pipe to lines. Options are read by
-argparse; what a command does not offer is refused with the tool to use instead.
+argparse (``options``); what a command does not offer is refused with the tool to use instead.
 """
 
-import argparse
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from itertools import islice
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING
 
 from memd.agent import globs, matching
 from memd.agent.refusals import CommandRefusedError, LimitError, ToolError
 from memd.agent.view import WHOLE_BYTES, AgentView, FileEntry, TextPiece
-from memd.core.names import printable
+
+if TYPE_CHECKING:
+    from memd.agent.options import Given
 
 Lines = Iterator[str]
-Given = argparse.Namespace
 _MOST = 1_000_000
 _NUMBER = re.compile(r"\d{1,7}", re.ASCII)
 _DIGITS = re.compile(r"^-(\d+)$", re.ASCII)
@@ -96,11 +95,14 @@ def begin(name: str, words: Sequence[str], shell: Shell, before: Lines | None) -
     """Return the lines of one command. Raises CommandRefusedError."""
     lines = "C" if name == "grep" else "n"  # what head -3 and grep -3 stand for
     words = ["-not" if word == "!" else _DIGITS.sub(rf"-{lines}\1", word) for word in words]
-    given = _parser(name).parse_intermixed_args(words, Given(conditions=[], negated=False))
+    from memd.agent import options  # noqa: PLC0415 - argparse, for daemons that run an agent
+
+    parser = options.parser_of(name, _COMMANDS[name][1], _count, _MOST)
+    given = parser.parse_intermixed_args(words, options.Given(conditions=[], negated=False))
     return _COMMANDS[name][0](given, shell, before)
 
 
-def _ls(given: Given, shell: Shell, _before: Lines | None) -> Lines:
+def _ls(given: "Given", shell: Shell, _before: Lines | None) -> Lines:
     """List folders and files; nothing hidden is shown and sizes are in bytes, whatever is asked."""
     result = list(shell.entries("ls", given.paths or ["."]))
     files = [entry for entry in result if given.d or not entry.folder]
@@ -115,12 +117,12 @@ def _ls(given: Given, shell: Shell, _before: Lines | None) -> Lines:
             yield from (_listed(child, child.name, given) for child in children)
 
 
-def _sorted(entries: list[FileEntry], given: Given) -> list[FileEntry]:
+def _sorted(entries: list[FileEntry], given: "Given") -> list[FileEntry]:
     newest = -1 if given.t else 0
     return sorted(entries, key=lambda e: (newest * e.mtime_ns, e.shown), reverse=given.r)
 
 
-def _listed(entry: FileEntry, name: str, given: Given) -> str:
+def _listed(entry: FileEntry, name: str, given: "Given") -> str:
     name = f"{name}/" if entry.folder and (given.F or given.p) else name
     if not given.l:
         return name
@@ -129,14 +131,14 @@ def _listed(entry: FileEntry, name: str, given: Given) -> str:
     return f"{'d' if entry.folder else '-'} {entry.size:>9} {when:%Y-%m-%d %H:%M} {name}"
 
 
-def _cat(given: Given, shell: Shell, before: Lines | None) -> Lines:
+def _cat(given: "Given", shell: Shell, before: Lines | None) -> Lines:
     """Show files one after the other."""
     texts = shell.texts("cat", given.paths, before)
     lines = (line for text in texts for line in text.lines())
     yield from (f"{number:6}\t{line}" if given.n else line for number, line in enumerate(lines, 1))
 
 
-def _head(given: Given, shell: Shell, before: Lines | None) -> Lines:
+def _head(given: "Given", shell: Shell, before: Lines | None) -> Lines:
     """Show the first lines of each file."""
     lines = _count(given.lines)
     for text in shell.texts("head", given.paths, before):
@@ -144,7 +146,7 @@ def _head(given: Given, shell: Shell, before: Lines | None) -> Lines:
         yield from islice(text.lines(), lines)
 
 
-def _tail(given: Given, shell: Shell, before: Lines | None) -> Lines:
+def _tail(given: "Given", shell: Shell, before: Lines | None) -> Lines:
     """Show the last lines of each file; ``-n +N`` shows from line N on."""
     lines = _count(given.lines.removeprefix("+"))
     for text in shell.texts("tail", given.paths, before):
@@ -157,11 +159,11 @@ def _tail(given: Given, shell: Shell, before: Lines | None) -> Lines:
             yield from deque(islice(text.lines(start), 1 if start else 0, None), maxlen=lines)
 
 
-def _title(text: InputText, given: Given) -> list[str]:
+def _title(text: InputText, given: "Given") -> list[str]:
     return [f"==> {text.path} <=="] if len(given.paths) > 1 and not given.q else []
 
 
-def _wc(given: Given, shell: Shell, before: Lines | None) -> Lines:
+def _wc(given: "Given", shell: Shell, before: Lines | None) -> Lines:
     """Count lines, words, characters and bytes."""
     shown = [flag for flag in "lwmc" if getattr(given, flag)] or ["l", "w", "c"]
     total: Counter[str] = Counter()
@@ -177,7 +179,7 @@ def _wc(given: Given, shell: Shell, before: Lines | None) -> Lines:
         yield " ".join([*(str(total[key]) for key in shown), "total"])
 
 
-def _grep(given: Given, shell: Shell, before: Lines | None) -> Lines:
+def _grep(given: "Given", shell: Shell, before: Lines | None) -> Lines:
     """Show lines that match, or count them, or name the files that have them."""
     patterns = given.e or given.paths[:1]
     paths = given.paths if given.e else given.paths[1:]
@@ -195,7 +197,7 @@ def _grep(given: Given, shell: Shell, before: Lines | None) -> Lines:
         shell.messages.clear()
 
 
-def _search(patterns: Sequence[str], given: Given) -> matching.Search:
+def _search(patterns: Sequence[str], given: "Given") -> matching.Search:
     form = [line for pattern in patterns for line in pattern.split("\n")]
     if given.F:
         form = [globs.literal(pattern) for pattern in form]
@@ -207,7 +209,7 @@ def _search(patterns: Sequence[str], given: Given) -> matching.Search:
     return matching.search(whole, ignore_case=given.i, invert=given.v, most=given.m, **around)
 
 
-def _below(shell: Shell, given: Given, paths: Sequence[str]) -> Iterator[InputText]:
+def _below(shell: Shell, given: "Given", paths: Sequence[str]) -> Iterator[InputText]:
     """Yield the files below paths whose names fit."""
     for top in shell.entries("grep", paths or ["."]):
         for _, entry in shell.view.walk(top):
@@ -216,7 +218,7 @@ def _below(shell: Shell, given: Given, paths: Sequence[str]) -> Iterator[InputTe
                 yield InputText(entry.shown, shell.view, entry)
 
 
-def _hits(text: InputText, search: matching.Search, given: Given, *, named: bool) -> Lines:
+def _hits(text: InputText, search: matching.Search, given: "Given", *, named: bool) -> Lines:
     name = text.path or "(standard input)"
     result = matching.lines(search, text.pieces(), text.view.meter.tick)
     if given.l or given.L or given.q:
@@ -230,25 +232,13 @@ def _hits(text: InputText, search: matching.Search, given: Given, *, named: bool
         yield from matching.shown(search, result, name if named else "", numbers=given.n)
 
 
-def _find(given: Given, shell: Shell, _before: Lines | None) -> Lines:
+def _find(given: "Given", shell: Shell, _before: Lines | None) -> Lines:
     """Name what fulfils all conditions, below each path."""
     tests = [(_test(option, value), negated) for option, value, negated in given.conditions]
     for top in shell.entries("find", given.paths or ["."]):
         for _, entry in shell.view.walk(top, given.maxdepth):
             if all(test(entry) != negated for test, negated in tests):
                 yield entry.shown
-
-
-class _Condition(argparse.Action):
-    """Keeps the conditions of find in their order, each with whether ``-not`` stands before it."""
-
-    def __call__(self, _parser: Any, given: Given, value: Any, option: str | None = None) -> None:
-        """Note one."""
-        if option == "-not":
-            given.negated = not given.negated
-        else:
-            given.conditions.append((option, value, given.negated))
-            given.negated = False
 
 
 def _test(option: str, value: str) -> Callable[[FileEntry], bool]:
@@ -264,23 +254,13 @@ def _test(option: str, value: str) -> Callable[[FileEntry], bool]:
     return lambda _entry: True  # -print
 
 
-class _Parser(argparse.ArgumentParser):
-    """Raises CommandRefusedError where argparse would end the process."""
-
-    def error(self, message: str) -> NoReturn:
-        """Refuse the line."""
-        instead = {"ls": "Glob", "find": "Glob", "grep": "Grep"}.get(self.prog, "Read")
-        why = f"{self.prog}: {printable(message)}; see whether the tool {instead} does it"
-        raise CommandRefusedError(why)
-
-
 def _count(value: str) -> int:
     if not _NUMBER.fullmatch(value) or int(value) > _MOST:
         raise CommandRefusedError(_NO_NUMBER)
     return int(value)
 
 
-_COMMANDS: dict[str, tuple[Callable[[Given, Shell, Lines | None], Lines], str]] = {
+_COMMANDS: dict[str, tuple[Callable[["Given", Shell, Lines | None], Lines], str]] = {
     "cat": (_cat, "n"),
     "find": (_find, ""),
     "grep": (_grep, "ivnclLwxEFGrRhHsqIa"),
@@ -290,27 +270,3 @@ _COMMANDS: dict[str, tuple[Callable[[Given, Shell, Lines | None], Lines], str]] 
     "wc": (_wc, "lwcm"),
 }
 NAMES = tuple(_COMMANDS)
-
-
-@cache
-def _parser(name: str) -> _Parser:
-    """Return the options of one command, made at its first use: most daemons never need them."""
-    parser = _Parser(prog=name, add_help=False, allow_abbrev=False)
-    for flag in _COMMANDS[name][1]:
-        parser.add_argument(f"-{flag}", action="store_true")
-    if name in ("head", "tail"):
-        parser.add_argument("-n", "--lines", default="10")
-    elif name == "grep":
-        parser.add_argument("-e", action="append")
-        parser.add_argument("--include", action="append", type=globs.compiled)
-        for short in "mABC":
-            parser.add_argument(f"-{short}", type=_count)
-    elif name == "find":
-        for option in ("name", "iname", "path"):
-            parser.add_argument(f"-{option}", action=_Condition)
-        parser.add_argument("-type", action=_Condition, choices=("f", "d"))
-        for option in ("not", "print"):
-            parser.add_argument(f"-{option}", action=_Condition, nargs=0)
-        parser.add_argument("-maxdepth", type=_count, default=_MOST)
-    parser.add_argument("paths", nargs="*")
-    return parser

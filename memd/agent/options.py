@@ -1,0 +1,61 @@
+"""The options of the shell's commands, read by argparse; imported when a command is first used.
+
+Most daemons never run an agent, and argparse costs 0.5 MB and 2 ms.
+"""
+
+import argparse
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NoReturn
+
+from memd.agent import globs
+from memd.agent.refusals import CommandRefusedError
+from memd.core.names import printable
+
+Given = argparse.Namespace
+
+
+class _Condition(argparse.Action):
+    """Keeps the conditions of find in their order, each with whether ``-not`` stands before it."""
+
+    def __call__(self, _parser: Any, given: Given, value: Any, option: str | None = None) -> None:
+        """Note one."""
+        if option == "-not":
+            given.negated = not given.negated
+        else:
+            given.conditions.append((option, value, given.negated))
+            given.negated = False
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises CommandRefusedError where argparse would end the process."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse the line."""
+        instead = {"ls": "Glob", "find": "Glob", "grep": "Grep"}.get(self.prog, "Read")
+        why = f"{self.prog}: {printable(message)}; see whether the tool {instead} does it"
+        raise CommandRefusedError(why)
+
+
+@cache
+def parser_of(name: str, flags: str, count: Callable[[str], int], most: int) -> Parser:
+    """Return the options of one command: ``count`` reads a number of at most ``most``."""
+    parser = Parser(prog=name, add_help=False, allow_abbrev=False)
+    for flag in flags:
+        parser.add_argument(f"-{flag}", action="store_true")
+    if name in ("head", "tail"):
+        parser.add_argument("-n", "--lines", default="10")
+    elif name == "grep":
+        parser.add_argument("-e", action="append")
+        parser.add_argument("--include", action="append", type=globs.compiled)
+        for short in "mABC":
+            parser.add_argument(f"-{short}", type=count)
+    elif name == "find":
+        for option in ("name", "iname", "path"):
+            parser.add_argument(f"-{option}", action=_Condition)
+        parser.add_argument("-type", action=_Condition, choices=("f", "d"))
+        for option in ("not", "print"):
+            parser.add_argument(f"-{option}", action=_Condition, nargs=0)
+        parser.add_argument("-maxdepth", type=count, default=most)
+    parser.add_argument("paths", nargs="*")
+    return parser
