@@ -63,7 +63,7 @@ def neutralise(content: str) -> str:
 def _entry(memory: SurfacedMemory, quote: str, share: int) -> str:
     *head, description = _head(memory)
     body = _shorten(quote, share)
-    if not repeats.repeats(description, repeats.sentences(_UNQUOTED.sub("", body))):
+    if not repeats.stands_in(description, _UNQUOTED.sub("", body)):
         head.append(description)
     return "\n".join(filter(None, (*head, body, memory.stale_notice)))
 

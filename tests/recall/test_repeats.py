@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.recall.repeats import once, repeats, sentences
+from memd.recall.repeats import once, repeats, sentences, stands_in
 
 FACT = "Integration tests hit a real database."
 
@@ -80,3 +80,19 @@ def test_every_sentence_is_still_there(content: str) -> None:
     assert set(filter(None, left.split("\n"))) <= set(content.split("\n"))
     for words in (FACT, "other.", "x"):
         assert (words in left) == (words in content)
+
+
+@pytest.mark.parametrize(
+    ("statement", "text", "expected"),
+    [
+        ("Deploys go out on Tuesday.", "# Deploys go out on **Tuesday**\n\nMore.", True),
+        ("deploys go out on Tuesday", "Deploys go\nout on Tuesday. More.", True),
+        ("Deploys go out on Tuesd\u2026", "Deploys go out on Tuesday.", True),
+        ("Deploys go out on Monday", "Deploys go out on Tuesday.", False),
+        ("部署只在周二进行。之后冻结。", "部署只在周二进行。\n之后冻结。", True),
+        ("", "anything", True),
+    ],
+)
+def test_what_stands_in_a_text(statement: str, text: str, expected: bool) -> None:  # noqa: FBT001 - a table's column
+    """A statement stands in a text where all its sentences do, however the text is laid out."""
+    assert stands_in(statement, text) is expected
