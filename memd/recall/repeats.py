@@ -12,7 +12,7 @@ _LABEL = re.compile(r"[ \t]*(?:[-*+][ \t]+)?\*\*(?:Why|How to apply):\*\*")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])\s*")
 _OPENING = re.compile(r"^(?:[#*+-]+\s+|[\s>\"\u201c])+")
 _CLOSING = re.compile(r"[\s.\u3002*\"\u201d]+$")
-_ENOUGH = 12  # characters of a word: where words have no spaces between, a sentence is one
+_ENOUGH = 6  # characters of a word: where words have no spaces between, a sentence is one
 _AROUND = "*_#>-.,;:!?()'\"\u201c\u201d\u2026"
 _BLANKS = re.compile(r"\n{3,}")
 _CUT = "\u2026"
