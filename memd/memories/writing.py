@@ -175,11 +175,14 @@ def _content(writing: Writing, old: MemoryFile | None, *, session: str, modified
         "description": (writing.description, header.description),
         "metadata.type": (_type(writing) if writing.type is not None else None, header.type),
     }
-    fields = {key: str(new) for key, (new, known) in said.items() if new not in (None, known)}
+    # All that is given is written: the header may be older than the text, which another program
+    # has emptied meanwhile.
+    fields = {key: str(new) for key, (new, _) in said.items() if new is not None}
+    same = all(new in (None, known) for new, known in said.values())
     content = old.content
     if writing.body is not None:
         content = document.with_body(content, writing.body)
-    if content == old.content and not fields:
+    if content == old.content and same:
         return content
     return document.with_fields(content, {"metadata.modified": modified, **fields})
 
