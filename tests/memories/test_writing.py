@@ -177,3 +177,20 @@ def test_a_description_is_one_line() -> None:
     """A description of a thousand and more characters is refused by its length."""
     with pytest.raises(LongDescriptionError, match="1001 characters"):
         write(FakeTree({}), Writing("a.md", **(PARTS | {"description": "x" * 1001})))
+
+
+class StaleTree(FakeTree):
+    """A directory whose list still has the header of a file that was just emptied."""
+
+    def read(self, path: str) -> MemoryFile | None:
+        """Return the header of before with the content of now."""
+        before = super().read(path)
+        return None if before is None else MemoryFile(before.header, b"", sha256(b""), "")
+
+
+def test_an_emptied_file_gets_its_name_again() -> None:
+    """What is given is written, also where the list still knows it of a file that is empty now."""
+    before = document.new("a-rule", "A rule", MemoryType.FEEDBACK, "", session="s", modified=NOW)
+    (edit,) = write(StaleTree({"a.md": before}), Writing("a.md", **PARTS)).edits
+    read = parse(edit.content or b"", "a.md")
+    assert (read.name, read.description, read.type) == ("a-rule", "A rule", MemoryType.FEEDBACK)
