@@ -106,8 +106,8 @@ def parse(name: str, given: Mapping[str, Any]) -> Input:
 
 
 _UNSUPPORTED: tuple[tuple[Callable[[Input], bool], str], ...] = (
-    (lambda results: isinstance(results, Bash) and results.run_in_background, _IN_BACKGROUND),
-    (lambda results: isinstance(results, Grep) and results.multiline, _ONE_LINE),
+    (lambda call: isinstance(call, Bash) and call.run_in_background, _IN_BACKGROUND),
+    (lambda call: isinstance(call, Grep) and call.multiline, _ONE_LINE),
 )
 
 

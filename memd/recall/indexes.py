@@ -189,7 +189,7 @@ class Indexes:
                 with self.hold(directory):
                     one.index.adopt(batch)
             finally:
-                one.index.give_back()
+                one.index.give_back(batch)
         return busy or self._learn(directory, one, most)
 
     def use(self, model_folder: str) -> bool:

@@ -48,7 +48,7 @@ class _Unused:
 
 @contextmanager
 def _without_unused() -> Iterator[None]:
-    """Keep out what the library imports for itself: 8 MB and a tenth of a daemon's start.
+    """Keep out what the library imports for itself: 5 MB and a tenth of a daemon's start.
 
     memd checks envelopes itself and gives the library a check of its own, so a validator of JSON
     schemas has nothing to do; nor has an example of a web server.

@@ -28,6 +28,7 @@ import onnxruntime
 import tokenizers
 from onnxruntime.capi import onnxruntime_pybind11_state as _failures
 
+from memd.search.engine import private
 from memd.search.model_files import ModelUnusableError, find, read
 
 TEXT_TOKENS = 256  # what small sentence encoders were trained on
@@ -156,13 +157,13 @@ class Vectors:
         self._paths: list[str] = []  # "" for a row that is free
         self.versions: dict[str, int] = {}
 
-    def put(self, rows: Any, fingerprints: Mapping[str, int]) -> None:
-        """Add a row for each path of ``fingerprints``, or replace it."""
-        for path in fingerprints:
+    def put(self, rows: Any, versions: Mapping[str, int]) -> None:
+        """Add a row for each path of ``versions``, or replace it."""
+        for path in versions:
             self.drop(path)
-        self._at |= {path: at for at, path in enumerate(fingerprints, len(self._paths))}
-        self._paths += fingerprints
-        self.versions |= fingerprints
+        self._at |= {path: at for at, path in enumerate(versions, len(self._paths))}
+        self._paths += versions
+        self.versions |= versions
         self._rows = np.concatenate((self._rows, rows.astype(np.float16)))
 
     def drop(self, path: str) -> None:
@@ -193,7 +194,7 @@ class Vectors:
         """Replace the file of the vectors. Raises OSError."""
         self._compact()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        with open(f"{path}.new", "wb", opener=_private) as file:
+        with open(f"{path}.new", "wb", opener=private) as file:
             np.savez(
                 file,
                 identity=self._identity,
@@ -214,19 +215,17 @@ class Vectors:
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as result:
                 names = [os.fsdecode(n) for n in result["paths"].tobytes().split(b"\0") if n]
-                fingerprints, rows = result["versions"], result["rows"]
+                versions, rows = result["versions"], result["rows"]
                 same = np.array_equal(result["identity"], self._identity)
         except _DAMAGED:
             return
-        if same and (len(fingerprints), rows.shape) == (
+        if same and (len(versions), rows.shape) == (
             len(names),
             (len(names), self._rows.shape[1]),
         ):
             self._rows, self._paths = rows.astype(np.float16), names
             self._at = {name: at for at, name in enumerate(names)}
-            self.versions = {
-                name: int(mark) for name, mark in zip(names, fingerprints, strict=True)
-            }
+            self.versions = {name: int(mark) for name, mark in zip(names, versions, strict=True)}
 
 
 def _tokenizer(path: str, vocabulary: bytes) -> Any:
@@ -262,7 +261,3 @@ def _session(path: str) -> Any:
 
 def _first_line(error: Exception) -> str:
     return str(error).split("\n", 1)[0][:200]
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC, 0o600)

@@ -155,8 +155,8 @@ class Engine:
         with _guard:
             hits = self._searcher.search(_library().Query.all_query(), self.count, count=False).hits
             addresses = [address for _, address in hits]
-            fingerprints: list[int] = self._searcher.fast_field_values(_MARK, addresses)
-        return dict(zip(fingerprints, addresses, strict=True))
+            versions: list[int] = self._searcher.fast_field_values(_MARK, addresses)
+        return dict(zip(versions, addresses, strict=True))
 
     def path(self, address: Any) -> str:
         """Return the path of a memory by what ``versions`` gave for it."""
@@ -226,7 +226,7 @@ def _seal(folder: str) -> None:
     names = sorted(name for name in os.listdir(f"{folder}/{_ENGINE}") if name[0] != ".")
     files = {name: _sum(f"{folder}/{_ENGINE}/{name}") for name in names}
     data = msgspec.msgpack.encode(_Seal(_FORMAT, ANALYSIS, files))
-    with open(f"{folder}/{_SEAL}.new", "wb", opener=_private) as file:
+    with open(f"{folder}/{_SEAL}.new", "wb", opener=private) as file:
         file.write(zlib.crc32(data).to_bytes(4, "little") + data)
         file.flush()
         os.fsync(file.fileno())
@@ -242,8 +242,9 @@ def _sum(path: str) -> tuple[int, int]:
     return size, total
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+def private(path: str, flags: int) -> int:
+    """Open a file that nobody else reads: an opener for ``open``."""
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
 def _to_name(path: str) -> str:

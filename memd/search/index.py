@@ -78,7 +78,7 @@ class Index:
         self._notes: list[str] = []
         self._lost = False
         self._committing = threading.Lock()
-        self._under_way = False  # whether a batch was taken and not yet adopted
+        self._under_way: Batch | None = None  # taken and not yet adopted or given back
         self._opened = False
 
     @property
@@ -132,9 +132,10 @@ class Index:
         """Forget entries; unknown paths are ignored."""
         for path in paths:
             self._take_out(path)
-            self._waiting[path] = None
             if self._engine is None:
-                del self._waiting[path]
+                self._waiting.pop(path, None)
+            else:
+                self._waiting[path] = None  # hides what the engine has
 
     def rank(
         self, prompt: str, limit: int, skip: Skip = nothing, *, floor: bool = True
@@ -164,7 +165,7 @@ class Index:
     def is_due(self, *, more: bool) -> bool:
         """Whether a commit is worth while; ``more`` says that more is to come."""
         enough = len(self._waiting) > (_MANY if more else self._few)
-        return enough and self._folder is not None and not self._under_way
+        return enough and self._folder is not None and not self.is_busy
 
     def batch(self, *, more: bool) -> Batch | None:
         """Return what is to be committed, if that is due: one batch at a time, until ``adopt``."""
@@ -176,8 +177,8 @@ class Index:
             except EngineBrokenError as error:
                 self._stop_committing(error)
                 return None
-        self._under_way = True
-        return Batch(self._engine, dict(self._waiting))
+        self._under_way = Batch(self._engine, dict(self._waiting))
+        return self._under_way
 
     def commit(self, batch: Batch) -> None:
         """Write a batch to disk. May run beside readers; ``adopt`` is to follow."""
@@ -190,7 +191,7 @@ class Index:
 
     def adopt(self, batch: Batch) -> None:
         """Read from the engine what was committed and has not changed since."""
-        self._under_way = False
+        self.give_back(batch)
         if self._engine is not batch.engine or self._folder is None:
             return
         try:
@@ -203,9 +204,10 @@ class Index:
                 self._take_out(path)
                 del self._waiting[path]
 
-    def give_back(self) -> None:
-        """Forget the batch that was taken: it will not be adopted."""
-        self._under_way = False
+    def give_back(self, batch: Batch) -> None:
+        """Forget a batch that was taken; one that another worker took since stays."""
+        if self._under_way is batch:
+            self._under_way = None
 
     def _open(self) -> None:
         """Open what an earlier process committed; it takes a moment, so not when made."""
@@ -219,7 +221,7 @@ class Index:
     @property
     def is_busy(self) -> bool:
         """Whether a commit is under way."""
-        return self._under_way
+        return self._under_way is not None
 
     def close(self) -> None:
         """End the use of files; a commit under way comes to its end."""
@@ -235,20 +237,19 @@ class Index:
         ]
         if self._engine is None or not weights:
             return result
-        ask = seen = most
+        asked_for = most
         taken: list[SearchDocument] = []
         try:
-            proposed = self._engine.propose(weights, ask)
             while True:
+                proposed = self._engine.propose(weights, asked_for)
                 taken = [
                     document
                     for document in proposed
                     if document.path not in self._waiting and not skip(document.path)
                 ]
-                if len(taken) >= most or len(proposed) < seen:
+                if len(taken) >= most or len(proposed) < asked_for:
                     break
-                seen *= 4
-                proposed = self._engine.propose(weights, seen)
+                asked_for *= 4
         except EngineBrokenError as error:
             self._give_up(error)
             taken = []

@@ -27,9 +27,7 @@ from memd.search.ranking import BELOW_FLOOR, BEYOND_LIMIT, Ranked, answered
 if TYPE_CHECKING:
     from memd.search.encoder import Encoder, Vectors
 
-ROWS = (
-    100_000  # vectors of a directory: 38 MB at 384 numbers each; what is beyond is found by words
-)
+ROWS = 100_000  # vectors of a directory, two bytes a number; what is beyond is found by words
 # Of the way from unrelated texts to the same text. Of the prompts that nothing helps with, those
 # that ask came as near as 0.31; a floor of 0.4 loses what meaning alone finds.
 NEAR = 0.35
@@ -141,21 +139,22 @@ class Neighbours:
             return False
         if model is not self._made_by or self._vectors is None:
             self._open(model)
-        vectors, fingerprints = self._vectors, dict(islice(known().items(), ROWS))
+        vectors, current = self._vectors, dict(islice(known().items(), ROWS))
         if vectors is None:
             return False
         with self._lock:
-            for path in vectors.versions.keys() - fingerprints.keys():
+            for path in vectors.versions.keys() - current.keys():
                 vectors.drop(path)
             missing = [
                 path
-                for path, mark in fingerprints.items()
+                for path, mark in current.items()
                 if vectors.versions.get(path) != mark and self._unread.get(path) != mark
             ]
         wanted = missing[:most]
-        texts = [text for text in read(wanted) if fingerprints[text.path] == text.mark]
+        texts = [text for text in read(wanted) if current[text.path] == text.mark]
         # What cannot be read, or has changed again, is left until its version is another one.
-        self._unread |= {path: fingerprints[path] for path in wanted}
+        read_paths = {text.path for text in texts}
+        self._unread |= {path: current[path] for path in wanted if path not in read_paths}
         if not texts:
             return len(missing) > most
         try:
@@ -181,7 +180,7 @@ class Neighbours:
         except OSError as error:
             if error.filename:  # else zipfile made it of what the file holds
                 self._meaning.cannot_keep(error)
-        self._made_by, self._vectors = model, vectors
+        self._made_by, self._vectors, self._unread = model, vectors, {}
 
 
 def fuse(

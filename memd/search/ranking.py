@@ -216,7 +216,8 @@ def _weigh(
         for form, weight in term.forms:
             at = text.find(form)
             if at >= 0:
-                gain = max(gain, weight * _saturated(text.count(form)))
+                times = text.count(form)
+                gain = max(gain, weight * times * (_K1 + 1) / (times + _K1))
                 place = 1.0 if at < document.heading else _BODY
                 counts = max(counts, weight * term.share * place)
         if gain:
@@ -225,14 +226,11 @@ def _weigh(
             brings += counts
     if not result:
         return None
+    both = (pair for pair in pairs if pair[0] in result and pair[1] in result)
+    beside = [pair for pair in both if f" {pair[0]} {pair[1]} " in text]
     parts = {
         "bm25": bm25,
-        "pairs": _PAIR
-        * sum(
-            weight
-            for one, two, weight in pairs
-            if one in result and two in result and f" {one} {two} " in text
-        ),
+        "pairs": _PAIR * sum(weight for *_, weight in beside),
         "subject": _SUBJECT if names and text.split(maxsplit=1)[0] in names else 0.0,
     }
     score = round(sum(parts.values()), 6)
@@ -244,11 +242,6 @@ def _held(terms: Iterable[_Term], text: str) -> list[_Term]:
     """Return the terms of which a memory holds a form; one look at its words for all of them."""
     words = set(text.split())
     return [term for term in terms if any(form[1:-1] in words for form, _ in term.forms)]
-
-
-def _saturated(times: int) -> float:
-    """Return by what a word's weight is multiplied that stands so many times in a memory."""
-    return times * (_K1 + 1) / (times + _K1)
 
 
 @cache

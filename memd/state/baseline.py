@@ -100,9 +100,9 @@ class Baseline:
         result: dict[str, FileState] = {}
         left = iter(paths)
         while part := list(islice(left, _PART)):
-            fingerprints = ",".join("?" * len(part))
+            places = ",".join("?" * len(part))
             result |= _shades(
-                self._database.read(f"{_FILES} AND path IN ({fingerprints})", (directory, *part))
+                self._database.read(f"{_FILES} AND path IN ({places})", (directory, *part))
             )
         return result
 

@@ -267,7 +267,7 @@ class Changes:
             if all(edit.content is None for edit in draft.edits):
                 raise
             retained = self._journal.refused(_intent(request, draft, refused(draft, tree)))
-            raise ConflictError(error.path, error.expected, error.results, retained.id) from error
+            raise ConflictError(error.path, error.expected, error.actual, retained.id) from error
         replaced = [step.path for step in prepared.steps if step.before is not None]
         _refuse_open(request, directory, tree, replaced)
         return draft, prepared

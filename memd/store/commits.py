@@ -66,8 +66,8 @@ class Commits:
         is wanted later.
         """
         results: list[CommitResult] = []
-        overdue, again = self._replaced.late_saves(real, now)
-        for each in overdue:
+        saves, again = self._replaced.late_saves(real, now)
+        for each in saves:
             if each.body:  # a program that died before it filled the file again has saved nothing
                 results.append(self._save(real, each, at, now))
             self._replaced.remove(real, each)
@@ -94,15 +94,15 @@ class Commits:
             plan = put_back_plan(path, text, last.mtime_ns)
             self._change(replace(request, plan=plan, by=PUT_BACK, id="", writers=OpenFiles.IGNORE))
 
-    def _save(self, real: str, overdue: DelayedSave, at: float, now: float) -> CommitResult:
+    def _save(self, real: str, save: DelayedSave, at: float, now: float) -> CommitResult:
         request = ChangeRequest(
-            real, late_save_plan(overdue, self._journal.blob), LATE_SAVE, at, monotonic=now
+            real, late_save_plan(save, self._journal.blob), LATE_SAVE, at, monotonic=now
         )
         with suppress(MemdError):
             result = self._change(request)
             if result.change is not None:
                 return result
-        return self._external.record_late_save(real, overdue.step, overdue.body, at).result()
+        return self._external.record_late_save(real, save.step, save.body, at).result()
 
 
 def event_of(directory: str, result: CommitResult, by: Provenance) -> Event:

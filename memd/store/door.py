@@ -42,16 +42,16 @@ class ConflictError(MemdError):
     kind = "conflict"
     hint = "read the file again and repeat the change on what it says now"
 
-    def __init__(self, path: str, expected: str, result: str, change: str = "") -> None:
+    def __init__(self, path: str, expected: str, actual: str, change: str = "") -> None:
         retained = f"; what was refused is kept as {change}" if change else ""
         super().__init__(
             f"{path} was changed since it was read; nothing was written{retained}",
             path=path,
             expected=expected,
-            found=result,
+            found=actual,
             change=change,
         )
-        self.path, self.expected, self.results = path, expected, result
+        self.path, self.expected, self.actual = path, expected, actual
 
 
 class SecretRefusedError(MemdError):

@@ -71,7 +71,7 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> RolledFo
     Tells of each file that is no set's. Raises OSError and MemdError.
     """
     sentences: list[str] = []
-    overdue: list[Step] = []
+    still_open: list[Step] = []
     folders: list[str] = []
     for _ in directory.walk(enter=folders.append):
         pass  # also a folder without memories may hold what was one
@@ -81,19 +81,19 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> RolledFo
                 path = f"{folder}/{name}" if folder else name
                 step = _step_of(journal, directory.path, path)
                 if step is not None and directory.open_for_writing(path) is not False:
-                    overdue.append(step)
+                    still_open.append(step)
                     continue
                 result = disk.read(fd, name)
                 if result is None or is_probe(name, result) or _disposable(journal, name, result):
                     disk.unlink(fd, name)
                 elif step is not None and result.hash:
-                    overdue.append(step)
+                    still_open.append(step)
                 else:
                     place = "/".join(part for part in (directory.path, folder, name) if part)
                     sentences.append(
                         f"{place} holds a text that memd does not know; it is kept for you to see"
                     )
-    return RolledForward(tuple(sentences), open=tuple(overdue))
+    return RolledForward(tuple(sentences), open=tuple(still_open))
 
 
 def _finish(

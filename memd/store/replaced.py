@@ -77,17 +77,17 @@ class Replaced:
             with Directory(directory) as opened:
                 for each in files:
                     if self._is_due(opened, each, now):
-                        overdue = self._take(opened, each.step)
-                        result += [overdue] if overdue else []
+                        save = self._take(opened, each.step)
+                        result += [save] if save else []
                     else:
                         left.append(each)
             self._files[directory] = left
         return result, bool(left)
 
-    def remove(self, directory: str, overdue: DelayedSave) -> None:
+    def remove(self, directory: str, save: DelayedSave) -> None:
         """Remove a file whose late save is in the journal, unless it was written to since."""
         with suppress(OSError, MemdError), Directory(directory) as opened:
-            self._remove(opened, overdue.step, (sha256(overdue.body),))
+            self._remove(opened, save.step, (sha256(save.body),))
 
     def paths(self) -> tuple[str, ...]:
         """Return the paths of all files that are kept just now."""
@@ -135,7 +135,7 @@ class Replaced:
                 self._disk.unlink(folder, step.temp)
 
 
-def late_save_plan(overdue: DelayedSave, blobs: Callable[[str], bytes | None]) -> Plan:
+def late_save_plan(save: DelayedSave, blobs: Callable[[str], bytes | None]) -> Plan:
     """Return the plan that brings a late save into the directory; it wants nothing if it cannot.
 
     What the program changed is merged with what the file says now. Where both changed the same
@@ -143,22 +143,22 @@ def late_save_plan(overdue: DelayedSave, blobs: Callable[[str], bytes | None]) -
     somebody else has worked on the file since memd wrote it. An empty text is no save: a program
     that died before it filled the file again leaves one.
     """
-    step = overdue.step
+    step = save.step
 
     def plan(tree: Tree) -> Draft:
         content = tree.index() if step.path == INDEX else _text(tree, step.path)
         live = None if content is None else sha256(content)
         wanted: bytes | None = None
         if live in (step.before, step.after):
-            wanted = overdue.body
+            wanted = save.body
         if content is not None:
             # What an emptied file held before is what the program began with.
             before = step.before and blobs(step.before)
             base = before or (step.after and blobs(step.after)) or b""
             merge = index.merge if step.path == INDEX else _merge_topic(step.path)
-            merged = merge(base, overdue.body, content)
+            merged = merge(base, save.body, content)
             wanted = wanted if merged is None else merged
-        if wanted is None or not overdue.body or wanted == content:
+        if wanted is None or not save.body or wanted == content:
             return StoreDraft()
         return StoreDraft((FileEdit(step.path, wanted, live or ""),), restores=True)
 

@@ -130,11 +130,11 @@ def _unpaired(messages: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _mismarked(body: dict[str, Any]) -> Iterator[str]:
-    fingerprints = list(_breakpoints(body))
-    if len(fingerprints) > MOST_BREAKPOINTS:
+    breakpoints = list(_breakpoints(body))
+    if len(breakpoints) > MOST_BREAKPOINTS:
         yield f"A maximum of {MOST_BREAKPOINTS} blocks with cache_control may be provided"
-    lives = [mark.get("ttl") or "5m" for mark in fingerprints]
-    for mark, life in zip(fingerprints, lives, strict=True):
+    lives = [mark.get("ttl") or "5m" for mark in breakpoints]
+    for mark, life in zip(breakpoints, lives, strict=True):
         if mark.get("type") != "ephemeral" or life not in LIFE:
             yield "cache_control: Input should be ephemeral with a ttl of '5m' or '1h'"
     if any(LIFE[first] < LIFE[then] for first, then in pairwise(lives)):

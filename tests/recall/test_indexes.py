@@ -52,6 +52,13 @@ def finish(indexes: Indexes, most: int = 50) -> None:
         pass
 
 
+def spoil(folder: Path) -> None:
+    """Overwrite what the engines below a folder have stored, in place."""
+    for path in folder.glob("*/engine/*.store"):
+        with path.open("r+b") as file:
+            file.write(bytes(path.stat().st_size))
+
+
 def test_a_later_process_reads_nothing_again(tmp_path: Path) -> None:
     """Memories that were indexed once are found by another process without a read."""
     shelf = Shelf()
@@ -217,9 +224,7 @@ def test_a_damaged_index_is_filled_again(tmp_path: Path) -> None:
     count = many(shelf)
     indexes = Indexes(shelf, Lock, str(tmp_path))
     finish(indexes)
-    for path in tmp_path.glob("*/engine/*.store"):
-        with path.open("r+b") as file:
-            file.write(bytes(path.stat().st_size))
+    spoil(tmp_path)
     assert len(results(indexes, "quorum")) < count
     with indexes.hold("/m"):
         assert "indexed again" in " ".join(indexes.current("/m", count).notes)
@@ -261,9 +266,7 @@ def test_a_loss_is_remembered_over_a_failed_look(tmp_path: Path) -> None:
     count = many(shelf)
     indexes = Indexes(shelf, Lock, str(tmp_path))
     finish(indexes)
-    for path in tmp_path.glob("*/engine/*.store"):
-        with path.open("r+b") as file:
-            file.write(bytes(path.stat().st_size))
+    spoil(tmp_path)
     assert len(results(indexes, "quorum")) < count
     shelf.refuses = True
     with pytest.raises(RefusedError):

@@ -334,11 +334,15 @@ def test_one_commit_at_a_time(tmp_path: Path) -> None:
     """Until a batch was adopted or given back there is no other: no older state is written last."""
     with opened(tmp_path / "i") as index:
         give(index, TWENTY)
-        assert index.batch(more=False) is not None
+        first = index.batch(more=False)
+        assert first is not None
         index.update([entry("new.md", "stone")])
         assert (index.batch(more=False), index.is_due(more=False)) == (None, False)
-        index.give_back()
-        assert index.batch(more=False) is not None
+        index.give_back(first)
+        second = index.batch(more=False)
+        assert second is not None
+        index.give_back(first)  # said late, it does not end the second
+        assert index.is_busy
 
 
 def test_what_came_and_went_leaves_nothing(tmp_path: Path) -> None:

@@ -222,6 +222,28 @@ def test_vectors_of_another_model_do_not_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("libraries")
+def test_a_model_that_changes_in_use_computes_all_again(tmp_path: Path) -> None:
+    """After a change of the setting every memory gets a vector of the new model."""
+    meaning = _meaning(tmp_path)
+    desk = Desk(tmp_path, meaning)
+    desk.learn()
+    meaning.use(str(write_model(tmp_path / "other", {**WORDS, "bike": (1.0, 0.0, 0.0)})))
+    desk.learn()
+    assert len(desk.read_paths) == 6
+    assert desk.paths() == ["meaning.md", "words.md"]
+
+
+@pytest.mark.usefixtures("libraries")
+def test_what_cannot_be_read_stops_nobody(tmp_path: Path) -> None:
+    """Memories that cannot be read, more than a slice of them, leave the others their vectors."""
+    desk = Desk(tmp_path, _meaning(tmp_path))
+    known = {f"gone{number}.md": number for number in range(5)} | dict(desk.known())
+    while desk.near.work(lambda: known, desk.read, 2):
+        pass
+    assert desk.paths() == ["meaning.md", "words.md"]
+
+
+@pytest.mark.usefixtures("libraries")
 def test_what_changes_while_it_is_read_is_not_kept(tmp_path: Path) -> None:
     """A memory that is read in another version than is known waits for its next turn."""
     desk = Desk(tmp_path, _meaning(tmp_path))

@@ -1,0 +1,14 @@
+"""The functions that run for a request."""
+
+import pytest
+
+from memd.testing import trace
+
+
+def test_each_request_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every kind of request has a line with a number of functions above none."""
+    assert trace.main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    names = [line.partition(":")[0] for line in lines]
+    assert names == ["load_prompt", "prefetch", "memory.write", "extract"]
+    assert all(int(line.split()[1]) > 0 for line in lines)
