@@ -7,6 +7,8 @@ Rules of this file
   on, so that somebody else's change meanwhile is noticed.
 - A file that exists is changed only after it was read in this run.
 - Whatever a model sends is answered in words; only a bug leaves here as an exception.
+- Who opened the workspace may refuse a change (``check``): the model reads why and can mend it, and
+  what was refused last of a file that did not come to stand is known at the end (``refused``).
 """
 
 from collections.abc import Callable, Mapping
@@ -35,6 +37,7 @@ from memd.files.directory import Directory, DirectoryMissingError, PathRefusedEr
 FILES = 100  # that one run may write
 BYTES = 1024 * 1024  # that one run may write in all
 
+Check = Callable[[Proposed], str]
 _NOT_READ = "read it first"
 _NOT_UTF8 = "it is not UTF-8"
 _SEVERAL_NAMES = "the file has several names (hard links)"
@@ -48,8 +51,9 @@ class Workspace:
 
     ``origin`` says whose words the run works on (``user``, ``assistant``, or anything else for
     words that nobody vouches for). ``transcripts`` are the folders of this project's transcripts.
-    With ``removals`` a memory may be removed by writing ``removed: why`` over it. A context
-    manager; raises PathRefusedError and DirectoryUnusableError.
+    With ``removals`` a memory may be removed by writing ``removed: why`` over it. ``check`` is
+    asked before each change is taken in, and returns why it is refused, "" where it may stand. A
+    context manager; raises PathRefusedError and DirectoryUnusableError.
     """
 
     def __init__(
@@ -60,6 +64,7 @@ class Workspace:
         transcripts: tuple[str, ...] = (),
         origin: str = "",
         removals: bool = False,
+        check: Check | None = None,
     ) -> None:
         said = [(TRANSCRIPTS, folder) for folder in transcripts]
         wanted = ((MEMORY, memory), (PROJECT, project), *said)
@@ -69,6 +74,8 @@ class Workspace:
         )
         self._origin = origin
         self._removals = removals
+        self._check = check
+        self._refused: dict[str, Proposed] = {}
         self._base: dict[str, bytes | None] = {}  # as first read; None where there was no file
         self._written: dict[str, bytes | None] = {}
         self._reasons: dict[str, str] = {}
@@ -97,6 +104,11 @@ class Workspace:
     def touched(self) -> tuple[str, ...]:
         """The names of what the run has changed, in the order of the first change."""
         return tuple(self._written)
+
+    @property
+    def refused(self) -> tuple[Proposed, ...]:
+        """What the check refused last of each file that was not written after that."""
+        return tuple(self._refused.values())
 
     def proposal(self) -> RunProposal:
         """Return what the run wants to change; what came out as it was is left out."""
@@ -193,6 +205,7 @@ class Workspace:
             raise ChangeRefusedError(name, _FULL)
         if self._base.get(name) is None:
             self._check_case(name, others)
+        self._ask(Proposed(name, self._base.get(name), content))
         self._written[name] = content
         self._reasons.pop(name, None)
         return ToolResult(f"{name} is {done}. It is kept when this run ends well.")
@@ -200,9 +213,18 @@ class Workspace:
     def _remove(self, name: str, reason: str) -> ToolResult:
         if not self._removals or name == INDEX:
             raise ChangeRefusedError(name, _NO_INDEX_REMOVAL if name == INDEX else _REMOVAL)
+        self._ask(Proposed(name, self._base.get(name), None, reason))
         self._written[name] = None
         self._reasons[name] = reason
         return ToolResult(f"{name} is removed. That holds when this run ends well.")
+
+    def _ask(self, file: Proposed) -> None:
+        """Ask the check. Raises ChangeRefusedError with what it answers."""
+        why = self._check(file) if self._check else ""
+        if why:
+            self._refused[file.path] = file
+            raise ChangeRefusedError(file.path, why.rstrip("."))
+        self._refused.pop(file.path, None)
 
     def _check_case(self, name: str, others: Mapping[str, bytes | None]) -> None:
         written = (path for path, body in others.items() if body)

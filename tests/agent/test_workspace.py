@@ -184,3 +184,30 @@ async def test_a_proposal_is_committed_by_a_real_store(home: Home, tmp_path: Pat
         again = await store.commit(str(home.memory), overdue.plan, by)
         assert again.change is None
         assert overdue.left == ("a.md",)
+
+
+def test_a_check_may_refuse_a_change(home: Home) -> None:
+    """What the check refuses is answered with its reason, not taken in, and known at the end."""
+
+    def check(file: Proposed) -> str:
+        if file.content is None:
+            return "it stays"
+        return "no proof" if b"trust me" in file.content else ""
+
+    with home.workspace(check=check, removals=True) as workspace:
+
+        def paths() -> list[str]:
+            return [each.path for each in workspace.refused]
+
+        refused = call(workspace, "Write", file_path="n.md", content=memory("n", body="trust me"))
+        assert (refused.fault, refused.text) == ("denied", "n.md was not written: no proof.")
+        assert paths() == ["n.md"]
+        assert not call(workspace, "Write", file_path="n.md", content=memory("n")).fault
+        assert paths() == []
+        call(workspace, "Read", file_path="a.md")
+        removal = call(workspace, "Write", file_path="a.md", content="removed: it is over")
+        assert "it stays" in removal.text
+        edit = {"old_string": "beta", "new_string": "trust me"}
+        assert call(workspace, "Edit", file_path="a.md", **edit).fault == "denied"
+        assert [each.path for each in workspace.proposal().files] == ["n.md"]
+        assert paths() == ["a.md"]
