@@ -214,7 +214,32 @@ class ProposalDecided:
     reason: str = ""
 
 
-Effect = CursorMove | JobEnd | LockTaken | ProposalDecided
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A statement that may be worth remembering; it is filed with the change set, in its directory.
+
+    ``text`` is a quotation where ``origin`` is ``user``, said ``at`` (seconds since 1970) in the
+    ``session``; with another origin it is a model's or a stranger's wording, which only a person
+    is ever shown. ``type`` is a guess, ``reason`` why it was not saved; both may be "".
+    """
+
+    session: str
+    text: str
+    at: float
+    origin: str
+    type: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestionDecided:
+    """What became of a suggestion: it is ``taken`` (a memory says it) or ``dismissed``."""
+
+    suggestion: str
+    state: str
+
+
+Effect = CursorMove | JobEnd | LockTaken | ProposalDecided | Suggestion | SuggestionDecided
 
 
 @dataclass(frozen=True, slots=True)

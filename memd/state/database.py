@@ -32,7 +32,7 @@ Row = sqlite3.Row
 Cursor = sqlite3.Cursor
 Migrate = Callable[[Cursor], None]
 
-VERSION = 2
+VERSION = 3
 _LOG = "-wal"
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _STUCK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)  # a new connection may do better

@@ -1,4 +1,4 @@
-"""What becomes true together with a change set: a cursor, a job's end, a lock's time, a decision.
+"""What becomes true together with a change set: a cursor, a job's end, a suggestion, a decision.
 
 Kept as JSON in the set's row, and carried out in the transaction that marks the set applied.
 """
@@ -7,16 +7,25 @@ import json
 from collections.abc import Iterable
 from dataclasses import MISSING, asdict, fields, replace
 
-from memd.core.values import CursorMove, Effect, JobEnd, LockTaken, ProposalDecided
-from memd.state import cursors, dreams, jobs, proposed
+from memd.core.values import (
+    CursorMove,
+    Effect,
+    JobEnd,
+    LockTaken,
+    ProposalDecided,
+    Suggestion,
+    SuggestionDecided,
+)
+from memd.state import cursors, dreams, jobs, proposed, suggestions
 from memd.state.database import Cursor
 
-_Kind = type[CursorMove] | type[JobEnd] | type[LockTaken] | type[ProposalDecided]
-_KINDS: dict[str, _Kind] = {
+_KINDS: dict[str, type[Effect]] = {
     "cursor": CursorMove,
     "job": JobEnd,
     "lock": LockTaken,
     "proposal": ProposalDecided,
+    "suggestion": Suggestion,
+    "suggestion_decided": SuggestionDecided,
 }
 
 
@@ -31,6 +40,10 @@ def make_true(
             dreams.save(cursor, effect)
         elif isinstance(effect, ProposalDecided):
             proposed.decide(cursor, effect, at)
+        elif isinstance(effect, Suggestion):
+            suggestions.save(cursor, directory, effect, at)
+        elif isinstance(effect, SuggestionDecided):
+            suggestions.decide(cursor, directory, effect)
         else:
             jobs.end(cursor, _with_change(effect, change), at)
 
@@ -53,11 +66,15 @@ def from_text(text: str) -> tuple[Effect, ...]:
     return tuple(result)
 
 
-def _fits(cls: _Kind, facts: dict[str, object]) -> bool:
+def _fits(cls: type[Effect], facts: dict[str, object]) -> bool:
     """Return whether facts make an effect; what a field's default stands for may be missing."""
     types = {field.name: field.type for field in fields(cls)}
     needed = {field.name for field in fields(cls) if field.default is MISSING}
-    return needed <= facts.keys() and all(types.get(k) is type(v) for k, v in facts.items())
+    return needed <= facts.keys() and all(
+        # JSON has one kind of number: a whole time is a time.
+        (types.get(name), type(value)) == (float, int) or types.get(name) is type(value)
+        for name, value in facts.items()
+    )
 
 
 def parsed(text: str) -> object:

@@ -1,4 +1,7 @@
-"""From version 1 of the state file to 2: proposals become change sets of the journal.
+"""From an older version of the state file to this one.
+
+1 → 2: proposals become change sets of the journal.
+2 → 3: change sets may carry suggestions, which an older memd would drop; nothing is rewritten.
 
 Rules of this file
 - It runs in the transaction that gives the file its new version, so a crash leaves the old file
@@ -74,7 +77,12 @@ _LATEST_NS = 2**63 - 1
 
 
 def migrate(cursor: Cursor) -> None:
-    """Bring a state file of version 1 to version 2, inside a transaction."""
+    """Bring a state file of an older version to this one, inside a transaction."""
+    if int(cursor.execute("PRAGMA user_version").fetchone()[0]) == 1:
+        _proposals_into_changes(cursor)
+
+
+def _proposals_into_changes(cursor: Cursor) -> None:
     for statement in _BEFORE:
         cursor.execute(statement)
     cursor.execute("SELECT 1 FROM pragma_table_info('clock_marks') WHERE name = 'proposal'")

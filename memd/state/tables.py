@@ -1,6 +1,17 @@
 """The door to the tables of the state file: jobs, ledger, spending and what else has rows."""
 
-from memd.state import ages, cursors, dreams, jobs, journal, ledger, runs, spend, visits
+from memd.state import (
+    ages,
+    cursors,
+    dreams,
+    jobs,
+    journal,
+    ledger,
+    runs,
+    spend,
+    suggestions,
+    visits,
+)
 from memd.state.ages import Ages
 from memd.state.caps import KINDS, Sum
 from memd.state.cursors import Cursors
@@ -11,6 +22,14 @@ from memd.state.pauses import Breaker, Pauses
 from memd.state.roots import Roots
 from memd.state.runs import Runs
 from memd.state.spend import KEPT_DAYS, Account, Booking, SpendRow, SpendTable, next_day
+from memd.state.suggestions import (
+    DISMISSED,
+    TAKEN,
+    OpenSuggestion,
+    SuggestionCounts,
+    SuggestionTable,
+    letters,
+)
 from memd.state.tally import Tally
 from memd.state.visits import Visit, Visits
 
@@ -23,15 +42,18 @@ SCHEMAS = (
     ledger.SCHEMA,
     runs.SCHEMA,
     spend.SCHEMA,
+    suggestions.SCHEMA,
     visits.SCHEMA,
 )
 
 __all__ = [
+    "DISMISSED",
     "KEPT_DAYS",
     "KINDS",
     "RESUMED_DAYS",
     "SCHEMAS",
     "SIGHTED_DAYS",
+    "TAKEN",
     "Account",
     "Ages",
     "Booking",
@@ -47,6 +69,7 @@ __all__ = [
     "Ledger",
     "LockRow",
     "NewJob",
+    "OpenSuggestion",
     "Parents",
     "Pauses",
     "Roots",
@@ -54,9 +77,12 @@ __all__ = [
     "Sighting",
     "SpendRow",
     "SpendTable",
+    "SuggestionCounts",
+    "SuggestionTable",
     "Sum",
     "Tally",
     "Visit",
     "Visits",
+    "letters",
     "next_day",
 ]

@@ -50,7 +50,7 @@ from memd.state.changes import (
 )
 from memd.state.database import StateUnusableError
 from memd.store.apply import Application, ForeignSaveError
-from memd.store.door import ConflictError
+from memd.store.door import ConflictError, storable
 from memd.store.drafts import Prepared, StoreDraft, prepare, refused
 from memd.store.recent_texts import RecentTexts
 from memd.store.recovery import roll_forward, sweep_strays
@@ -356,7 +356,7 @@ def _intent(request: ChangeRequest, draft: Draft, prepared: Prepared) -> Planned
         tokens.token_hex(4),
         prepared.steps,
         prepared.bodies,
-        draft.effects,
+        storable(draft.effects),
         _conflicts(draft),
         prepared.merged,
     )

@@ -12,7 +12,7 @@ from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, NameRefusedError, check_name, clash, in_catalogue
 from memd.core.text import decode
-from memd.core.values import FileEdit
+from memd.core.values import Effect, FileEdit, Suggestion
 from memd.documents import secrets
 
 _NEAR_BYTES = 8 * 1024  # around a change: credentials of several lines are shorter
@@ -181,6 +181,16 @@ def check_secrets(path: str, before: bytes | None, after: bytes) -> None:
     for item in result:
         if (item.rule, lines[item.line - 1]) not in old:
             raise SecretRefusedError(path, item.rule, item.line)
+
+
+def storable(effects: Iterable[Effect]) -> tuple[Effect, ...]:
+    """Return effects without the suggestions that look like a credential."""
+    return tuple(
+        effect
+        for effect in effects
+        if not isinstance(effect, Suggestion)
+        or not secrets.find(f"{effect.text}\n{effect.reason}\n{effect.type}\n{effect.session}")
+    )
 
 
 def _new_secrets(before: bytes, after: bytes) -> bool:

@@ -15,6 +15,8 @@ from memd.core.values import (
     LockTaken,
     ProposalDecided,
     Provenance,
+    Suggestion,
+    SuggestionDecided,
 )
 from memd.state import cursors, dreams, effects, jobs, journal
 from memd.state.database import open_database
@@ -26,7 +28,9 @@ EFFECTS = st.lists(
     st.builds(CursorMove, TEXT, TEXT, st.integers(0, 2**40), TEXT)
     | st.builds(JobEnd, TEXT, TEXT, TEXT)
     | st.builds(LockTaken, TEXT, st.integers())
-    | st.builds(ProposalDecided, TEXT, TEXT, TEXT, TEXT),
+    | st.builds(ProposalDecided, TEXT, TEXT, TEXT, TEXT)
+    | st.builds(Suggestion, TEXT, TEXT, st.floats(0, 1e10) | st.integers(0, 9), TEXT, TEXT)
+    | st.builds(SuggestionDecided, TEXT, TEXT),
     max_size=3,
 )
 

@@ -1,4 +1,4 @@
-"""A state file of version 1 opens, and nothing of it is lost."""
+"""A state file of an older version opens, and nothing of it is lost."""
 
 import sqlite3
 from contextlib import closing, suppress
@@ -31,15 +31,16 @@ INDEX = """# Mine
 - [a-name](d.md) — About it
 - [a-name](c.md) — About it
 """
-LANDED = Path(__file__).parent / "landed_version_1.sql"  # written by memd as it was before
+HERE = Path(__file__).parent
+VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 
-def landed(folder: Path, database: Path | None = None) -> Path:
-    """Lay a state file of version 1 into a folder, and the memories that it tells of."""
+def landed(folder: Path, database: Path | None = None, version: int = 1) -> Path:
+    """Lay a state file that an older memd wrote into a folder, and the memories it tells of."""
     memory = folder / "memory"
     memory.mkdir(mode=0o700)
     database = database or folder / "state.db"
-    dump = LANDED.read_text().replace("@MEMORY@", str(memory))
+    dump = (HERE / f"landed_version_{version}.sql").read_text().replace("@MEMORY@", str(memory))
     with closing(sqlite3.connect(database)) as connection:
         connection.executescript(dump.replace("@OTHER@", str(folder / "other")))
     for name, text in {"a": "We ship on Mondays.", "b": "We ship on Mondays, Ana says."}.items():
@@ -65,19 +66,21 @@ def tables(path: Path) -> dict[str, list[str]]:
         }
 
 
-def test_an_old_file_has_the_tables_of_a_new_one(tmp_path: Path) -> None:
+@VERSIONS
+def test_an_old_file_has_the_tables_of_a_new_one(tmp_path: Path, version: int) -> None:
     """Tables and columns are those of a file that was begun today, with its version."""
-    old = landed(tmp_path)
+    old = landed(tmp_path, version=version)
     for path in (old, tmp_path / "new.db"):
         opened(path).close()
     assert tables(old) == tables(tmp_path / "new.db")
     with closing(sqlite3.connect(old)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
 
 
-async def test_proposals_of_an_old_file_are_what_they_were(tmp_path: Path) -> None:
+@VERSIONS
+async def test_proposals_of_an_old_file_are_what_they_were(tmp_path: Path, version: int) -> None:
     """All are listed under their names with what they say, decided or not."""
-    database = opened(landed(tmp_path))
+    database = opened(landed(tmp_path, version=version))
     bench = Bench(tmp_path, database)
     table = bench.table
     results = {each.id: each for each in table.of_directory(bench.directory, decided=True)}
@@ -104,9 +107,10 @@ async def test_proposals_of_an_old_file_are_what_they_were(tmp_path: Path) -> No
     database.close()
 
 
-async def test_proposals_of_an_old_file_can_be_decided(tmp_path: Path) -> None:
+@VERSIONS
+async def test_proposals_of_an_old_file_can_be_decided(tmp_path: Path, version: int) -> None:
     """They are shown with their diffs, accepted as one change, undone and rejected."""
-    database = opened(landed(tmp_path))
+    database = opened(landed(tmp_path, version=version))
     bench = Bench(tmp_path, database)
     views = {view.id: view for view in await bench.reviews.review(bench.directory)}
     assert "+We ship on Mondays (Ana).\n" in views["p1"].files[0].diff
@@ -127,9 +131,10 @@ async def test_proposals_of_an_old_file_can_be_decided(tmp_path: Path) -> None:
     database.close()
 
 
-async def test_history_of_an_old_file_stays(tmp_path: Path) -> None:
+@VERSIONS
+async def test_history_of_an_old_file_stays(tmp_path: Path, version: int) -> None:
     """What a crash left is completed with its decision, and old changes are undone."""
-    database = opened(landed(tmp_path))
+    database = opened(landed(tmp_path, version=version))
     bench = Bench(tmp_path, database)
     assert len(await bench.store.recover()) == 1
     assert bench.files()["m.md"] == topic("M")
@@ -144,11 +149,12 @@ async def test_history_of_an_old_file_stays(tmp_path: Path) -> None:
     database.close()
 
 
-async def test_a_daemon_goes_on_with_an_old_file(tmp_path: Path) -> None:
+@VERSIONS
+async def test_a_daemon_goes_on_with_an_old_file(tmp_path: Path, version: int) -> None:
     """It completes what was recorded, and its status counts the proposals that are open."""
     with throw_away_home() as home:
         Path(home.places.state_dir).mkdir(parents=True)
-        landed(tmp_path, Path(home.places.database))
+        landed(tmp_path, Path(home.places.database), version)
         async with daemon_here(home), AsyncClient(home.places.socket, name="t") as client:
             status = await client.call("status")
     assert status["proposals"] == {str(tmp_path / "memory"): 4, str(tmp_path / "other"): 1}

@@ -1,0 +1,213 @@
+"""Suggestions: what was said and may be worth remembering, until somebody decides.
+
+A suggestion becomes a row in the transaction that marks its change set applied, so it is there
+together with the cursor that passed its message, or not at all.
+
+Rules of this file
+- The same text, whatever its case, spacing and signs, is one row for each memory directory. One
+  that was taken or dismissed does not come back; one that expired does when it is said again.
+- At most ``OPEN_MOST`` are open in a directory, each for ``DAYS``; the oldest expire first.
+- A suggestion goes out at most twice, each time to another session.
+- A decided or expired row holds no text any more, only the hash by which it is known again.
+- Rows are input: a state file may be damaged, and a row that makes no sense harms no other.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from memd.core.text import sha256
+from memd.core.values import Suggestion, SuggestionDecided
+from memd.state.database import Cursor, Database, Row
+from memd.text.normal import normal
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS suggestions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    directory TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    state TEXT NOT NULL,
+    filed REAL NOT NULL,
+    session TEXT NOT NULL,
+    text TEXT NOT NULL,
+    at REAL NOT NULL,
+    origin TEXT NOT NULL,
+    type TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    offered_first TEXT,
+    offered_second TEXT,
+    UNIQUE (directory, hash)
+) STRICT;
+CREATE INDEX IF NOT EXISTS suggestions_state ON suggestions (directory, state);
+"""
+OPEN, TAKEN, DISMISSED, EXPIRED = "open", "taken", "dismissed", "expired"
+OPEN_MOST = 20  # in a memory directory
+DAYS = 30
+CHARACTERS = 2000  # of a text: what is longer is no statement
+_CLOSED_MOST = 1000  # rows of a directory that remember what was decided
+_LATEST = 253_402_300_799.0  # the end of the year 9999: later times have no ISO form
+_SECONDS = DAYS * 86_400.0
+_SIGNS = re.compile(r"[\W_]+")
+_SAVE = """
+INSERT INTO suggestions (directory, hash, state, filed, session, text, at, origin, type, reason)
+VALUES (?, ?, 'open', ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (directory, hash) DO UPDATE SET
+    state = 'open', filed = excluded.filed, session = excluded.session, text = excluded.text,
+    at = excluded.at, origin = excluded.origin, type = excluded.type, reason = excluded.reason
+WHERE state = 'expired' OR state = 'open' AND (origin <> 'user' OR excluded.origin = 'user')
+"""
+_EXPIRE = "UPDATE suggestions SET state = 'expired', text = '', reason = '' WHERE state = 'open'"
+_TOO_MANY = """ AND number IN (
+    SELECT number FROM suggestions WHERE directory = ? AND state = 'open'
+    ORDER BY filed DESC, number DESC LIMIT -1 OFFSET ?)
+"""
+_FORGET = """
+DELETE FROM suggestions WHERE state <> 'open' AND number IN (
+    SELECT number FROM suggestions WHERE directory = ? AND state <> 'open'
+    ORDER BY filed DESC, number DESC LIMIT -1 OFFSET ?)
+"""
+_SURFACE = """
+UPDATE suggestions SET
+    offered_second = CASE WHEN offered_first IS NULL THEN NULL ELSE ?1 END,
+    offered_first = coalesce(offered_first, ?1)
+WHERE number = ?2 AND state = 'open' AND offered_second IS NULL AND offered_first IS NOT ?1
+"""
+_COUNTS = """
+SELECT CASE WHEN state = 'open' AND filed < ? THEN 'expired' ELSE state END AS state,
+    count(*) AS rows, count(offered_first) + count(offered_second) AS offered
+FROM suggestions GROUP BY 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSuggestion:
+    """A suggestion that nobody has decided yet.
+
+    ``offered`` are the sessions that it went out to; the rest is as in ``Suggestion``.
+    """
+
+    id: str
+    text: str
+    session: str
+    at: float
+    origin: str
+    type: str
+    reason: str
+    offered: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestionCounts:
+    """How many suggestions wait, and what became of the others of the last time."""
+
+    open: int = 0
+    offered: int = 0
+    taken: int = 0
+    dismissed: int = 0
+    expired: int = 0
+
+
+class SuggestionTable:
+    """The suggestions of all directories, by real path. Blocks; raises StateUnusableError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def open_in(self, directory: str, now: float) -> tuple[OpenSuggestion, ...]:
+        """Return the open suggestions of a directory, the newest first."""
+        rows = self._database.read(
+            "SELECT * FROM suggestions WHERE directory = ? AND state = 'open' AND filed >= ?"
+            " ORDER BY filed DESC, number DESC",
+            (directory, now - _SECONDS),
+        )
+        return tuple(map(_read, rows))
+
+    def surface(
+        self, directory: str, ids: Iterable[str], session: str, now: float
+    ) -> frozenset[str]:
+        """Note that a session is given suggestions; return those that may go out to it."""
+        with self._database.transaction(synced=False) as cursor:
+            _expire(cursor, directory, now)
+            return frozenset(id_ for id_ in ids if _offered(cursor, id_, session))
+
+    def decide(self, directory: str, decided: Iterable[SuggestionDecided]) -> frozenset[str]:
+        """Close open suggestions of a directory; return those that were open."""
+        with self._database.transaction() as cursor:
+            return frozenset(item.suggestion for item in decided if decide(cursor, directory, item))
+
+    def counts(self, now: float) -> SuggestionCounts:
+        """Return how many there are of all directories."""
+        rows = self._database.read(_COUNTS, (now - _SECONDS,))
+        known = {row["state"]: int(row["rows"]) for row in rows}
+        return SuggestionCounts(
+            offered=sum(int(row["offered"]) for row in rows),
+            **{state: known.get(state, 0) for state in (OPEN, TAKEN, DISMISSED, EXPIRED)},
+        )
+
+
+def save(cursor: Cursor, directory: str, suggestion: Suggestion, at: float) -> None:
+    """File a suggestion inside a transaction; ``at`` is now. One without a letter is none."""
+    text = _storable(suggestion.text)[:CHARACTERS]
+    key = letters(text)
+    if not key:
+        return
+    names = map(_storable, (suggestion.origin, suggestion.type, suggestion.reason))
+    session, when = _storable(suggestion.session), _moment(suggestion.at)
+    cursor.execute(_SAVE, (directory, sha256(key.encode()), at, session, text, when, *names))
+    _expire(cursor, directory, at)
+    cursor.execute(_FORGET, (directory, _CLOSED_MOST))
+
+
+def decide(cursor: Cursor, directory: str, decided: SuggestionDecided) -> bool:
+    """Close an open suggestion inside a transaction; return whether it was open."""
+    if decided.state not in (TAKEN, DISMISSED):
+        return False
+    cursor.execute(
+        "UPDATE suggestions SET state = ?, text = '', reason = ''"
+        " WHERE directory = ? AND number = ? AND state = 'open'",
+        (decided.state, directory, _number(decided.suggestion)),
+    )
+    return cursor.rowcount == 1
+
+
+def letters(text: str) -> str:
+    """Return the letters and digits of a text: what makes it the same text again."""
+    return _SIGNS.sub("", normal(text).casefold())
+
+
+def _expire(cursor: Cursor, directory: str, now: float) -> None:
+    cursor.execute(f"{_EXPIRE} AND filed < ?", (now - _SECONDS,))
+    cursor.execute(f"{_EXPIRE}{_TOO_MANY}", (directory, OPEN_MOST))
+
+
+def _offered(cursor: Cursor, id_: str, session: str) -> bool:
+    cursor.execute(_SURFACE, (_storable(session), _number(id_)))
+    return cursor.rowcount == 1
+
+
+def _read(row: Row) -> OpenSuggestion:
+    offered = (row["offered_first"], row["offered_second"])
+    return OpenSuggestion(
+        id=f"s{row['number']}",
+        text=row["text"],
+        session=row["session"],
+        at=_moment(row["at"]),
+        origin=row["origin"],
+        type=row["type"],
+        reason=row["reason"],
+        offered=tuple(session for session in offered if isinstance(session, str)),
+    )
+
+
+def _number(id_: str) -> int:
+    digits = id_.removeprefix("s")
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else 0  # noqa: PLR2004
+
+
+def _moment(at: float) -> float:
+    return float(min(max(0.0, at), _LATEST))  # NaN becomes 0 in this order
+
+
+def _storable(text: str) -> str:
+    """Return a text that SQLite takes."""
+    return text.encode(errors="replace").decode()

@@ -1,0 +1,133 @@
+"""Rows of suggestions: filed with a change set, bounded, decided once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.core.values import Suggestion, SuggestionDecided
+from memd.state import effects, suggestions
+from memd.state.database import Database, open_database
+from memd.state.suggestions import (
+    DAYS,
+    DISMISSED,
+    OPEN_MOST,
+    TAKEN,
+    SuggestionCounts,
+    SuggestionTable,
+)
+
+NOW = 1_772_450_000.0
+DAY = 86_400.0
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """Return an empty state file."""
+    result = open_database(str(tmp_path / "state.db"), [suggestions.SCHEMA])
+    yield result
+    result.close()
+
+
+def file(database: Database, *texts: str, at: float = NOW, origin: str = "user") -> SuggestionTable:
+    """File suggestions as a change set does."""
+    wanted = [Suggestion("s", text, at, origin, "feedback", "unmarked") for text in texts]
+    with database.transaction() as cursor:
+        effects.make_true(cursor, "/m", wanted, "c1", at)
+    return SuggestionTable(database)
+
+
+def texts(table: SuggestionTable, now: float = NOW) -> list[str]:
+    """Return the open suggestions."""
+    return [each.text for each in table.open_in("/m", now)]
+
+
+def test_a_suggestion_says_what_was_said_where_and_when(database: Database) -> None:
+    """All of its facts come back, in its directory alone."""
+    table = file(database, "Tabs, never spaces.")
+    (each,) = table.open_in("/m", NOW)
+    assert (each.text, each.session, each.at) == ("Tabs, never spaces.", "s", NOW)
+    assert (each.origin, each.type, each.reason) == ("user", "feedback", "unmarked")
+    assert table.open_in("/other", NOW) == ()
+
+
+def test_the_same_text_twice_is_one(database: Database) -> None:
+    """Case, spaces and signs do not make another text; a model's wording replaces no quotation."""
+    table = file(database, "Tabs, never spaces.", "tabs never   SPACES!", "… ?!", "")
+    assert texts(table) == ["tabs never   SPACES!"]
+    file(database, "TABS NEVER SPACES", origin="assistant")
+    assert texts(table) == ["tabs never   SPACES!"]
+
+
+def test_the_oldest_go_first(database: Database) -> None:
+    """There are never more than the bound, and what went is counted and holds no text."""
+    table = file(database, *(f"rule {number}" for number in range(OPEN_MOST + 3)))
+    assert len(texts(table)) == OPEN_MOST
+    assert not {"rule 0", "rule 1", "rule 2"} & set(texts(table))
+    assert table.counts(NOW) == SuggestionCounts(open=OPEN_MOST, expired=3)
+    rows = database.read("SELECT DISTINCT text FROM suggestions WHERE state = 'expired'")
+    assert [row["text"] for row in rows] == [""]
+
+
+def test_a_suggestion_waits_thirty_days(database: Database) -> None:
+    """It is open to the end of them and not a moment longer; said again, it is open again."""
+    table = file(database, "Tabs.", at=NOW)
+    end = NOW + DAYS * DAY
+    assert texts(table, end) == ["Tabs."]
+    assert texts(table, end + 1) == []
+    assert table.counts(end + 1) == SuggestionCounts(expired=1)
+    file(database, "Tabs.", at=end + 2)
+    assert texts(table, end + 2) == ["Tabs."]
+
+
+def test_what_was_decided_does_not_come_back(database: Database) -> None:
+    """A text that was taken or dismissed is never open again, and is decided only once."""
+    table = file(database, "Tabs.", "Spaces.")
+    spaces, tabs = (each.id for each in table.open_in("/m", NOW))
+    wanted = [SuggestionDecided(spaces, DISMISSED), SuggestionDecided(tabs, TAKEN)]
+    assert table.decide("/other", wanted) == frozenset()
+    assert table.decide("/m", [*wanted, SuggestionDecided(tabs, "open")]) == {spaces, tabs}
+    assert table.decide("/m", wanted) == frozenset()
+    file(database, "tabs", "spaces")
+    assert texts(table) == []
+    assert table.counts(NOW) == SuggestionCounts(taken=1, dismissed=1)
+
+
+def test_a_suggestion_goes_out_twice_at_most(database: Database) -> None:
+    """Each time it is to another session, and saying it again does not begin anew."""
+    table = file(database, "Tabs.")
+    (each,) = table.open_in("/m", NOW)
+    going = [table.surface("/m", [each.id], name, NOW) for name in ("a", "a", "b", "b", "c")]
+    assert going == [{each.id}, set(), {each.id}, set(), set()]
+    file(database, "Tabs.")
+    assert table.surface("/m", [each.id], "d", NOW) == set()
+    assert table.counts(NOW) == SuggestionCounts(open=1, offered=2)
+    assert table.open_in("/m", NOW)[0].offered == ("a", "b")
+
+
+@given(st.text(max_size=30), st.text(max_size=5), st.floats() | st.integers())
+def test_no_text_keeps_a_change_from_coming_true(text: str, session: str, at: float) -> None:
+    """Whatever a suggestion holds, its row is written, or it is none."""
+    database = open_database(":memory:", [suggestions.SCHEMA])
+    wanted = effects.from_text(effects.to_text([Suggestion(session, text, at, text)]))
+    with database.transaction() as cursor:
+        effects.make_true(cursor, "/m", wanted, "c1", NOW)
+    table = SuggestionTable(database)
+    assert len(table.open_in("/m", NOW)) == bool(suggestions.letters(text))
+    table.surface("/m", ["s1", "", "s", "s\u0663", text], session, NOW)
+    database.close()
+
+
+@given(st.lists(st.sampled_from("abcd"), max_size=8))
+def test_a_damaged_row_harms_no_other(words: list[str]) -> None:
+    """A state or an origin that nobody knows is read as it stands."""
+    database = open_database(":memory:", [suggestions.SCHEMA])
+    table = file(database, "Tabs.", "Spaces.")
+    with database.transaction() as cursor:
+        state = "".join(words)
+        cursor.execute("UPDATE suggestions SET state = ?, at = 9e999 WHERE number = 1", (state,))
+    assert texts(table) == ["Spaces."]
+    assert table.counts(NOW).open == 1
+    database.close()
