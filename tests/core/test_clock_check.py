@@ -10,16 +10,6 @@ NOON = 1_760_000_000.0
 PROVED = ClockCheck(NOON, DAY_SECONDS)
 
 
-def test_a_clock_is_proved_once_it_has_run_for_a_day() -> None:
-    """It may do so in parts, between which memd did not run for less than a day."""
-    first = inspect(None, NOON, NOON, 0.0)
-    half = inspect(first, NOON, NOON + DAY_SECONDS / 2, DAY_SECONDS / 2)
-    later = inspect(half, NOON, half.at + DAY_SECONDS, 0.0)
-    whole = inspect(later, NOON, later.at + DAY_SECONDS / 2, DAY_SECONDS / 2)
-    assert [check.proved for check in (first, half, later, whole)] == [False, False, False, True]
-    assert first.problem == whole.problem == ""
-
-
 @pytest.mark.parametrize(
     ("jump", "words"),
     [(200, "ahead by 200 days"), (-1, "back by 24.0 hours"), (-400, "back by 400")],

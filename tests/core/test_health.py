@@ -2,8 +2,6 @@
 
 import errno
 
-import pytest
-
 from memd.core.health import Health, WriteDecision
 
 
@@ -13,14 +11,6 @@ def failing(*codes: int) -> Health:
     for code in codes:
         health.failed(code, "cause")
     return health
-
-
-@pytest.mark.parametrize(
-    "codes", [(), (errno.EIO,), (errno.EIO, errno.EMFILE), (errno.ENFILE,) * 5]
-)
-def test_one_failure_of_the_medium_is_chance(codes: tuple[int, ...]) -> None:
-    """Writes go on after one failure, and after any number that the medium has no part in."""
-    assert failing(*codes).decision(0.0) is WriteDecision.GO
 
 
 def test_two_in_a_row_close_the_place() -> None:
@@ -33,14 +23,6 @@ def test_two_in_a_row_close_the_place() -> None:
     health.succeeded()
     assert health.decision(12.6) is WriteDecision.GO
     assert not health.cause
-
-
-def test_a_success_in_between_breaks_the_row() -> None:
-    """Two failures with a success between them close nothing."""
-    health = failing(errno.EIO)
-    health.succeeded()
-    health.failed(errno.EIO, "again")
-    assert health.decision(0.0) is WriteDecision.GO
 
 
 def test_a_clock_that_was_set_back_keeps_nothing_closed() -> None:

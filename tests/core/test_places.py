@@ -9,17 +9,6 @@ from hypothesis import strategies as st
 from memd.core import places
 
 
-def test_without_xdg_everything_lies_below_the_home() -> None:
-    """The defaults of the XDG specification hold where the variables are missing."""
-    results = places.find({}, "/home/you", "linux")
-    assert results.socket == "/home/you/.local/state/memd/run/memd.sock"
-    assert results.database == "/home/you/.local/state/memd/state.db"
-    assert results.lock == "/home/you/.local/state/memd/memd.lock"
-    assert results.log == "/home/you/.local/state/memd/memd.log"
-    assert results.headers == "/home/you/.local/state/memd/headers"
-    assert results.config == "/home/you/.config/memd/memd.toml"
-
-
 def test_xdg_variables_count_when_they_are_absolute() -> None:
     """A relative XDG variable is ignored, an absolute one is used."""
     environ = {
@@ -31,13 +20,6 @@ def test_xdg_variables_count_when_they_are_absolute() -> None:
     assert results.socket == "/run/user/7/memd/memd.sock"
     assert results.state_dir == "/home/you/.local/state/memd"
     assert results.config == "/c/memd/memd.toml"
-
-
-def test_memds_own_variables_win() -> None:
-    """MEMD_SOCKET, MEMD_STATE_DIR and MEMD_CONFIG decide wherever they are set."""
-    environ = {"MEMD_SOCKET": "/s", "MEMD_STATE_DIR": "/st", "MEMD_CONFIG": "/c.toml"}
-    results = places.find(environ, "/home/you", "linux")
-    assert (results.socket, results.state_dir, results.config) == ("/s", "/st", "/c.toml")
 
 
 def test_macos_keeps_to_application_support() -> None:
@@ -56,12 +38,6 @@ def test_a_long_socket_path_is_refused_in_words(platform: str, limit: int) -> No
     with pytest.raises(places.SocketPathTooLongError, match="set MEMD_SOCKET") as caught:
         places.find({"MEMD_SOCKET": fits + "x"}, "/h", platform)
     assert caught.value.facts["limit"] == limit
-
-
-def test_only_the_recognised_variables_are_forwarded() -> None:
-    """A client hands on nothing but what choosing a directory needs."""
-    environ = {"MEMD_DISABLE": "1", "ANTHROPIC_API_KEY": "secret", "PATH": "/bin"}
-    assert places.forwarded(environ) == {"MEMD_DISABLE": "1"}
 
 
 def test_a_daemon_does_not_inherit_one_clients_session() -> None:
@@ -94,9 +70,3 @@ def test_a_daemon_inherits_what_is_on_the_list_alone(
 def test_no_key_is_forwarded() -> None:
     """Among what a client forwards with each request there is no variable that names a model."""
     assert not [name for name in places.FORWARDED if re.search("ANTHROPIC|KEY|TOKEN|MODEL", name)]
-
-
-def test_the_env_file_lies_beside_the_settings() -> None:
-    """Whoever moves the settings moves the daemon's variables with them."""
-    assert places.find({}, "/home/you", "linux").env_file == "/home/you/.config/memd/env"
-    assert places.find({"MEMD_CONFIG": "/c/m.toml"}, "/h", "linux").env_file == "/c/env"

@@ -8,11 +8,6 @@ from memd.core import regex
 from memd.core.regex import PatternRefusedError
 
 
-def test_our_own_patterns_compile() -> None:
-    """A pattern of memd's finds what it says."""
-    assert regex.own(r"b+").search("abbc").group() == "bb"
-
-
 def test_a_foreign_pattern_matches_line_by_line() -> None:
     """Anchors mean lines, and case is ignored where it is asked for."""
     assert regex.foreign("^b$").search("a\nb\nc") is not None

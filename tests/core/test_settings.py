@@ -17,15 +17,6 @@ VALUES = st.recursive(
 )
 
 
-def test_later_layers_win() -> None:
-    """A stronger layer replaces single options and leaves the others."""
-    weak = Layer("user", {"base_dir": "/a", "dream": {"min_hours": 12, "auto": False}})
-    strong = Layer("policy", {"dream": {"auto": True}})
-    settings, problems = parse([weak, strong])
-    assert problems == ()
-    assert (settings.base_dir, settings.dream.min_hours, settings.dream.auto) == ("/a", 12.0, True)
-
-
 def test_every_bad_option_is_named_and_the_rest_stands() -> None:
     """Unknown names, wrong types and numbers out of bounds are reported, never fatal."""
     options: dict[str, Any] = {

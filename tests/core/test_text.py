@@ -8,35 +8,12 @@ from memd.core import text
 DAY = 24 * 3600
 
 
-def test_hash_is_sha256_in_hex() -> None:
-    """A file's hash is what sha256sum prints for it."""
-    expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    assert text.sha256(b"abc") == expected
-
-
-def test_decoding_drops_the_mark_and_keeps_going() -> None:
-    """A byte order mark is no text, and a foreign byte becomes a replacement character."""
-    assert text.decode(b"\xef\xbb\xbfhi") == "hi"
-    assert text.decode(b"a\xffb") == "a\ufffdb"
-
-
 @given(st.text(), st.integers(0, 40))
 def test_cutting_stays_within_the_bytes_and_on_characters(value: str, limit: int) -> None:
     """A cut text is a start of the text and fits the bytes."""
     cut = text.cut_bytes(value, limit)
     assert value.startswith(cut) or "?" in cut
     assert len(cut.encode(errors="replace")) <= limit or cut == value
-
-
-def test_one_line_folds_and_marks_the_cut() -> None:
-    """A text becomes one line, and what was cut shows an ellipsis."""
-    assert text.one_line(" a\n\tb ", 10) == "a b"
-    assert text.one_line("abcdef ghi", 8) == "abcdef…"
-
-
-def test_times_are_stamped_in_utc_with_milliseconds() -> None:
-    """A stamp has the form that Claude Code writes."""
-    assert text.iso_time(1763680698.458) == "2025-11-20T23:18:18.458Z"
 
 
 def test_ages_are_whole_days_and_never_negative() -> None:

@@ -7,19 +7,6 @@ from anyio import to_thread
 from memd.core.yielding import checking, yield_to_requests, yielding
 
 
-def test_nobody_waits_unasked() -> None:
-    """Outside of yielding work giving way does nothing; inside it calls what it was told to."""
-    calls: list[int] = []
-    yield_to_requests()
-    with yielding(lambda: calls.append(1)):
-        yield_to_requests()
-        with yielding(lambda: calls.append(2)):
-            yield_to_requests()
-        yield_to_requests()
-    yield_to_requests()
-    assert calls == [1, 2, 1]
-
-
 def test_work_can_be_ended_where_it_gives_way() -> None:
     """What is minded comes first and may end the work; giving way is as it was otherwise."""
     calls: list[str] = []

@@ -41,15 +41,6 @@ def test_the_model_forgets_what_was_not_synced(tmp_path: Path) -> None:
     assert [texts(image) for image in disk.cuts()] == [{"a": b"new!"}]
 
 
-def test_the_model_knows_an_exchange(tmp_path: Path) -> None:
-    """Two names that change places do so in one step."""
-    (tmp_path / "a").write_bytes(b"1")
-    (tmp_path / "b").write_bytes(b"2")
-    disk = power.Disk(tmp_path)
-    disk.rename("a", a=disk.find("b"), b=disk.find("a"))
-    assert [texts(i) for i in disk.cuts()] == [{"a": b"1", "b": b"2"}, {"a": b"2", "b": b"1"}]
-
-
 def test_many_pending_changes_are_sampled() -> None:
     """Beyond 256 subsets the prefixes, those with one or without one, and a sample are taken."""
     assert len(list(power._subsets(8))) == 256

@@ -20,12 +20,6 @@ def test_matches_are_equal_lines_in_order(a: list[bytes], b: list[bytes]) -> Non
     assert all(i < k and j < m for (i, j), (k, m) in pairwise(pairs))
 
 
-@given(LINES)
-def test_a_text_matches_itself_whole(lines: list[bytes]) -> None:
-    """Nothing of an unchanged text counts as changed."""
-    assert diff3.matches(lines, lines) == [(n, n) for n in range(len(lines))]
-
-
 def test_much_that_repeats_itself_costs_little() -> None:
     """Two large texts without any line of their own are not compared pair by pair."""
     a = [b"a\n", b"b\n"] * 20_000

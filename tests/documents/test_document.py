@@ -103,25 +103,6 @@ def test_flat_and_nested_types_are_read(content: bytes, kind: MemoryType | None)
     assert document.body == "x"
 
 
-def test_values_are_the_strings_that_stand_there() -> None:
-    """No dates, booleans or numbers; lists and tables become words; unknown keys are kept."""
-    document = parse(
-        b"---\nname: no\ndescription: 2026-01-01\nversion: 1.10\nn: 0123\n"
-        b"tags: [a, b]\nt: {x: 1, y: [2]}\nempty:\nmetadata:\n  name: inner\n  at: 1:20\n---\n",
-        "a.md",
-    )
-    assert (document.name, document.description) == ("no", "2026-01-01")
-    assert document.metadata == {
-        "version": "1.10",
-        "n": "0123",
-        "tags": "a, b",
-        "t": "x: 1, y: 2",
-        "empty": "",
-        "name": "inner",
-        "at": "1:20",
-    }
-
-
 @pytest.mark.parametrize(
     ("content", "description"),
     [
@@ -163,17 +144,6 @@ def test_broken_frontmatter_makes_a_damaged_memory(content: bytes) -> None:
     assert document.damaged
     assert document.body == content.decode("utf-8", errors="replace")
     assert document.name == ("a" if b"name: a" in content else "file-name")
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"# Title\n\ntext", b"\xff\xfe-\x00-\x00", b"\n---\na: b\n---\n", b"---x"]
-)
-def test_a_file_without_frontmatter_is_a_memory(content: bytes) -> None:
-    """Its name comes from the file's, and all of it is the body."""
-    document = parse(content, "sub/file-name.md")
-    assert (document.name, document.description, document.type) == ("file-name", "", None)
-    assert document.body == content.decode("utf-8", errors="replace")
-    assert not document.damaged
 
 
 BOMBS = [

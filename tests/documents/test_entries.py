@@ -1,11 +1,9 @@
 """Which lines of an index are pointers; large ones are read by what differs."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.core import limits
-from memd.documents.entries import EntryLine, Words, read, words
+from memd.documents.entries import EntryLine, read
 
 _MANY = b"".join(
     b"- [m%d](m%d.md) \xe2\x80\x94 %s\n" % (n, n, b"about it " * 11) for n in range(700)
@@ -22,16 +20,6 @@ _PIECES = st.sampled_from(
         "text\r",
     ]
 )
-
-
-def test_small_and_large_indexes_are_read_alike() -> None:
-    """Each entry stands with its line and what it means."""
-    results = read(_MANY)
-    assert len(_MANY) > limits.MEMORY_BYTES
-    assert results.lines[699] == EntryLine(699, ("m699.md",))
-    assert len(results.named) == 700
-    assert read(_MANY) is results
-    assert read(b"".join(_MANY.splitlines(keepends=True)[:9])).lines == results.lines[:9]
 
 
 @settings(max_examples=30)
@@ -59,16 +47,3 @@ def test_what_was_read_before_changes_no_answer(one: list[str], other: list[str]
 def _within(number: int, fences: list[int]) -> bool:
     closed = zip(fences[::2], fences[1::2], strict=False)
     return any(opened <= number <= end for opened, end in closed)
-
-
-@pytest.mark.parametrize(
-    ("line", "parts"),
-    [
-        (b"- [A\\]b](a.md) - why\n", Words("- ", "A]b", "(a.md)", "why")),
-        (b"* [A](a.md) text", Words("* ", "A", "(a.md)", "text")),
-        (b"no entry", Words("", "", "", "")),
-    ],
-)
-def test_a_line_has_parts(line: bytes, parts: Words) -> None:
-    """Bullet and target come as they stand, title and hook as they read."""
-    assert words(line) == parts

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memd.core import limits
 from memd.documents import frontmatter
-from memd.documents.frontmatter import HEAD_BYTES, lenient, plain, scalar, split
+from memd.documents.frontmatter import HEAD_BYTES, plain, scalar, split
 
 ANY_LINE = st.text(alphabet="ab :-#'\"[]{}&*!|>\\.<~=\t01é\u2028\u00a0\x07", max_size=14)
 KEYED = st.builds(
@@ -22,25 +22,6 @@ LINES = st.lists(st.one_of(KEYED, KEYED, ANY_LINE), max_size=6)
 def by_yaml(raw: str) -> object:
     """Return what YAML reads, values as strings."""
     return yaml.load(raw, Loader=frontmatter.LOADER) or {}  # noqa: S506 - strings only
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"---\na: b\n---\nbody",
-        b"\xef\xbb\xbf---\r\na: b\r\n---\r\nbody",
-        b"---  \na: b\n--- \t\nbody",
-        b"---\ra: b\r---\rbody",
-    ],
-)
-def test_the_fences_are_found(content: bytes) -> None:
-    """Line ends, a BOM and spaces after the dashes do not matter; offsets are of the bytes."""
-    fenced = split(content)
-    assert fenced is not None
-    assert fenced.closed
-    assert fenced.lines == ("a: b",)
-    assert content[fenced.start : fenced.end].strip() == b"a: b"
-    assert content[fenced.body :] == b"body"
 
 
 def test_frontmatter_closes_within_30_lines() -> None:
@@ -70,24 +51,6 @@ def test_simple_lines_are_read_as_yaml_reads_them(lines: list[str]) -> None:
     raw = "\n".join(lines)
     assert frontmatter.problem(raw) == ""
     assert by_yaml(raw) == quick
-
-
-@pytest.mark.parametrize(
-    ("lines", "values", "understood"),
-    [
-        (("description: a: b",), {"description": "a: b"}, True),
-        (("d: [x", "# comment", "", "e: @y"), {"d": "[x", "e": "@y"}, True),
-        (("metadata:", "\ttype: a: b", "\tz: '1'"), {"metadata": {"type": "a: b", "z": "1"}}, True),
-        (("a: b", "  c: d"), {"a": "b"}, False),
-        (("metadata:", "  a: b", "   c: d"), {"metadata": {"a": "b"}}, False),
-        (("- a", "k: v"), {"k": "v"}, False),
-    ],
-)
-def test_text_that_yaml_refuses_is_read_by_line(
-    lines: tuple[str, ...], values: dict[str, object], *, understood: bool
-) -> None:
-    """Unquoted text becomes the value it was meant to be; what is no such line is noticed."""
-    assert lenient(lines) == (values, understood)
 
 
 @given(st.text(max_size=40))

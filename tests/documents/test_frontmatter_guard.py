@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core import limits
-from memd.core.values import MemoryType
 from memd.documents import document
 from memd.documents.frontmatter import problem, quick
 
@@ -74,12 +73,6 @@ lines = st.sampled_from(
         "  modified: {}", "  modified: 2026-11-20T23:18:09.458Z", "---", "{}",
     ]
 )  # fmt: skip
-
-
-def test_the_usual_layouts_are_read() -> None:
-    """Nested as it is stamped, and flat with quotes, are understood."""
-    assert quick(NESTED) == ("a-b", "What it says.", MemoryType.FEEDBACK)
-    assert quick(FLAT) == ("a", "b: c", MemoryType.USER)
 
 
 @pytest.mark.parametrize(

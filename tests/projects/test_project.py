@@ -16,7 +16,6 @@ from memd.projects.project import (
     find_project,
     locate,
     slug,
-    transcript_folders,
 )
 
 
@@ -64,20 +63,6 @@ def test_a_long_slug_ends_in_a_hash(path: str) -> None:
         value = value * 31 + int.from_bytes(units[at : at + 2], "little")
     signed = (value + 2**31) % 2**32 - 2**31
     assert int(tail, 36) == abs(signed)
-
-
-def test_the_default_is_the_directory_of_claude_code(home: Path) -> None:
-    """A subdirectory uses its repository's memory below ~/.claude."""
-    results = project(home)
-    root = str(home / "work" / "proj")
-    assert results == Project(
-        cwd=f"{root}/sub",
-        root=root,
-        memory_dir=f"{home}/.claude/projects/{slug(root)}/memory",
-        source="default",
-        transcripts=f"{home}/.claude/projects",
-        enabled=True,
-    )
 
 
 def test_the_first_defined_source_wins(home: Path) -> None:
@@ -233,10 +218,3 @@ def test_an_agents_directory_cannot_be_led_elsewhere(home: Path, tmp_path: Path)
     (Path(results.root) / ".claude").symlink_to(tmp_path)
     with pytest.raises(PathRefusedError, match="link"):
         agent_directory(results, "a", "project", {})
-
-
-def test_each_working_directory_has_a_folder() -> None:
-    """The folders are those of the working directory and of the root, each named once."""
-    below = Project("/r/sub", "/r", "/m", "test", "/t", enabled=True)
-    assert transcript_folders(below) == ("/t/-r-sub", "/t/-r")
-    assert transcript_folders(Project("/r", "/r", "/m", "test", "/t", enabled=True)) == ("/t/-r",)

@@ -8,9 +8,9 @@ import pytest
 
 from memd.core.text import sha256
 from memd.files.directory import Directory
-from memd.files.disk import Content, real_disk
+from memd.files.disk import real_disk
 from memd.state.journal import Step
-from memd.store.apply import Application, ForeignSaveError, is_torn
+from memd.store.apply import Application, ForeignSaveError
 from memd.testing.faults import Countdown, FaultyDisk
 
 OLD, NEW = b"old\n", b"new\n"
@@ -32,32 +32,6 @@ def application(root: Path) -> Iterator[Application]:
     """Open an application on the real disk."""
     with Directory(str(root)) as directory, Application(directory, real_disk()) as opened:
         yield opened
-
-
-@pytest.mark.parametrize("step", [UPDATE, CREATE, DELETE])
-def test_a_swap_can_be_taken_back(root: Path, application: Application, step: Step) -> None:
-    """After the swap the new state is live, after taking back the old one, the same file."""
-    inode = os.stat(root / "a.md").st_ino
-    if step.after is not None:
-        application.stage(step, NEW)
-    application.swap(step)
-    live = root / step.path
-    assert (live.read_bytes() if live.exists() else None) == (NEW if step.after else None)
-    application.take_back()
-    application.sweep(step)
-    assert os.stat(root / "a.md").st_ino == inode
-    assert [str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()] == ["a.md"]
-
-
-@pytest.mark.parametrize("step", [UPDATE, CREATE, DELETE])
-def test_a_later_save_is_not_taken_back(root: Path, application: Application, step: Step) -> None:
-    """What somebody saved over a swapped file stays where it is."""
-    if step.after is not None:
-        application.stage(step, NEW)
-    application.swap(step)
-    (root / step.path).write_bytes(b"theirs\n")
-    application.take_back()
-    assert (root / step.path).read_bytes() == b"theirs\n"
 
 
 @pytest.mark.parametrize("step", [UPDATE, CREATE])
@@ -131,22 +105,6 @@ def test_what_is_gone_or_there_already_is_foreign(root: Path, application: Appli
         application.swap(CREATE)
     application.take_back()
     assert (root / "s" / "n.md").read_bytes() == NEW
-
-
-def test_a_missing_folder_holds_nothing(application: Application) -> None:
-    """Where the folder is not there, neither is the file."""
-    assert application.live(CREATE) is application.temp(CREATE) is None
-    application.sweep(CREATE)
-
-
-@pytest.mark.parametrize(
-    ("content", "torn"),
-    [(b"", True), (b"ne", True), (NEW, True), (b"ne\0\0", True), (b"x", False), (b"new\nx", False)],
-)
-def test_a_torn_body_is_a_beginning(content: bytes, torn: bool) -> None:  # noqa: FBT001 - a parameter
-    """A crash leaves the beginning of a body, perhaps with zeros after it, and nothing else."""
-    assert is_torn(Content(sha256(content), content, 0, 0), NEW) is torn
-    assert not is_torn(Content("", b"", 0, 0), NEW)
 
 
 def test_a_descriptor_is_not_fsynced_again_after_a_failure(root: Path) -> None:

@@ -7,8 +7,6 @@ import pytest
 
 from memd.core import limits
 from memd.core.text import sha256
-from memd.core.values import Header, MemoryType, newest_first
-from memd.documents.index import load, manifest
 from memd.files.directory import Directory
 from memd.store import catalogue
 
@@ -61,45 +59,6 @@ def state(root: Path) -> dict[str, tuple[str, int]]:
         for path in sorted(root.rglob("*"))
         if path.is_file()
     }
-
-
-def test_a_real_directory_is_listed_and_not_touched(claude: Path) -> None:
-    """Every memory has its header, newest first, and each byte and mtime is as before."""
-    before = state(claude)
-    with Directory(str(claude)) as directory:
-        scan = catalogue.scan(directory, {})
-        read = directory.read("MEMORY.md", limits.READ_BYTES)
-    headers = sorted(scan.headers.values(), key=newest_first)
-    assert scan.troubles == {"": ()}
-    assert len(headers) == 262
-    results = {header.path: header for header in headers}
-    assert results["area/deep/topic_2.md"] == Header(
-        path="area/deep/topic_2.md",
-        name="topic-2",
-        description="About topic 2",
-        type=MemoryType.FEEDBACK,
-        mtime_ns=2 * 10**9,
-        size=len(NESTED.format(n=2)),
-        damaged=False,
-        inode=(claude / "area/deep/topic_2.md").stat().st_ino,
-    )
-    assert [results[f"{name}.md"].name for name in ("crlf", "bom", "flat", "bare", "utf16")] == [
-        "topic-crlf",
-        "topic-bom",
-        "flat",
-        "bare",
-        "utf16",
-    ]
-    assert results["flat.md"].description == "a: b"
-    assert results["big.md"].size > limits.READ_BYTES
-    assert results["big.md"].type is MemoryType.USER
-    assert sorted(h.path for h in headers if h.damaged) == ["broken.md", "unclosed.md"]
-    assert [h.mtime_ns for h in headers] == sorted((h.mtime_ns for h in headers), reverse=True)
-    assert [h.path for h in headers[:2]] == ["bare.md", "big.md"]
-    assert read is not None
-    assert (load(read[0]).lines, load(read[0]).cut) == (300, "lines")
-    assert len(manifest(headers).splitlines()) == limits.MANIFEST_ENTRIES
-    assert state(claude) == before
 
 
 def test_one_bad_file_spoils_nothing(tmp_path: Path) -> None:

@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 
 from memd.core.names import INDEX
-from memd.core.text import sha256
 from memd.core.values import CursorMove, Draft, FileEdit, Pointer, Tree
 from memd.state.cursors import Cursors
 from memd.state.database import StateUnusableError
 from memd.store.changes import FSYNCS_PER_COMMIT, DirectoryBusyError, StorageFailedError
-from memd.store.door import ConflictError
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
 from tests.changes import history
 from tests.store.bench import Bench, edits, open_bench, topic
@@ -27,24 +25,6 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield opened
 
 
-def test_an_update_keeps_the_mode_and_the_pointer(bench: Bench) -> None:
-    """A file that a person made readable for others stays so, and its line stays as it is."""
-    os.chmod(bench.path / "a.md", 0o644)
-    index = bench.tree()[INDEX]
-    bench.write("a.md", topic("a", "more"))
-    assert os.stat(bench.path / "a.md").st_mode & 0o777 == 0o644
-    assert bench.tree()[INDEX] == index
-
-
-def test_a_missing_directory_is_made(tmp_path: Path) -> None:
-    """The first memory of a project makes its directory and its folders."""
-    with open_bench(tmp_path) as bench:
-        bench.path.rmdir()
-        bench.write("team/deep/c.md", topic("c"))
-        assert bench.topics() == {"team/deep/c.md": topic("c")}
-        assert os.stat(bench.path).st_mode & 0o777 == 0o700
-
-
 def test_effects_come_true_with_the_change(bench: Bench) -> None:
     """A cursor moves with the memories it accounts for, and also when there are none."""
     cursors = Cursors(bench.database)
@@ -52,31 +32,6 @@ def test_effects_come_true_with_the_change(bench: Bench) -> None:
     assert cursors.get(bench.directory, "s") == CursorMove("s", "t", 1, "m")
     bench.commit(Draft(effects=(CursorMove("s", "t", 2, "m"),)))
     assert cursors.get(bench.directory, "s") == CursorMove("s", "t", 2, "m")
-
-
-def test_a_retry_is_not_a_second_write(bench: Bench) -> None:
-    """Repeating a request id answers with the first outcome and runs no plan."""
-    first = bench.commit(edits(FileEdit("c.md", topic("c"))), "r1")
-    bench.write("c.md", topic("c", "newer"))
-    again = bench.commit(edits(FileEdit("c.md", topic("c"))), "r1")
-    assert (again.change, again.files, again.repeated) == (first.change, first.files, True)
-    assert bench.topics()["c.md"] == topic("c", "newer")
-
-
-def test_a_stale_base_is_a_conflict(bench: Bench) -> None:
-    """A writer that had read something else is told, and nothing is written."""
-    before = bench.tree()
-    with pytest.raises(ConflictError) as caught:
-        bench.commit(
-            edits(FileEdit("c.md", topic("c")), FileEdit("a.md", topic("a", "x"), base="0" * 64))
-        )
-    assert caught.value.facts == {
-        "path": "a.md",
-        "expected": "0" * 64,
-        "found": sha256(topic("a")),
-        "change": "c2",
-    }
-    assert bench.tree() == before
 
 
 def append(path: str, line: bytes) -> Callable[[Tree], Draft]:
@@ -124,19 +79,6 @@ def test_an_editor_that_writes_into_the_old_file_is_seen(bench: Bench) -> None:
 
         bench.using(FaultyDisk(before=write)).commit(append("a.md", b"by plan\n"))
     assert bench.topics()["a.md"] == topic("a") + b"by hand\nby plan\n"
-
-
-def test_a_file_that_appears_is_not_replaced(bench: Bench) -> None:
-    """Where a person makes the same new file first, the plan sees theirs."""
-    done: list[str] = []
-
-    def save(call: str, name: str) -> None:
-        if call == "move" and name == "c.md" and not done:
-            done.append(name)
-            bench.save("c.md", b"theirs\n")
-
-    bench.using(FaultyDisk(before=save)).commit(append("c.md", b"ours\n"))
-    assert bench.topics()["c.md"] == b"theirs\nours\n"
 
 
 def test_a_file_that_was_saved_is_not_deleted(bench: Bench) -> None:
@@ -205,12 +147,6 @@ def test_a_set_is_few_waits_for_the_medium(bench: Bench) -> None:
     watched.write("c.md", topic("c"))
     waits = [n for n in countdown.names if n in {"fsync", "sync_folder", "transaction"}]
     assert len(waits) == FSYNCS_PER_COMMIT
-
-
-def test_short_writes_are_continued(bench: Bench) -> None:
-    """A system that writes a few bytes at a time still gets the whole file."""
-    bench.using(FaultyDisk(portion=3)).write("c.md", topic("c"))
-    assert bench.topics()["c.md"] == topic("c")
 
 
 def test_a_refused_record_touches_nothing(bench: Bench) -> None:

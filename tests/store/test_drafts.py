@@ -11,7 +11,7 @@ from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Pointer
 from memd.files.directory import Directory, FileTooLargeError
-from memd.store.door import ConflictError, NameClashError, SecretRefusedError, TooLargeError
+from memd.store.door import ConflictError, SecretRefusedError, TooLargeError
 from memd.store.drafts import Prepared, StoreDraft, refused
 from memd.store.drafts import prepare as prepare_with
 from memd.store.tree import LiveTree
@@ -46,23 +46,6 @@ def index_of(prepared: Prepared) -> str:
     """Return the new index of a set."""
     (step,) = [step for step in prepared.steps if step.path == INDEX]
     return prepared.bodies[step.after].decode() if step.after else ""
-
-
-def test_idle_edits_are_dropped(tree: LiveTree) -> None:
-    """What is there already, or is not there anyway, needs no set and leaves the index alone."""
-    draft = Draft((FileEdit("a.md", topic("a")), FileEdit("x.md", None)))
-    assert prepare(draft, tree) == Prepared((), {})
-    assert prepare(Draft(), tree) == Prepared((), {})
-
-
-def test_the_index_is_made_true_along(tree: LiveTree) -> None:
-    """After a set every memory has a line: the wanted one, its own one, or the one it had."""
-    wanted = {name: Pointer("New", "hook") for name in ("n.md", "a.md", "gone.md")}
-    draft = Draft((FileEdit("n.md", topic("n")), FileEdit("o.md", topic("o"))), wanted)
-    assert index_of(prepare(draft, tree)) == (
-        "# Mine\n\n- [A](a.md)\n"
-        "- [b](b.md) — about b\n- [New](n.md) — hook\n- [o](o.md) — about o\n"
-    )
 
 
 def test_an_exact_index_is_exact_only_where_the_old_one_was_true(tmp_path: Path) -> None:
@@ -101,15 +84,6 @@ def test_a_secret_does_not_enter_by_the_index(tree: LiveTree) -> None:
         prepare(Draft((FileEdit(INDEX, huge, base),)), tree)
 
 
-def test_case_counts_among_new_files_too(tree: LiveTree) -> None:
-    """A new name must differ in more than case from old names and from other new ones."""
-    with pytest.raises(NameClashError):
-        prepare(Draft((FileEdit("A.md", topic("a")),)), tree)
-    with pytest.raises(NameClashError):
-        prepare(Draft((FileEdit("N.md", topic("n")), FileEdit("n.md", topic("n")))), tree)
-    prepare(Draft((FileEdit("A.md", topic("a")), FileEdit("a.md", None))), tree)
-
-
 @pytest.fixture
 def changed(tmp_path: Path) -> Iterator[LiveTree]:
     """Open a tree in which somebody has changed a memory and the index since they were read."""
@@ -122,16 +96,6 @@ def changed(tmp_path: Path) -> Iterator[LiveTree]:
     (folder / INDEX).write_bytes(INDEX_BASE + b"- [M](m.md)\n- [N](n.md)\n")
     with Directory(str(folder)) as directory:
         yield LiveTree(directory)
-
-
-def test_an_edit_of_an_older_text_is_merged(changed: LiveTree) -> None:
-    """What a writer made of the text it had read meets what others made of it."""
-    edit = FileEdit("m.md", BASE.replace(b"Three", b"3"), sha256(BASE), mtime_ns=5)
-    prepared = prepare(Draft((edit,)), changed)
-    (step,) = prepared.steps
-    assert prepared.merged == ("m.md",)
-    assert prepared.bodies[step.after or ""] == topic("m", "1.\n\nTwo.\n\n3.")
-    assert (step.before, step.after_mtime_ns) == (sha256(BASE.replace(b"One", b"1")), 10**18)
 
 
 @pytest.mark.parametrize(

@@ -27,16 +27,6 @@ def only(folder: Path) -> Path:
     return file
 
 
-def test_what_was_saved_comes_back(tmp_path: Path) -> None:
-    """All headers return, of this directory and of no other, for its owner alone."""
-    files, known = HeadersFiles(str(tmp_path / "headers")), headers(4500)
-    assert files.load(HERE) == {}
-    assert files.save(HERE, list(known.values()))
-    assert files.load(HERE) == known
-    assert files.load("/other") == {}
-    assert only(tmp_path / "headers").stat().st_mode & 0o777 == 0o600
-
-
 def test_what_cannot_be_written_down_is_left_out(tmp_path: Path) -> None:
     """A time beyond the format costs only its own header."""
     files, known = HeadersFiles(str(tmp_path)), headers(3)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.names import INDEX, NameRefusedError
+from memd.core.names import NameRefusedError
 from memd.core.text import sha256
 from memd.core.values import Actor, FileEdit, Pointer, Provenance
 from memd.store.door import ConflictError
@@ -57,13 +57,6 @@ def test_a_version_that_never_was_is_an_error(
         past(bench).version(bench.directory, path, at)
 
 
-def test_a_diff_can_be_of_one_file(bench: Bench) -> None:
-    """One file of a change can be asked for; one that is not in it is an error."""
-    assert [file.path for file in past(bench).diff(bench.directory, "c1", INDEX)] == [INDEX]
-    with pytest.raises(VersionNotFoundError):
-        past(bench).diff(bench.directory, "c1", "b.md")
-
-
 def test_the_newest_change_is_shown_unless_named(bench: Bench) -> None:
     """Without an id the last change is meant; a directory without changes has nothing to show."""
     newest = past(bench).diff(bench.directory, None)
@@ -82,28 +75,6 @@ def test_a_text_that_is_gone_or_binary_is_said_so(bench: Bench) -> None:
     assert lost == "b.md: the journal does not hold this text any more\n"
     with pytest.raises(VersionNotFoundError):
         bench.commit(past(bench).restore(bench.directory, "a.md"))
-
-
-def test_an_older_version_comes_back(bench: Bench) -> None:
-    """A change names the version: as it left the file, or found it where it deleted it."""
-    bench.commit(past(bench).restore(bench.directory, "a.md", "c2"), by=UNDO)
-    assert bench.tree()["a.md"] == topic("a", "one")
-    assert bench.times()["a.md"] == LONG_AGO
-    again = past(bench).restore(bench.directory, "a.md", "c1")
-    assert bench.commit(again, by=UNDO).change is None
-    bench.commit(past(bench).restore(bench.directory, "a.md", "c4"), by=UNDO)
-    assert bench.tree()["a.md"] == topic("a", "two")
-    bench.commit(past(bench).restore(bench.directory, "a.md"), by=UNDO)
-    assert bench.tree()["a.md"] == topic("a", "one")
-
-
-@pytest.mark.parametrize("path", ["b.md", "none.md"])
-def test_what_has_no_older_version_cannot_be_restored(bench: Bench, path: str) -> None:
-    """A file that was never different, or never there, has nothing to go back to."""
-    with pytest.raises(VersionNotFoundError):
-        bench.commit(past(bench).restore(bench.directory, path))
-    with pytest.raises(NameRefusedError):
-        past(bench).restore(bench.directory, f"../{path}")
 
 
 def test_a_file_that_changed_unseen_within_a_range_stays(bench: Bench) -> None:
@@ -137,20 +108,6 @@ def test_a_dream_repeats_what_was_taken_back(bench: Bench) -> None:
     new = FileEdit("c.md", topic("c"), "")
     bench.undo(bench.commit(edits(new), by=dream).change)
     assert past(bench).repeats(bench.directory, [new]) == {"c.md"}
-
-
-def test_two_versions_are_compared(bench: Bench) -> None:
-    """By default the live file is compared with what it was before its last change."""
-    old = past(bench)
-    deleted = old.compare(bench.directory, "a.md", None, None)
-    assert "-two\n" in deleted
-    assert "\n+" not in deleted.replace("\n+++", "")
-    changed = old.compare(bench.directory, "a.md", "c1", "c3")
-    assert ("-one\n" in changed, "+two\n" in changed) == (True, True)
-    assert "+one\n" in old.compare(bench.directory, "a.md", None, "c1")
-    assert old.compare(bench.directory, "b.md", "c2", None) == ""
-    with pytest.raises(VersionNotFoundError):
-        old.compare(bench.directory, "none.md", None, None)
 
 
 def test_a_refused_text_is_kept_and_comes_back(bench: Bench) -> None:

@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 from watchdog.observers import inotify_c
 
-from memd.core.names import INDEX, NameRefusedError, concerns
+from memd.core.names import concerns
 from memd.files.directory import DirectoryUnusableError, PathRefusedError
 from memd.store.headers_file import HeadersFiles
 from memd.store.reading import DIRECTORIES, UNUSED_SECONDS, DirectoryReader
@@ -16,45 +16,6 @@ from memd.watch.inotify import Inotify
 from memd.watch.watch import Watch
 from tests.store.bench import topic
 from tests.store.watched import Copy, open_watched
-
-
-def test_news_is_what_differs_from_the_last_snapshot(tmp_path: Path) -> None:
-    """The first sight, a memory, the index and the directory's end are news; nothing else is."""
-    reading, real = DirectoryReader(FakeClock()), tmp_path / "real"
-    link = tmp_path / "link"
-    link.symlink_to(real)
-
-    def news() -> bool:
-        glance = reading.snapshot(str(link))
-        assert glance.real == str(real)
-        return glance.news
-
-    assert not news()
-    real.mkdir()
-    assert news()
-    assert not news()
-    for name in ("a.md", INDEX):
-        (real / name).write_bytes(topic("a"))
-        assert news()
-        assert not news()
-    for name in ("a.md", INDEX):
-        (real / name).unlink()
-    real.rmdir()
-    assert news()
-    assert not news()
-
-
-def test_what_a_scan_has_met_may_have_any_name(tmp_path: Path) -> None:
-    """A person's own name can be read where a scan finds it; else the name rule refuses it."""
-    reading, here = DirectoryReader(FakeClock()), str(tmp_path)
-    with pytest.raises(NameRefusedError):
-        reading.live(here, "über uns.md")
-    assert reading.read_many(here, ["über uns.md"]) == ()
-    (tmp_path / "über uns.md").write_bytes(b"us")
-    assert reading.live(here, "über uns.md") == b"us"
-    assert list(reading.headers(here)) == ["über uns.md"]
-    assert reading.live(here, "none.md") is None
-    assert reading.live(f"{here}/none", "a.md") is None
 
 
 def test_under_a_watch_only_what_is_named_is_asked_for(tmp_path: Path) -> None:

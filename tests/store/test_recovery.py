@@ -73,26 +73,6 @@ def test_a_set_is_rolled_forward_before_the_next_commit(bench: Bench) -> None:
     assert bench.topics() == AFTER
 
 
-@pytest.mark.parametrize("torn", [b"", NEW[:10], NEW[:4] + b"\0\0\0\0", NEW, OLD])
-def test_an_unfinished_staging_is_no_obstacle(bench: Bench, torn: bytes) -> None:
-    """Whatever part of a new body a crash left, it is written anew."""
-    one = record(bench)
-    temp(bench, one, 0).write_bytes(torn)
-    temp(bench, one, 1).write_bytes(ADDED[:7])
-    bench.changes.recover(2.0)
-    assert bench.topics() == AFTER
-
-
-def test_a_swap_that_was_made_is_only_cleaned_up(bench: Bench) -> None:
-    """After the exchange only the old bodies have to go."""
-    one = record(bench)
-    os.rename(bench.path / "a.md", temp(bench, one, 0))
-    (bench.path / "a.md").write_bytes(NEW)
-    os.rename(bench.path / "d.md", temp(bench, one, 2))
-    bench.changes.recover(2.0)
-    assert bench.topics() == AFTER
-
-
 def test_a_save_that_was_swapped_out_comes_back(bench: Bench) -> None:
     """A foreign text that a crash caught under our name is put back and is not lost."""
     one = record(bench)
@@ -133,15 +113,6 @@ def test_what_was_saved_since_is_left_alone(bench: Bench) -> None:
     assert bench.topics() == expected
     index = bench.tree()[INDEX]
     assert all(f"({path})".encode() in index for path in expected)
-
-
-def test_a_removed_file_is_not_made_again(bench: Bench) -> None:
-    """A memory that a person deleted after the crash stays deleted."""
-    record(bench)
-    (bench.path / "a.md").unlink()
-    bench.changes.recover(2.0)
-    assert "a.md" not in bench.topics()
-    assert b"(a.md)" not in bench.tree()[INDEX]
 
 
 def test_a_save_during_recovery_wins(bench: Bench) -> None:
@@ -224,12 +195,6 @@ def test_a_directory_that_is_away_waits(bench: Bench) -> None:
     (bench.root / "away").rename(bench.path)
     bench.changes.recover(2.0)
     assert bench.topics() == AFTER
-
-
-def test_a_missing_directory_without_open_sets_is_no_news(bench: Bench) -> None:
-    """A project that was deleted is not spoken of."""
-    bench.path.rename(bench.root / "away")
-    assert bench.changes.recover(2.0) == ()
 
 
 def test_a_disk_that_fails_leaves_the_set_for_later(bench: Bench) -> None:

@@ -53,21 +53,6 @@ class Writer:
         return [path for path in self.bench.tree() if path.startswith(".memd-")]
 
 
-@pytest.mark.parametrize("content", [B, None], ids=["replaced", "removed"])
-def test_a_late_save_becomes_the_file_again(bench: Bench, content: bytes | None) -> None:
-    """What is written into a replaced or removed file is found once it is closed, and only once."""
-    writer = Writer(bench, content)
-    assert writer.late_saves() == ([], True)
-    assert writer.replaced.late_saves("/elsewhere", LATER) == ([], False)
-    writer.save()
-    (overdue,), again = writer.late_saves()
-    assert (overdue.step.path, overdue.body, again) == ("a.md", C, False)
-    assert writer.bring(overdue)
-    writer.replaced.remove(bench.directory, overdue)
-    assert (bench.path / "a.md").read_bytes() == C
-    assert writer.late_saves()[0] == []
-
-
 def test_half_of_a_save_is_not_read(bench: Bench) -> None:
     """While a program has the file open, whatever stands in it is no save yet."""
     writer = Writer(bench)
@@ -104,12 +89,6 @@ def test_what_was_emptied_is_merged_with_the_text_before(bench: Bench) -> None:
     kept.commit(late_save_plan(overdue, bench.journal.blob))
     both = text.replace(b"line 1", b"by memd").replace(b"line 7", b"by a person")
     assert (bench.path / "a.md").read_bytes() == both
-
-
-def test_only_an_empty_file_is_put_back(bench: Bench) -> None:
-    """A file that was filled meanwhile stays as it is."""
-    assert bench.commit(put_back_plan("a.md", B, None)).change is None
-    assert (bench.path / "a.md").read_bytes() == A
 
 
 def test_a_file_that_nobody_writes_to_goes_after_a_moment(bench: Bench) -> None:

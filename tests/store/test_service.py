@@ -12,13 +12,12 @@ from blockbuster import blockbuster_ctx
 from memd.core import limits
 from memd.core.events import MEMORY_CHANGED, Event
 from memd.core.names import NameRefusedError
-from memd.core.values import Actor, Draft, FileEdit, Provenance, Snapshot, Tree
+from memd.core.values import Actor, Draft, FileEdit, Snapshot, Tree
 from memd.daemon.clock import SystemClock
 from memd.store.door import SecretRefusedError
 from memd.store.reading import MemoryNotFoundError
 from tests.store.bench import Slow, topic
 from tests.store.home import BY, Home, state
-from tests.undoing import undo
 
 pytestmark = pytest.mark.anyio
 
@@ -125,36 +124,6 @@ async def test_a_cancelled_caller_leaves_a_whole_change(tmp_path: Path) -> None:
         assert await home.store.recover() == ()
 
 
-async def test_history_diff_and_undo(home: Home) -> None:
-    """A change can be listed, looked at and taken back by its id."""
-    first = await home.write("a.md", topic("a", "one"))
-    home.clock.advance(60)
-    second = await home.write("a.md", topic("a", "two"))
-    changes = await home.store.history(home.directory)
-    assert [change.id for change in changes] == [second, first]
-    assert changes[0].at - changes[1].at == 60
-    assert changes[0].by == BY
-    assert await home.store.history(home.directory, before=str(second)) == changes[1:]
-    assert await diff(home, home.directory, str(second)) == {
-        "a.md": "--- a/a.md\n+++ b/a.md\n@@ -5,4 +5,4 @@\n   type: user\n ---\n \n-one\n+two\n",
-    }
-    undoer = Provenance(Actor.UNDO, client="test")
-    result, conflicts = await undo(home.store, home.directory, str(second), undoer)
-    assert (result.files[0].path, conflicts) == ("a.md", ())
-    assert (await home.store.read(home.directory, "a.md")).content == topic("a", "one")
-    _, conflicts = await undo(home.store, home.directory, str(second), undoer)
-    assert conflicts == ()
-    await home.write("a.md", topic("a", "three"))
-    result, conflicts = await undo(home.store, home.directory, str(second), undoer)
-    assert (result.change, conflicts) == (None, ("a.md",))
-
-
-async def diff(home: Home, directory: str, change: str) -> dict[str, str]:
-    """Return each file of a change with its unified diff."""
-    results = await home.store.consult(lambda past: past.diff(directory, change))
-    return {file.path: file.diff for file in results}
-
-
 async def test_a_project_has_its_directory_and_settings(home: Home) -> None:
     """The store finds a project by its working directory and answers its settings."""
     (home.real / "code").mkdir()
@@ -165,13 +134,6 @@ async def test_a_project_has_its_directory_and_settings(home: Home) -> None:
     assert await home.store.settings() == (settings, problems)
     assert await home.store.where(str(home.real / "code"), {}) == (project, settings, problems)
     assert await home.store.client_loads_memory(project, {}) in (True, False)
-
-
-async def test_changed_directories_are_known(home: Home) -> None:
-    """The store can name every directory that it has changed."""
-    assert await home.store.directories() == ()
-    await home.write("a.md", topic("a"))
-    assert await home.store.directories() == (str(home.real),)
 
 
 async def test_what_others_did_comes_before_a_commit(home: Home) -> None:

@@ -9,8 +9,8 @@ import pytest
 from memd.core import limits
 from memd.core.names import INDEX, NameRefusedError
 from memd.core.text import sha256
-from memd.files.directory import Directory, FileTooLargeError, PathRefusedError
-from memd.store.tree import LiveTree, read_file
+from memd.files.directory import Directory
+from memd.store.tree import LiveTree
 from tests.store.bench import topic
 
 
@@ -36,16 +36,6 @@ def test_what_was_read_stays_as_it_was(directory: Directory) -> None:
     assert (first.hash, first.header.name, first.body) == (sha256(topic("a")), "a", "text\n")
 
 
-def test_headers_and_files_are_listed_once(directory: Directory) -> None:
-    """The list of memories is of one instant too."""
-    tree = LiveTree(directory)
-    assert [header.path for header in tree.headers()] == ["a.md"]
-    assert tree.files() == {"a.md"}
-    Path(directory.path, "b.md").write_bytes(b"new")
-    assert [header.path for header in tree.headers()] == ["a.md"]
-    assert tree.files() == {"a.md"}
-
-
 def test_odd_names_are_read_and_no_others(directory: Directory) -> None:
     """A person's own file may have any name that a memory can have; nothing else is read."""
     Path(directory.path, "ein Gedanke.md").write_bytes(topic("g"))
@@ -57,17 +47,6 @@ def test_odd_names_are_read_and_no_others(directory: Directory) -> None:
     for name in ("../a.md", "/a.md", ".hidden.md", "a.txt", "x/../a.md"):
         with pytest.raises(NameRefusedError):
             tree.read(name)
-
-
-def test_what_is_no_readable_file_is_refused(directory: Directory) -> None:
-    """Links and huge files are not read as memories."""
-    os.symlink("a.md", f"{directory.path}/{INDEX}")
-    with pytest.raises(PathRefusedError):
-        LiveTree(directory).index()
-    with open(f"{directory.path}/huge.md", "wb") as file:
-        file.truncate(limits.READ_BYTES + 1)
-    with pytest.raises(FileTooLargeError):
-        read_file(directory, "huge.md")
 
 
 def test_a_folder_that_is_closed_hides_files_without_removing_them(directory: Directory) -> None:

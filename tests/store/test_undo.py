@@ -57,44 +57,6 @@ def test_an_undo_restores_every_byte_time_and_mode(bench: Bench) -> None:
     assert state(bench) == before
 
 
-def test_an_undo_can_be_undone(bench: Bench) -> None:
-    """An undo is a change like any other, and taking it back brings the change again."""
-    change = bench.commit(dream).change
-    after = state(bench)
-    assert bench.undo(bench.undo(change).change).conflicts == ()
-    assert state(bench) == after
-
-
-def test_an_undo_works_after_many_later_changes(bench: Bench) -> None:
-    """Fifty later changes to other files neither prevent an undo nor are touched by it."""
-    topics, times = bench.topics(), bench.times()
-    change = bench.commit(dream).change
-    for number in range(50):
-        bench.write(f"later{number % 20}.md", topic(f"later{number % 20}", str(number)))
-    assert bench.undo(change).conflicts == ()
-    assert {p: c for p, c in bench.topics().items() if p in topics} == topics
-    assert {p: t for p, t in bench.times().items() if p in topics} == times
-    assert "sub/new.md" not in bench.topics()
-    assert len(bench.topics()) == len(topics) + 20
-    listed = [entry.path for entry in index.entries(bench.tree()[INDEX])]
-    assert sorted(listed) == sorted([*bench.topics(), "gone.md"])  # a person's own line
-
-
-def test_newer_work_is_left_alone_and_named(bench: Bench) -> None:
-    """A file that was changed since keeps its new text; the others are restored."""
-    change = bench.commit(dream).change
-    bench.save("a.md", b"newer\n")
-    bench.save("b.md", b"made anew\n")
-    undone = bench.undo(change)
-    assert undone.conflicts == ("a.md", "b.md")
-    assert [file.path for file in undone.files] == ["c.md", "sub/new.md"]
-    topics = bench.topics()
-    assert (topics["a.md"], topics["b.md"]) == (b"newer\n", b"made anew\n")
-    assert topics["c.md"] == topic("c", "by hand c")
-    listed = [entry.path for entry in index.entries(bench.tree()[INDEX])]
-    assert sorted(listed) == sorted([*topics, "gone.md"])
-
-
 def test_a_change_is_taken_out_of_newer_work(tmp_path: Path) -> None:
     """Where others have worked on other lines since, only the change goes, and that is told."""
     with open_bench(tmp_path) as bench:

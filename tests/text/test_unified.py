@@ -23,12 +23,6 @@ def test_versions_are_named_and_last_lines_marked() -> None:
     assert ended[-1] == "+y\n\\ No newline at end of file\n"
 
 
-def test_equal_texts_have_no_diff() -> None:
-    """Where nothing differs there is nothing to show."""
-    assert list(unified.diff("a.md", ["x"], ["x"])) == []
-    assert list(unified.diff("a.md", None, [])) == []
-
-
 def test_a_change_is_a_unified_diff() -> None:
     """Old and new lines stand below both names, and a last line without its end is marked."""
     assert bounded("a.md", b"one\ntwo\n", b"one\n2") == (

@@ -87,13 +87,6 @@ def test_count(text: str, expected: int) -> None:
     assert count(text) == expected
 
 
-def test_common_words_are_known_by_their_stem() -> None:
-    """A common word is known in the form in which ``words`` gives it."""
-    assert is_common(words("decisions")[0]) is is_common("decis")
-    assert is_common(words("changes")[0])
-    assert not is_common(words("kubernetes")[0])
-
-
 def test_common_words_are_stems() -> None:
     """The list of common words is in the form in which ``words`` gives them."""
     assert all(is_common(word) for word in common())

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from memd.core.tags import CLOSE, OPEN
 from memd.core.values import Message
 from memd.transcripts.lines import Assembly
-from memd.transcripts.tools import patched
 
 META = {"id": "s", "cwd": "/p", "cli_version": "0.169.0", "source": "cli"}
 
@@ -235,13 +234,3 @@ def test_no_shape_crashes(kind: str, inner: str, payload: Any, nested: Any) -> N
     """Any payload is read or passed over."""
     read(line(kind, **{**payload, "type": inner}))
     read(line("event_msg", type="item_completed", item={**nested, "type": inner}))
-
-
-def test_a_patch_names_its_files() -> None:
-    """Added, changed, removed and moved files are written; other text names none."""
-    patch = (
-        "*** Begin Patch\n*** Add File: a.md\n+x\n*** Update File: b\n*** Move to: /c\n"
-        "*** Delete File: d\n*** Add File: e\0\n*** End Patch\n"
-    )
-    assert list(patched(f"apply_patch <<E\n{patch}E", "/p")) == ["/p/a.md", "/p/b", "/c", "/p/d"]
-    assert list(patched("*** Add File: a.md", "/p")) == []

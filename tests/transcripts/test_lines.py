@@ -36,14 +36,6 @@ def call(name: str, number: str = "t1", **given: Any) -> dict[str, Any]:
     return {"type": "tool_use", "id": number, "name": name, "input": given}
 
 
-def test_a_users_line_is_the_users_words() -> None:
-    """Plain content and text blocks are the user's, with id and time of the line."""
-    (message,) = lines(user("hello", timestamp="1970-01-01T00:01:00.000Z"))
-    assert message == Message("u1", "user", "hello", "user", 60.0)
-    (message,) = lines(user([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]))
-    assert message.text == "one\n\ntwo"
-
-
 def test_tool_results_are_the_tools_words() -> None:
     """A tool result never counts as the user's, whatever stands beside it."""
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "remember me"}
@@ -66,12 +58,6 @@ def test_blocks_of_one_assistant_message_are_joined() -> None:
     assert results == (Message("a2", "assistant", "first\n\nsecond", "assistant"),)
 
 
-@pytest.mark.parametrize("mark", ["isMeta", "isSidechain", "isCompactSummary"])
-def test_lines_that_are_not_the_conversation_are_left_out(mark: str) -> None:
-    """Meta lines, sub-agents' lines and summaries are passed over."""
-    assert lines(user("no", **{mark: True}), user("yes")) == lines(user("yes"))
-
-
 @pytest.mark.parametrize(
     ("block", "path"),
     [
@@ -88,21 +74,6 @@ def test_what_the_assistant_wrote_is_noted(block: dict[str, Any], path: str) -> 
     """A writing tool call names its path, absolute."""
     (message,) = lines(assistant(block))
     assert message.writes == (path,)
-
-
-@pytest.mark.parametrize(
-    "block",
-    [
-        call("Read", file_path="/m/a.md"),
-        call("Write"),
-        call("Write", file_path="a\0b"),
-        call("memory", command="view", path="/memories"),
-        {"type": "tool_use", "name": ["Write"], "input": []},
-    ],
-)
-def test_other_calls_write_nothing(block: dict[str, Any]) -> None:
-    """Reading tools and broken calls are no writes."""
-    assert [message.writes for message in lines(assistant(block))] in ([()], [])
 
 
 def test_a_call_that_failed_wrote_nothing() -> None:
@@ -178,16 +149,6 @@ def test_half_characters_and_long_texts_are_made_safe() -> None:
     (message,) = from_messages([{"role": "user", "content": "a\ud83d" + "b" * TEXT_CHARACTERS}])
     assert message.text.encode().startswith(b"a?b")
     assert len(message.text) == TEXT_CHARACTERS
-
-
-def test_calls_are_told_in_short() -> None:
-    """A call alone is a message with a line that tells of it; a failed one is told as well."""
-    failed = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": ""}
-    block = call("Bash", command="ls  -l\n" + "x" * 300)
-    results = lines(assistant(block, call("Read", "t2", file_path="/a")), user([failed]))
-    (reported, other), *rest = [message.calls for message in results]
-    assert reported.startswith("Bash ls -l xxx")
-    assert (len(reported) <= 200, other, rest) == (True, "Read /a", [])
 
 
 @pytest.mark.parametrize(

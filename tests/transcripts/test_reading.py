@@ -3,8 +3,6 @@
 import itertools
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import tracemalloc
 from collections.abc import Iterable
@@ -16,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.core.values import Message
-from memd.transcripts.reading import LINE_BYTES, TAIL_BYTES, TranscriptRefusedError, check, read
+from memd.transcripts.reading import LINE_BYTES, TranscriptRefusedError, check, read
 
 _NUMBERS = itertools.count()
 
@@ -160,16 +158,6 @@ def test_the_end_of_a_long_file_is_enough(tmp_path: Path) -> None:
     assert ([m.text for m in after.messages], after.passed_over) == (["four", "five"], 0)
 
 
-def test_a_tail_without_a_turn_is_kept(tmp_path: Path) -> None:
-    """Where nobody spoke in the tail, what was said there is not lost."""
-    path = tmp_path / "s.jsonl"
-    overdue = assistant({"type": "text", "text": "late"})
-    path.write_bytes(line("one") + overdue + overdue)
-    part = read(str(path), tail=len(overdue) + 3)
-    assert [m.text for m in part.messages] == ["late"]
-    assert part.offset == path.stat().st_size
-
-
 def test_a_tail_without_a_line_reads_nothing(tmp_path: Path) -> None:
     """A last line that is longer than the tail and still grows leaves the cursor at the start."""
     path = tmp_path / "s.jsonl"
@@ -270,56 +258,3 @@ def test_a_tail_is_the_end_of_the_whole(turns: list[bytes], tail: int) -> None:
         spoken = [m.origin == "user" for m in part.messages]
         assert part.passed_over == 0 or not any(spoken) or spoken[0]
         assert part.offset in (0, whole.offset)
-
-
-@pytest.mark.soak
-def test_a_huge_transcript_costs_little(tmp_path: Path) -> None:
-    """Of 500 MB only the end is read, in little memory, and the next turn costs its own bytes."""
-    path = tmp_path / "s.jsonl"
-    noise = json.dumps({"type": "api-request", "body": '"user"' + "x" * 60_000}).encode() + b"\n"
-    answer = assistant({"type": "text", "text": "y" * 2_000})
-    block = (line("please go on with it") + answer * 5 + noise + result("t", "z" * 3_000)) * 12
-    with path.open("wb") as file:
-        while file.tell() < 500_000_000:
-            file.write(block)
-    run = subprocess.run(
-        [sys.executable, "-c", _MEASURE, str(path), str(TAIL_BYTES)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
-    )
-    results = json.loads(run.stdout)
-    print(json.dumps(results))  # noqa: T201 - the figures of the proof
-    assert results["grown_mib"] < 50
-    assert results["bytes_read"] < TAIL_BYTES * 1.2
-    assert results["next_bytes_read"] < 2_000_000
-    assert results["next_messages"] == 1
-
-
-_MEASURE = """
-import json, os, sys, time
-from memd.transcripts.reading import read
-def status(name, place):
-    for line in open(place):
-        if line.startswith(name):
-            return int(line.split()[1])
-def bytes_read():
-    return status("rchar:", "/proc/self/io")
-path, tail = sys.argv[1], int(sys.argv[2])
-idle, before, start = status("VmHWM:", "/proc/self/status"), bytes_read(), time.perf_counter()
-part = read(path, tail=tail)
-first, after = time.perf_counter() - start, bytes_read()
-grown = status("VmHWM:", "/proc/self/status") - idle
-with open(path, "ab") as file:
-    file.write(b'{"type":"user","uuid":"n","message":{"content":"next"}}\\n')
-middle, start = bytes_read(), time.perf_counter()
-following = read(path, part.offset, part.marker, tail=tail)
-print(json.dumps({
-    "file_mb": round(os.path.getsize(path) / 1e6), "grown_mib": round(grown / 1024, 1),
-    "bytes_read": after - before, "seconds": round(first, 3), "messages": len(part.messages),
-    "passed_over": part.passed_over, "next_bytes_read": bytes_read() - middle,
-    "next_ms": round((time.perf_counter() - start) * 1000, 2),
-    "next_messages": len(following.messages),
-}))
-"""

@@ -60,17 +60,6 @@ def looking(tmp_path: Path) -> Iterator[Looking]:
         yield opened
 
 
-def test_only_what_was_named_is_looked_at(looking: Looking) -> None:
-    """With paths, other files are not asked for; what is no memory's name is none."""
-    for name in ("a.md", "b.md", "c.md"):
-        looking.bench.save(name, topic("new", name))
-    paths = frozenset({"a.md", "c.md", "none.md", ".hidden.md", "logs/x.md"})
-    change = looking.inspect(paths=paths).change
-    assert {step.path for step in change.steps} == {"a.md", "c.md"}
-    assert looking.inspect(paths=frozenset()).change is None
-    assert looking.actions() == {"b.md": "updated"}
-
-
 def test_what_cannot_be_read_at_first_sight_is_not_known(tmp_path: Path) -> None:
     """A link in the index's place is passed over when a directory is seen first."""
     with open_bench(tmp_path) as bench:
@@ -127,15 +116,6 @@ def test_all_that_one_look_finds_is_one_change(looking: Looking) -> None:
     assert looking.history() == 1
 
 
-def test_a_commit_is_no_surprise(looking: Looking) -> None:
-    """What memd wrote itself is not noticed, also by another process that begins to look."""
-    looking.bench.write("a.md", B)
-    looking.bench.write("b.md", None)
-    looking.bench.write("c.md", A)
-    assert looking.change() is None
-    assert Looking(looking.bench).change() is None
-
-
 def test_an_old_status_saves_reading(looking: Looking) -> None:
     """A file whose status is not young is read once; a save that keeps size and mtime is seen."""
     looking.inspect(LATER)
@@ -157,17 +137,6 @@ def test_many_statuses_are_written_down_at_last(looking: Looking) -> None:
     states = Baseline(looking.bench.database).of(looking.bench.directory) or {}
     assert all(state.fingerprint for state in states.values())
     assert looking.history() == 1
-
-
-def test_what_was_just_committed_has_a_status(looking: Looking) -> None:
-    """After learning, an edit of another tells the time of the file that memd wrote."""
-    looking.bench.write("a.md", B)
-    written = (looking.path / "a.md").stat().st_mtime_ns
-    looking.external.learn(looking.bench.directory, ("a.md", INDEX, "none.md"), NEVER)
-    looking.bench.save("a.md", A)
-    change = looking.change()
-    assert change is not None
-    assert change.steps[0].before_mtime_ns == written
 
 
 def test_half_of_a_save_waits_for_the_next_look(looking: Looking) -> None:
@@ -299,16 +268,6 @@ def test_every_way_to_save_is_noticed_and_undone(looking: Looking, case: str) ->
         if path in times:
             assert (looking.path / path).stat().st_mtime_ns == times[path]
     assert looking.change() is None
-
-
-def test_more_files_than_a_client_may_write_are_undone(looking: Looking) -> None:
-    """What others did to many files is one change, and its undo is one as well."""
-    for number in range(600):
-        looking.bench.save(f"n{number}.md", A)
-    change = looking.change()
-    assert change is not None
-    assert looking.bench.undo(change.id).conflicts == ()
-    assert looking.bench.topics() == {"a.md": A, "b.md": B}
 
 
 def test_the_shadow_outlives_the_process(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from types import FrameType
 import pytest
 
 from memd.core import limits
-from memd.core.names import INDEX
 from memd.state.baseline import Baseline
 from memd.watch import external
 from memd.watch.external import DetectionScope, ExternalEdits
@@ -83,19 +82,6 @@ def test_a_look_holds_a_bounded_part_in_memory(looking: Looking) -> None:
     lost = [step for step in change.steps if not bench.journal.keeps(step.after or "")]
     assert 0 < len(lost) < files
     assert all(step.path in change.by.reason for step in lost[: external._NAMED_FILES])
-
-
-def test_a_first_sight_keeps_all(tmp_path: Path) -> None:
-    """However much there is, it goes to the journal part by part."""
-    with open_bench(tmp_path) as bench:
-        files = external._LOOK_BYTES // (2 * MIB) + 4
-        for number in range(files):
-            bench.save(f"{number}.md", text(4 * MIB))
-        looking = Looking(bench)
-        looking.inspect()
-        rows = bench.database.read("SELECT hash FROM shadows WHERE path <> ?", (INDEX,))
-        assert len(rows) == files
-        assert all(bench.journal.keeps(row["hash"]) for row in rows)
 
 
 LATER = DetectionScope(2e10)  # at a time when every status vouches for its file

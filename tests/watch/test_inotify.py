@@ -105,13 +105,6 @@ def test_a_folder_that_is_gone_is_let_go(tmp_path: Path, queue: Queue) -> None:
     assert not queue.inotify.holds(here)
 
 
-def test_a_directory_that_cannot_be_watched_is_not_held(tmp_path: Path, queue: Queue) -> None:
-    """A failure leaves nothing behind."""
-    with pytest.raises(FileNotFoundError):
-        queue.inotify.add(f"{tmp_path}/none")
-    assert not queue.inotify.holds(f"{tmp_path}/none")
-
-
 def test_many_readers_share_one_queue(tmp_path: Path, queue: Queue) -> None:
     """Whoever catches up after a save has its path, or another reader has told it already."""
     queue.inotify.add(str(tmp_path))

@@ -65,21 +65,6 @@ def test_success_is_recorded_by_the_time(tmp_path: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
 
 
-def test_failure_puts_the_time_back(tmp_path: Path) -> None:
-    """After a dream that failed the time is what it was and no holder is named."""
-    path = _write(tmp_path, b"", NOW - 90 * HOUR)
-    before = path.stat().st_mtime_ns
-    _held(tmp_path).reset()
-    assert path.stat().st_mtime_ns == before
-    assert path.read_bytes() == b""
-
-
-def test_failure_removes_what_was_not_there(tmp_path: Path) -> None:
-    """After a first dream that failed there is no lock file, as before."""
-    _held(tmp_path).reset()
-    assert [path.name for path in tmp_path.iterdir()] == [GUARD]
-
-
 def test_what_stood_before_is_told_before_anything_changes(tmp_path: Path) -> None:
     """The earlier time is remembered first; where that fails, nothing was touched or is held."""
     path = _write(tmp_path, b"", NOW - 90 * HOUR)

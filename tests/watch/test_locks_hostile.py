@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -47,48 +47,6 @@ def child() -> Iterator[psutil.Process]:
         yield psutil.Process(process.pid)
         assert process.stdin is not None
         process.stdin.close()
-
-
-@dataclass(frozen=True)
-class Holder:
-    """A body, how much later than its start the process wrote it, and whether it then holds."""
-
-    name: str
-    pid: Callable[[int], int]
-    wrote_after: float
-    holds: bool
-    age: float = 1.0
-
-
-HOLDERS = (
-    Holder("alive, and any program of ours might be one of the protocol", int, 5.0, holds=True),
-    Holder("alive for 59 minutes", int, 5.0, holds=True, age=59 * MINUTE),
-    Holder("alive for 61 minutes", int, 5.0, holds=False, age=61 * MINUTE),
-    Holder("wrote half an hour ahead of the clock", int, 3600.0, holds=True, age=-30 * MINUTE),
-    Holder("wrote two hours ahead of the clock", int, 9000.0, holds=False, age=-120 * MINUTE),
-    Holder("its PID is another's by now", int, -MINUTE, holds=False),
-    Holder("its PID is another's, and the clock was set", int, -9000.0, holds=False),
-    Holder("init, alive", lambda _: 1, 5.0, holds=True),
-    Holder("init, stale", lambda _: 1, 5.0, holds=False, age=61 * MINUTE),
-    Holder("no PID of any process", lambda _: 2**31 - 1, 5.0, holds=False),
-)
-
-
-@pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: holder.name)
-def test_who_holds(tmp_path: Path, child: psutil.Process, holder: Holder) -> None:
-    """Who lives, began before the lock was written and wrote it within the hour holds it."""
-    wrote = child.create_time() + holder.wrote_after
-    path = _lock(tmp_path, b"%d\n" % holder.pid(child.pid), int(wrote * NS))
-    before = (path.read_bytes(), path.stat().st_mtime_ns)
-    now = wrote + holder.age
-    assert locks.busy(str(tmp_path), now, locks.alive) is holder.holds
-    held = _take(tmp_path, now)
-    assert (held is not None) is not holder.holds
-    if held is not None:
-        assert path.read_bytes() == b"%d\n" % os.getpid()
-        held.reset()
-        before = (b"", before[1])
-    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
 def test_the_dead_hold_nothing(tmp_path: Path) -> None:
