@@ -5,7 +5,8 @@ set-up. A payload is a stranger's JSON: what does not have the expected shape is
 event for us and is answered with nothing.
 
 - ``SessionStart`` brings the memory section only where the client does not load it by itself.
-- ``UserPromptSubmit`` brings the memories that matter, at most 9,500 characters.
+- ``UserPromptSubmit`` brings the memories that matter, and what was said and
+  is not remembered, at most 9,500 characters.
 - ``Stop``, ``PreCompact`` and ``SessionEnd`` print nothing: anything else would loop the turn.
 - What a session was given is in its context until ``SessionStart`` says that it was compacted or
   cleared: a session that ended is resumed with it, and a compaction that was announced may fail.
@@ -139,7 +140,7 @@ async def _session_start(services: Services, call: Call, payload: Payload) -> di
     loaded = await services.prompts.load(project, settings, environment=environment)
     if loaded.prompt is None:
         return None
-    room = limits.HOOK_CHARACTERS - len(tags.OPEN) - len(tags.CLOSE) - 2
+    room = limits.BLOCK_CHARACTERS - len(tags.OPEN) - len(tags.CLOSE) - 2
     text = _fit(loaded.prompt, room, loaded.memory_dir)
     return _context("SessionStart", f"{tags.OPEN}\n{text}\n{tags.CLOSE}")
 

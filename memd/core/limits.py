@@ -39,6 +39,8 @@ SURFACED_LINES = 200
 SURFACED_BYTES = 4096
 INDEX_AT_ONCE = 500  # memories indexed between two looks at what changed meanwhile
 HOOK_CHARACTERS = 9_500  # Claude Code cuts injected context above 10,000 to a preview
+SUGGESTION_CHARACTERS = 600  # of these, for what was said and is not remembered
+BLOCK_CHARACTERS = HOOK_CHARACTERS - SUGGESTION_CHARACTERS - 1  # for memories and instructions
 
 # The socket
 HEADER_BYTES = 8 * 1024

@@ -17,7 +17,7 @@ from importlib.resources import files
 from memd.core import limits, tags, text
 from memd.recall import repeats
 from memd.recall.select import SurfacedMemory
-from memd.text.invisible import CONTROLS, removed
+from memd.text.quoting import neutralise, shortened, units
 
 _INTRODUCTION = files("memd.recall").joinpath("templates", "block.md").read_text("utf-8").strip()
 _OPEN = f"{tags.OPEN}\n<system-reminder>\n{_INTRODUCTION}"
@@ -25,39 +25,26 @@ _CLOSE = f"</system-reminder>\n{tags.CLOSE}"
 _REST = "\n> [shortened: read the file for the rest]"
 _NAME_CHARACTERS = 100
 _DESCRIPTION_CHARACTERS = 300
-# A tag of ours, or of a client's insertions, however it is dressed up.
-_TAG = re.compile(
-    r"[<\uff1c\ufe64\u2039](?=[\W_]{0,8}"
-    r"(?:memd|system[\W_]|command-|local-command|user-prompt|task-notification|antml))",
-    re.IGNORECASE,
-)
 _UNQUOTED = re.compile("^> ?", re.MULTILINE)
-_LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_CONTROL = re.compile(f"[{CONTROLS}]")
 
 
 def render(
-    memories: Sequence[SurfacedMemory], budget: int = limits.HOOK_CHARACTERS
+    memories: Sequence[SurfacedMemory], budget: int = limits.BLOCK_CHARACTERS
 ) -> tuple[str, int]:
     """Return the block, and how many of the memories (the first ones) it has room for.
 
     No memory, or no room for any: an empty block.
     """
-    frame = _units(_OPEN) + _units(_CLOSE) + 2
+    frame = units(_OPEN) + units(_CLOSE) + 2
     for number in range(len(memories), 0, -1):
         shown = memories[:number]
         room = budget - frame - sum(_fixed(memory) for memory in shown)
         if room >= 0:
             quotes = [_quote(memory.content) for memory in shown]
-            shares = _shares([_units(quote) for quote in quotes], room)
+            shares = _shares([units(quote) for quote in quotes], room)
             entries = [_entry(*item) for item in zip(shown, quotes, shares, strict=True)]
             return "\n\n".join((_OPEN, *entries)) + f"\n\n{_CLOSE}", number
     return "", 0
-
-
-def neutralise(content: str) -> str:
-    """Return a text that cannot pose as a tag and hides no character that nobody sees."""
-    return _TAG.sub("&lt;", _CONTROL.sub("", removed(_LINE_ENDS.sub("\n", content))))
 
 
 def _entry(memory: SurfacedMemory, quote: str, share: int) -> str:
@@ -83,7 +70,7 @@ def _plain(said: str, limit: int) -> str:
 
 def _fixed(memory: SurfacedMemory) -> int:
     head = "\n".join(_head(memory))
-    return _units(head) + _units(memory.stale_notice or "") + _units(_REST) + len("\n\n\n\n")
+    return units(head) + units(memory.stale_notice or "") + units(_REST) + len("\n\n\n\n")
 
 
 def _quote(content: str) -> str:
@@ -92,10 +79,9 @@ def _quote(content: str) -> str:
 
 
 def _shorten(quote: str, share: int) -> str:
-    if _units(quote) <= share:
+    if units(quote) <= share:
         return quote
-    raw = quote.encode("utf-16-le")[: 2 * share]
-    return raw.decode("utf-16-le", errors="ignore").rstrip() + _REST
+    return shortened(quote, share).rstrip() + _REST
 
 
 def _shares(sizes: Sequence[int], room: int) -> list[int]:
@@ -107,7 +93,3 @@ def _shares(sizes: Sequence[int], room: int) -> list[int]:
         room -= shares[at]
         left -= 1
     return shares
-
-
-def _units(content: str) -> int:
-    return len(content.encode("utf-16-le", errors="replace")) // 2

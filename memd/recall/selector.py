@@ -4,7 +4,7 @@ Rules of this file
 - The list stands in the first block of the message and depends on nothing but the memories, so
   that the next prompt of a session reads it from the server's cache; the prompt stands behind it.
 - What memories and prompts say is data: no text of theirs can begin a line of the list, open or
-  close the tags around it, or hide characters (``block.neutralise``).
+  close the tags around it, or hide characters (``text/quoting.py``).
 - The answer is believed as far as it names memories that were on the list. What is no such answer
   is a problem in words, and the local ranker answers instead.
 - The model does not think at length: 256 tokens must hold its answer.
@@ -20,7 +20,7 @@ from memd.core import limits, prose, text
 from memd.core.values import Header
 from memd.documents.index import manifest
 from memd.model.port import Ask, Reply
-from memd.recall.block import neutralise
+from memd.text.quoting import neutralise
 
 MOST_TOKENS = 256
 MEMBER = "selected_memories"

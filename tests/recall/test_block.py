@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.core import limits, tags
-from memd.recall.block import neutralise, render
+from memd.recall.block import render
 from memd.recall.select import SurfacedMemory
+from memd.text.quoting import neutralise
 
 
 def memory(content: str = "Use pnpm.", **facts: str | None) -> SurfacedMemory:

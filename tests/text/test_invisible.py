@@ -12,8 +12,8 @@ from memd.cli import output
 from memd.core.values import Pointer
 from memd.documents import index, secrets
 from memd.dream import report_page
-from memd.recall import block
 from memd.text import invisible
+from memd.text.quoting import neutralise
 
 TABLE = re.compile(f"[{invisible.DIRECTIONS}{invisible.JOINERS}{invisible.HIDDEN}]")
 # Drawn around or before the digits and letters behind them: they show.
@@ -68,7 +68,7 @@ def test_marks_of_direction_are_taken_out() -> None:
 def test_no_reader_of_the_table_lets_one_through(character: str, at: int) -> None:
     """Memories, index, terminal and report tell none, and none hides a credential."""
     text = f"deploy{character}rule"
-    assert character not in block.neutralise(text)
+    assert character not in neutralise(text)
     assert character not in report_page.span(text)
     assert secrets.find(f"token = {KEY[:at]}{character}{KEY[at:]}")
     if not re.search(f"[{invisible.JOINERS}]", character):
