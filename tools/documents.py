@@ -35,6 +35,7 @@ def settings() -> str:
     lines = ["| option | default | what it does |", "|---|---|---|"]
     for name, default, words in declared():
         shown = str(default).lower() if isinstance(default, bool) else str(default)
+        shown = str(list(default)) if isinstance(default, tuple) else shown
         lines.append(f"| `{name}` | {f'`{shown}`' if shown else ''} | {words} |")
     return "\n".join(lines) + "\n"
 

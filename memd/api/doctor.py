@@ -13,7 +13,7 @@ from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.text import iso_time
 from memd.jobs.service import Jobs
-from memd.model.configured import NOT_NAMED, OFF
+from memd.model.configured import COMMAND, NOT_NAMED, OFF
 from memd.rpc.connection import Call
 
 
@@ -116,6 +116,9 @@ async def _project_checks(services: Services, call: Call, cwd: str) -> list[Chec
     ]
 
 
+_NOT_RUN = "it is there; looking costs no run of your plan"
+
+
 async def _model_check(services: Services, settings: Settings) -> Check:
     """Return whether the model that is named can be asked; no request is paid for."""
     models = services.models
@@ -127,7 +130,8 @@ async def _model_check(services: Services, settings: Settings) -> Check:
         remedy = "mend what the sentence names, or set model.enabled = false"
     else:
         # Beside what is wrong now, what the last request for a message had, if anything.
-        words = error.sentence if error else problem or "it answers"
+        fine = _NOT_RUN if settings.model.provider == COMMAND else "it answers"
+        words = error.sentence if error else problem or fine
         detail = f"{models.host(settings)}, by {models.endpoint_source(settings)}: {words}"
         bad = bool(problem or error)
         remedy = error.hint if error else "look at the model's name in [model] of memd.toml"

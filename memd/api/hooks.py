@@ -90,6 +90,9 @@ class HookMethod:
         """
         if client not in CLIENTS:
             raise UnknownClientError(client)
+        programs = services.models.programs
+        if programs and await programs.runs_below(call.connection.caller.pid):
+            return None  # memd asks a model here; it does not learn from itself
         try:
             facts = msgspec.convert(payload, type=Payload)
         except msgspec.ValidationError:

@@ -1,6 +1,7 @@
 """spend: what models used and cost, and which caps are reached."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
@@ -9,6 +10,7 @@ from anyio import to_thread
 from memd.api.method import Result, method
 from memd.api.services import Services
 from memd.core.settings import Settings
+from memd.model.configured import COMMAND
 from memd.rpc.connection import Call
 from memd.state.tables import SpendRow, Sum
 
@@ -16,11 +18,15 @@ U = TypeVar("U", bound=Sum)
 
 
 class SpendToday(Result):
-    """Today's spending and its bound; ``caps`` has the cap of each kind that stands still."""
+    """Today's spending and its bound; ``caps`` has the cap of each kind that stands still.
+
+    ``runs_per_day`` is the bound where a program on the person's own plan answers, else null.
+    """
 
     used: Sum
     dollars_per_day: float
     caps: dict[str, str]
+    runs_per_day: int | None = None
 
 
 class Spending(Result):
@@ -61,10 +67,13 @@ async def today(services: Services, settings: Settings) -> SpendToday:
     """Return today's spending."""
     now = services.clock.now()
     used = await to_thread.run_sync(services.spent.today, now)
+    by_runs = settings.model.provider == COMMAND
+    caps = partial(services.spent.caps, settings.spend, now, by_runs=by_runs)
     return SpendToday(
         used=_rounded(used),
         dollars_per_day=settings.spend.dollars_per_day,
-        caps=await to_thread.run_sync(services.spent.caps, settings.spend, now),
+        caps=await to_thread.run_sync(caps),
+        runs_per_day=settings.spend.runs_per_day if by_runs else None,
     )
 
 

@@ -16,6 +16,7 @@ person waits at a prompt. So these rules hold:
 - When no daemon listens, one is started, detached, once in 30 seconds at most, and this event
   gets no answer. ``MEMD_HOOK_NO_START=1`` keeps it from being started. There is one way to start
   (``client/launch``): this file only runs itself once more, with that module.
+- Below a program that memd itself runs for a model (``MEMD_MODEL_RUN``) nothing is sent.
 - Where memd is gone nothing is started. The log is told once how to remove what is left.
 - Python 3.9 can run this file: where memd's own interpreter is gone, any other one has to do.
 """
@@ -59,6 +60,7 @@ ORPHANED = (
     b"Take the entries that name %s out of ~/.claude/settings.json and delete that file. "
     b"Or install memd again and run: memctl setup claude-code --remove\n"
 ) % FILE
+OWN_RUN = b"MEMD_MODEL_RUN"
 _CHUNK = 65536
 _ESCAPES = {code: f"\\u{code:04x}" for code in range(32)} | {34: '\\"', 92: "\\\\"}
 
@@ -309,6 +311,8 @@ def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a
             return
         client, event = sys.argv[1:3]
         environ = posix.environ
+        if OWN_RUN in environ:
+            return
         _signal.signal(_signal.SIGALRM, lambda *_: posix._exit(0))  # noqa: SLF001 - its public name needs os
         _signal.setitimer(_signal.ITIMER_REAL, deadline(event, environ))
         path, state = places(environ, home_directory(environ), sys.platform)

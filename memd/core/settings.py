@@ -11,7 +11,12 @@ from typing import Any
 
 from memd.core import prices
 
-Value = bool | int | float | str
+Value = bool | int | float | str | tuple[str, ...]
+
+
+def one_of(*names: str) -> Callable[[Any], str]:
+    """Return what says of a value that it is none of these names."""
+    return lambda value: "" if value in names else f"must be one of {', '.join(names)}"
 
 
 def option(
@@ -144,9 +149,28 @@ class ModelSettings:
     """
 
     enabled: bool = option(default=True, doc="use a language model where one is configured")
+    provider: str = option(
+        "messages",
+        "who answers: messages (a server of the Messages API), openai (one with the OpenAI chat "
+        "form, as llama.cpp, LM Studio, vLLM and OpenRouter have it) or command (a program that "
+        "you have, see preset and argv)",
+        problem=one_of("messages", "openai", "command"),
+    )
+    preset: str = option(
+        "",
+        "the program of provider = command: claude-code, codex or gemini. It works on your own "
+        "plan with it",
+        problem=one_of("", "claude-code", "codex", "gemini"),
+    )
+    argv: tuple[str, ...] = option(
+        (),
+        "a program of your own for provider = command, as a list: it reads the request from its "
+        "standard input and prints the answer",
+    )
     base_url: str = option(
         "",
-        "address of a Messages API, without /v1; plain http only to this machine. Default: "
+        "address of a Messages API, or of the server of provider = openai, with or without /v1; "
+        "plain http only to this machine. Default: "
         "https://api.anthropic.com where a key is set. Where none of the address, the keys and "
         "the key's file is set, ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY and ANTHROPIC_AUTH_TOKEN "
         "of the file env or the daemon's environment count",
@@ -181,6 +205,13 @@ class SpendSettings:
     recall_requests_per_day: int = option(1000, "requests a day for recall", 0, 1_000_000)
     extract_requests_per_day: int = option(1000, "requests a day for extraction", 0, 1_000_000)
     dream_requests_per_day: int = option(200, "requests a day for dreams", 0, 1_000_000)
+    runs_per_day: int = option(
+        30,
+        "runs a day of the program of provider = command, of which each kind of work has its "
+        "share; the day's other requests for learning and dreams count too",
+        0,
+        100_000,
+    )
     prices: str = option(
         "",
         "lines of a model's name and its US dollars per million tokens of input, output, cache "
@@ -260,13 +291,23 @@ def _apply(
     return current
 
 
+_WORDS: Mapping[type, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    tuple: "a list of texts",
+}
+
+
 def _check(item: "Field[Any]", value: Any) -> tuple[Any, str]:
     wanted = type(item.default)
     if wanted is float and type(value) is int:
         value = float(value)
+    if wanted is tuple and type(value) is list and all(type(part) is str for part in value):
+        value = tuple(value)
     if type(value) is not wanted:
-        words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-        return None, f"must be {words[wanted]}"
+        return None, f"must be {_WORDS[wanted]}"
     low, high = item.metadata["low"], item.metadata["high"]
     if low is not None and not low <= value <= high:
         return None, f"must be between {low:g} and {high:g}"

@@ -37,7 +37,7 @@ from memd.extract.service import Extractions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Runner
 from memd.memories.service import Memories
-from memd.model.configured import ENVIRONMENT, Models, Origin
+from memd.model.configured import ENVIRONMENT, Models, Origin, ProgramRuns
 from memd.projects.configuration import Configuration
 from memd.projects.project import NoProjectError
 from memd.prompt.service import Prompts
@@ -55,6 +55,7 @@ from memd.state.tables import (
     DreamTable,
     JobTable,
     Ledger,
+    Programs,
     Runs,
     SpendTable,
     Tally,
@@ -182,12 +183,14 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     notes += database.notes
     table = JobTable(database, os.getpid())
     spent = SpendTable(database, Tally(places.spent))
-    models = Models(ports.environ, clock, spent, ports.origin)
+    programs = ProgramRuns(ports.environ, places.state_dir, Programs(database))
+    models = Models(ports.environ, clock, spent, ports.origin, programs)
     records = Runs(database)
     extract = Extractions(store, Cursors(database), clock, models, records, note=ports.log.note)
     locks, proposals, log = DreamTable(database), ProposalTable(database), ports.log
     dreaming = Dreams(store, locks, proposals, clock, models=models, runs=records, note=log.note)
     notes += await _recovered(dreaming.recover)
+    notes += await _recovered(models.recover)
     for note in notes:
         ports.log.warning("recovered", detail=note)
     database.on_note(partial(_tell, notes, ports.log))

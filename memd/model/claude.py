@@ -13,7 +13,6 @@ Rules of this file
   the request's headers.
 """
 
-import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -29,24 +28,20 @@ from memd.model.errors import (
     ModelError,
     ModelNotConfiguredError,
     ModelRefusedError,
-    ModelReplyError,
     ModelUnauthorisedError,
-    ModelUnavailableError,
     SdkMissingError,
 )
+from memd.model.http import CLOSE_SECONDS, cut, read
 from memd.model.key_file import read_key
 from memd.model.patient import overdue
 from memd.model.port import Ask, Reply, Usage
 from memd.model.wire import HttpAnswer
 
 if TYPE_CHECKING:
-    import httpx2
     from anthropic import AsyncAnthropic
 
 _PATH = "/v1/messages"
 _MODELS_PATH = "/v1/models"  # its list of models costs nothing
-_ANSWER_BYTES = 4 * 1024 * 1024  # the longest answers of today's models have half a megabyte
-_CLOSE_SECONDS = 1.0
 _NO_KEY = "none"  # servers of this machine want a token and do not look at it
 
 
@@ -94,7 +89,7 @@ class Connections:
         gone = [self._open.pop(endpoint, None) for endpoint in endpoints]
         for opened in gone:
             if opened is not None:
-                with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+                with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                     await opened.client.close()
 
 
@@ -110,10 +105,22 @@ class Claude:
     ``problem`` is why the last request failed for good, in words; empty when it did not.
     """
 
+    calls_tools = True
+
     def __init__(self, endpoint: Endpoint, connections: Connections) -> None:
         self.endpoint = endpoint
         self.problem = ""
         self._connections = connections
+
+    @property
+    def host(self) -> str:
+        """The server's host and port."""
+        return self.endpoint.host
+
+    @property
+    def source(self) -> str:
+        """What named it."""
+        return self.endpoint.source
 
     async def warm(self) -> None:
         """Load the library and read the key; what goes wrong is in ``problem``."""
@@ -193,40 +200,15 @@ async def _sent(client: "AsyncAnthropic", seconds: float, body: bytes = b"") -> 
     }
     try:
         if body:
-            return await _read(await client.post(_PATH, content=body, **how))
-        return await _read(await client.get(_MODELS_PATH, **how))
+            return await read(await client.post(_PATH, content=body, **how))
+        return await read(await client.get(_MODELS_PATH, **how))
     except anthropic.APIStatusError as error:
         status, headers = error.status_code, error.response.headers
         return HttpAnswer(status, error.body or "", wire.retry_after(headers))
     except anthropic.APIConnectionError as error:
-        raise _cut(error.__cause__) from None
+        raise cut(error.__cause__) from None
     except (httpx2.HTTPError, httpx2.StreamError) as error:
-        raise _cut(error) from None
-
-
-async def _read(response: "httpx2.Response") -> HttpAnswer:
-    body = bytearray()
-    try:
-        async for part in response.aiter_bytes():
-            body += part
-            if len(body) > _ANSWER_BYTES:
-                raise ModelReplyError(cause="it is longer than any reply")
-    finally:
-        with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
-            await response.aclose()
-    try:
-        payload = json.loads(bytes(body))
-    except (ValueError, RecursionError):
-        payload = body.decode(errors="replace")
-    return HttpAnswer(response.status_code, payload)
-
-
-def _cut(error: BaseException | None) -> ModelUnavailableError:
-    """Return the failure of a connection; one that was never made cannot cost anything."""
-    name = type(error).__name__
-    if name in ("ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError"):
-        return ModelUnavailableError(f"no connection ({name})")
-    return ModelUnavailableError(f"the connection broke ({name})", may_cost=True)
+        raise cut(error) from None
 
 
 def _secrets(client: "AsyncAnthropic", endpoint: Endpoint) -> tuple[str, ...]:

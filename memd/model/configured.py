@@ -6,14 +6,19 @@ as long as the settings are the same the answer is the same object.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from memd.core.clock import Clock
 from memd.core.settings import ModelSettings, Settings, SpendSettings
+from memd.model import presets
 from memd.model.claude import Claude, Connections
+from memd.model.command import ProgramModel, ProgramRuns
 from memd.model.endpoint import (
+    COMMAND,
     ENVIRONMENT,
     NOT_NAMED,
     OFF,
+    OPENAI,
     Endpoint,
     Origin,
     endpoint,
@@ -23,11 +28,13 @@ from memd.model.endpoint import (
 from memd.model.errors import ModelError
 from memd.model.key_file import EnvFileUnusableError, read_variables
 from memd.model.metered import Metered
-from memd.model.patient import Patient
+from memd.model.openai import ChatServer
+from memd.model.patient import InTurn, Patient
 from memd.model.port import Model
 from memd.state.tables import KINDS, SpendTable
 
 __all__ = [
+    "COMMAND",
     "ENVIRONMENT",
     "NOT_NAMED",
     "OFF",
@@ -35,6 +42,7 @@ __all__ = [
     "ModelState",
     "Models",
     "Origin",
+    "ProgramRuns",
     "environment",
     "read_variables",
 ]
@@ -42,11 +50,35 @@ __all__ = [
 _REACH_SECONDS = 5.0  # a person waits for the answer
 
 
+class _Backend(Model, Protocol):
+    """A model that knows where it is and what ails it."""
+
+    problem: str
+
+    @property
+    def host(self) -> str:
+        """The server's host and port, or the program."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """What named it."""
+        ...
+
+    async def warm(self) -> None:
+        """Load what it needs; what goes wrong is in ``problem``."""
+        ...
+
+    async def reach(self, seconds: float, /) -> ModelError | None:
+        """Return why it cannot be used; no model is asked."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Built:
     of: tuple[ModelSettings, SpendSettings]
     model: Model | None
-    claude: Claude | None
+    backend: _Backend | None
     problem: str
 
 
@@ -69,7 +101,8 @@ class Models:
     """Gives the model that the settings name; counts and caps what it uses where given a table.
 
     ``origin`` is about the variables of ``environ`` that name a model; ``ignored`` is why memd's
-    env file does not count, empty where it does.
+    env file does not count, empty where it does. ``programs`` runs the programs that the settings
+    name; without it none is.
     """
 
     def __init__(
@@ -78,13 +111,16 @@ class Models:
         clock: Clock,
         spent: SpendTable | None = None,
         origin: Origin = ENVIRONMENT,
+        programs: ProgramRuns | None = None,
     ) -> None:
+        self.programs = programs
         self.ignored = origin.ignored
         self._environ = environ
         self._origin = origin
         self._clock = clock
         self._spent = spent
         self._connections = Connections()
+        self._servers: list[ChatServer] = []
         self._built: _Built | None = None
 
     def for_(self, settings: Settings) -> Model | None:
@@ -94,26 +130,36 @@ class Models:
     def problem(self, settings: Settings) -> str:
         """Return why there is no model, or none that works just now; empty when all is well."""
         built = self._current(settings)
-        return built.problem or (built.claude.problem if built.claude else "")
+        return built.problem or (built.backend.problem if built.backend else "")
 
     def name(self, settings: Settings, kind: str) -> str:
-        """Return the model's name for a kind: ``recall``, ``extract`` or ``dream``."""
-        return model_name(settings.model, kind, self._environ)
+        """Return the model's name for a kind: ``recall``, ``extract`` or ``dream``.
+
+        It is empty for a kind that the model is not for: no prompt waits for a program.
+        """
+        model = settings.model
+        if model.provider != COMMAND:
+            return model_name(model, kind, self._environ)
+        named = presets.program(model)
+        if kind == "recall" or isinstance(named, str):
+            return ""
+        return getattr(model, kind) or named.name
 
     def host(self, settings: Settings) -> str:
-        """Return the server's host and port, empty where no model is configured."""
-        claude = self._current(settings).claude
-        return claude.endpoint.host if claude else ""
+        """Return the server's host and port, or the program; empty without a model."""
+        backend = self._current(settings).backend
+        return backend.host if backend else ""
 
     def endpoint_source(self, settings: Settings) -> str:
         """Return which setting or variable named the server and its key; empty without a model."""
-        claude = self._current(settings).claude
-        return claude.endpoint.source if claude else ""
+        backend = self._current(settings).backend
+        return backend.source if backend else ""
 
     def state(self, settings: Settings) -> ModelState:
         """Return whether there is a model, and which."""
         configured = self.for_(settings) is not None
         names = {kind: self.name(settings, kind) for kind in KINDS} if configured else {}
+        names = {kind: name for kind, name in names.items() if name}
         return ModelState(
             configured,
             self.problem(settings),
@@ -124,21 +170,27 @@ class Models:
 
     async def reach(self, settings: Settings) -> ModelError | None:
         """Return why the configured server cannot be used, ``None`` when it answers."""
-        claude = self._current(settings).claude
-        return await claude.reach(_REACH_SECONDS) if claude else None
+        backend = self._current(settings).backend
+        return await backend.reach(_REACH_SECONDS) if backend else None
 
     async def warm(self, settings: Settings) -> None:
         """Load the library and make the connections' owner, so that no prompt waits for it.
 
         Takes about two seconds of a worker thread. What goes wrong is in ``problem``.
         """
-        claude = self._current(settings).claude
-        if claude is not None:
-            await claude.warm()
+        backend = self._current(settings).backend
+        if backend is not None:
+            await backend.warm()
+
+    async def recover(self) -> tuple[str, ...]:
+        """End what the program of an earlier memd left; return what happened, in words."""
+        return await self.programs.recover() if self.programs else ()
 
     async def aclose(self) -> None:
         """Close all connections; no model may be asked afterwards."""
         await self._connections.aclose()
+        for server in self._servers:
+            await server.aclose()
 
     def _current(self, settings: Settings) -> _Built:
         of = (settings.model, settings.spend)
@@ -147,11 +199,29 @@ class Models:
         return self._built
 
     def _build(self, of: tuple[ModelSettings, SpendSettings]) -> _Built:
-        result = endpoint(of[0], self._environ, self._origin)
-        if not isinstance(result, Endpoint):
-            return _Built(of, None, None, result)
-        claude = Claude(result, self._connections)
-        request: Model = claude
+        backend = self._backend(of[0])
+        if isinstance(backend, str):
+            return _Built(of, None, None, backend)
+        request: Model = backend
+        program = self.programs if of[0].provider == COMMAND else None
         if self._spent is not None:
-            request = Metered(request, self._spent, of[1], self._clock)
-        return _Built(of, Patient(request), claude, "")
+            by_runs = program is not None
+            request = Metered(request, self._spent, of[1], self._clock, by_runs=by_runs)
+        # A second try of a program is another run; the job's own later one is enough.
+        wrapped = InTurn(request, program.turn) if program else Patient(request)
+        return _Built(of, wrapped, backend, "")
+
+    def _backend(self, settings: ModelSettings) -> _Backend | str:
+        """Return what the settings name, or why there is none."""
+        if settings.provider == COMMAND and settings.enabled:
+            program = presets.program(settings)
+            if isinstance(program, str) or self.programs is None:
+                return program if isinstance(program, str) else NOT_NAMED
+            return ProgramModel(program, self.programs)
+        result = endpoint(settings, self._environ, self._origin)
+        if not isinstance(result, Endpoint):
+            return result
+        if settings.provider == OPENAI:
+            self._servers.append(ChatServer(result))
+            return self._servers[-1]
+        return Claude(result, self._connections)

@@ -18,6 +18,7 @@ from urllib.parse import SplitResult, urlsplit
 from memd.core.settings import ModelSettings
 
 MODEL = "claude-sonnet-5-5"
+MESSAGES, OPENAI, COMMAND = "messages", "openai", "command"  # values of model.provider
 _HOME = "https://api.anthropic.com"
 _LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 # What Claude Code takes in ANTHROPIC_MODEL and no server does.
@@ -83,6 +84,8 @@ def endpoint(
     if not settings.enabled:
         return OFF
     own = (settings.base_url, settings.api_key, settings.auth_token, settings.api_key_file)
+    if settings.provider == OPENAI and not settings.base_url:
+        return "model.provider is openai and model.base_url names no server"
     result = _of_settings(settings, environ) if any(own) else _of_environment(environ, origin)
     return result if isinstance(result, str) else _checked(result)
 
@@ -90,6 +93,8 @@ def endpoint(
 def model_name(settings: ModelSettings, kind: str, environ: Mapping[str, str]) -> str:
     """Return the model for a kind of work: ``recall``, ``extract`` or ``dream``."""
     own = {"recall": settings.recall, "extract": settings.extract, "dream": settings.dream}[kind]
+    if settings.provider == OPENAI:
+        return own or "default"  # servers that hold one model do not look at its name
     common = environ.get("ANTHROPIC_MODEL", "").strip()
     usable = common.partition("[")[0].lower() not in ("", *_CLIENT_WORDS)
     return own or (common if usable else MODEL)

@@ -42,6 +42,33 @@ class SdkMissingError(ModelNotConfiguredError):
         super().__init__("the SDK is missing; install memdir-daemon[anthropic]")
 
 
+class ProgramMissingError(ModelNotConfiguredError):
+    """The program that the settings name as a model is not to be found, or cannot be run."""
+
+    hint = "install it, or name another one in [model] of memd.toml"
+
+    def __init__(self, name: str, cause: str) -> None:
+        super().__init__(f"the program {name} cannot be run: {cause}")
+
+
+class ProgramFailedError(ModelError):
+    """The program that answers for a model ended without an answer."""
+
+    code = 1017
+    kind = "model_unavailable"
+    retryable = True
+    hint = "run it by hand and see whether you are signed in"
+    exit_status = 75
+    may_cost = True
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(
+            f"the program ended with status {status}: {words or 'it printed nothing'}",
+            status=status,
+            cause=words,
+        )
+
+
 class ModelUnavailableError(ModelError):
     """The server cannot be reached, did not answer in time, broke off, or is in trouble itself.
 

@@ -31,11 +31,23 @@ _SETTLE_SECONDS = 0.1  # a slow disk goes on alone; until it is through the book
 
 
 class Metered:
-    """A model whose use is booked in a table and bounded by the caps of ``settings``."""
+    """A model whose use is booked in a table and bounded by the caps of ``settings``.
+
+    ``by_runs``: it is a program on the person's own plan. Its runs are bounded, and cost no money
+    that could be counted here.
+    """
 
     def __init__(
-        self, model: Model, table: SpendTable, settings: SpendSettings, clock: Clock
+        self,
+        model: Model,
+        table: SpendTable,
+        settings: SpendSettings,
+        clock: Clock,
+        *,
+        by_runs: bool = False,
     ) -> None:
+        self.calls_tools = model.calls_tools
+        self._by_runs = by_runs
         self._model = model
         self._table = table
         self._settings = settings
@@ -71,7 +83,8 @@ class Metered:
         account = Account(ask.kind, ask.project, ask.model)
         now = self._clock.now()
         most = self._most(ask)
-        reserve = partial(self._table.reserve, account, most, self._settings, now)
+        table, settings = self._table, self._settings
+        reserve = partial(table.reserve, account, most, settings, now, by_runs=self._by_runs)
         try:
             booking = await to_thread.run_sync(reserve, abandon_on_cancel=True)
         except StateUnusableError as error:
@@ -101,10 +114,10 @@ class Metered:
         return self._cost(ask, usage)
 
     def _cost(self, ask: Ask, usage: Usage) -> Sum:
-        money = price(ask.model, self._settings.prices).money(
-            usage.input, usage.output, usage.cache_read, usage.cache_created
-        )
-        return Sum(1, usage.input, usage.output, usage.cache_read, usage.cache_created, money)
+        prices = price(ask.model, self._settings.prices)
+        used = (usage.input, usage.output, usage.cache_read, usage.cache_created)
+        money = 0.0 if self._by_runs else prices.money(*used)
+        return Sum(1, *used, money)
 
 
 def _believable(reported: Usage, booked: Sum, answered: int) -> Usage:

@@ -1,4 +1,4 @@
-"""Trying again: a wrapper around any model, bounded by the request's own time and retries."""
+"""Trying again, and taking turns: wrappers around any model."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +18,7 @@ class Patient:
     """
 
     def __init__(self, model: Model, first_pause: float = _FIRST_PAUSE) -> None:
+        self.calls_tools = model.calls_tools
         self._model = model
         self._first_pause = first_pause
 
@@ -46,6 +47,20 @@ class Patient:
                     await anyio.sleep(wait)
         except TimeoutError:
             raise overdue(ask.seconds) from None
+
+
+class InTurn:
+    """A model that answers one request after the other; waiting costs none of a request's time."""
+
+    def __init__(self, model: Model, turn: anyio.Lock) -> None:
+        self.calls_tools = model.calls_tools
+        self._model = model
+        self._turn = turn
+
+    async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
+        """Return the reply. Raises what the model raises."""
+        async with self._turn:
+            return await self._model.ask(ask, on_usage)
 
 
 def overdue(seconds: float) -> ModelUnavailableError:

@@ -82,7 +82,16 @@ class Reply:
 
 
 class Model(Protocol):
-    """Whatever answers. All failures are ModelError of ``model/errors.py``."""
+    """Whatever answers. All failures are ModelError of ``model/errors.py``.
+
+    One that does not ``calls_tools`` takes requests of text alone and answers with text: it is
+    asked in the form of a single shot (``agent/single_shot.py``).
+    """
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether it takes tools, blocks and marks for a cache."""
+        ...
 
     async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
         """Return the reply. Cancelling it ends the request; ``on_usage`` hears what is spent."""
@@ -97,5 +106,5 @@ class ModelSource(Protocol):
         ...
 
     def name(self, settings: Settings, kind: str) -> str:
-        """Return the model's name for a kind of work."""
+        """Return the model's name for a kind of work, "" where it is not one for that."""
         ...

@@ -218,7 +218,8 @@ class Recall:
         """Return the model to ask, or ``None``."""
         if self._models is None or request.prompt.strategy == LOCAL:
             return None
-        return self._models.for_(request.settings)
+        fits = self._models.name(request.settings, "recall")
+        return self._models.for_(request.settings) if fits else None
 
     def _request(self, request: _Prefetch, model: Model | None) -> RecallRequest:
         prompt, settings = request.prompt, request.settings

@@ -4,12 +4,13 @@ A cap holds for the day, a share of it for one kind of work. What a request may 
 counted before it is sent, so that a cap is not passed but by what a server counts otherwise.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from memd.core.settings import SpendSettings
 
 KINDS = ("recall", "extract", "dream")
+_PROMPTS = "recall"  # no program answers these: a person waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +41,22 @@ class Sum:
         )
 
 
-def reached(kind: str, of_kind: Sum, of_all: Sum, more: Sum, settings: SpendSettings) -> str:
+def reached(
+    kind: str, used: Mapping[str, Sum], more: Sum, settings: SpendSettings, *, by_runs: bool = False
+) -> str:
     """Return the name of the first option that has no room for ``more``; empty when all have.
 
-    ``of_kind`` and ``of_all`` are what was used today for this kind and for everything.
+    ``used`` is what was used today by kind. ``by_runs``: a program answers, whose runs count.
     """
-    after, total = of_kind + more, of_all + more
-    return next((name for name, full in _caps(kind, after, total, settings) if full), "")
+    after, total = used.get(kind, Sum()) + more, sum(used.values(), Sum()) + more
+    runs = total.requests - used.get(_PROMPTS, Sum()).requests if by_runs else 0
+    caps = _caps(kind, after, total, settings, runs)
+    return next((name for name, full in caps if full), "")
 
 
-def _caps(kind: str, after: Sum, total: Sum, settings: SpendSettings) -> Iterator[tuple[str, bool]]:
+def _caps(
+    kind: str, after: Sum, total: Sum, settings: SpendSettings, runs: int
+) -> Iterator[tuple[str, bool]]:
     share = {
         "recall": settings.recall_share,
         "extract": settings.extract_share,
@@ -67,6 +74,8 @@ def _caps(kind: str, after: Sum, total: Sum, settings: SpendSettings) -> Iterato
         (
             after.dollars > share * settings.dollars_per_day
             or after.tokens > share * settings.tokens_per_day
+            or (bool(runs) and after.requests > share * settings.runs_per_day)
         ),
     )
+    yield "spend.runs_per_day", runs > settings.runs_per_day
     yield f"spend.{kind}_requests_per_day", after.requests > requests

@@ -99,14 +99,22 @@ class SpendTable:
             _add(cursor, day_of(now), account, used)
 
     def reserve(
-        self, account: Account, most: Sum, settings: SpendSettings, now: float
+        self,
+        account: Account,
+        most: Sum,
+        settings: SpendSettings,
+        now: float,
+        *,
+        by_runs: bool = False,
     ) -> Booking | str:
-        """Book the most that a request may cost; or return the cap that has no room for it."""
+        """Book the most that a request may cost; or return the cap that has no room for it.
+
+        ``by_runs``: a program answers it, whose runs of a day are bounded.
+        """
         with self._database.transaction() as cursor:
             day = self._day(now)
             kinds = self._used(day)
-            total = sum(kinds.values(), Sum())
-            cap = reached(account.kind, kinds.get(account.kind, Sum()), total, most, settings)
+            cap = reached(account.kind, kinds, most, settings, by_runs=by_runs)
             if cap:
                 return cap
             _add(cursor, day, account, most)
@@ -140,10 +148,10 @@ class SpendTable:
         )
         return tuple(SpendRow(**_members(row), label=row["label"]) for row in rows)
 
-    def caps(self, settings: SpendSettings, now: float) -> dict[str, str]:
+    def caps(self, settings: SpendSettings, now: float, *, by_runs: bool = False) -> dict[str, str]:
         """Return, for each kind that stands still today, the cap that has no room for more."""
-        total, one = self.today(now), Sum(requests=1)
-        result = {k: reached(k, self.today(now, k), total, one, settings) for k in KINDS}
+        used, one = self._used(self._day(now)), Sum(requests=1)
+        result = {k: reached(k, used, one, settings, by_runs=by_runs) for k in KINDS}
         return {kind: cap for kind, cap in result.items() if cap}
 
     def prune(self, bound: Bound) -> None:

@@ -7,6 +7,7 @@ from memd.state import (
     jobs,
     journal,
     ledger,
+    programs,
     runs,
     spend,
     suggestions,
@@ -19,6 +20,7 @@ from memd.state.dreams import DreamTable, LockRow
 from memd.state.jobs import Job, JobNotFoundError, JobNotParkedError, JobState, JobTable, NewJob
 from memd.state.ledger import RESUMED_DAYS, SIGHTED_DAYS, Item, Ledger, Parents, Sighting
 from memd.state.pauses import Breaker, Pauses
+from memd.state.programs import Programs, StartedProgram
 from memd.state.roots import Roots
 from memd.state.runs import Runs
 from memd.state.spend import KEPT_DAYS, Account, Booking, SpendRow, SpendTable, next_day
@@ -40,6 +42,7 @@ SCHEMAS = (
     ages.SCHEMA,
     dreams.SCHEMA,
     ledger.SCHEMA,
+    programs.SCHEMA,
     runs.SCHEMA,
     spend.SCHEMA,
     suggestions.SCHEMA,
@@ -72,11 +75,13 @@ __all__ = [
     "OpenSuggestion",
     "Parents",
     "Pauses",
+    "Programs",
     "Roots",
     "Runs",
     "Sighting",
     "SpendRow",
     "SpendTable",
+    "StartedProgram",
     "SuggestionCounts",
     "SuggestionTable",
     "Sum",

@@ -19,6 +19,8 @@ class ScriptedModel:
     holds the requests.
     """
 
+    calls_tools = True
+
     def __init__(self, answers: Iterable[Answer]) -> None:
         self._answers = list(answers)
         self.requested: list[Ask] = []

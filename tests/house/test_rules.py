@@ -15,18 +15,23 @@ TESTS = sources("tests")
 
 # One library, one door: replacing a library is a change in one file. The SDK has two, for two
 # sides: what a program puts in the place of its memory tool, and what the daemon asks models with.
-# Of psutil the lock asks whether one process lives, and the daemon how busy the machine is.
+# Of psutil the lock asks whether one process lives, the daemon how busy the machine is, and a model
+# that is a program what is left of it. httpx2 is the SDK's own, and asks other servers than its.
 DOORS = {
     "anthropic": "memd/client/memory_tool.py memd/model/claude.py",
     "frontmatter": "memd/documents/document.py",
-    "httpx2": "memd/model/claude.py",
+    "httpx2": "memd/model/claude.py memd/model/http.py memd/model/openai.py",
     "jsonrpcserver": "memd/rpc/dispatch.py",
     "numpy": "memd/search/encoder.py",
     "onnxruntime": "memd/search/encoder.py",
-    "psutil": "memd/daemon/machine.py memd/watch/locks.py",
+    "psutil": "memd/daemon/machine.py memd/model/processes.py memd/watch/locks.py",
     "re2": "memd/core/regex.py",
     "sqlite3": "memd/state/database.py",
     "structlog": "memd/daemon/log.py",
+    "subprocess": (
+        "memd/cli/commands/editing.py memd/cli/commands/service.py memd/client/launch.py"
+        " memd/model/command.py memd/testing/daemon.py"
+    ),
     "tantivy": "memd/search/engine.py memd/text/stems.py",
     "tokenizers": "memd/search/encoder.py",
     "watchdog": "memd/watch/watch.py",
@@ -54,7 +59,9 @@ PURE_FILES = (
     "memd/jobs/lanes.py",
     "memd/model/endpoint.py",
     "memd/model/errors.py",
+    "memd/model/plain.py",
     "memd/model/port.py",
+    "memd/model/presets.py",
     "memd/model/probe.py",
     "memd/model/wire.py",
     "memd/state/caps.py",
@@ -111,6 +118,15 @@ def test_one_library_has_one_door() -> None:
         if name.split(".")[0] in DOORS and s.path not in DOORS[name.split(".")[0]].split()
     ]
     assert wrong == []
+
+
+def test_the_daemon_starts_a_process_in_one_place() -> None:
+    """Only a model that is a program is a process that the daemon starts."""
+    starting = re.compile(
+        r"open_process|run_process|posix_spawn|os\.(fork|exec|spawn|system|popen)"
+    )
+    starts = [s.path for s in PROGRAM if starting.search(s.text)]
+    assert starts == ["memd/cli/hook.py", "memd/model/command.py"]
 
 
 # Values, which any room may use, and what tests are made with.

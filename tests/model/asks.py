@@ -29,6 +29,8 @@ def reply(text: str = "hi", usage: Usage = USED) -> Reply:
 class ToldModel:
     """A model that answers, one after the other, with replies, exceptions and awaited calls."""
 
+    calls_tools = True
+
     def __init__(self, steps: Sequence[Any]) -> None:
         self.steps = list(steps)
         self.requested: list[Ask] = []

@@ -23,6 +23,8 @@ pytestmark = pytest.mark.anyio
 class Chooser:
     """A model that answers as it is told, or fails; keeps what it was asked."""
 
+    calls_tools = True
+
     def __init__(self, *answers: str | MemdError) -> None:
         self.answers = list(answers)
         self.requested: list[Ask] = []

@@ -13,19 +13,19 @@ SETTINGS = SpendSettings(
 
 
 @pytest.mark.parametrize(
-    ("of_kind", "of_all", "more", "cap"),
+    ("of_kind", "others", "more", "cap"),
     [
         (Sum(), Sum(), Sum(1, dollars=0.5), ""),
         (Sum(), Sum(dollars=0.9), Sum(1, dollars=0.2), "spend.dollars_per_day"),
         (Sum(), Sum(input=900), Sum(1, output=101), "spend.tokens_per_day"),
-        (Sum(dollars=0.4), Sum(dollars=0.4), Sum(1, dollars=0.2), "spend.recall_share"),
-        (Sum(cache_read=400), Sum(cache_read=400), Sum(1, input=101), "spend.recall_share"),
-        (Sum(10), Sum(10), Sum(1), "spend.recall_requests_per_day"),
+        (Sum(dollars=0.4), Sum(), Sum(1, dollars=0.2), "spend.recall_share"),
+        (Sum(cache_read=400), Sum(), Sum(1, input=101), "spend.recall_share"),
+        (Sum(10), Sum(), Sum(1), "spend.recall_requests_per_day"),
     ],
 )
-def test_each_cap_says_its_name(of_kind: Sum, of_all: Sum, more: Sum, cap: str) -> None:
+def test_each_cap_says_its_name(of_kind: Sum, others: Sum, more: Sum, cap: str) -> None:
     """Money, tokens, the kind's share of both, and its requests stop a request in that order."""
-    assert reached("recall", of_kind, of_all, more, SETTINGS) == cap
+    assert reached("recall", {"recall": of_kind, "dream": others}, more, SETTINGS) == cap
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -36,7 +36,7 @@ def test_a_kind_is_stopped_alone(kind: str) -> None:
         "extract": SpendSettings(extract_share=0.0),
         "dream": SpendSettings(dream_share=0.0),
     }[kind]
-    stopped = [k for k in KINDS if reached(k, Sum(), Sum(), Sum(1, 1, dollars=0.001), settings)]
+    stopped = [k for k in KINDS if reached(k, {}, Sum(1, 1, dollars=0.001), settings)]
     assert stopped == [kind]
 
 
@@ -55,8 +55,22 @@ SUMS = st.builds(
 def test_what_is_let_through_stays_under_every_cap(of_kind: Sum, others: Sum, more: Sum) -> None:
     """After a request that was let through, no sum is above its cap."""
     total = of_kind + others
-    if reached("recall", of_kind, total, more, SETTINGS) == "":
+    if reached("recall", {"recall": of_kind, "dream": others}, more, SETTINGS) == "":
         assert (total + more).dollars <= SETTINGS.dollars_per_day
         assert (total + more).tokens <= SETTINGS.tokens_per_day
         assert (of_kind + more).dollars <= SETTINGS.dollars_per_day * SETTINGS.recall_share
         assert (of_kind + more).requests <= SETTINGS.recall_requests_per_day
+
+
+@pytest.mark.parametrize(
+    ("used", "cap"),
+    [
+        ({"extract": Sum(17), "dream": Sum(12), "recall": Sum(900)}, ""),
+        ({"extract": Sum(18)}, "spend.extract_share"),
+        ({"extract": Sum(17), "dream": Sum(13)}, "spend.runs_per_day"),
+    ],
+)
+def test_the_runs_of_a_program_have_a_cap_of_their_own(used: dict[str, Sum], cap: str) -> None:
+    """Of 30 runs a day learning has its share; what prompts asked another model does not count."""
+    assert reached("extract", used, Sum(1), SpendSettings(), by_runs=True) == cap
+    assert reached("extract", used, Sum(1), SpendSettings()) == ""

@@ -2,12 +2,14 @@
 
 import difflib
 import os
+import shutil
 
 from memd.cli import output, setup_claude_code
 from memd.cli.invocation import Invocation
 from memd.client import hook_file
 from memd.core.errors import MemdError
 
+_PROGRAMS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini"}
 _STYLES = {"installed": "green", "outdated": "yellow", "absent": "dim"}
 
 
@@ -45,6 +47,7 @@ def claude_code(invocation: Invocation) -> int:
         screen.note(f"as it was before: {backup}")
     if not options.remove:
         screen.note("Claude Code reads its hooks when it starts: start it anew")
+        _suggest_program(invocation)
     words = "took memd's hooks out of" if options.remove else "wrote memd's hooks into"
     screen.answer(result | {"backup": backup}, f"{words} {path}")
     return 0
@@ -69,6 +72,24 @@ def check(invocation: Invocation) -> dict[str, str]:
     if not hook_file.is_current(invocation.places):
         return _finding("warning", f"{hook} is missing or another version's", remedy)
     return _finding("ok", path, "")
+
+
+def _suggest_program(invocation: Invocation) -> None:
+    """Say that a program which is here could learn for memd, where no model is configured."""
+    config = invocation.places.config
+    try:
+        with open(config, encoding="utf-8", errors="replace") as opened:
+            configured = "[model]" in opened.read()
+    except OSError:
+        configured = False
+    path = invocation.environ.get("PATH", "")
+    here = [preset for preset, name in _PROGRAMS.items() if shutil.which(name, path=path)]
+    if here and not configured:
+        invocation.screen.note(
+            f"memd can learn with {here[0]}, without a key and on your own plan with it, some "
+            f"30 runs a day at most. To switch that on, write into {config}: [model] "
+            f'provider = "command", preset = "{here[0]}"'
+        )
 
 
 def _finding(state: str, detail: str, remedy: str) -> dict[str, str]:

@@ -1,0 +1,255 @@
+"""A program as a model: the one place where memd starts a process, if the user names one.
+
+Rules of this file
+- One request is one process; never are there two at once. The request goes to its standard input,
+  the answer is what it prints, both bounded.
+- It begins in an empty directory and a process group of its own, with a mark in its environment,
+  and is noted in the state file before it begins.
+- When it ends, is late, prints too much or is not waited for any more, all that is left of it is
+  killed before anything else goes on; what a killed memd left ends at the next start.
+"""
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from subprocess import PIPE
+
+import anyio
+from anyio import to_thread
+from anyio.abc import ByteReceiveStream, ByteSendStream, Process
+
+from memd.model import plain, presets, processes
+from memd.model.errors import (
+    ModelError,
+    ModelNotConfiguredError,
+    ModelReplyError,
+    ModelUnavailableError,
+    ProgramFailedError,
+    ProgramMissingError,
+)
+from memd.model.patient import overdue
+from memd.model.port import Ask, Reply, Usage
+from memd.model.presets import Program
+from memd.model.wire import tame
+from memd.state.database import StateUnusableError
+from memd.state.tables import Programs, StartedProgram
+
+SECONDS = 120.0  # one run
+_ANSWER_BYTES = 4 * 1024 * 1024
+_ERROR_BYTES = 4_096  # the last that it says of its trouble
+_CHUNK = 65_536
+_FOLDER = "model"  # of the state directory; the program's own is in there
+_PLACES = (".local/bin", ".claude/local", ".npm-global/bin", ".bun/bin")  # of a person's home
+_NOWHERE = "it is not there"
+_SYSTEM_PLACES = ("/usr/local/bin", "/opt/homebrew/bin")
+
+
+class ProgramRuns:
+    """The one program that runs at a time, whichever settings name it.
+
+    ``rows`` is where it is noted; ``state_dir`` where it gets its directory.
+    """
+
+    def __init__(self, environ: Mapping[str, str], state_dir: str, rows: Programs) -> None:
+        self.environ = environ
+        self.turn = anyio.Lock()
+        self._folder = f"{state_dir}/{_FOLDER}"
+        self._rows = rows
+        self._running: StartedProgram | None = None
+
+    def path(self, name: str) -> str:
+        """Return where a program is, "" where it is not to be found. Blocks."""
+        home = self.environ.get("HOME", "")
+        places = (self.environ.get("PATH", ""), *(f"{home}/{place}" for place in _PLACES))
+        return shutil.which(name, path=":".join(filter(None, (*places, *_SYSTEM_PLACES)))) or ""
+
+    async def recover(self) -> tuple[str, ...]:
+        """End what an earlier memd left; return what happened, in words."""
+        return await to_thread.run_sync(self._recover)
+
+    async def runs_below(self, pid: int) -> bool:
+        """Return whether a process belongs to the program that runs now."""
+        running = self._running
+        if running is None:
+            return False
+        return await to_thread.run_sync(processes.descends, pid, running)
+
+    async def run(self, program: Program, model: str, text: str, seconds: float) -> str:
+        """Return what a program prints to a request. Raises ModelError."""
+        started = StartedProgram(secrets.token_hex(8))
+        try:
+            path, environ = await to_thread.run_sync(self._prepared, program, started)
+        except StateUnusableError as error:
+            raise ModelUnavailableError(error.sentence) from error
+        self._running = started
+        try:
+            with anyio.fail_after(seconds):
+                command = program.command(path, model)
+                async with await anyio.open_process(
+                    command,
+                    stderr=PIPE,
+                    cwd=f"{self._folder}/empty",
+                    env=environ,
+                    start_new_session=True,
+                ) as process:
+                    return await self._talk(process, started, text)
+        except TimeoutError:
+            raise overdue(seconds) from None
+        except OSError as error:
+            raise ProgramMissingError(path, str(error.strerror)) from None
+        finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(self._end, self._running)
+            self._running = None
+
+    async def _talk(self, process: Process, started: StartedProgram, text: str) -> str:
+        """Return what a process prints; kills what is left of it in any case."""
+        started = StartedProgram(started.mark, process.pid)
+        self._running = started
+        answer, trouble = _Pipe(_ANSWER_BYTES), _Pipe(_ERROR_BYTES, latest=True)
+        try:
+            began = await to_thread.run_sync(processes.began, process.pid)
+            self._running = started = StartedProgram(started.mark, process.pid, began)
+            await to_thread.run_sync(self._rows.put, started)
+            async with anyio.create_task_group() as group:
+                group.start_soon(_feed, process.stdin, text.encode(errors="replace"))
+                group.start_soon(answer.fill, process.stdout, group.cancel_scope.cancel)
+                group.start_soon(trouble.fill, process.stderr)
+                await process.wait()
+                # Whoever it left below has the pipes open, and they would never end.
+                await to_thread.run_sync(processes.end, started)
+        except StateUnusableError as error:
+            raise ModelUnavailableError(error.sentence) from error
+        finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(processes.end, self._running)
+        if answer.full:
+            raise ModelReplyError(cause="it is longer than any reply")
+        if process.returncode:
+            said = tame(trouble.text.strip() or answer.text[-_ERROR_BYTES:].strip(), ())
+            raise ProgramFailedError(process.returncode, said)
+        return answer.text
+
+    def _prepared(self, program: Program, started: StartedProgram) -> tuple[str, dict[str, str]]:
+        """Note a program and make its directory; return its path and its environment. Blocks."""
+        path = self.path(program.argv[0])
+        if not path:
+            raise ProgramMissingError(program.argv[0], _NOWHERE)
+        environ = program.environment(self.environ) | {processes.MARK: started.mark}
+        # Scripts among them start with ``env node``, which lies beside them.
+        environ["PATH"] = f"{environ.get('PATH', '')}:{os.path.dirname(path)}".lstrip(":")
+        shutil.rmtree(self._folder, ignore_errors=True)
+        os.makedirs(f"{self._folder}/empty", 0o700, exist_ok=True)
+        if program.settings:
+            file = f"{self._folder}/{presets.SETTINGS}"
+            with open(file, "w", encoding="utf-8", opener=_private) as opened:
+                opened.write(program.settings)
+            environ[program.settings_variable] = file
+        self._rows.put(started)
+        return path, environ
+
+    def _end(self, program: StartedProgram) -> None:
+        """Kill what is left of a program, and forget it. Blocks."""
+        if processes.end(program):
+            with suppress(StateUnusableError):
+                self._rows.remove(program)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _recover(self) -> tuple[str, ...]:
+        left = self._rows.all()
+        for program in left:
+            self._end(program)
+        return (f"ended what was left of {len(left)} programs of models",) if left else ()
+
+
+class ProgramModel:
+    """A program that the settings name, as a Model: it answers one request at a time, in text.
+
+    ``problem`` is why the last request failed for good, in words; empty when it did not.
+    """
+
+    calls_tools = False
+
+    def __init__(self, program: Program, runs: ProgramRuns) -> None:
+        self.problem = ""
+        self._program = program
+        self._runs = runs
+
+    @property
+    def host(self) -> str:
+        """The program, by its path where it is there."""
+        return self._runs.path(self._program.argv[0]) or self._program.argv[0]
+
+    @property
+    def source(self) -> str:
+        """What named it."""
+        by = "argv" if self._program.name.startswith("command:") else "preset"
+        return f"model.{by} of memd.toml"
+
+    async def warm(self) -> None:
+        """Do nothing: a program is started for each request."""
+
+    async def reach(self, _seconds: float) -> ModelError | None:
+        """Return why the program cannot be run; it is not, for a run counts."""
+        name = self._program.argv[0]
+        if await to_thread.run_sync(self._runs.path, name):
+            return None
+        return ProgramMissingError(name, _NOWHERE)
+
+    async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
+        """Return the answer of one run. Raises ModelError."""
+        seconds = min(ask.seconds, SECONDS)
+        try:
+            printed = await self._runs.run(self._program, ask.model, plain.prompt(ask), seconds)
+            text, usage = self._program.answer(printed)
+        except ModelNotConfiguredError as error:
+            self.problem = error.sentence
+            raise
+        self.problem = ""
+        if on_usage is not None and usage != Usage():
+            on_usage(usage)
+        content = ({"type": "text", "text": text},)
+        return Reply(text, (), "end_turn", content, usage, ask.model)
+
+
+class _Pipe:
+    """What a process prints, up to a bound: the first of it, or with ``latest`` the last."""
+
+    def __init__(self, most: int, *, latest: bool = False) -> None:
+        self.full = False
+        self._most = most
+        self._latest = latest
+        self._data = bytearray()
+
+    @property
+    def text(self) -> str:
+        """What was read."""
+        return self._data.decode(errors="replace")
+
+    async def fill(
+        self, stream: ByteReceiveStream | None, on_full: Callable[[], None] | None = None
+    ) -> None:
+        """Read to the end, or until it is full where ``on_full`` wants to hear of that."""
+        with suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            while stream is not None:
+                self._data += await stream.receive(_CHUNK)
+                if self._latest:
+                    del self._data[: -self._most]
+                elif len(self._data) > self._most and on_full is not None:
+                    self.full = True
+                    on_full()
+
+
+async def _feed(stream: ByteSendStream | None, data: bytes) -> None:
+    """Write a request; a program may answer, or end, without reading it."""
+    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+        if stream is not None:
+            for start in range(0, len(data), _CHUNK):
+                await stream.send(data[start : start + _CHUNK])
+            await stream.aclose()
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -1,0 +1,212 @@
+"""The programs that people have, as a model: how each is run and what its output says. Pure.
+
+Rules of this file
+- The flags switch off what such a program does beside answering: its tools, sessions, hooks,
+  memory and servers. A program that does not know one of them fails, in its own words; it is never
+  run without.
+- No text of a conversation is an argument, which other users could see: it comes on standard input.
+- Of the environment a program gets what any program needs, and the variables that it signs in with.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memd.core.settings import ModelSettings
+from memd.model.errors import ModelReplyError
+from memd.model.port import Usage
+
+SETTINGS = "settings.json"  # beside the working directory of a program that reads one
+_SYSTEM = "You do what the request says and answer with nothing but the JSON that it wants."
+_NAMES = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "NODE_EXTRA_CA_CERTS", "PATH", "SHELL")
+_MORE_NAMES = ("SSL_CERT_DIR", "SSL_CERT_FILE", "TERM", "TMPDIR", "TZ", "USER")
+_PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
+_OFF_IN_CODEX = ("hooks", "memories", "shell_tool", "unified_exec", "apps", "plugins")
+_NOT_JSON = "it is not the JSON that this program prints"
+_WITHOUT_TEXT = "it holds no answer"
+_FAILED = "the program says that it failed"
+
+Answer = tuple[str, Usage]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program as it is run for a model; ``name`` is what the books call it.
+
+    ``answer`` reads its standard output: the text and what was used. It raises ModelReplyError.
+    ``signs_in_with`` are the beginnings of the names of variables that it gets, ``variables`` those
+    that it is given; ``settings`` is a file that it reads, named by ``settings_variable``.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    answer: Callable[[str], Answer]
+    model_flag: str = ""
+    signs_in_with: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    settings: str = ""
+    settings_variable: str = ""
+
+    def command(self, path: str, model: str) -> list[str]:
+        """Return the arguments, the program itself by its path."""
+        flags = [self.model_flag, model] if self.model_flag and model != self.name else []
+        return [path, *self.argv[1:], *flags]
+
+    def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return what the program sees of an environment."""
+        return {n: v for n, v in environ.items() if self._sees(n)} | dict(self.variables)
+
+    def _sees(self, name: str) -> bool:
+        common = (*_NAMES, *_MORE_NAMES)
+        return (
+            name in common
+            or name.lower() in _PROXIES
+            or name.startswith(("LC_", "XDG_", *self.signs_in_with))
+        )
+
+
+def program(settings: ModelSettings) -> Program | str:
+    """Return the program that the settings name, or why there is none in a sentence's end."""
+    if settings.argv:
+        name = settings.argv[0].rsplit("/", 1)[-1]
+        return Program(f"command:{name}", settings.argv, _as_it_is)
+    if settings.preset:
+        return PRESETS[settings.preset]
+    return "model.provider is command and neither model.preset nor model.argv names one"
+
+
+def _as_it_is(output: str) -> Answer:
+    if not output.strip():
+        raise ModelReplyError(_WITHOUT_TEXT)
+    return output, Usage()
+
+
+def _claude_code(output: str) -> Answer:
+    result = _object(output)
+    if result.get("is_error"):
+        raise ModelReplyError(str(result.get("result") or _FAILED))
+    used = _mapping(result.get("usage"))
+    return _text(result.get("result")), Usage(
+        input=_count(used.get("input_tokens")),
+        output=_count(used.get("output_tokens")),
+        cache_read=_count(used.get("cache_read_input_tokens")),
+        cache_created=_count(used.get("cache_creation_input_tokens")),
+    )
+
+
+def _codex(output: str) -> Answer:
+    text, usage = "", Usage()
+    for event in _events(output):
+        item, used = _mapping(event.get("item")), _mapping(event.get("usage"))
+        if event.get("type") == "item.completed" and item.get("type") == "agent_message":
+            text = _text(item.get("text"))
+        elif event.get("type") == "turn.failed":
+            raise ModelReplyError(str(_mapping(event.get("error")).get("message", _FAILED)))
+        elif event.get("type") == "turn.completed":
+            cached = _count(used.get("cached_input_tokens"))
+            read = max(_count(used.get("input_tokens")) - cached, 0)
+            usage = Usage(read, _count(used.get("output_tokens")), cached)
+    return _text(text), usage
+
+
+def _gemini(output: str) -> Answer:
+    result = _object(output)
+    used = Usage()
+    for model in _mapping(_mapping(result.get("stats")).get("models")).values():
+        tokens = _mapping(_mapping(model).get("tokens"))
+        used += Usage(
+            _count(tokens.get("input")),
+            _count(tokens.get("candidates")) + _count(tokens.get("thoughts")),
+            _count(tokens.get("cached")),
+        )
+    return _text(result.get("response")), used
+
+
+def _events(output: str) -> Iterator[Mapping[str, Any]]:
+    for line in output.splitlines():
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(event, dict):
+            yield event
+
+
+def _object(output: str) -> Mapping[str, Any]:
+    start = output.find("{")  # a warning may stand before it
+    try:
+        result = json.loads(output[start:]) if start >= 0 else None
+    except (ValueError, RecursionError):
+        result = None
+    if not isinstance(result, dict):
+        raise ModelReplyError(_NOT_JSON)
+    return result
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ModelReplyError(_WITHOUT_TEXT)
+    return value
+
+
+def _count(value: object) -> int:
+    return min(max(0, value), 10**12) if type(value) is int else 0
+
+
+# Each flag was seen to work with the version named.
+PRESETS: Mapping[str, Program] = {
+    "claude-code": Program(  # 2.1.329; its safe mode leaves the sign-in as it is, --bare does not
+        "claude-code",
+        (
+            *("claude", "-p", "--output-format", "json", "--safe-mode", "--tools", ""),
+            *("--strict-mcp-config", "--disable-slash-commands", "--no-session-persistence"),
+            *("--system-prompt", _SYSTEM),
+        ),
+        _claude_code,
+        "--model",
+        ("ANTHROPIC_", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_", "AWS_"),
+        {
+            "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
+            "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_SKIP_PROMPT_HISTORY": "1",
+            "DISABLE_AUTOUPDATER": "1",
+        },
+    ),
+    "codex": Program(  # 0.169.0
+        "codex",
+        (
+            *("codex", "exec", "--json", "--ephemeral", "--skip-git-repo-check"),
+            *("--ignore-user-config", "--ignore-rules", "--sandbox", "read-only"),
+            *(part for feature in _OFF_IN_CODEX for part in ("--disable", feature)),
+            *("-c", "project_doc_max_bytes=0", "-c", 'web_search="disabled"', "-"),
+        ),
+        _codex,
+        "--model",
+        ("CODEX_", "OPENAI_"),
+    ),
+    "gemini": Program(  # 0.61.0; what no flag switches off, a file of settings does
+        "gemini",
+        (
+            *("gemini", "--prompt", "", "--output-format", "json", "--skip-trust"),
+            *("--extensions", "none", "--allowed-mcp-server-names", "none"),
+        ),
+        _gemini,
+        "--model",
+        ("GEMINI_API_KEY", "GOOGLE_"),
+        settings=json.dumps(
+            {
+                "hooksConfig": {"enabled": False},
+                "tools": {"core": ["none"]},
+                "skills": {"enabled": False},
+                "general": {"enableAutoUpdate": False},
+            }
+        ),
+        settings_variable="GEMINI_CLI_SYSTEM_SETTINGS_PATH",
+    ),
+}
