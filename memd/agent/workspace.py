@@ -237,7 +237,7 @@ class Workspace:
         """Return the names in the directory, listed once: the door looks again at the commit."""
         if self._listed is None:
             result: set[str] = set()
-            for path, _, _ in self._directory.entries() if self._directory else ():
+            for path, _, _ in self._directory.walk() if self._directory else ():
                 yield_to_requests()
                 result.add(path)
             self._listed = frozenset(result)

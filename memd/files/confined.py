@@ -6,11 +6,10 @@ and more is refused: a file with several names may be one from elsewhere, and a 
 socket is no file at all. What is refused is not listed either.
 """
 
-import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Self
@@ -18,13 +17,11 @@ from typing import Self
 from memd.core import names
 from memd.core.yielding import yield_to_requests
 from memd.files.directory import Directory, FileUnreadableError, PathRefusedError, cause_of
-from memd.files.kernel import FOLDER, kernel_walks, open_beneath
 
 PIECE_BYTES = 256 * 1024
 LINE_BYTES = 1024 * 1024  # the rest of a longer line is passed over
 _MARGIN = 4096  # what is cut off a line that is too long: the half of a credential may stand there
 _SEVERAL_NAMES = "the file has several names (hard links), and may be one from elsewhere"
-_NOT_PLAIN = "it is not a relative path of plain parts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +42,6 @@ class Confined:
     """
 
     def __init__(self, path: str, *, openat2: bool | None = None) -> None:
-        self._kernel = kernel_walks() if openat2 is None else openat2
         self._directory = Directory(path, openat2=openat2)
         status = os.fstat(self._directory.fd)
         self._owners = frozenset((0, os.geteuid(), status.st_uid))
@@ -65,12 +61,16 @@ class Confined:
 
         Raises PathRefusedError and FileUnreadableError.
         """
-        with self._folder(name) as fd:
-            if fd is not None:
-                status = os.fstat(fd)
-                return DirectoryEntry(name, folder=True, size=0, mtime_ns=status.st_mtime_ns)
-        with self._file(name) as fd:
-            return None if fd is None else _seen(name, os.fstat(fd))
+        with self._directory.folder(name) as folder:
+            if folder is not None:
+                return _entry(name, os.fstat(folder))
+        fd = self._open(name)
+        if fd is None:
+            return None
+        try:
+            return _entry(name, os.fstat(fd))
+        finally:
+            os.close(fd)
 
     def entries(self, folder: str, limit: int) -> list[DirectoryEntry]:
         """Return what stands in a folder, by name; at most ``limit`` things are looked at.
@@ -79,18 +79,18 @@ class Confined:
         Raises PathRefusedError; an unreadable folder is an empty one.
         """
         result: list[DirectoryEntry] = []
-        with self._folder(folder) as fd:
+        with suppress(OSError, FileUnreadableError), self._directory.folder(folder) as fd:
             if fd is None:
                 return result
-            with suppress(OSError), os.scandir(fd) as entries:
+            with os.scandir(fd) as entries:
                 for entry in islice(entries, limit):
                     yield_to_requests()
                     with suppress(FileNotFoundError):  # deleted while we looked
                         status = entry.stat(follow_symlinks=False)
                         plain = stat.S_ISDIR(status.st_mode) or self._plain_file(status)
                         if plain and names.is_text(entry.name):
-                            result.append(_seen(entry.name, status))
-        return sorted(result, key=lambda seen: seen.name)
+                            result.append(_entry(entry.name, status))
+        return sorted(result, key=lambda entry: entry.name)
 
     def pieces(self, name: str, start: int = 0) -> Iterator[bytes] | None:
         """Return a file's text from a byte on, ``None`` when there is none.
@@ -101,15 +101,6 @@ class Confined:
         fd = self._open(name)
         return None if fd is None else _pieces(name, fd, start)
 
-    @contextmanager
-    def _file(self, name: str) -> Iterator[int | None]:
-        fd = self._open(name)
-        try:
-            yield fd
-        finally:
-            if fd is not None:
-                os.close(fd)
-
     def _open(self, name: str) -> int | None:
         fd = self._directory.open(name)
         if fd is not None and os.fstat(fd).st_nlink > 1:
@@ -117,35 +108,12 @@ class Confined:
             raise PathRefusedError(name, _SEVERAL_NAMES)
         return fd
 
-    @contextmanager
-    def _folder(self, name: str) -> Iterator[int | None]:
-        """Hold a folder open; ``None`` when there is none or it may not be looked into."""
-        parts = name.split("/") if name else []
-        if any(part in ("", ".", "..") for part in parts) or not names.is_text(name):
-            raise PathRefusedError(name, _NOT_PLAIN)
-        try:
-            if name:
-                fd = open_beneath(self._directory.fd, name, FOLDER, kernel=self._kernel)
-            else:
-                fd = os.open(".", FOLDER, dir_fd=self._directory.fd)
-        except ValueError as error:  # a NUL
-            raise PathRefusedError(name, _NOT_PLAIN) from error
-        except OSError as error:
-            if error.errno in (errno.ELOOP, errno.EXDEV):
-                self._directory.stat(name)  # says what is wrong with it
-            yield None
-            return
-        try:
-            yield fd
-        finally:
-            os.close(fd)
-
     def _plain_file(self, status: os.stat_result) -> bool:
         ours = status.st_uid in self._owners
         return ours and stat.S_ISREG(status.st_mode) and status.st_nlink == 1
 
 
-def _seen(name: str, status: os.stat_result) -> DirectoryEntry:
+def _entry(name: str, status: os.stat_result) -> DirectoryEntry:
     folder = stat.S_ISDIR(status.st_mode)
     return DirectoryEntry(name, folder, 0 if folder else status.st_size, status.st_mtime_ns)
 

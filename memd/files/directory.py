@@ -101,23 +101,12 @@ class Directory:
 
     def walk(
         self, problems: list[str] | None = None, enter: Callable[[str], None] | None = None
-    ) -> Iterator[tuple[str, os.stat_result]]:
-        """Yield path and status of each memory: regular files that ``in_catalogue`` allows.
-
-        No link is followed. What could not be looked into is added to ``problems``, a sentence
-        each, and does not stop the walk. ``enter`` is called with every folder, "" first, before
-        it is listed.
-        """
-        for path, entry, _ in self.entries(problems, enter):
-            try:
-                yield path, entry.stat(follow_symlinks=False)
-            except OSError:
-                continue  # deleted while we looked
-
-    def entries(
-        self, problems: list[str] | None = None, enter: Callable[[str], None] | None = None
     ) -> Iterator[tuple[str, "os.DirEntry[str]", int]]:
-        """Yield path, entry and the open folder of each memory; otherwise as ``walk``."""
+        """Yield path, entry and open folder of each memory: regular files of ``in_catalogue``.
+
+        The walk follows no link. It adds a sentence to ``problems`` for each thing that it cannot
+        look into, and goes on. It calls ``enter`` with each folder, "" first, before it lists it.
+        """
         result: list[str] = [] if problems is None else problems
         folders = [""]
         while folders:
@@ -126,18 +115,30 @@ class Directory:
                 result.append(f"{names.printable(folder)} lies too deep; it is not looked into")
                 continue
             try:
-                fd = self._open(folder, FOLDER)
-            except MemdError as error:
-                result.append(error.sentence)
-                continue
-            if fd is not None:
-                if enter is not None:
-                    enter(folder)
-                try:
+                with self.folder(folder) as fd:
+                    if fd is None:
+                        continue
+                    if enter is not None:
+                        enter(folder)
                     for path, entry in self._list(fd, folder, folders, result):
                         yield path, entry, fd
-                finally:
-                    os.close(fd)
+            except (PathRefusedError, FileUnreadableError) as error:
+                result.append(error.sentence)
+
+    @contextmanager
+    def folder(self, name: str) -> Iterator[int | None]:
+        """Hold a folder open ("" is the directory itself); ``None`` if there is none.
+
+        Raises PathRefusedError and FileUnreadableError.
+        """
+        if name:
+            _parts(name)
+        fd = self._open(name, FOLDER)
+        try:
+            yield fd
+        finally:
+            if fd is not None:
+                os.close(fd)
 
     def peek(self, folder: int, name: str, limit: int) -> tuple[bytes, os.stat_result] | None:
         """Return the head of a file in an open folder of this directory, and its status.

@@ -17,9 +17,8 @@ import signal
 import stat
 import struct
 import sys
-from collections.abc import Callable
+from contextlib import suppress
 
-Opener = Callable[[int, str, int], int]
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NR_OPENAT2 = 437  # one number on every architecture that Linux still adds calls to
 _RESOLVE_NO_SYMLINKS = 0x04  # linux/openat2.h
@@ -35,8 +34,10 @@ def open_beneath(root: int, name: str, flags: int, *, kernel: bool) -> int:
 
     ``kernel`` asks for openat2 where it works. Raises OSError: ELOOP or EXDEV for a link.
     """
-    fd = _kernel_open(root, name, flags) if kernel else None
-    return fd if fd is not None else _walk_open(root, name.split("/"), flags)
+    for _ in range(_RACES if kernel else 0):
+        with suppress(BlockingIOError, InterruptedError):  # a rename or a signal: ask again
+            return _openat2(root, name, flags)
+    return _walk_open(root, name.split("/"), flags)
 
 
 @functools.cache
@@ -75,16 +76,6 @@ def open_for_writing(file: int) -> bool | None:
     return False
 
 
-def _kernel_open(root: int, name: str, flags: int, call: Opener | None = None) -> int | None:
-    """Open with openat2; ``None`` when renames or signals kept it from an answer."""
-    for _ in range(_RACES):
-        try:
-            return (call or _openat2)(root, name, flags)
-        except (BlockingIOError, InterruptedError):
-            continue
-    return None
-
-
 def _openat2(root: int, name: str, flags: int, number: int = _NR_OPENAT2) -> int:
     how = struct.pack("QQQ", flags, 0, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS)
     fd = int(_syscall()(number, root, os.fsencode(name), how, len(how)))
@@ -97,14 +88,8 @@ def _openat2(root: int, name: str, flags: int, number: int = _NR_OPENAT2) -> int
 @functools.cache
 def _syscall() -> "ctypes._NamedFuncPointer":
     call = ctypes.CDLL(None, use_errno=True).syscall
-    call.restype = ctypes.c_long
-    call.argtypes = (
-        ctypes.c_long,
-        ctypes.c_int,
-        ctypes.c_char_p,
-        ctypes.c_char_p,
-        ctypes.c_size_t,
-    )
+    call.restype = number = ctypes.c_long
+    call.argtypes = (number, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
     return call
 
 

@@ -12,8 +12,8 @@ a time, and each of its steps leaves the live file either as it was or as it sha
   program has open for writing: what it writes there would be seen by nobody.
 """
 
+import os
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Self
 
 from memd.core.errors import MemdError
@@ -55,17 +55,12 @@ class Application:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def live(self, step: Step) -> Content | None:
         """Return what lies under the step's own name."""
-        return self._inspect(step, _last(step.path))
+        return self._inspect(step, os.path.basename(step.path))
 
     def temp(self, step: Step) -> Content | None:
         """Return what lies under the step's temporary name."""
@@ -89,7 +84,7 @@ class Application:
 
     def swap(self, step: Step) -> None:
         """Put the new state in place of the old one. Raises ForeignSaveError and OSError."""
-        folder, live = self._folder(step.path), _last(step.path)
+        folder, live = self._folder(step.path), os.path.basename(step.path)
         self.touch(step)
         self._swapped.append(step)
         try:
@@ -111,7 +106,7 @@ class Application:
 
     def restore(self, step: Step) -> None:
         """Put back what a swap took out because it is not what the set was based on."""
-        folder, live = self._folder(step.path), _last(step.path)
+        folder, live = self._folder(step.path), os.path.basename(step.path)
         self.touch(step)
         if step.after is None:
             self._give_back(folder, step.temp, live)
@@ -132,11 +127,11 @@ class Application:
 
     def touch(self, step: Step) -> None:
         """Let ``sync`` flush the step's folder to the disk, and those above when it is new."""
-        prefix = _folder_of(step.path)
+        prefix = os.path.dirname(step.path)
         self._touched.add(prefix)
         while prefix and step.before is None:
-            prefix = _folder_of(prefix)
-            self._folder(f"{prefix}/x" if prefix else "x")
+            prefix = os.path.dirname(prefix)
+            self._folder(os.path.join(prefix, "x"))
             self._touched.add(prefix)
 
     def sync(self) -> None:
@@ -172,7 +167,7 @@ class Application:
         return True
 
     def _back(self, step: Step) -> None:
-        folder, live = self._folder(step.path), _last(step.path)
+        folder, live = self._folder(step.path), os.path.basename(step.path)
         if hash_of(self.live(step)) != step.after:
             return
         if step.after is None:
@@ -200,7 +195,7 @@ class Application:
         return self._disk.read(folder, name)
 
     def _folder(self, path: str, *, create: bool = False) -> int:
-        prefix = _folder_of(path)
+        prefix = os.path.dirname(path)
         if prefix not in self._folders:
             opened = self._directory.parent(path, create=create)
             self._folders[prefix] = self._stack.enter_context(opened)[0]
@@ -209,18 +204,9 @@ class Application:
 
 def beside(step: Step) -> str:
     """Return the path of a step's temporary name below the memory directory."""
-    folder = _folder_of(step.path)
-    return f"{folder}/{step.temp}" if folder else step.temp
+    return os.path.join(os.path.dirname(step.path), step.temp)
 
 
 def is_torn(result: Content, body: bytes) -> bool:
     """Say whether a file is the beginning of a body, as a crash leaves it; zeros may follow."""
     return bool(result.hash) and body.startswith(result.content.rstrip(b"\0"))
-
-
-def _folder_of(path: str) -> str:
-    return path.rpartition("/")[0]
-
-
-def _last(path: str) -> str:
-    return path.rpartition("/")[2]

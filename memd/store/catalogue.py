@@ -55,7 +55,7 @@ def scan(
     young: list[str] = []
     general: list[str] = []
     troubles: dict[str, tuple[str, ...]] = {}
-    for path, entry, folder in directory.entries(general, enter):
+    for path, entry, folder in directory.walk(general, enter):
         try:
             old = known.get(path)
             if old is not None and path not in doubted and _same(old, entry):

@@ -26,7 +26,7 @@ so there is no lock in here.
 """
 
 import secrets as tokens
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -35,7 +35,7 @@ from functools import partial
 from memd.core.errors import MemdError
 from memd.core.health import Health
 from memd.core.recent import Recent
-from memd.core.values import Actor, CommitResult, Draft, Plan, Provenance
+from memd.core.values import Actor, CommitResult, Draft, Plan, Provenance, Tree
 from memd.files.directory import Directory, cause_of
 from memd.files.disk import Disk, ensure_writable
 from memd.state.changes import (
@@ -55,9 +55,10 @@ from memd.store.drafts import Prepared, StoreDraft, prepare, refused
 from memd.store.recent_texts import RecentTexts
 from memd.store.recovery import roll_forward, sweep_strays
 from memd.store.replaced import Replaced
-from memd.store.tree import DirectoryListing, LiveTree
+from memd.store.tree import Listing, LiveTree
 
 FSYNCS_PER_COMMIT = 5
+_MENDED = Provenance(Actor.EXTERNAL, reason="the index after an interrupted change")
 _ATTEMPTS = 10  # a program that saves the same file ten times in a row is a conflict to report
 
 
@@ -138,8 +139,9 @@ class ChangeRequest:
 class Changes:
     """Commits change sets. Blocks: call it from a worker thread, one at a time per directory.
 
-    ``served`` are texts that readers were given and the journal may not have. ``replaced`` is given
-    each replaced file; without it, they are removed when the set is done.
+    ``recent`` are texts that readers were given and the journal may not have. ``replaced`` is given
+    each replaced file; without it, they are removed when the set is done. ``listing`` returns what
+    tells what a directory holds; without it, the directory is scanned.
     """
 
     def __init__(
@@ -148,19 +150,19 @@ class Changes:
         disk: Disk,
         recent: RecentTexts | None = None,
         replaced: Replaced | None = None,
+        listing: Callable[[str], Listing | None] = lambda _: None,
     ) -> None:
         self._journal = journal
         self._recent = recent or RecentTexts()
         self._disk = disk
         self._replaced = replaced
+        self._listing = listing
         self._health: Recent[str, Health] = Recent()
 
-    def commit(
-        self, request: ChangeRequest, listed: DirectoryListing | None = None
-    ) -> CommitResult:
+    def commit(self, request: ChangeRequest) -> CommitResult:
         """Run the plan on the live directory and make what it wants true, all of it or nothing.
 
-        ``listed`` knows what the directory holds. Raises ConflictError, SecretRefusedError,
+        Raises ConflictError, SecretRefusedError,
         NameRefusedError, NameClashError, TooLargeError, TooManyFilesError, DirectoryBusyError,
         BeingWrittenError, ReadOnlyError, StorageFailedError, StateUnusableError, what opening the
         directory raises, and whatever the plan raises.
@@ -170,30 +172,28 @@ class Changes:
             if answer is not None:
                 return answer
             with Directory(request.directory, create=True) as directory:
-                health = self._health_of(request.directory)
+                health = self._health.setdefault(request.directory, Health())
                 ensure_writable(health, self._disk, directory, request.at)
                 finished = roll_forward(self._journal, self._disk, directory, request.at, health)
                 self._save(directory, finished.open, request.monotonic)
                 if finished.sentences:
                     answer = self._answered(request)
-                return answer or self._attempts(request, directory, listed)
+                return answer or self._attempts(request, directory)
         except OSError as error:
             raise StorageFailedError(request.directory, _words(error)) from error
 
-    def rehearse(
-        self, request: ChangeRequest, listed: DirectoryListing | None = None
-    ) -> CommitResult:
+    def rehearse(self, request: ChangeRequest) -> CommitResult:
         """Return what ``commit`` would do to the directory as it is now, and do nothing.
 
         Raises what ``commit`` raises before it writes.
         """
         with Directory(request.directory) as directory:
-            tree = LiveTree(directory, listed, partial(self._journal.known, request.directory))
-            draft = request.plan(tree)
-            prepared = prepare(draft, tree, self._body)
+            tree = self._tree(directory)
+            prepared = prepare(request.plan(tree), tree, self._body)
         files = tuple(file for file in file_changes(prepared.steps) if file.path != INDEX)
+        conflicts = prepared.conflicts
         return CommitResult(
-            None, files, merged=prepared.merged, note=prepared.note, conflicts=_conflicts(draft)
+            None, files, merged=prepared.merged, note=prepared.note, conflicts=conflicts
         )
 
     def recover(self, at: float, now: float = 0.0) -> tuple[str, ...]:
@@ -207,14 +207,14 @@ class Changes:
         for path in self._journal.directories():
             try:
                 with Directory(path) as directory:
-                    health = self._health_of(path)
+                    health = self._health.setdefault(path, Health())
                     finished = roll_forward(self._journal, self._disk, directory, at, health)
                     sentences += finished.sentences
                     strays = sweep_strays(self._journal, self._disk, directory)
                     sentences += strays.sentences
                     self._save(directory, strays.open, now)
                 if finished.conflicts:
-                    self._mend_index(path, at)
+                    self.commit(ChangeRequest(path, _mend_index, _MENDED, at))
             except StateUnusableError:
                 raise
             except (OSError, MemdError) as error:
@@ -222,34 +222,35 @@ class Changes:
                     sentences.append(f"a change in {path} waits to be completed: {_words(error)}")
         return tuple(sentences)
 
-    def _health_of(self, directory: str) -> Health:
-        return self._health.setdefault(directory, Health())
-
-    def _mend_index(self, directory: str, at: float) -> None:
-        by = Provenance(Actor.EXTERNAL, reason="the index after an interrupted change")
-        self.commit(ChangeRequest(directory, lambda _: StoreDraft(mend_index=True), by, at))
-
     def _answered(self, request: ChangeRequest) -> CommitResult | None:
         return self._journal.answered(request.directory, request.by.client, request.id)
 
-    def _attempts(
-        self, request: ChangeRequest, directory: Directory, listed: DirectoryListing | None
-    ) -> CommitResult:
+    def _tree(self, directory: Directory) -> LiveTree:
+        """Return a directory (opened by its real path) as a plan sees it."""
+        path = directory.path
+        return LiveTree(directory, self._listing(path), partial(self._journal.known, path))
+
+    def _attempts(self, request: ChangeRequest, directory: Directory) -> CommitResult:
         path = ""
         for _ in range(_ATTEMPTS):
-            tree = LiveTree(directory, listed, partial(self._journal.known, request.directory))
+            tree = self._tree(directory)
             draft, prepared = self._prepared(request, directory, tree)
             intent = _intent(request, draft, prepared)
             if not prepared.steps:
                 self._journal.effects_only(intent)
-                return CommitResult(None, conflicts=intent.conflicts)
+                return CommitResult(None, conflicts=prepared.conflicts)
             record = self._journal.record(intent)
             try:
                 self._apply(directory, record, prepared.bodies, request.monotonic)
             except ForeignSaveError as error:
                 path = error.path
                 continue
-            return replace(self._mark(record, request.at), note=prepared.note)
+            try:
+                done = self._journal.applied(record, request.at)
+            except StateUnusableError as error:
+                why = error.sentence
+                raise StorageFailedError(record.directory, why, unfinished=True) from error
+            return replace(done.result(), note=prepared.note)
         raise DirectoryBusyError(path, _ATTEMPTS)
 
     def _prepared(
@@ -279,7 +280,7 @@ class Changes:
     def _apply(
         self, directory: Directory, record: ChangeRecord, bodies: Mapping[str, bytes], now: float
     ) -> None:
-        health = self._health_of(record.directory)
+        health = self._health.setdefault(record.directory, Health())
         with Application(directory, self._disk, health) as application:
             try:
                 for step in record.steps:
@@ -315,13 +316,6 @@ class Changes:
             causes = f"{_words(error)}; {_words(again)}"
             raise StorageFailedError(record.directory, causes, unfinished=True) from again
 
-    def _mark(self, record: ChangeRecord, at: float) -> CommitResult:
-        try:
-            done = self._journal.applied(record, at)
-        except StateUnusableError as error:
-            raise StorageFailedError(record.directory, error.sentence, unfinished=True) from error
-        return done.result()
-
     def _save(self, directory: Directory, steps: Iterable[Step], now: float) -> None:
         for step in steps:
             if self._replaced is not None and step.before is not None:
@@ -338,6 +332,10 @@ def _refuse_open(
     open_now = [path for path in wanted if directory.open_for_writing(path)]
     if open_now:
         raise BeingWrittenError(open_now)
+
+
+def _mend_index(_: Tree) -> Draft:
+    return StoreDraft(mend_index=True)
 
 
 def _sweep(application: Application, record: ChangeRecord, unfinished: Mapping[str, bytes]) -> None:
@@ -357,16 +355,10 @@ def _intent(request: ChangeRequest, draft: Draft, prepared: Prepared) -> Planned
         prepared.steps,
         prepared.bodies,
         storable(draft.effects),
-        _conflicts(draft),
+        prepared.conflicts,
         prepared.merged,
     )
 
 
-def _conflicts(draft: Draft) -> tuple[str, ...]:
-    return draft.conflicts if isinstance(draft, StoreDraft) else ()
-
-
 def _words(error: OSError | MemdError) -> str:
-    if isinstance(error, MemdError):
-        return error.sentence
-    return cause_of(error)
+    return error.sentence if isinstance(error, MemdError) else cause_of(error)

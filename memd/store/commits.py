@@ -49,10 +49,6 @@ class Commits:
                 self._put_back(request, path)
             return self._change(replace(request, writers=OpenFiles.IGNORE))
 
-    def rehearse(self, request: ChangeRequest) -> CommitResult:
-        """Return what ``change`` would do; raises what ``Changes.rehearse`` does."""
-        return self._changes.rehearse(request, self._detection.listed(request.directory))
-
     def directories(self) -> frozenset[str]:
         """Return every directory that memd has changed or looked at, as far as it can know."""
         with suppress(StateUnusableError):
@@ -78,7 +74,7 @@ class Commits:
         self._replaced.close()
 
     def _change(self, request: ChangeRequest) -> CommitResult:
-        committed = self._changes.commit(request, self._detection.listed(request.directory))
+        committed = self._changes.commit(request)
         record = self._journal.change(request.directory, committed.change or "")
         if record is not None and not committed.repeated:
             paths = [step.path for step in record.steps]

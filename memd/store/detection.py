@@ -7,8 +7,7 @@ Blocks; the caller holds the lock of the directory. Hints come from any thread.
 from memd.core import limits
 from memd.core.names import concerns
 from memd.core.recent import Recent
-from memd.store.reading import DirectoryReader, Listing
-from memd.store.tree import DirectoryListing
+from memd.store.reading import DirectoryReader
 from memd.watch.external import Detected, DetectionScope, ExternalEdits
 from memd.watch.watch import Dirty, Watch
 
@@ -56,10 +55,6 @@ class Detection:
     def pending(self) -> frozenset[str]:
         """Return the directories that are worth a look."""
         return self._dirty.directories()
-
-    def listed(self, real: str) -> DirectoryListing:
-        """Return what knows at each time what a directory holds."""
-        return Listing(self._reading, real)
 
     def detect(
         self, real: str, at: float, *, patient: bool = False, claim: bool = False

@@ -5,12 +5,12 @@ was there before. Nothing here touches a file, so a refusal leaves no trace.
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.core.names import INDEX, NameRefusedError, check_name, clash, in_catalogue
+from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue
 from memd.core.text import decode
 from memd.core.values import Effect, FileEdit, Suggestion
 from memd.documents import secrets
@@ -147,16 +147,6 @@ def check_size(path: str, content: bytes) -> None:
     """Refuse a body above the size of a memory. Raises TooLargeError."""
     if len(content) > limits.MEMORY_BYTES:
         raise TooLargeError(path, len(content), limits.MEMORY_BYTES)
-
-
-def check_case(created: Iterable[str], files: Collection[str]) -> None:
-    """Refuse a new file whose name, or a folder of it, differs from another only in case.
-
-    ``files`` are all files as they will be, the created ones among them. Raises NameClashError.
-    """
-    result = clash(created, files)
-    if result is not None:
-        raise NameClashError(*result)
 
 
 def check_secrets(path: str, before: bytes | None, after: bytes) -> None:

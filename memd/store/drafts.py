@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from memd.core import limits
-from memd.core.names import INDEX
+from memd.core.names import INDEX, clash
 from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Pointer
 from memd.documents import document, index
@@ -66,14 +66,15 @@ class StoreDraft(Draft):
 class Prepared:
     """The steps of a set with the bodies of both sides under their hashes.
 
-    ``merged`` are the paths of steps whose new body was merged with newer work. ``note`` says why
-    the index does not follow, "" when it does.
+    ``merged`` are the paths of steps whose new body was merged with newer work, ``conflicts`` those
+    that the draft had to leave alone. ``note`` says why the index does not follow, "" when it does.
     """
 
     steps: tuple[Step, ...]
     bodies: Mapping[str, bytes]
     merged: tuple[str, ...] = ()
     note: str = ""
+    conflicts: tuple[str, ...] = ()
 
 
 def prepare(draft: Draft, tree: LiveTree, blobs: Blobs) -> Prepared:
@@ -106,10 +107,11 @@ def prepare(draft: Draft, tree: LiveTree, blobs: Blobs) -> Prepared:
         left = tree.index_trouble()
         if not left:
             topics = Prepared(tuple(steps), bodies)
-            edit, left = _index_edit(draft, wanted_index, tree, topics)
+            edit, left = _index_edit(own, draft.pointers, wanted_index, tree, topics)
             _add(steps, bodies, edit, tree.file(INDEX), own.modes.get(INDEX))
     both = tuple(step.path for step in steps if step.path in merged)
-    return Prepared(tuple(steps), bodies, both, f"{left}; it is left as it is" if left else "")
+    note = f"{left}; it is left as it is" if left else ""
+    return Prepared(tuple(steps), bodies, both, note, own.conflicts)
 
 
 def refused(draft: Draft, tree: LiveTree) -> Prepared:
@@ -155,19 +157,22 @@ def _on_live(edit: FileEdit, result: StoredFile | None, blobs: Blobs) -> FileEdi
     base = blobs(edit.base) if edit.base else None
     content = merge(edit, base, result.content) if result else None
     if content is None or result is None:
-        raise door.ConflictError(edit.path, edit.base, live or "")
+        raise ConflictError(edit.path, edit.base, live or "")
     mtime = None if edit.mtime_ns is None else max(edit.mtime_ns, result.mtime_ns)
     return replace(edit, content=content, base=result.hash, mtime_ns=mtime)
 
 
 def _index_edit(
-    draft: Draft, wanted: FileEdit | None, tree: LiveTree, topics: Prepared
+    own: StoreDraft,
+    pointers: Mapping[str, Pointer],
+    wanted: FileEdit | None,
+    tree: LiveTree,
+    topics: Prepared,
 ) -> tuple[FileEdit, str]:
     """Return what becomes of the index, and why it lacks the lines of this very set, if it does."""
-    own = draft if isinstance(draft, StoreDraft) else StoreDraft()
     content, left = wanted.content if wanted else tree.index(), ""
     if not (wanted and own.exact_index and _is_true(tree)):
-        content, left = _reconciled(content, draft.pointers, tree, topics)
+        content, left = _reconciled(content, pointers, tree, topics)
     if content is not None and not own.restores:
         _check_index(tree.index(), content)
     return FileEdit(INDEX, content, mtime_ns=wanted.mtime_ns if wanted else None), left
@@ -176,7 +181,7 @@ def _index_edit(
 def _check_body(path: str, result: StoredFile | None, content: bytes) -> None:
     if result is None or result.content != content:
         door.check_size(path, content)
-        door.check_secrets(path, result.content if result else None, content)
+        check_secrets(path, result.content if result else None, content)
 
 
 def _add(
@@ -210,14 +215,15 @@ def _check_case(tree: LiveTree, steps: Collection[Step]) -> None:
     """Refuse new names that differ from others only in case. Raises NameClashError."""
     created = {step.path for step in steps if step.before is None}
     gone = {step.path for step in steps if step.after is None}
-    if created:
-        door.check_case(created, (tree.files() | created) - gone)
+    result = clash(created, (tree.files() | created) - gone) if created else None
+    if result is not None:
+        raise NameClashError(*result)
 
 
 def _check_index(before: bytes | None, content: bytes) -> None:
     if len(content) > limits.READ_BYTES:
-        raise door.TooLargeError(INDEX, len(content), limits.READ_BYTES)
-    door.check_secrets(INDEX, before, content)
+        raise TooLargeError(INDEX, len(content), limits.READ_BYTES)
+    check_secrets(INDEX, before, content)
 
 
 def _is_true(tree: LiveTree) -> bool:

@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
@@ -25,7 +26,7 @@ from memd.files.directory import Directory, DirectoryMissingError
 from memd.store.headers_file import HeadersFiles
 from memd.store.live import Live
 from memd.store.recent_texts import RecentTexts
-from memd.store.tree import LiveTree, StoredFile, memory_file, read_file
+from memd.store.tree import Listing, LiveTree, StoredFile, memory_file, read_file
 from memd.watch.watch import Dirty, Watch
 
 DIRECTORIES = 16  # whose catalogue is in memory; the one that was not used for longest goes first
@@ -42,22 +43,6 @@ class MemoryNotFoundError(MemdError):
 
     def __init__(self, path: str) -> None:
         super().__init__(f"there is no memory {path}", path=path)
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """What a plan is told of a directory: its catalogue at the time of asking."""
-
-    reading: "DirectoryReader"
-    directory: str
-
-    def headers(self) -> tuple[Header, ...]:
-        """All memories, newest first."""
-        return self.reading.listed(self.directory)
-
-    def files(self) -> tuple[frozenset[str], bool]:
-        """Return the paths of all memories, and whether some may be missing."""
-        return self.reading.files(self.directory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +108,10 @@ class DirectoryReader:
         with self._current(directory) as (live, _):
             return live.files()
 
+    def listing(self, directory: str) -> Listing:
+        """Return what a plan may ask about a directory."""
+        return Listing(partial(self.listed, directory), partial(self.files, directory))
+
     def snapshot(self, directory: str) -> CurrentSnapshot:
         """Return headers and index; raises PathRefusedError and DirectoryUnusableError."""
         real, changed = os.path.realpath(directory), False
@@ -187,7 +176,7 @@ class DirectoryReader:
         Raises PathRefusedError, DirectoryMissingError and DirectoryUnusableError.
         """
         with Directory(directory) as opened:
-            yield LiveTree(opened, Listing(self, os.path.realpath(directory)))
+            yield LiveTree(opened, self.listing(os.path.realpath(directory)))
 
     def live(self, directory: str, path: str) -> bytes | None:
         """Return the bytes of a memory, or ``None``; raises what reading raises."""

@@ -17,6 +17,7 @@ like any other: names pass the same door as a client's, bodies are hashed, and a
 no sense is left alone.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -76,9 +77,9 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> RolledFo
     for _ in directory.walk(enter=folders.append):
         pass  # also a folder without memories may hold what was one
     for folder in sorted(folders):
-        with directory.parent(f"{folder}/x" if folder else "x") as (fd, _):
+        with directory.parent(os.path.join(folder, "x")) as (fd, _):
             for name in disk.temporaries(fd):
-                path = f"{folder}/{name}" if folder else name
+                path = os.path.join(folder, name)
                 step = _step_of(journal, directory.path, path)
                 if step is not None and directory.open_for_writing(path) is not False:
                     still_open.append(step)
@@ -89,7 +90,7 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> RolledFo
                 elif step is not None and result.hash:
                     still_open.append(step)
                 else:
-                    place = "/".join(part for part in (directory.path, folder, name) if part)
+                    place = os.path.join(directory.path, path)
                     sentences.append(
                         f"{place} holds a text that memd does not know; it is kept for you to see"
                     )

@@ -93,7 +93,8 @@ class Store:
         self._past = Past(self._journal, self._reading.live)
         disk = disk or real_disk()
         replaced = Replaced(disk)
-        self._changes = Changes(self._journal, disk, self._reading.recent, replaced)
+        reading = self._reading
+        self._changes = Changes(self._journal, disk, reading.recent, replaced, reading.listing)
         external = ExternalEdits(self._journal, Baseline(database))
         self._detection = Detection(external, self._reading)
         self._commits = Commits(self._journal, self._changes, external, self._detection, replaced)
@@ -312,7 +313,7 @@ class Store:
             at, now = self._clock.now(), self._clock.monotonic()
             writers = OpenFiles.WAIT if now < until else OpenFiles.EMPTIED
             request = ChangeRequest(real, plan(), by, at, request_id, now, writers)
-            return (self._commits.rehearse if dry_run else self._commits.change)(request)
+            return (self._changes.rehearse if dry_run else self._commits.change)(request)
 
         committed: CommitResult | None = None
         while committed is None:

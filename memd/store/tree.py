@@ -6,7 +6,6 @@ read it is noticed when it is exchanged.
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Protocol
 
 from memd.core import limits
 from memd.core.names import INDEX, check_name, in_catalogue
@@ -29,16 +28,16 @@ class StoredFile:
     mode: int
 
 
-class DirectoryListing(Protocol):
-    """What a directory holds at the time of asking. Blocks."""
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Functions that tell what a directory holds at the time of the call; they block.
 
-    def headers(self) -> tuple[Header, ...]:
-        """All memories, newest first."""
-        ...
+    ``headers`` returns all memories, newest first; ``files`` the paths of all memories, and whether
+    some may be missing.
+    """
 
-    def files(self) -> tuple[frozenset[str], bool]:
-        """Return the paths of all memories, and whether some may be missing."""
-        ...
+    headers: Callable[[], tuple[Header, ...]]
+    files: Callable[[], tuple[frozenset[str], bool]]
 
 
 Known = Callable[[Collection[str]], frozenset[str]]
@@ -53,11 +52,11 @@ class LiveTree:
     """
 
     def __init__(
-        self, directory: Directory, listed: DirectoryListing | None = None, known: Known = frozenset
+        self, directory: Directory, listed: Listing | None = None, known: Known = frozenset
     ) -> None:
         self._directory = directory
         self._known = known
-        self._listed = listed or _Scanned(directory)
+        self._listed = listed or _scanned(directory)
         self._headers: tuple[Header, ...] | None = None
         self._results: dict[str, StoredFile | None] = {}
         self._files: frozenset[str] | None = None
@@ -127,21 +126,18 @@ class LiveTree:
         return frozenset(paths) - self._known(paths)
 
 
-class _Scanned:
-    """A directory that nobody else keeps a list of."""
+def _scanned(directory: Directory) -> Listing:
+    """Return a listing that scans the directory at each call."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
-
-    def headers(self) -> tuple[Header, ...]:
-        """All memories, newest first."""
-        result = catalogue.scan(self._directory, {}).headers
+    def headers() -> tuple[Header, ...]:
+        result = catalogue.scan(directory, {}).headers
         return tuple(sorted(result.values(), key=newest_first))
 
-    def files(self) -> tuple[frozenset[str], bool]:
-        """Return the paths of all memories, and whether some may be missing."""
+    def files() -> tuple[frozenset[str], bool]:
         problems: list[str] = []
-        return frozenset(path for path, _, _ in self._directory.entries(problems)), bool(problems)
+        return frozenset(path for path, _, _ in directory.walk(problems)), bool(problems)
+
+    return Listing(headers, files)
 
 
 def read_file(directory: Directory, path: str) -> StoredFile | None:

@@ -19,10 +19,10 @@ The caller holds the directory's lock: no commit runs meanwhile.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -173,16 +173,17 @@ class ExternalEdits:
         quiet = self._quiet.setdefault(directory, {})
         with suppress(MemdError), Directory(directory) as opened:
             for path in paths:
-                seen = _current(opened, path, at)
-                if seen is not None:
-                    quiet[path] = seen.state
+                with suppress(MemdError):
+                    if seen := _read(opened, path, at):
+                        quiet[path] = seen.state
 
     def _fill(self, opened: Directory, how: DetectionScope) -> None:
         result = _Differences(opened.path)
-        for path in _files(opened, how):
-            seen = _current(opened, path, how.at)
-            if seen is not None:
-                result.add(path, None, seen)
+        paths = (path for path, _, _ in opened.walk([], how.enter))
+        for path in chain(paths, (INDEX,)):
+            with suppress(MemdError):
+                if seen := _read(opened, path, how.at):
+                    result.add(path, None, seen)
             if len(result.steps) >= _CHUNK_FILES or result.size > _LOOK_BYTES:
                 self._baseline.move(opened.path, BaselineChange(result.states, result.bodies))
                 result = _Differences(opened.path)
@@ -205,9 +206,11 @@ class ExternalEdits:
     def _changed(self, directory: str, opened: Directory | None, how: DetectionScope) -> set[str]:
         """Return the paths whose file, by its status, may not be the one that is known."""
         known = self._baseline.fingerprints(directory)
-        for path, status in opened.walk([], how.enter) if opened else ():
+        for path, entry, _ in opened.walk([], how.enter) if opened else ():
             yield_to_requests()
-            mark = fingerprint(status, how.at)
+            mark = ""
+            with suppress(OSError):  # deleted while we looked
+                mark = fingerprint(entry.stat(follow_symlinks=False), how.at)
             if mark and known.get(path) == mark:
                 del known[path]
             else:
@@ -225,11 +228,13 @@ class ExternalEdits:
         """Compare one file with what is known of it."""
         yield_to_requests()
         quiet = self._quiet.setdefault(result.directory, {})
-        known = row and _newer(row, quiet.get(path))
+        learned = quiet.get(path)
+        known = learned if row and learned and learned.hash == row.hash else row
         try:
             status = opened.stat(path) if opened else None
-            if known is not None and status is not None and _is_unchanged(known, status, how.at):
-                return
+            mark = fingerprint(status, how.at) if status else ""
+            if known and mark and known.fingerprint == mark:
+                return  # the bytes must still be those that are known
             how.reported(path)
             seen = _read(opened, path, how.at) if opened and status else None
         except MemdError as error:
@@ -295,21 +300,6 @@ def _by(lost: Sequence[str]) -> Provenance:
     return replace(BY, reason=f"{BY.reason}; too large to be kept for an undo: {names}{more}")
 
 
-def _files(opened: Directory, how: DetectionScope) -> Iterator[str]:
-    """Yield the path of every memory, and of the index."""
-    for path, _, _ in opened.entries([], how.enter):
-        yield path
-    yield INDEX
-
-
-def _current(opened: Directory, path: str, at: float) -> _Current | None:
-    """Return a file as it is now, ``None`` where there is none that can be read."""
-    try:
-        return _read(opened, path, at)
-    except MemdError:
-        return None
-
-
 def _read(opened: Directory, path: str, at: float) -> _Current | None:
     """Return a file as it is now, or ``None``. Raises PathRefusedError, FileUnreadableError."""
     status = opened.stat(path)
@@ -329,15 +319,6 @@ def _read(opened: Directory, path: str, at: float) -> _Current | None:
 
 def _state_of(key: str, status: os.stat_result, at: float) -> FileState:
     return FileState(key, fingerprint(status, at), status.st_mtime_ns, status.st_mode & 0o777)
-
-
-def _is_unchanged(known: FileState, status: os.stat_result, at: float) -> bool:
-    """Say whether the bytes must still be those that are known."""
-    return known.fingerprint != "" and known.fingerprint == fingerprint(status, at)
-
-
-def _newer(row: FileState, quiet: FileState | None) -> FileState:
-    return quiet if quiet is not None and quiet.hash == row.hash else row
 
 
 def _step(path: str, old: FileState | None, new: FileState | None) -> Step:

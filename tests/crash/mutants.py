@@ -58,7 +58,7 @@ MUTANTS = (
         "what a crash left in an emptied folder stays",
         RECOVERY,
         "    for folder in sorted(folders):\n",
-        "    for folder in {p.rpartition('/')[0] for p, _ in directory.walk()} | {''}:\n",
+        "    for folder in {p.rpartition('/')[0] for p, *_ in directory.walk()} | {''}:\n",
         ("tests/store/test_recovery.py",),
     ),
     Mutant(
