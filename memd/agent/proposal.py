@@ -23,13 +23,15 @@ _TITLE_CHARACTERS, _HOOK_CHARACTERS = 80, 120
 class Proposed:
     """One file: what the run had read (``None``: no file) and what it wants (``None``: none).
 
-    ``reason`` says why a memory is to be removed.
+    ``reason`` says why a memory is to be removed, ``origin`` whose words it holds where that is
+    not the origin of the whole change.
     """
 
     path: str
     base: bytes | None
     content: bytes | None
     reason: str = ""
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +130,14 @@ def _edit(file: Proposed, live: bytes | None) -> FileEdit | None:
     """Return the edit on the live file, ``None`` where that has to stay as it is."""
     base = "" if live is None else sha256(live)
     if live == file.base:
-        return FileEdit(file.path, file.content, base)
+        return FileEdit(file.path, file.content, base, origin=file.origin)
     if live is None or file.base is None or file.content is None:
         return None
     if file.path == INDEX:
         content = index.merge(file.base, file.content, live)
     else:
         content = document.merge(file.base, file.content, live, file.path)
-    return None if content is None else FileEdit(file.path, content, base)
+    return None if content is None else FileEdit(file.path, content, base, origin=file.origin)
 
 
 def _pointer(path: str, content: bytes) -> Pointer:

@@ -20,6 +20,16 @@ class MemoryType(StrEnum):
 # What a person is and wants: no model rewords or writes these on its own.
 PERSONAL = (MemoryType.USER, MemoryType.FEEDBACK)
 
+# Whose words a memory holds, the least trusted first. The first three never lose their mark.
+OUTSIDE, IMPORT, TEAM_MATE, ASSISTANT, PERSON = "outside", "import", "team", "assistant", "user"
+ORIGINS = (OUTSIDE, IMPORT, TEAM_MATE, ASSISTANT, PERSON)
+FOREIGN = ORIGINS[:3]
+
+
+def least_trusted(*origins: str) -> str:
+    """Return the least trusted of some origins, "" where none of them is known."""
+    return min(filter(ORIGINS.__contains__, origins), key=ORIGINS.index, default="")
+
 
 class Scope(StrEnum):
     """Who shares a memory."""
@@ -63,7 +73,8 @@ class Header(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """What the catalogue knows of one memory, read from its first 30 lines.
 
     ``path`` is relative to the memory directory with ``/``. ``damaged`` says that its frontmatter
-    did not parse. There may be 100,000 of these, so they are as small as Python objects get.
+    did not parse. ``origin`` is one of ``ORIGINS``, "" where the file names none. There may be
+    100,000 of these, so they are as small as Python objects get.
     """
 
     path: str
@@ -74,6 +85,7 @@ class Header(msgspec.Struct, frozen=True, gc=False, array_like=True):
     size: int
     damaged: bool
     inode: int
+    origin: str = ""
 
     @property
     def fingerprint(self) -> tuple[int, int, int]:
@@ -157,12 +169,14 @@ class FileEdit:
 
     ``base`` is the SHA-256 of what the writer had read ("" when it expects no file, ``None`` when
     it does not say). ``mtime_ns`` is set where the change must not make the memory look newer.
+    ``origin`` is whose words it holds where that is not the origin of the whole change.
     """
 
     path: str
     content: bytes | None
     base: str | None = None
     mtime_ns: int | None = None
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

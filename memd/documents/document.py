@@ -15,7 +15,7 @@ from frontmatter.default_handlers import YAMLHandler
 from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.text import decode
-from memd.core.values import MemoryType
+from memd.core.values import ORIGINS, MemoryType
 from memd.documents import frontmatter, memory_merge
 from memd.documents.frontmatter import (
     BOM,
@@ -86,6 +86,12 @@ class Document:
     body: str
     damaged: bool
     metadata: Mapping[str, str]
+
+    @property
+    def origin(self) -> str:
+        """Return whose words the memory says it holds, "" where that is not to be known."""
+        origin = "" if self.damaged else self.metadata.get("origin", "")
+        return origin if origin in ORIGINS else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from memd.core import limits
-from memd.core.values import MemoryType
+from memd.core.values import ORIGINS, MemoryType
 
 FENCE = b"---"
 BOM = b"\xef\xbb\xbf"
@@ -43,7 +43,7 @@ LOADER: Any = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader
 ERRORS = (yaml.YAMLError, ValueError)  # ValueError: what the pure Python scanner makes of escapes
 # The scanner's cost grows with the square of open brackets; no depth can exceed their number.
 _BRACKETS = 64
-Fields = tuple[str, str, MemoryType | None]  # name, description, type
+Fields = tuple[str, str, MemoryType | None, str]  # name, description, type, origin
 _PLAIN = rb"[A-Za-z0-9_](?:[A-Za-z0-9_.:+/-]*[A-Za-z0-9_])?"  # what no YAML takes for anything else
 _HEAD = re.compile(
     rb"---\n"
@@ -53,9 +53,10 @@ _HEAD = re.compile(
     rb"|metadata:\n"
     rb"(?:  node_type: %(plain)s\n)?"
     rb"  type: (%(plain)s)\n"
+    rb"(?:  origin: (%(origins)s)\n)?"
     rb"(?:  originSessionId: %(plain)s\n)?"
     rb"(?:  modified: %(plain)s\n)?)"
-    rb"---\n" % {b"plain": _PLAIN}
+    rb"---\n" % {b"plain": _PLAIN, b"origins": "|".join(ORIGINS).encode()}
 )
 _TYPES: dict[bytes, MemoryType] = {kind.encode(): kind for kind in MemoryType}
 
@@ -179,16 +180,16 @@ def unquoted(value: str) -> str:
 
 
 def quick(head: bytes) -> Fields | None:
-    """Return name, description and type of a memory, ``None`` where more must be looked at."""
+    """Return the fields of a memory's header, ``None`` where more must be looked at."""
     match = _HEAD.match(head)
     if match is None or match.end() > limits.FRONTMATTER_BYTES:
         return None
-    raw_name, raw_description, flat, nested = match.groups()
+    raw_name, raw_description, flat, nested, origin = match.groups()
     kind = _TYPES.get(flat or nested)
     name, description = _head_text(raw_name), _head_text(raw_description)
     if kind is None or not name or not description:
         return None
-    return name, description, kind
+    return name, description, kind, (origin or b"").decode()
 
 
 def problem(raw: str) -> str:

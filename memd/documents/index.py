@@ -45,10 +45,12 @@ __all__ = [
     "pointers",
     "read",
     "reconcile",
+    "with_marks",
     "with_pointer",
 ]
 
 _DESCRIPTION_CHARACTERS = 500  # one specific line is shorter; 200 of these still fit a prompt
+_OUTSIDE = b" (outside)"
 _LAST_SECOND = 253_402_300_799  # of the year 9999; a file system may keep later times
 
 
@@ -122,6 +124,22 @@ def reconcile(
         retained += eol
     added = (pointer_line(path, wanted.get(path) or _named(path)) for path in missing)
     return retained + b"".join(line.encode() + eol for line in added)
+
+
+def with_marks(content: bytes, outside: Mapping[str, bool]) -> bytes:
+    """Return the index with the mark of outside memories at the end of their lines, and only there.
+
+    Lines of memories that ``outside`` does not name stay as they are.
+    """
+    lines = content.splitlines(keepends=True)
+    for entry in read(content).lines:
+        line = lines[entry.number]
+        text = line.rstrip()
+        bare = text.removesuffix(_OUTSIDE)
+        wanted = next((outside[path] for path in entry.paths if path in outside), bare != text)
+        if wanted != (bare != text):
+            lines[entry.number] = bare + _OUTSIDE * wanted + line[len(text) :]
+    return b"".join(lines)
 
 
 def manifest(headers: Sequence[Header]) -> str:

@@ -1,12 +1,14 @@
 """The headers of all memories of a directory, read from the heads of their files."""
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from memd.core.errors import MemdError
-from memd.core.values import Header
+from memd.core.names import TEAM
+from memd.core.values import TEAM_MATE, Header
 from memd.documents import document
 from memd.documents.document import Fields, quick
 from memd.files.directory import Directory, FileUnreadableError, cause_of
@@ -96,7 +98,7 @@ def header(path: str, head: bytes, status: os.stat_result) -> Header:
     result = quick(head)
     if result is None:
         parsed = document.parse(head, path)
-        fields = (parsed.name, parsed.description, parsed.type)
+        fields = (parsed.name, parsed.description, parsed.type, parsed.origin)
         return _made(path, fields, status, damaged=parsed.damaged)
     return _made(path, result, status)
 
@@ -121,7 +123,7 @@ def _fresh(directory: Directory, path: str, name: str, folder: int) -> Header | 
 
 def _made(path: str, fields: Fields, status: os.stat_result, *, damaged: bool = False) -> Header:
     size = status.st_size
-    name, description, kind = fields
+    name, description, kind, origin = fields
     return Header(
         path,
         without_directions(name),
@@ -131,6 +133,7 @@ def _made(path: str, fields: Fields, status: os.stat_result, *, damaged: bool = 
         _SIZES[size] if size < len(_SIZES) else size,
         damaged,
         status.st_ino,
+        TEAM_MATE if path.startswith(TEAM) else sys.intern(origin),
     )
 
 

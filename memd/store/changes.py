@@ -189,7 +189,7 @@ class Changes:
         """
         with Directory(request.directory) as directory:
             tree = self._tree(directory)
-            prepared = prepare(request.plan(tree), tree, self._body)
+            prepared = prepare(request.plan(tree), tree, self._body, request.by.origin)
         files = tuple(file for file in file_changes(prepared.steps) if file.path != INDEX)
         conflicts = prepared.conflicts
         return CommitResult(
@@ -259,7 +259,7 @@ class Changes:
         draft: Draft | None = None
         try:
             draft = request.plan(tree)
-            prepared = prepare(draft, tree, self._body)
+            prepared = prepare(draft, tree, self._body, request.by.origin)
         except MemdError as error:
             # What the plan or the merge does not like may be half of somebody's save.
             _refuse_open(request, directory, tree, tree.paths_read())

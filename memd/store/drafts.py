@@ -10,10 +10,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from memd.core import limits
-from memd.core.names import INDEX, clash
+from memd.core.names import INDEX, TEAM, clash
 from memd.core.text import sha256
-from memd.core.values import Draft, FileEdit, Pointer
+from memd.core.values import FOREIGN, OUTSIDE, Draft, FileEdit, Pointer, least_trusted
 from memd.documents import document, index
+from memd.documents.document import FrontmatterNotEditableError
 from memd.documents.index import Entries, read
 from memd.state.changes import Step
 from memd.store import door
@@ -77,11 +78,12 @@ class Prepared:
     conflicts: tuple[str, ...] = ()
 
 
-def prepare(draft: Draft, tree: LiveTree, blobs: Blobs) -> Prepared:
+def prepare(draft: Draft, tree: LiveTree, blobs: Blobs, origin: str = "") -> Prepared:
     """Return the set that brings the tree to what the draft wants; empty when it is there.
 
-    ``blobs`` returns a text by its hash. Raises what ``door.py`` refuses (ConflictError where
-    an edit cannot be merged either), and what reading the tree raises.
+    ``blobs`` returns a text by its hash. ``origin`` says whose words the draft's memories hold, ""
+    where that is not said; each memory is marked with its own. Raises what ``door.py`` refuses
+    (ConflictError where an edit cannot be merged either), and what reading the tree raises.
     """
     own = draft if isinstance(draft, StoreDraft) else StoreDraft()
     door.check_edits(draft.edits, restores=own.restores)
@@ -98,7 +100,8 @@ def prepare(draft: Draft, tree: LiveTree, blobs: Blobs) -> Prepared:
             wanted_index = edit
             continue
         if not own.restores and edit.content is not None:
-            _check_body(edit.path, result, edit.content)
+            edit = _marked(edit, result, origin)
+            _check_body(edit.path, result, edit.content or b"")
         _add(steps, bodies, edit, result, own.modes.get(edit.path))
     if steps:
         _check_case(tree, steps)
@@ -160,6 +163,33 @@ def _on_live(edit: FileEdit, result: StoredFile | None, blobs: Blobs) -> FileEdi
         raise ConflictError(edit.path, edit.base, live or "")
     mtime = None if edit.mtime_ns is None else max(edit.mtime_ns, result.mtime_ns)
     return replace(edit, content=content, base=result.hash, mtime_ns=mtime)
+
+
+def _marked(edit: FileEdit, result: StoredFile | None, origin: str) -> FileEdit:
+    """Return the edit with its memory's origin in the head, whatever the text says of itself.
+
+    What came from outside stays so, and words stay whose they were where only the head changes.
+    A text may call itself less trusted than its writer. Raises FrontmatterNotEditableError.
+    """
+    written = edit.origin or origin
+    new = document.parse(edit.content or b"", edit.path)
+    if not written or edit.path.startswith(TEAM) or not document.split(edit.content or b""):
+        return edit
+    old = document.parse(result.content, edit.path) if result else None
+    if old and old.body == new.body and not edit.origin:
+        wanted = old.origin
+    else:
+        claims = (old.origin if old else "", "" if edit.origin else new.origin)
+        wanted = least_trusted(written, *filter(FOREIGN.__contains__, claims))
+    if wanted == new.origin:
+        return edit
+    try:
+        content = document.with_fields(edit.content or b"", {"metadata.origin": wanted})
+    except FrontmatterNotEditableError:
+        if new.origin or wanted in FOREIGN:
+            raise
+        return edit
+    return replace(edit, content=content)
 
 
 def _index_edit(
@@ -256,9 +286,27 @@ def _reconciled(
     lines = _lines(missing - given.keys(), tree, fresh) | given
     unknown = frozenset[str]() if result.named <= there else _unknown(result, there, gone, tree)
     full = index.reconcile(content, files, lines, there, unknown)
+    if full is not None:
+        edited = content != tree.index() or not missing.issubset(fresh)
+        full = index.with_marks(full, _outside(tree, topics, everywhere=edited))
     if len(full or b"") <= limits.READ_BYTES or len(content or b"") > limits.READ_BYTES:
         return full, ""
     return index.reconcile(content, (), {}, there | files, unknown), _FULL
+
+
+def _outside(tree: LiveTree, topics: Prepared, *, everywhere: bool) -> dict[str, bool]:
+    """Return which memories are, or were until this set, marked as outside, by path."""
+    results: dict[str, bool] = {}
+    if everywhere:
+        results = {each.path: True for each in tree.headers() if each.origin == OUTSIDE}
+    for step in topics.steps:
+        now, before = (
+            key is not None and document.parse(topics.bodies[key], step.path).origin == OUTSIDE
+            for key in (step.after, step.before)
+        )
+        if now or before:
+            results[step.path] = now
+    return results
 
 
 def _unknown(

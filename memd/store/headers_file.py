@@ -16,7 +16,7 @@ import msgspec
 
 from memd.core.values import Header
 
-_FORMAT = b"memd headers 3\n"
+_FORMAT = b"memd headers 4\n"
 _CHECKSUM_BYTES = 4
 _NUMBERS = range(-(2**63), 2**64)  # what the format can hold
 _DECODER = msgspec.msgpack.Decoder(list[Header])

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from memd.core import limits
-from memd.core.names import INDEX, check_name, in_catalogue
+from memd.core.names import INDEX, TEAM, check_name, in_catalogue
 from memd.core.text import sha256
-from memd.core.values import Header, MemoryFile, newest_first
+from memd.core.values import TEAM_MATE, Header, MemoryFile, newest_first
 from memd.documents import document
 from memd.files.directory import Directory, FileTooLargeError
 from memd.store import catalogue
@@ -164,5 +164,6 @@ def memory_file(path: str, result: StoredFile) -> MemoryFile:
         len(result.content),
         parsed.damaged,
         result.fingerprint[0],
+        TEAM_MATE if path.startswith(TEAM) else parsed.origin,
     )
     return MemoryFile(header, result.content, result.hash, parsed.body)

@@ -55,6 +55,7 @@ NESTED = (
 )
 
 
+MARKED = NESTED.replace(b"  type: feedback\n", b"  type: feedback\n  origin: outside\n")
 FLAT = b"---\nname: a\ndescription: 'b: c'\ntype: user\n---\ntext"
 
 
@@ -96,7 +97,7 @@ def test_anything_else_is_left_to_the_parser(head: bytes) -> None:
 
 @given(
     st.lists(st.tuples(lines, values), max_size=8),
-    st.sampled_from([NESTED, FLAT, b""]),
+    st.sampled_from([NESTED, MARKED, FLAT, b""]),
     st.integers(0, 200),
 )
 def test_what_is_read_is_what_the_parser_reads(
@@ -107,7 +108,7 @@ def test_what_is_read_is_what_the_parser_reads(
     for head in (b"---\n" + text + b"---\n", whole[:at] + text + whole[at:]):
         results, parsed = quick(head), document.parse(head, "p.md")
         if results is not None:
-            assert results == (parsed.name, parsed.description, parsed.type)
+            assert results == (parsed.name, parsed.description, parsed.type, parsed.origin)
             assert not parsed.damaged
 
 
@@ -117,5 +118,5 @@ def test_any_value_in_its_place(name: str, description: str) -> None:
     head = f"---\nname: {name}\ndescription: {description}\ntype: user\n---\n".encode()
     results, parsed = quick(head), document.parse(head, "p.md")
     if results is not None:
-        assert results == (parsed.name, parsed.description, parsed.type)
+        assert results == (parsed.name, parsed.description, parsed.type, parsed.origin)
         assert not parsed.damaged

@@ -22,10 +22,11 @@ NOW = 1_772_450_000.0  # 2026-03-02, a Monday
 
 
 def topic(body: str) -> bytes:
-    """Return a small memory."""
-    return document.new(
+    """Return a small memory, marked as an accepted one is."""
+    made = document.new(
         "a-name", "About it", MemoryType.PROJECT, body, session="s", modified="2026-03-02T10:00:00Z"
     )
+    return document.with_fields(made, {"metadata.origin": "assistant"})
 
 
 class Bench:
