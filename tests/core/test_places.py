@@ -9,19 +9,6 @@ from hypothesis import strategies as st
 from memd.core import places
 
 
-def test_xdg_variables_count_when_they_are_absolute() -> None:
-    """A relative XDG variable is ignored, an absolute one is used."""
-    environ = {
-        "XDG_RUNTIME_DIR": "/run/user/7/",
-        "XDG_STATE_HOME": "state",
-        "XDG_CONFIG_HOME": "/c",
-    }
-    results = places.find(environ, "/home/you", "linux")
-    assert results.socket == "/run/user/7/memd/memd.sock"
-    assert results.state_dir == "/home/you/.local/state/memd"
-    assert results.config == "/c/memd/memd.toml"
-
-
 def test_macos_keeps_to_application_support() -> None:
     """On macOS socket, state and settings lie in Application Support."""
     results = places.find({"XDG_RUNTIME_DIR": "/run"}, "/Users/you", "darwin")

@@ -24,11 +24,6 @@ def test_what_cannot_be_matched_is_refused(pattern: str) -> None:
         regex.foreign(pattern)
 
 
-def test_half_a_character_in_a_pattern_is_harmless() -> None:
-    """A lone surrogate, which no file holds, matches nothing and raises nothing."""
-    assert regex.foreign("\ud800").search("abc") is None
-
-
 def test_the_worst_pattern_is_linear() -> None:
     """A pattern that keeps a backtracking engine busy for ages is answered at once."""
     begun = time.process_time()

@@ -30,9 +30,3 @@ def test_what_memd_wrapped_never_comes_back(before: str, inside: str, after: str
     """Wrapped text is gone whatever stands around it."""
     wrapped = f"{before}{tags.OPEN}SECRET{inside}{tags.CLOSE}{after}"
     assert "SECRET" not in tags.strip(wrapped) or "SECRET" in before + after
-
-
-def test_only_memds_own_can_be_cut_out() -> None:
-    """In words that are not the user's a client's marks stay."""
-    text = f"a <system-reminder>b</system-reminder>{tags.OPEN}c{tags.CLOSE} d"
-    assert tags.strip_own(text) == "a <system-reminder>b</system-reminder> d"

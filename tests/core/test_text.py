@@ -16,13 +16,6 @@ def test_cutting_stays_within_the_bytes_and_on_characters(value: str, limit: int
     assert len(cut.encode(errors="replace")) <= limit or cut == value
 
 
-def test_ages_are_whole_days_and_never_negative() -> None:
-    """An age is today, yesterday or a number of days, also for a file from the future."""
-    now = 1_000_000_000.0
-    ages = [text.age(int((now - back) * 10**9), now) for back in (-DAY, 0, DAY - 1, DAY, 2 * DAY)]
-    assert ages == ["today", "today", "today", "yesterday", "2 days ago"]
-
-
 def test_from_two_days_on_a_memory_says_that_it_is_old() -> None:
     """The staleness notice begins with the second day and names the age."""
     now = 1_000_000_000.0

@@ -315,9 +315,3 @@ def test_another_body_leaves_the_head_as_it_was(eol: str) -> None:
     head = eol.join(["---", "name: a   # why", "metadata:", "  type: user", "---", ""])
     changed = with_body((head + eol + "old").encode(), "new")
     assert changed == (head + eol + "new\n").encode()
-
-
-def test_another_body_of_a_file_without_head_is_the_text() -> None:
-    """Where there is no closed frontmatter the text is the whole file."""
-    assert with_body(b"plain", "new\n") == b"new\n"
-    assert with_body(b"---\nname: a\n", "new") == b"new\n"

@@ -182,12 +182,6 @@ def test_titles_and_hooks_are_merged_one_by_one() -> None:
     assert index.merge(INDEX, ours, INDEX.replace(b"[B]", b"[Be]")) is None
 
 
-def test_an_entry_that_both_added_stands_as_it_is_live() -> None:
-    """Two lines for one new memory are one, and the live one stays."""
-    ours, theirs = INDEX + b"- [N](n.md) - mine\n", INDEX + b"- [N](n.md) - live\n"
-    assert index.merge(INDEX, ours, theirs) == theirs
-
-
 def test_an_entry_that_one_moved_and_the_other_changed() -> None:
     """A moved entry takes the other side's new words along."""
     ours = INDEX.replace(b"- [A](a.md) - of a\n", b"") + b"- [A](a.md) - of a\n"

@@ -144,15 +144,6 @@ def test_a_home_is_no_project(home: Path) -> None:
     assert results.root == str(home)
 
 
-def test_a_home_behind_a_link_is_no_project_either(home: Path, tmp_path: Path) -> None:
-    """The home is recognised by its real path."""
-    (tmp_path / "alias").symlink_to(home)
-    with pytest.raises(NoProjectError):
-        find_project(locate(str(home)), Settings(), {}, {}, str(tmp_path / "alias"))
-    with pytest.raises(NoProjectError):
-        find_project(locate(str(tmp_path / "alias")), Settings(), {}, {}, str(home))
-
-
 @pytest.mark.parametrize("cwd", ["", "relative", "{tmp}/no", "{tmp}/file", "/\0", "/\ud800"])
 def test_a_directory_that_is_none_gets_a_clear_answer(tmp_path: Path, cwd: str) -> None:
     """Relative, missing, impossible: the sentence says which, and stays printable."""

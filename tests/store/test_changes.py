@@ -149,29 +149,6 @@ def test_a_set_is_few_waits_for_the_medium(bench: Bench) -> None:
     assert len(waits) == FSYNCS_PER_COMMIT
 
 
-def test_a_refused_record_touches_nothing(bench: Bench) -> None:
-    """Where the state file refuses, no live file is touched."""
-    before = bench.tree()
-    refusing = FaultyDatabase(bench.database, Countdown(1, errno.ENOSPC))
-    with pytest.raises(StateUnusableError):
-        bench.using(FaultyDisk(), refusing).write("c.md", topic("c"))
-    assert bench.tree() == before
-    assert bench.journal.pending() == ()
-
-
-def test_an_unmarked_set_is_finished_by_the_next_commit(bench: Bench) -> None:
-    """A set that is in place and cannot be marked is told as unfinished and marked later."""
-    refusing = FaultyDatabase(bench.database, Countdown(5, errno.ENOSPC))
-    with pytest.raises(StorageFailedError) as caught:
-        bench.using(FaultyDisk(), refusing).commit(edits(FileEdit("c.md", topic("c"))), "r1")
-    assert caught.value.facts["unfinished"] is True
-    assert len(bench.journal.pending(bench.directory)) == 1
-    again = bench.commit(edits(FileEdit("c.md", topic("c"))), "r1")
-    assert again.repeated
-    assert bench.journal.pending() == ()
-    assert "c.md" in bench.topics()
-
-
 def extraction(bench: Bench) -> None:
     """Commit a new topic, an update and a cursor."""
     draft = Draft(

@@ -128,20 +128,6 @@ def test_no_secret_is_kept_of_a_conflict(changed: LiveTree, path: str, base: str
         refused(Draft((FileEdit(path, LEAK, base),)), changed)
 
 
-@pytest.mark.parametrize(
-    ("base", "content"),
-    [(sha256(INDEX_BASE), b"# Mine\n- [Ah](a.md)\n"), ("", b"# Mine\n- [Ah](a.md)\n")],
-)
-def test_an_index_is_merged_by_entries(changed: LiveTree, base: str, content: bytes) -> None:
-    """Entries that others added meanwhile stay, also where the writer knew of no index."""
-    prepared = prepare(Draft((FileEdit(INDEX, content, base),)), changed)
-    assert prepared.merged == (INDEX,)
-    text = index_of(prepared)
-    assert "# Mine\n" in text
-    assert "- [M](m.md)\n- [N](n.md)\n" in text
-    assert ("[Ah](a.md)" in text) == bool(base)
-
-
 def test_in_a_directory_of_many_only_what_is_written_gets_a_line(tmp_path: Path) -> None:
     """Above a thousand memories the index gets the lines of the set, and loses what dangles."""
     for number in range(limits.INDEX_ENTRIES):

@@ -57,13 +57,6 @@ def test_a_version_that_never_was_is_an_error(
         past(bench).version(bench.directory, path, at)
 
 
-def test_the_newest_change_is_shown_unless_named(bench: Bench) -> None:
-    """Without an id the last change is meant; a directory without changes has nothing to show."""
-    newest = past(bench).diff(bench.directory, None)
-    assert newest == past(bench).diff(bench.directory, "c4")
-    assert past(bench).diff(str(bench.root), None) == ()
-
-
 def test_a_text_that_is_gone_or_binary_is_said_so(bench: Bench) -> None:
     """A body that the journal lost and one that is no text are told in words."""
     bench.save("bin.md", b"\xff\x00")

@@ -65,14 +65,6 @@ def test_a_recorded_set_is_rolled_forward(bench: Bench) -> None:
     assert bench.changes.recover(3.0) == ()
 
 
-def test_a_set_is_rolled_forward_before_the_next_commit(bench: Bench) -> None:
-    """A daemon that goes on after a failure finishes the open set first, and retries see it."""
-    record(bench, request="r1")
-    again = bench.commit(edits(FileEdit("n.md", ADDED)), "r1")
-    assert again.repeated
-    assert bench.topics() == AFTER
-
-
 def test_a_save_that_was_swapped_out_comes_back(bench: Bench) -> None:
     """A foreign text that a crash caught under our name is put back and is not lost."""
     one = record(bench)

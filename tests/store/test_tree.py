@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memd.core import limits
-from memd.core.names import INDEX, NameRefusedError
+from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.files.directory import Directory
 from memd.store.tree import LiveTree
@@ -34,19 +34,6 @@ def test_what_was_read_stays_as_it_was(directory: Directory) -> None:
     assert tree.index() is None
     assert first is not None
     assert (first.hash, first.header.name, first.body) == (sha256(topic("a")), "a", "text\n")
-
-
-def test_odd_names_are_read_and_no_others(directory: Directory) -> None:
-    """A person's own file may have any name that a memory can have; nothing else is read."""
-    Path(directory.path, "ein Gedanke.md").write_bytes(topic("g"))
-    tree = LiveTree(directory)
-    results = tree.read("ein Gedanke.md")
-    assert results is not None
-    assert results.header in tree.headers()
-    assert tree.read("kein Gedanke.md") is None
-    for name in ("../a.md", "/a.md", ".hidden.md", "a.txt", "x/../a.md"):
-        with pytest.raises(NameRefusedError):
-            tree.read(name)
 
 
 def test_a_folder_that_is_closed_hides_files_without_removing_them(directory: Directory) -> None:

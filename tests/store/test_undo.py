@@ -73,20 +73,6 @@ def test_a_change_is_taken_out_of_newer_work(tmp_path: Path) -> None:
         assert bench.topics() == {"a.md": two + b"\nThree.\n"}
 
 
-def test_a_file_left_alone_keeps_its_line(bench: Bench) -> None:
-    """The line of a file that an undo leaves alone stays as it is, wherever it was made."""
-    pointers = {"n.md": Pointer("Enn", "made with it")}
-    change = bench.commit(edits(FileEdit("n.md", topic("n")), pointers=pointers)).change
-    bench.save("n.md", topic("n", "newer"))
-    assert bench.undo(change).conflicts == ("n.md",)
-    assert "- [Enn](n.md) — made with it\r\n" in bench.tree()[INDEX].decode()
-    again = bench.commit(edits(FileEdit("o.md", topic("o")), pointers={"o.md": pointers["n.md"]}))
-    bench.write("p.md", topic("p"))
-    bench.save("o.md", topic("o", "newer"))
-    assert bench.undo(again.change).conflicts == ("o.md",)
-    assert "- [Enn](o.md) — made with it\r\n" in bench.tree()[INDEX].decode()
-
-
 @pytest.mark.parametrize("later", ["p.md", "n.md"])
 def test_a_file_left_alone_keeps_its_words(bench: Bench, later: str) -> None:
     """A title that the change gave stays with the text that stays."""
@@ -189,16 +175,6 @@ def test_a_forgotten_text_is_a_conflict(bench: Bench) -> None:
         cursor.execute("DELETE FROM blobs")
     assert set(bench.undo(change).conflicts) == {"a.md", "b.md", "c.md"}
     assert "sub/new.md" not in bench.topics()
-
-
-def test_a_repeated_undo_tells_its_conflicts_again(bench: Bench) -> None:
-    """A retry of an undo gets the first answer with the same conflicts."""
-    change = bench.commit(dream).change
-    bench.save("a.md", b"newer\n")
-    first = bench.undo(change, "r1")
-    again = bench.undo(change, "r1")
-    assert (again.conflicts, again.repeated) == (first.conflicts, True)
-    assert again.files == first.files
 
 
 def test_files_that_a_change_left_alone_are_no_business_of_its_undo(bench: Bench) -> None:

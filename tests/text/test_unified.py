@@ -7,12 +7,6 @@ from memd.text import unified
 from memd.text.unified import bounded
 
 
-def test_only_a_line_feed_ends_a_line() -> None:
-    """CR, form feeds and the like are a part of a person's line."""
-    assert unified.lines("a\r\nb\x0cc\u2028d") == ["a\r\n", "b\x0cc\u2028d"]
-    assert unified.lines("") == []
-
-
 def test_versions_are_named_and_last_lines_marked() -> None:
     """A file that comes or goes has no name on that side; a line without its end says so."""
     assert unified.names("a.md", None, b"") == ("/dev/null", "b/a.md")

@@ -1,7 +1,6 @@
 """Text as the words that search counts."""
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -57,16 +56,6 @@ def test_any_text_gives_the_same_words_again(text: str) -> None:
     first = words(text)
     assert words(text) == first
     assert all(first)
-
-
-def test_threads_share_the_analyser() -> None:
-    """Several threads at once get the words that one alone gets."""
-    texts = [
-        f"running{letter} deployments merged{letter}{n}" for letter in "abcd" for n in range(50)
-    ]
-    with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(words, texts))
-    assert together == [words(text) for text in texts]
 
 
 @pytest.mark.parametrize(

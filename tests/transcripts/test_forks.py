@@ -40,18 +40,6 @@ def test_a_fork_names_its_parents_once_it_is_written(tmp_path: Path) -> None:
     assert parents(path, "f", NOW) == {"grandparent", "parent"}
 
 
-def test_a_copy_that_kept_its_ids_names_its_parent(tmp_path: Path) -> None:
-    """Where lines still have the parent's session id, that is the parent."""
-    path = write(tmp_path / "f.jsonl", answer("parent", NOW), answer("f", NOW))
-    assert parents(path, "f") == {"parent"}
-
-
-def test_a_session_that_is_resumed_has_no_parent(tmp_path: Path) -> None:
-    """Its transcript names itself alone, whoever else was answered at the same time."""
-    write(tmp_path / "other.jsonl", answer("other", NOW))
-    assert parents(write(tmp_path / "s.jsonl", answer("s", NOW)), "s", NOW) == set()
-
-
 @pytest.mark.parametrize("off", [-1.5, 0.0, 1.5])
 def test_before_that_the_last_answer_tells_the_parent(tmp_path: Path, off: float) -> None:
     """Of the other sessions it is the one that was answered when the fork says."""

@@ -76,16 +76,6 @@ def test_what_the_assistant_wrote_is_noted(block: dict[str, Any], path: str) -> 
     assert message.writes == (path,)
 
 
-def test_a_call_that_failed_wrote_nothing() -> None:
-    """An error in the tool's result takes the write back."""
-    failed = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": "no"}
-    results = lines(
-        assistant(call("Write", file_path="/m/a.md"), call("Write", "t2", file_path="/m/b.md")),
-        user([failed]),
-    )
-    assert results[0].writes == ("/m/b.md",)
-
-
 def test_only_known_lines_are_counted() -> None:
     """User, assistant and compact boundaries are known; other kinds are noise."""
     assembly = Assembly()
@@ -192,13 +182,6 @@ def test_the_apis_own_tools_are_marked() -> None:
         ("mcp", "mcp__hub__x", "remember"),
         ("assistant", "", "done"),
     ]
-
-
-@pytest.mark.parametrize("name", ["memory", "mcp__memd__memory_read"])
-def test_what_memds_tools_answer_is_left_out(name: str) -> None:
-    """A memory that was read through memd is not new."""
-    result = {"type": "tool_result", "tool_use_id": "t1", "content": "a memory"}
-    assert "a memory" not in {m.text for m in lines(assistant(call(name)), user([result]))}
 
 
 def test_memds_words_are_cut_out_everywhere() -> None:

@@ -128,17 +128,6 @@ def test_an_old_status_saves_reading(looking: Looking) -> None:
     assert looking.actions() == {"a.md": "updated"}
 
 
-def test_many_statuses_are_written_down_at_last(looking: Looking) -> None:
-    """What was learned of many files outlives the process, so that they are not read again."""
-    for number in range(80):
-        looking.bench.save(f"n{number}.md", topic(f"n{number}"))
-    looking.inspect(NEVER)
-    looking.inspect(LATER)
-    states = Baseline(looking.bench.database).of(looking.bench.directory) or {}
-    assert all(state.fingerprint for state in states.values())
-    assert looking.history() == 1
-
-
 def test_half_of_a_save_waits_for_the_next_look(looking: Looking) -> None:
     """An emptied or absent file is no change to a patient look; one that stays so is."""
     (looking.path / "a.md").write_bytes(b"")
@@ -163,18 +152,6 @@ def test_a_set_that_is_not_finished_is_not_taken_for_anothers(looking: Looking) 
     assert looking.change() is None
     looking.bench.write("c.md", A)
     assert looking.change() is None
-
-
-def test_a_directory_that_went_away_is_a_change(looking: Looking) -> None:
-    """A whole directory that somebody removed can be brought back."""
-    for file in looking.path.iterdir():
-        file.unlink()
-    looking.path.rmdir()
-    change = looking.change()
-    assert change is not None
-    assert len(change.steps) == 3
-    looking.bench.undo(change.id)
-    assert looking.bench.topics() == {"a.md": A, "b.md": B}
 
 
 def test_what_cannot_be_asked_about_is_not_gone(looking: Looking) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import pytest
 from watchdog.events import DirCreatedEvent, FileModifiedEvent, FileMovedEvent
 
-from memd.watch.watch import Dirty, Watch, _events, _Handler, observer
+from memd.watch.watch import Dirty, Watch, _Handler, observer
 
 PATIENCE = 10.0  # seconds that a hint may take on a busy machine
 
@@ -105,12 +105,6 @@ def test_an_event_of_an_observer_is_understood(tmp_path: Path) -> None:
     assert (woken.is_set(), dirty.take(str(tmp_path))) == (True, frozenset({"sub/a.md"}))
     handler.dispatch(DirCreatedEvent(f"{tmp_path}/new"))
     assert dirty.take(str(tmp_path)) is None
-
-
-def test_reading_is_no_change() -> None:
-    """No event that reading makes is among those that are asked for."""
-    wanted = {kind.__name__ for kind in _events()}
-    assert wanted.isdisjoint({"FileOpenedEvent", "FileClosedNoWriteEvent"})
 
 
 def test_a_directory_that_is_not_there_is_watched_later(tmp_path: Path) -> None:
