@@ -6,13 +6,14 @@ It never writes: what the run wants is in the workspace, and whoever called it c
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
 from anyio import to_thread
 
-from memd.agent import step, tools
+from memd.agent import operations, single_shot, step, tools
+from memd.agent.operations import OperationTools
 from memd.agent.record import RunRecord
 from memd.agent.step import (
     AskModel,
@@ -25,6 +26,7 @@ from memd.agent.step import (
     ToolResult,
     total,
 )
+from memd.agent.task import Task
 from memd.agent.workspace import Workspace
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
@@ -34,7 +36,18 @@ from memd.model.errors import ModelError, PromptTooLongError
 from memd.model.port import Ask, Block, Model, Reply, ToolCall, Usage
 from memd.state.database import StateUnusableError
 
-__all__ = ["Budget", "Progress", "RunEnd", "RunRecord", "Task", "opened", "run", "tools", "total"]
+__all__ = [
+    "Budget",
+    "Progress",
+    "RunEnd",
+    "RunRecord",
+    "Task",
+    "opened",
+    "run",
+    "single_shot",
+    "tools",
+    "total",
+]
 
 CALL_SECONDS = 5.0  # one tool call
 TURN_SECONDS = 20.0  # all calls of one turn
@@ -43,30 +56,6 @@ _LOOKED_AT_BYTES = 64_000  # of a reply; more is cut first, at a place that is n
 _NAMES = 32  # tools of one reply that are named, with so many characters each
 _NAME = 60
 Progress = Callable[..., None]
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What a run is asked.
-
-    ``kind``, ``model``, ``system``, ``tools``, ``extra`` and ``project`` go into each request as
-    they are; ``messages`` is where the conversation begins. ``runs`` are the tools that may be
-    run, whatever the list names. ``seconds`` bounds the run, ``ask_seconds`` one request with its
-    ``retries``.
-    """
-
-    kind: str
-    model: str
-    messages: tuple[Block, ...]
-    tools: tuple[Block, ...]
-    runs: frozenset[str]
-    system: str | tuple[Block, ...] = ""
-    budget: Budget = field(default_factory=Budget)
-    seconds: float = 300.0
-    ask_seconds: float = 120.0
-    retries: int = 2
-    project: str = ""
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +106,10 @@ async def run(
     spends cannot be written.
     """
     noted = RunRecord() if record is None else record
-    loop = _Loop(task, model, workspace, clock, progress, record=noted, on_usage=on_usage)
+    bench: Workspace | OperationTools = workspace
+    if step.OPERATION in task.runs:
+        model, bench = _SingleShot(model), OperationTools(workspace, task.shown)
+    loop = _Loop(task, model, bench, clock, progress, record=noted, on_usage=on_usage)
     failure: MemdError | None = None
     async with anyio.create_task_group() as group:
         group.start_soon(loop.watch, group.cancel_scope)
@@ -145,6 +137,21 @@ async def opened(make: Callable[[], Workspace]) -> AsyncIterator[Workspace]:
             await to_thread.run_sync(workspace.close)
 
 
+class _SingleShot:
+    """A model that is asked in plain text, and whose operations are calls of a tool."""
+
+    calls_tools = True
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def ask(self, ask: Ask, on_usage: Callable[[Usage], None] | None = None) -> Reply:
+        """Return the reply as one that calls a tool. Raises what the model raises."""
+        request = replace(ask, messages=operations.plain(ask.messages))
+        reply = await self._model.ask(request, on_usage)
+        return await to_thread.run_sync(operations.as_calls, reply)
+
+
 class _Loop:
     """One run while it runs."""
 
@@ -152,7 +159,7 @@ class _Loop:
         self,
         task: Task,
         model: Model,
-        workspace: Workspace,
+        workspace: Workspace | OperationTools,
         clock: Clock,
         progress: Progress,
         *,

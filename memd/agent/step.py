@@ -18,7 +18,8 @@ from typing import Any
 
 from memd.model.port import Block, Reply, ToolCall, Usage
 
-_WRITING = ("Write", "Edit")
+OPERATION = "operation"  # the one tool of a single shot (operations.py)
+_WRITING = ("Write", "Edit", OPERATION)
 _CUT = "[this result was cut away to make room]"
 
 
@@ -48,7 +49,9 @@ class Budget:
     ``same_call`` is how often one call may be made with the same input. ``repeats`` and
     ``malformed`` are how many calls may be refused for repeating themselves or for their input
     before the run ends. With ``ends_after_writes`` a reply whose calls all wrote well is the last:
-    nobody pays for a nod. What a run may cost is the model's business (``model/metered.py``).
+    nobody pays for a nod. With ``runs_last`` the calls of the last turn are run too, and the run
+    ends well unless no call of the run made sense. What a run may cost is the model's business
+    (``model/metered.py``).
     """
 
     turns: int = 5
@@ -61,6 +64,7 @@ class Budget:
     repeats: int = 6
     malformed: int = 6
     ends_after_writes: bool = False
+    runs_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +184,9 @@ def answer(
         return run, Stop(Reason.LOOP)
     if run.budget.ends_after_writes and _all_wrote(results):
         return run, Finish("")
+    if run.budget.runs_last and run.turn >= run.budget.turns:
+        sensible = run.malformed < run.calls
+        return run, Finish("") if sensible else Stop(Reason.MALFORMED)
     return run, _ask(run)
 
 
@@ -232,6 +239,8 @@ def _unanswerable(run: Run, reply: Reply) -> Reason | None:
         return Reason.JUNK  # two calls with one id cannot both be answered
     if run.calls + min(len(reply.calls), run.budget.calls_per_turn) > run.budget.calls:
         return Reason.CALLS
+    if run.budget.runs_last and run.turn >= run.budget.turns:
+        return None
     ahead = _ask(run)
     return ahead.reason if isinstance(ahead, Stop) else None  # nobody would read the results
 

@@ -120,6 +120,13 @@ class Workspace:
             )
         )
 
+    def content(self, path: str) -> bytes | None:
+        """Return what a memory says in this run, ``None`` where there is none; it counts as read.
+
+        Raises ToolError and PathRefusedError.
+        """
+        return self._take_in(self._name(path))
+
     def call(
         self, name: str, given: Mapping[str, Any], now: float, over: Callable[[], bool]
     ) -> ToolResult:

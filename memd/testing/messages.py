@@ -108,7 +108,7 @@ class MessagesServer:
         self.gate = ReplyGate()
         self.heard = heard
         self._script = script
-        self._without = frozenset(without)
+        self.without = frozenset(without)
         self._keys = keys
         self._schemes = schemes
         self._window = window
@@ -162,17 +162,17 @@ class MessagesServer:
 
     def decide(self, request: ReceivedMessage) -> Step:
         """Return what a request gets."""
-        if not self._let_in(request):
+        if not self.let_in(request):
             return Failure(401)
         if len(request.body) > MOST_BYTES:
             return Failure(413)
         match request.method, request.route:
             case "POST", "/v1/messages":
-                result = refused(request.json, without=self._without, window=self._window)
-                return result or self._next(request)
-            case "POST", "/v1/messages/count_tokens" if "count_tokens" not in self._without:
+                result = refused(request.json, without=self.without, window=self._window)
+                return result or self.next_step(request)
+            case "POST", "/v1/messages/count_tokens" if "count_tokens" not in self.without:
                 return self._count(request)
-            case "GET", route if "models" not in self._without:
+            case "GET", route if "models" not in self.without:
                 return self._list(route)
         return Failure(404)
 
@@ -206,13 +206,15 @@ class MessagesServer:
         request.usage = whole["usage"]
         return whole
 
-    def _let_in(self, request: ReceivedMessage) -> bool:
+    def let_in(self, request: ReceivedMessage) -> bool:
+        """Return whether a request has a key that counts."""
         if self._keys is None:
             return True
         shown = "bearer" if "authorization" in request.headers else "x-api-key"
         return shown in self._schemes and request.key in self._keys
 
-    def _next(self, request: ReceivedMessage) -> Step:
+    def next_step(self, request: ReceivedMessage) -> Step:
+        """Return the script's next step."""
         answer = self._script
         if isinstance(answer, Sequence):
             with self._changed:
@@ -224,7 +226,7 @@ class MessagesServer:
         if self._counting is not None:
             return self._counting(request) if callable(self._counting) else self._counting
         body = {"max_tokens": 1, **request.members}
-        result = refused(body, without=self._without)
+        result = refused(body, without=self.without)
         return result or Raw(dump({"input_tokens": count(body)}))
 
     def _list(self, route: str) -> Step:
@@ -237,12 +239,15 @@ class MessagesServer:
 
 
 @contextmanager
-def messages_server(script: Script, *, port: int = 0, **options: Any) -> Iterator[MessagesServer]:
+def messages_server(
+    script: Script, *, port: int = 0, kind: type[MessagesServer] | None = None, **options: Any
+) -> Iterator[MessagesServer]:
     """Serve a script on loopback while the block runs; ``options`` are those of MessagesServer.
 
-    Every thread and socket ends with the block. OSError when the port is taken.
+    ``kind`` is a class of servers in another form (``chat.py``). Every thread and socket ends with
+    the block. OSError when the port is taken.
     """
-    server = MessagesServer(script, **options)
+    server = (kind or MessagesServer)(script, **options)
     with MessagesListener(server, port) as listener:
         server.url = listener.url
         yield server

@@ -1,0 +1,224 @@
+"""What a model wants changed as one answer: a list of operations instead of calls of tools. Pure.
+
+Rules of this file
+- An answer is read leniently (a fence, prose or thoughts around it, one object instead of a list)
+  and its operations strictly, by a schema. An answer that is cut off is no answer.
+- Each operation is a tool call of the run, so it meets the same workspace, checks and budget; what
+  is refused of one leaves the others as they are, and its reason goes back to the model.
+- A memory is changed only when its whole text was shown: an update of any other is answered with
+  that text.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from memd.agent.refusals import EditFailedError, InputError, ToolError
+from memd.agent.step import DENIED, OPERATION, ToolResult
+from memd.agent.workspace import Workspace
+from memd.core.errors import MemdError
+from memd.core.names import SUFFIX
+from memd.core.text import decode, iso_time, one_line
+from memd.core.values import MemoryType
+from memd.documents import document
+from memd.model.port import Block, Reply, ToolCall
+
+_UNREADABLE = "unreadable"
+_NO_LIST = "the answer holds no whole JSON list of operations"
+_NEEDS = "a memory that is created needs type, name, description and body"
+_NEEDS_PATH = "it names no path"
+_NEEDS_REASON = "what is deleted needs a reason, the person's words quoted in said"
+_THERE = "it is there already. To change it, send an update. It says:"
+_ABSENT = "there is no such memory"
+_NOT_SHOWN = "its text was not shown to you. To change it, send the operation again. It says:"
+_AGAIN = """Not all of it can stand:
+{problems}
+
+Answer once more with a JSON list: the operations named here, mended, and no others. `[]` leaves \
+them out; what is not named here stands."""
+_OPENING, _LIST = re.compile(r"[\[{]"), re.compile(r"\[(?=\s*[{\]])")
+_LISTS = 64  # openings of a list or an object that are tried
+_NAME = 60
+_REASON = 450
+_Text = Annotated[str, msgspec.Meta(max_length=1_000_000)]
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """One change; ``said`` are quotations that prove it, ``reason`` why a memory goes."""
+
+    op: Literal["create", "update", "delete"]
+    path: _Text = ""
+    type: Literal["", "user", "feedback", "project", "reference"] = ""
+    name: _Text = ""
+    description: _Text = ""
+    body: _Text = ""
+    said: _Text | tuple[_Text, ...] = ""
+    reason: _Text = ""
+
+    @property
+    def quotations(self) -> tuple[str, ...]:
+        """What the person said, without the quotation marks around it."""
+        given = (self.said,) if isinstance(self.said, str) else self.said
+        return tuple(filter(None, (one_line(text.strip().strip('"“”'), 2_000) for text in given)))
+
+
+class OperationTools:
+    """The one tool of a single shot: an operation, put through a workspace.
+
+    ``shown`` are the paths of memories whose whole text the request holds.
+    """
+
+    def __init__(self, workspace: Workspace, shown: Collection[str] = ()) -> None:
+        self._workspace = workspace
+        self._shown = set(shown)
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """The names of what the run has changed, in the order of the first change."""
+        return self._workspace.touched
+
+    def call(
+        self, name: str, given: Mapping[str, Any], now: float, over: Callable[[], bool]
+    ) -> ToolResult:
+        """Apply one operation; ``now`` is seconds since 1970, ``over`` says that its time is up."""
+        try:
+            wanted = _operation(name, given)
+            path = wanted.path or f"{_slug(wanted.name)}{SUFFIX}"
+            text = self._text(wanted, path, now)
+        except ToolError as error:
+            return ToolResult(error.sentence, error.fault)
+        except MemdError as error:
+            return ToolResult(f"{path}: {error.sentence}", DENIED)
+        return self._workspace.call("Write", {"file_path": path, "content": text}, now, over)
+
+    def _text(self, wanted: Operation, path: str, now: float) -> str:
+        """Return what is to be written to a file. Raises ToolError and what documents raise."""
+        before = self._workspace.content(path)
+        if before is None:
+            complete = wanted.type and wanted.name and wanted.description and wanted.body
+            if wanted.op != "create" or not complete:
+                raise EditFailedError(path, _ABSENT if wanted.op != "create" else _NEEDS)
+            name = _slug(wanted.name) or path.rsplit("/", 1)[-1].removesuffix(SUFFIX)
+            head = (name, wanted.description, MemoryType(wanted.type))
+            content = document.new(*head, _body(wanted), session="", modified=iso_time(now))
+            return decode(content)
+        if wanted.op == "delete":
+            proof = " ".join(f'"{text}"' for text in wanted.quotations)
+            why = one_line(f"{wanted.reason} {proof}".strip(), _REASON)
+            if not why:
+                raise EditFailedError(path, _NEEDS_REASON)
+            return f"removed: {why}"
+        if wanted.op == "create" or path not in self._shown:
+            self._shown.add(path)
+            why = _THERE if wanted.op == "create" else _NOT_SHOWN
+            raise EditFailedError(path, f"{why}\n{decode(before)}")
+        return decode(_updated(wanted, before))
+
+
+def _operation(name: str, given: Mapping[str, Any]) -> Operation:
+    """Return an operation. Raises InputError."""
+    if name != OPERATION or _UNREADABLE in given:
+        raise InputError(OPERATION, _NO_LIST)
+    members = {key: value for key, value in given.items() if value is not None}
+    try:
+        wanted = msgspec.convert(members, type=Operation, strict=False)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise InputError(OPERATION, str(error)) from error
+    if not (wanted.path or (wanted.op == "create" and _slug(wanted.name))):
+        raise InputError(OPERATION, _NEEDS_PATH)
+    return wanted
+
+
+def as_calls(reply: Reply) -> Reply:
+    """Return a reply of text as one that calls the tool once for each of its operations."""
+    wanted = read(reply.text)
+    items: Sequence[Mapping[str, Any]] = ({_UNREADABLE: True},) if wanted is None else wanted
+    calls = [ToolCall(f"operation {n}", OPERATION, item) for n, item in enumerate(items, 1)]
+    stop = "tool_use" if calls and reply.stop == "end_turn" else reply.stop
+    return replace(reply, calls=tuple(calls), stop=stop)
+
+
+def read(text: str) -> list[dict[str, Any]] | None:
+    """Return the operations of an answer, ``None`` where it holds none that is whole.
+
+    The last list counts: what stands before it are thoughts.
+    """
+    last: list[dict[str, Any]] | None = None
+    for items in map(_listed, _values(text)):
+        if items is not None:
+            last = items if items or last is None else last
+    return last
+
+
+def _listed(value: Any) -> list[dict[str, Any]] | None:
+    """Return the operations that a value holds, ``None`` where it is something else."""
+    if isinstance(value, dict):
+        listed = value.get("operations")
+        value = listed if isinstance(listed, list) else [value] if "op" in value else None
+    fits = isinstance(value, list) and all(isinstance(item, dict) for item in value)
+    return value if fits else None
+
+
+def plain(messages: Sequence[Block]) -> tuple[Block, ...]:
+    """Return a run's messages as plain text; of what was applied only the refused is told."""
+    return tuple({**message, "content": _plain(message["content"])} for message in messages)
+
+
+def _plain(content: str | Sequence[Block]) -> str:
+    if isinstance(content, str):
+        return content
+    texts = [block["text"] for block in content if block.get("type") == "text"]
+    refused = [
+        f"- {block['tool_use_id']}: {block['content']}" for block in content if "is_error" in block
+    ]
+    again = (_AGAIN.format(problems="\n".join(refused)),) if refused else ()
+    return "\n\n".join((*texts, *again))
+
+
+def _values(text: str) -> Iterator[Any]:
+    """Yield each JSON list or object of a text, none that stands within another."""
+    decoder, place, openings = json.JSONDecoder(), 0, _OPENING
+    for _ in range(_LISTS):
+        opening = openings.search(text, place)
+        if opening is None:
+            return
+        try:
+            value, place = decoder.raw_decode(text, opening.start())
+        except (ValueError, RecursionError):
+            place = opening.start() + 1
+            if _LIST.match(text, opening.start()):
+                openings = _LIST  # half a list: its items are no answer of their own
+        else:
+            yield value
+
+
+def _updated(wanted: Operation, before: bytes) -> bytes:
+    """Return a memory with what an operation names; the rest of its head stays."""
+    fields = {
+        "name": _slug(wanted.name),
+        "description": wanted.description,
+        "metadata.type": wanted.type,
+    }
+    given = {key: one_line(value, 10_000) for key, value in fields.items() if value}
+    content = document.with_fields(before, given) if given else before
+    text = _body(wanted)
+    return document.with_body(content, text) if text else content
+
+
+def _body(wanted: Operation) -> str:
+    """Return the text of a memory, its quotations at the end."""
+    body = wanted.body.strip()
+    if not body:
+        return ""
+    lines = [f'**Said:** "{text}"' for text in wanted.quotations if text not in body]
+    return body + ("\n\n" + "\n".join(lines) if lines else "") + "\n"
+
+
+def _slug(name: str) -> str:
+    """Return a name in small letters and dashes, "" where nothing of it is left."""
+    plain_name = "".join(c if c.isascii() and c.isalnum() else "-" for c in name.lower())
+    return "-".join(filter(None, plain_name.split("-")))[:_NAME].strip("-")

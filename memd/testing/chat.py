@@ -1,0 +1,57 @@
+"""The scripted server of ``messages`` in the OpenAI chat form, for tests.
+
+with messages_server(text("hello"), kind=ScriptedChatServer) as server:
+    ...  # POST {server.url}/v1/chat/completions
+"""
+
+from memd.testing.messages import MessagesServer
+from memd.testing.messages_cache import count
+from memd.testing.messages_connection import ReplyBody
+from memd.testing.messages_replies import dump, output_tokens
+from memd.testing.messages_request import ReceivedMessage
+from memd.testing.messages_steps import Failure, ScriptedReply, Step, Whole
+
+_PATH = "/v1/chat/completions"
+_STOPS = {"end_turn": "stop", "max_tokens": "length", "refusal": "content_filter"}
+
+
+class ScriptedChatServer(MessagesServer):
+    """Takes and answers requests in the other form; all else is as ``MessagesServer`` has it.
+
+    ``without`` names members of a request that are answered with 400.
+    """
+
+    @property
+    def messages(self) -> list[ReceivedMessage]:
+        """The requests for a completion, in order of arrival."""
+        return [r for r in self.requests if r.route == _PATH]
+
+    def decide(self, request: ReceivedMessage) -> Step:
+        """Return what a request gets."""
+        if request.route != _PATH or not self.let_in(request):
+            return super().decide(request)
+        unknown = [name for name in request.members if name in self.without]
+        if unknown:
+            return Failure(400, f"Unsupported parameter: '{unknown[0]}'")
+        return self.next_step(request)
+
+    def render(self, request: ReceivedMessage, step: Whole) -> ReplyBody:
+        """Return a step as bytes."""
+        if not isinstance(step, ScriptedReply):
+            return super().render(request, step)
+        words = "".join(block.get("text", "") for block in step.content)
+        used = {"prompt_tokens": count(request.members), "completion_tokens": output_tokens(step)}
+        body = {
+            "id": f"chatcmpl-{request.number}",
+            "object": "chat.completion",
+            "model": request.members.get("model", ""),
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": words},
+                    "finish_reason": _STOPS[step.stop],
+                }
+            ],
+            "usage": {**used, **step.usage},
+        }
+        return ReplyBody(200, {"Content-Type": "application/json"}, (dump(body),))
