@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from memd.agent.refusals import EditFailedError, InputError, ToolError
+from memd.agent.refusals import EditFailedError, InputError, NotShownError, ToolError
 from memd.agent.step import DENIED, OPERATION, ToolResult
 from memd.agent.workspace import Workspace
 from memd.core.errors import MemdError
@@ -32,9 +32,9 @@ _NO_LIST = "the answer holds no whole JSON list of operations"
 _NEEDS = "a memory that is created needs type, name, description and body"
 _NEEDS_PATH = "it names no path"
 _NEEDS_REASON = "what is deleted needs a reason, the person's words quoted in said"
-_THERE = "it is there already. To change it, send an update. It says:"
+_THERE = "it is there already. To change it, send an update"
 _ABSENT = "there is no such memory"
-_NOT_SHOWN = "its text was not shown to you. To change it, send the operation again. It says:"
+_NOT_SHOWN = "its text was not shown to you. To change it, send it again"
 _AGAIN = """Not all of it can stand:
 {problems}
 
@@ -115,7 +115,7 @@ class OperationTools:
         if wanted.op == "create" or path not in self._shown:
             self._shown.add(path)
             why = _THERE if wanted.op == "create" else _NOT_SHOWN
-            raise EditFailedError(path, f"{why}\n{decode(before)}")
+            raise NotShownError(path, why, decode(before))
         return decode(_updated(wanted, before))
 
 

@@ -88,3 +88,10 @@ class EditFailedError(ToolError):
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{printable(path)} was not changed: {why}.")
+
+
+class NotShownError(ToolError):
+    """A memory is to be changed whose text the model has not seen; the sentence shows it."""
+
+    def __init__(self, path: str, why: str, text: str) -> None:
+        super().__init__(f"{printable(path)} was not changed: {why}. It says:\n{text}")
