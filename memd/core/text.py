@@ -1,7 +1,9 @@
 """Text as bytes and characters: cutting, hashing, ages. Pure functions."""
 
 import hashlib
+import json
 from datetime import UTC, datetime
+from typing import Any
 
 from memd.core import limits
 
@@ -16,6 +18,20 @@ def sha256(content: bytes) -> str:
 def decode(content: bytes) -> str:
     """Return the text of a file's bytes: UTF-8 without its BOM; a foreign byte becomes U+FFFD."""
     return content.decode("utf-8-sig", errors="replace")
+
+
+def read_json(text: object) -> Any:
+    """Return the value of a JSON text, ``None`` for whatever is no JSON."""
+    try:
+        return json.loads(text) if isinstance(text, str | bytes) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def read_object(text: object) -> dict[str, Any]:
+    """Return the members of a JSON object, none for whatever is no JSON object."""
+    value = read_json(text)
+    return value if isinstance(value, dict) else {}
 
 
 def cut_bytes(text: str, limit: int) -> str:

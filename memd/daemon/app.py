@@ -180,7 +180,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         headers=places.headers,
     )
     notes = await _recovered(store.recover)
-    notes += database.notes
+    notes += database.file.notes
     table = JobTable(database, os.getpid())
     spent = SpendTable(database, Tally(places.spent))
     programs = ProgramRuns(ports.environ, places.state_dir, Programs(database))

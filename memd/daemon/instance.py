@@ -21,6 +21,7 @@ from typing import Self
 from memd import __version__
 from memd.core.errors import MemdError
 from memd.core.places import Places
+from memd.core.text import read_object
 
 _BODY_BYTES = 4096
 _PAUSE_SECONDS = 0.01
@@ -160,12 +161,9 @@ def _read_holder(descriptor: int, deadline: float) -> AlreadyRunningError:
 
 
 def _parse(body: bytes) -> AlreadyRunningError:
-    try:
-        facts = json.loads(body)
-        pid, version, socket = facts["pid"], facts["version"], facts["socket"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return AlreadyRunningError()
-    if not isinstance(pid, int) or isinstance(pid, bool) or not 0 < pid < 2**31:
+    facts = read_object(body)
+    pid, version, socket = (facts.get(name) for name in ("pid", "version", "socket"))
+    if type(pid) is not int or not 0 < pid < 2**31 or version is None or socket is None:
         return AlreadyRunningError()
     return AlreadyRunningError(pid, str(version), str(socket))
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from memd.state.database import Cursor, Database, Row
+from memd.state.records import bounded
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS shadows (
@@ -35,7 +36,6 @@ CREATE TABLE IF NOT EXISTS shadow_directories (
 _FILES = "SELECT path, hash, fingerprint, mtime_ns, mode FROM shadows WHERE directory = ?1"
 _PAGE = 2000  # files; between two pages others may use the state file
 _PART = 500  # paths in one question; SQLite takes 999 everywhere
-_INTEGER = 2**63 - 1  # SQLite's largest; a file's mtime may be beyond it
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +118,9 @@ class Baseline:
 
     def seen(self, directory: str, at: float) -> None:
         """Say that the whole directory is in the baseline; ``at`` is seconds since 1970."""
-        with self._database.transaction() as cursor:
-            cursor.execute(
-                "INSERT OR REPLACE INTO shadow_directories VALUES (?, ?)", (directory, at)
-            )
+        self._database.write(
+            "INSERT OR REPLACE INTO shadow_directories VALUES (?, ?)", (directory, at)
+        )
 
 
 def move(cursor: Cursor, directory: str, moves: BaselineChange) -> None:
@@ -131,7 +130,7 @@ def move(cursor: Cursor, directory: str, moves: BaselineChange) -> None:
         "INSERT OR REPLACE INTO shadows (directory, path, hash, fingerprint, mtime_ns, mode)"
         " VALUES (?,?,?,?,?,?)",
         [
-            (directory, path, state.hash, state.fingerprint, _bounded(state.mtime_ns), state.mode)
+            (directory, path, state.hash, state.fingerprint, bounded(state.mtime_ns), state.mode)
             for path, state in moves.states.items()
             if state is not None
         ],
@@ -167,7 +166,3 @@ def _state_of(row: Row) -> FileState:
     texts, numbers = (row["hash"], row["fingerprint"]), (row["mtime_ns"] or 0, row["mode"] or 0)
     sane = {type(text) for text in texts} == {str} and {type(n) for n in numbers} == {int}
     return FileState(*texts, row["mtime_ns"], row["mode"]) if sane else FileState("")
-
-
-def _bounded(number: int | None) -> int | None:
-    return None if number is None else max(-_INTEGER, min(number, _INTEGER))

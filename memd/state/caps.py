@@ -4,8 +4,9 @@ A cap holds for the day, a share of it for one kind of work. What a request may 
 counted before it is sent, so that a cap is not passed but by what a server counts otherwise.
 """
 
+import operator
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from memd.core.settings import SpendSettings
 
@@ -31,14 +32,7 @@ class Sum:
 
     def __add__(self, other: "Sum") -> "Sum":
         """Return both together."""
-        return Sum(
-            self.requests + other.requests,
-            self.input + other.input,
-            self.output + other.output,
-            self.cache_read + other.cache_read,
-            self.cache_created + other.cache_created,
-            self.dollars + other.dollars,
-        )
+        return Sum(*map(operator.add, astuple(self), astuple(other)))
 
 
 def reached(

@@ -2,22 +2,22 @@
 
 from memd.state.baseline import Baseline, BaselineChange, FileState
 from memd.state.history import CombinedChange, Filter, JournalHistory, compose
-from memd.state.journal import (
-    ABANDONED,
-    FAILED,
-    INDEX,
-    ChangeRecord,
-    Journal,
-    PlannedChange,
-    Step,
-    file_changes,
-)
+from memd.state.journal import Journal
 from memd.state.migration import migrate
-from memd.state.packing import packed
 from memd.state.proposals import Proposal, ProposalTable, RefusedEdits
 from memd.state.proposed import ACCEPTED, OPEN, REJECTED, ProposedEdit, state_of
 from memd.state.purge import LiveFile, Purge, PurgedText
-from memd.state.records import CONFLICT
+from memd.state.records import (
+    ABANDONED,
+    CONFLICT,
+    FAILED,
+    INDEX,
+    ChangeRecord,
+    PlannedChange,
+    Step,
+    file_changes,
+    packed,
+)
 from memd.state.retention import Pruned, Retention
 
 __all__ = [

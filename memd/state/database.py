@@ -4,16 +4,15 @@ Rules of this file
 - One connection per process, used by one thread at a time: ``transaction`` and ``read`` hold a
   lock. Both block: call them from a worker thread, never on the event loop.
 - A transaction that returns has been fsynced (``synchronous=FULL``) unless its caller did not ask
-  for that; one that raises changed nothing. (Where the medium failed at its very end it may yet
-  come true at the next opening, as after a crash; SQLite writes its log anew before it waits for
-  the medium again.)
+  for that; one that raises changed nothing. (Where the disk failed at its very end it may yet come
+  true at the next opening, as after a crash.)
 - A file that SQLite calls damaged is put aside under another name and a new one begun: that costs
   history, never a memory.
-- The file may be lost or damaged while memd runs: each use first sees that the file and its log
-  are still the ones that were opened, and what SQLite cannot make sense of is closed. The next
-  use opens what is there now, or begins anew, and says so in ``notes``; no restart is needed.
-- Two commits in a row that the medium refused close the file for writing until a small
-  transaction gets through, tried at most once a second (``core/health.py``).
+- The file may be lost or damaged while memd runs: each use first checks that the file and its log
+  are the ones that were opened, and closes what SQLite cannot read. The next use opens what is
+  there now, or begins anew, and says so in ``notes``; no restart is needed.
+- Two commits in a row that the disk refused close the file for writing until a small transaction
+  succeeds, tried at most once a second (``core/health.py``).
 - Each module of this room declares its tables, and opening the file creates them.
 """
 
@@ -72,7 +71,7 @@ class StateTooNewError(MemdError):
 
 
 class StateReadOnlyError(StateUnusableError):
-    """The medium refused the state file twice in a row; nothing is written until it works."""
+    """The disk refused the state file twice in a row; nothing is written until it works."""
 
     code = 1008
     kind = "read_only"
@@ -95,7 +94,7 @@ class StateFile:
         self.health = Health()
         self.repaired: str | None = None
         self.notes: list[str] = []
-        self.on_note: Callable[[str], None] = self.notes.append
+        self.tell: Callable[[str], None] | None = None
         self._schemas = tuple(schemas)
         self._connection: sqlite3.Connection | None = None
         self._identity: _Identity = (None, None)
@@ -133,6 +132,12 @@ class StateFile:
         self._ended = True
         self.close()
 
+    def note(self, sentence: str) -> None:
+        """Keep what happened to the file, and tell it."""
+        self.notes.append(sentence)
+        if self.tell is not None:
+            self.tell(sentence)
+
     def worked(self) -> None:
         """Note that a transaction went through."""
         self._damages = 0
@@ -156,7 +161,7 @@ class StateFile:
                 pass
         self.repaired = _put_aside(self.path)
         self._damages = 0
-        self.on_note(
+        self.note(
             f"the state file was damaged; it is kept as {self.repaired} and a new one was begun: "
             "history before now is there, no memory is lost"
         )
@@ -195,7 +200,7 @@ class StateFile:
             with suppress(FileNotFoundError):
                 os.unlink(self.path + _LOG)  # it belongs to a file that is not there any more
         what = "state file" if gone else "log of the state file"
-        self.on_note(
+        self.note(
             f"the {what} {self.path} was removed or replaced while memd ran; it goes on with what "
             "is there now: history before now may be missing, no memory is lost"
         )
@@ -209,19 +214,9 @@ class Database:
         self.path = file.path
         self._monotonic = monotonic
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What happened to the file since it was opened, in words."""
-        return tuple(self.file.notes)
-
     def on_note(self, tell: Callable[[str], None]) -> None:
-        """Have what happens to the file from now on told, from the thread that meets it."""
-
-        def note(sentence: str) -> None:
-            self.file.notes.append(sentence)
-            tell(sentence)
-
-        self.file.on_note = note
+        """Call ``tell`` with each sentence about the file, in the thread that has the trouble."""
+        self.file.tell = tell
 
     def close(self) -> None:
         """Close the file; the object is of no use afterwards."""
@@ -255,6 +250,11 @@ class Database:
                 self.file.failed(error)
                 raise StateUnusableError(self.path, str(error)) from error
             return rows
+
+    def write(self, query: str, parameters: Sequence[object] = (), *, synced: bool = True) -> int:
+        """Run one statement as a transaction and return how many rows it changed."""
+        with self.transaction(synced=synced) as cursor:
+            return cursor.execute(query, parameters).rowcount
 
     def compact(self) -> None:
         """Write the file anew without what was deleted from it, and empty its log.
@@ -339,7 +339,7 @@ def open_database(
     except StateUnusableError as error:
         if not later:
             raise
-        file.on_note(f"{error.sentence}: memories are served, history and jobs wait for it")
+        file.note(f"{error.sentence}: memories are served, history and jobs wait for it")
     return Database(file, monotonic)
 
 
@@ -389,7 +389,7 @@ def _code(error: sqlite3.Error) -> int:
 
 @contextmanager
 def _as_sqlite() -> Iterator[None]:
-    """Let an injected failure of the medium look as SQLite's own does."""
+    """Make an injected failure of the disk look like SQLite's own."""
     try:
         yield
     except OSError as error:

@@ -9,11 +9,11 @@ Rules of this file
   starting.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from memd.core.text import read_object
 from memd.core.values import LockTaken
 from memd.state.database import Cursor, Database, Row
 
@@ -69,16 +69,14 @@ class DreamTable:
     def remember(self, row: LockRow) -> None:
         """Write down what a lock file was before it is taken."""
         prior = None if row.prior_ns is None else str(row.prior_ns)
-        with self._database.transaction() as cursor:
-            cursor.execute(
-                "INSERT OR REPLACE INTO dream_locks VALUES (?, ?, ?, ?)",
-                (row.directory, row.pid, str(row.taken_ns), prior),
-            )
+        self._database.write(
+            "INSERT OR REPLACE INTO dream_locks VALUES (?, ?, ?, ?)",
+            (row.directory, row.pid, str(row.taken_ns), prior),
+        )
 
     def forget(self, directory: str) -> None:
         """Drop the row of a lock that is settled."""
-        with self._database.transaction() as cursor:
-            cursor.execute("DELETE FROM dream_locks WHERE directory = ?", (directory,))
+        self._database.write("DELETE FROM dream_locks WHERE directory = ?", (directory,))
 
     def lately(self, directory: str, since: float) -> tuple[frozenset[str], int]:
         """Return what dreams took away since a time, whether or not it was taken back.
@@ -119,11 +117,8 @@ def _lock(row: Row) -> LockRow | None:
 
 def _changed(result: str | None) -> dict[str, Any]:
     """Return what a dream's job says of a dream that changed something, else nothing."""
-    try:
-        facts: Any = json.loads(result or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return facts if isinstance(facts, dict) and facts.get("change") else {}
+    facts = read_object(result)
+    return facts if facts.get("change") else {}
 
 
 def _removed(gone: Any) -> Iterator[str]:

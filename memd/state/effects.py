@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import MISSING, asdict, fields, replace
 
+from memd.core.text import read_json
 from memd.core.values import (
     CursorMove,
     Effect,
@@ -57,7 +58,7 @@ def to_text(effects: Iterable[Effect]) -> str:
 def from_text(text: str) -> tuple[Effect, ...]:
     """Return the effects of a JSON text; what is none is left out, for a journal is input."""
     result: list[Effect] = []
-    items = parsed(text)
+    items = read_json(text)
     for item in items if isinstance(items, list) else []:
         facts = dict(item) if isinstance(item, dict) else {}
         cls = _KINDS.get(str(facts.pop("kind", "")))
@@ -77,17 +78,8 @@ def _fits(cls: type[Effect], facts: dict[str, object]) -> bool:
     )
 
 
-def parsed(text: str) -> object:
-    """Return the value of a JSON text, ``None`` when it is none."""
-    try:
-        value: object = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        return None
-    return value
-
-
 def _with_change(end: JobEnd, change: str | None) -> JobEnd:
-    result = parsed(end.result)
+    result = read_json(end.result)
     if change is None or not isinstance(result, dict):
         return end
     return replace(end, result=json.dumps({**result, "change": change}))

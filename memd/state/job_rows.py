@@ -3,12 +3,12 @@
 Rows are input: what is damaged reads as a job that knows nothing, and keeps nothing from starting.
 """
 
-import json
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from memd.core.errors import MemdError
+from memd.core.text import read_object
 from memd.state import pauses
 from memd.state.database import Row
 
@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS leases (
 
 PARKED = "parked"  # a fact of a parked job's error
 _UNFINISHED = ("queued", "running")
-ROWS = "SELECT jobs.*, leases.holder FROM jobs LEFT JOIN leases ON leases.job = number"
+ROWS = "SELECT * FROM jobs"
 PARKED_ROWS = f"{ROWS} WHERE state = 'failed' AND request <> '{{}}'"
 
 
@@ -96,7 +96,7 @@ class Job:
 
     @property
     def job(self) -> str:
-        """Its id, as clients call it."""
+        """The id, as clients call it."""
         return self.id
 
     @property
@@ -140,36 +140,23 @@ def number_of(job: str) -> int:
     return int(digits)
 
 
-def to_json(value: dict[str, Any]) -> str:
-    """Return JSON members as a column holds them."""
-    return json.dumps(value)
-
-
-def from_json(text: str | None) -> dict[str, Any]:
-    """Return the JSON members of a column; of a damaged one there are none."""
-    try:
-        value: object = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def read_job(row: Row) -> Job:
-    """Return a row of ``ROWS`` as a job."""
+def read_job(row: Row, pid: int) -> Job:
+    """Return a row of ``ROWS`` as a job; ``pid`` is the daemon that runs what is running."""
+    state = JobState(row["state"]) if row["state"] in set(JobState) else JobState.FAILED
     return Job(
         id=f"j{row['number']}",
         kind=row["kind"],
         lane=row["lane"],
         directory=row["directory"],
         session=row["session"],
-        request=from_json(row["request"]),
-        state=JobState(row["state"]) if row["state"] in set(JobState) else JobState.FAILED,
+        request=read_object(row["request"]),
+        state=state,
         phase=row["phase"],
-        result=None if row["result"] is None else from_json(row["result"]),
-        error=None if row["error"] is None else from_json(row["error"]),
+        result=None if row["result"] is None else read_object(row["result"]),
+        error=None if row["error"] is None else read_object(row["error"]),
         attempts=row["attempts"],
         created=row["created"],
         started=row["started"],
         ended=row["ended"],
-        holder=row["holder"] or None,
+        holder=pid if state is JobState.RUNNING else None,
     )

@@ -12,37 +12,29 @@ Rules of this file
 - Who replaces whom and whose turn it is are rules of ``memd/jobs/lanes.py``; this file keeps rows.
 """
 
+import json
+from collections.abc import Iterable
 from typing import Any
 
 from memd.core import limits
+from memd.core.text import read_object
 from memd.core.values import JobEnd
 from memd.state import pauses
-from memd.state.database import Cursor, Database
+from memd.state.database import Cursor, Database, Row
 from memd.state.job_rows import (
     PARKED,
     PARKED_ROWS,
     ROWS,
-    SCHEMA,
     Job,
     JobNotFoundError,
     JobNotParkedError,
     JobState,
     NewJob,
-    from_json,
     number_of,
     read_job,
-    to_json,
 )
 
-__all__ = [
-    "SCHEMA",
-    "Job",
-    "JobNotFoundError",
-    "JobNotParkedError",
-    "JobState",
-    "JobTable",
-    "NewJob",
-]
+__all__ = ["Job", "JobNotFoundError", "JobNotParkedError", "JobState", "JobTable", "NewJob"]
 
 DEATHS = 3  # of processes that were at a job; then the job is parked
 KEPT_ROWS = 1000  # ended jobs that stay to be looked at; some weeks of a busy machine
@@ -84,7 +76,7 @@ class JobTable:
                 " (SELECT number FROM jobs WHERE state IN ('queued', 'running'))"
             )
             cursor.execute(f"{ROWS} WHERE state IN ('queued', 'running') ORDER BY number")
-            return tuple(read_job(row) for row in cursor.fetchall())
+            return self._jobs(cursor.fetchall())
 
     def add(self, new: NewJob, at: float) -> str:
         """Write a queued job and return its id; it takes the place of its session's parked one."""
@@ -92,7 +84,7 @@ class JobTable:
             cursor.execute(
                 "INSERT INTO jobs (kind, lane, directory, session, request, state, created)"
                 " VALUES (?, ?, ?, ?, ?, 'queued', ?)",
-                (new.kind, new.lane, new.directory, new.session, to_json(new.request), at),
+                (new.kind, new.lane, new.directory, new.session, json.dumps(new.request), at),
             )
             job = f"j{cursor.lastrowid}"
             cursor.execute(
@@ -104,44 +96,31 @@ class JobTable:
 
     def replace(self, job: str, request: dict[str, Any]) -> None:
         """Give a queued job a newer request; its earlier failures no longer count."""
-        with self._database.transaction() as cursor:
-            cursor.execute(
-                "UPDATE jobs SET request = ?, attempts = 0, error = NULL"
-                " WHERE number = ? AND state = 'queued'",
-                (to_json(request), number_of(job)),
-            )
+        self._database.write(
+            "UPDATE jobs SET request = ?, attempts = 0, error = NULL"
+            " WHERE number = ? AND state = 'queued'",
+            (json.dumps(request), number_of(job)),
+        )
 
     def start(self, job: str, at: float) -> Job:
         """Mark a queued job running, count the attempt, and return it.
 
         A job that has ended is returned as it is. Raises JobNotFoundError.
         """
-        number = number_of(job)
-        with self._database.transaction() as cursor:
-            cursor.execute(
-                "UPDATE jobs SET state = 'running', started = ?, attempts = attempts + 1"
-                " WHERE number = ? AND state = 'queued'",
-                (at, number),
-            )
-            if cursor.rowcount:
-                cursor.execute(
-                    "INSERT INTO leases (job, holder, since) VALUES (?, ?, ?) ON CONFLICT (job)"
-                    " DO UPDATE SET holder = excluded.holder, since = excluded.since",
-                    (number, self._pid, at),
-                )
+        self._database.write(
+            "UPDATE jobs SET state = 'running', started = ?, attempts = attempts + 1"
+            " WHERE number = ? AND state = 'queued'",
+            (at, number_of(job)),
+        )
         return self.get(job)
 
     def requeue(self, job: str, error: dict[str, Any] | None) -> None:
         """Put a running job back; without an error its attempt does not count."""
-        number = number_of(job)
-        with self._database.transaction() as cursor:
-            cursor.execute(
-                "UPDATE jobs SET state = 'queued', phase = '', error = coalesce(?, error),"
-                " attempts = attempts - ? WHERE number = ? AND state = 'running'",
-                (None if error is None else to_json(error), int(error is None), number),
-            )
-            if cursor.rowcount:
-                cursor.execute("UPDATE leases SET holder = 0 WHERE job = ?", (number,))
+        self._database.write(
+            "UPDATE jobs SET state = 'queued', phase = '', error = coalesce(?, error),"
+            " attempts = attempts - ? WHERE number = ? AND state = 'running'",
+            (error and json.dumps(error), int(error is None), number_of(job)),
+        )
 
     def finish(
         self,
@@ -160,14 +139,14 @@ class JobTable:
         result.
         """
         number = number_of(job)
-        text = None if result is None else to_json(result)
+        text = None if result is None else json.dumps(result)
         error = error | {PARKED: True} if parked and error is not None else error
         with self._database.transaction() as cursor:
             cursor.execute(
                 "UPDATE jobs SET state = ?, phase = ?, result = ?, error = ?, ended = ?,"
                 " request = CASE WHEN ? THEN request ELSE '{}' END"
                 " WHERE number = ? AND state IN ('queued', 'running')",
-                (state, phase, text, error and to_json(error), at, parked, number),
+                (state, phase, text, error and json.dumps(error), at, parked, number),
             )
             if cursor.rowcount == 0 and state is JobState.COMPLETED:
                 cursor.execute(
@@ -204,7 +183,7 @@ class JobTable:
         rows = self._database.read(f"{ROWS} WHERE number = ?", (number_of(job),))
         if not rows:
             raise JobNotFoundError(job)
-        return read_job(rows[0])
+        return self._jobs(rows)[0]
 
     def list(
         self, directory: str = "", limit: int = 50, *, parked: bool = False
@@ -214,7 +193,7 @@ class JobTable:
         rows = self._database.read(
             f"{query} ? IN ('', directory) ORDER BY number DESC LIMIT ?", (directory, limit)
         )
-        return tuple(read_job(row) for row in rows)
+        return self._jobs(rows)
 
     def newest(self, directory: str, kind: str) -> Job | None:
         """Return the newest job of a kind in a memory directory that ran and has ended.
@@ -226,25 +205,28 @@ class JobTable:
             " AND ended IS NOT NULL ORDER BY number DESC",
             (directory, kind),
         )
-        jobs = map(read_job, rows)
-        return next((job for job in jobs if (job.result or {}).get("status") != "skipped"), None)
+        return next(
+            (job for job in self._jobs(rows) if (job.result or {}).get("status") != "skipped"), None
+        )
+
+    def _jobs(self, rows: Iterable[Row]) -> tuple[Job, ...]:
+        return tuple(read_job(row, self._pid) for row in rows)
 
 
 def _count_death(cursor: Cursor, number: int, at: float) -> None:
     """Queue a job again whose process died; park one that keeps on ending its process."""
     cursor.execute(
         "INSERT INTO leases (job, holder, since, deaths) VALUES (?, 0, ?, 1)"
-        " ON CONFLICT (job) DO UPDATE SET holder = 0, deaths = deaths + 1",
+        " ON CONFLICT (job) DO UPDATE SET deaths = deaths + 1 RETURNING deaths",
         (number, at),
     )
-    cursor.execute("SELECT deaths FROM leases WHERE job = ?", (number,))
     if cursor.fetchone()["deaths"] < DEATHS:
         cursor.execute("UPDATE jobs SET state = 'queued', phase = '' WHERE number = ?", (number,))
         return
     gave_up = {"kind": "gave_up", "message": f"it ended memd {DEATHS} times", PARKED: True}
     cursor.execute(
         "UPDATE jobs SET state = 'failed', error = ?, ended = ? WHERE number = ?",
-        (to_json(gave_up), at, number),
+        (json.dumps(gave_up), at, number),
     )
 
 
@@ -257,9 +239,9 @@ def _keep_newest_parked(cursor: Cursor) -> None:
 def _let_go(cursor: Cursor, **facts: str) -> None:
     """Make the parked jobs that the cursor found ordinary failures."""
     for row in cursor.fetchall():
-        error = {**from_json(row["error"]), **facts}
+        error = {**read_object(row["error"]), **facts}
         error.pop(PARKED, None)
         cursor.execute(
             "UPDATE jobs SET request = '{}', error = ? WHERE number = ?",
-            (to_json(error), row["number"]),
+            (json.dumps(error), row["number"]),
         )

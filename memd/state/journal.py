@@ -19,47 +19,28 @@ Rules of this file
 import json
 import re
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from memd.core import limits
 from memd.core.text import sha256
 from memd.core.values import CommitResult
 from memd.state import baseline, effects, proposed, roots
-from memd.state.database import Cursor, Database, Row
-from memd.state.packing import packed
+from memd.state.database import Cursor, Database
 from memd.state.records import (
-    ABANDONED,
     APPLIED,
     CONFLICT,
-    FAILED,
-    INDEX,
     RECORDED,
     ChangeRecord,
     PlannedChange,
     Step,
     aside,
-    file_changes,
+    packed,
     read_aside,
     read_record,
     read_step,
     step_values,
 )
-
-__all__ = [
-    "ABANDONED",
-    "APPLIED",
-    "CONFLICT",
-    "FAILED",
-    "INDEX",
-    "RECORDED",
-    "SCHEMA",
-    "ChangeRecord",
-    "Journal",
-    "PlannedChange",
-    "Step",
-    "file_changes",
-]
 
 _TABLES = f"""
 CREATE TABLE IF NOT EXISTS changes (
@@ -189,12 +170,8 @@ class Journal:
 
     def pending(self, directory: str | None = None) -> tuple[ChangeRecord, ...]:
         """Return the sets that are recorded and not ended, oldest first."""
-        rows = self._database.read(
-            "SELECT * FROM changes WHERE state = 'recorded' AND (? IS NULL OR directory = ?)"
-            " ORDER BY id",
-            (directory, directory),
-        )
-        return self._records(rows)
+        condition = "state = 'recorded' AND (? IS NULL OR directory = ?)"
+        return self._records(condition, (directory, directory), "ORDER BY id")
 
     def change(self, directory: str, change: str, *, refused: bool = False) -> ChangeRecord | None:
         """Return an applied set by the name clients know, or ``None``.
@@ -214,9 +191,8 @@ class Journal:
 
         ``condition`` is SQL written in this room; what comes from outside is among ``values``.
         """
-        query = f"SELECT * FROM changes WHERE state = 'applied' AND {condition}"  # noqa: S608 - fixed words
-        rows = self._database.read(f"{query} ORDER BY id DESC LIMIT ?", (*values, limit))
-        return self._records(rows)
+        condition = f"state = 'applied' AND {condition}"
+        return self._records(condition, (*values, limit), "ORDER BY id DESC LIMIT ?")
 
     def blob(self, key: str) -> bytes | None:
         """Return the body with this hash, or ``None`` when the journal has none that matches."""
@@ -253,12 +229,12 @@ class Journal:
 
     def load(self, number: int) -> ChangeRecord | None:
         """Return a set in any state by its number, or ``None``."""
-        records = self._records(
-            self._database.read("SELECT * FROM changes WHERE id = ?", (number,))
-        )
-        return records[0] if records else None
+        return next(iter(self._records("id = ?", (number,))), None)
 
-    def _records(self, rows: Iterable[Row]) -> tuple[ChangeRecord, ...]:
+    def _records(
+        self, condition: str, values: Sequence[object], rest: str = ""
+    ) -> tuple[ChangeRecord, ...]:
+        rows = self._database.read(f"SELECT * FROM changes WHERE {condition} {rest}", values)  # noqa: S608 - fixed words
         return tuple(read_record(row, self.steps(row["id"])) for row in rows)
 
     def steps(self, number: int) -> tuple[Step, ...]:

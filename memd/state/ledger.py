@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from memd.state.ages import Bound
-from memd.state.database import Cursor, Database, StateUnusableError
+from memd.state.database import Database, StateUnusableError
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS surfaced (
@@ -108,10 +108,6 @@ class _Given:
     items: dict[tuple[str, str], int] = field(default_factory=dict)  # (path, fingerprint): bytes
     used: float | None = None  # when its last use was noted, in seconds since 1970
 
-    def surfaced(self) -> Surfaced:
-        """Return them as they are told."""
-        return Surfaced(sum(self.items.values()), dict(self.items.keys()))
-
 
 class Ledger:
     """The sessions and what they were given."""
@@ -156,8 +152,8 @@ class Ledger:
 
     def surfaced(self, session: str) -> Surfaced:
         """Return what a session has been given since it began or was reset."""
-        given = self._sessions.get(session)
-        return Surfaced(0, {}) if given is None else given.surfaced()
+        items = self._sessions.get(session, _Given()).items
+        return Surfaced(sum(items.values()), dict(items.keys()))
 
     def mark(
         self, session: str, items: Sequence[Item], cap: int, at: float
@@ -214,14 +210,13 @@ class Ledger:
             if not waiting:
                 return
             statements = [self._unwritten.popleft() for _ in range(waiting)]
-            written = False
             try:
                 with self._database.transaction(synced=False) as cursor:
-                    _run(cursor, statements)
-                written = True
-            finally:
-                if not written:
-                    self._unwritten.extendleft(reversed(statements))
+                    for statement, values in statements:
+                        cursor.execute(statement, values)
+            except BaseException:
+                self._unwritten.extendleft(reversed(statements))
+                raise
 
     def prune(self, resumed: Bound, sighted: Bound) -> None:
         """Forget sessions last used before ``resumed``, and what went out before ``sighted``.
@@ -258,8 +253,3 @@ class Ledger:
         )
         items = {(row["path"], row["fingerprint"]): row["bytes"] for row in rows}
         return _Given(items, self._database.read(_LAST_USE, (session,))[0]["at"])
-
-
-def _run(cursor: Cursor, statements: Iterable[tuple[str, tuple[object, ...]]]) -> None:
-    for statement, values in statements:
-        cursor.execute(statement, values)

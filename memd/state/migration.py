@@ -11,13 +11,13 @@ Rules of this file
 - A proposal keeps the name that reports, people and recorded sets know it by.
 """
 
-import json
 import os
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Literal
 
-from memd.core.text import one_line, sha256
+import msgspec
+
+from memd.core.text import one_line, read_object, sha256
 from memd.core.values import Actor, Provenance
 from memd.state.database import Cursor, Row
 from memd.state.proposals import Proposal, insert_proposal, intent_of, note_of
@@ -73,7 +73,20 @@ _OLD = (
 )
 _REFUSED = "SELECT CAST(path AS BLOB) AS path, CAST(reason AS BLOB) AS reason, at FROM refusals"
 _CHARACTERS = 1000
-_LATEST_NS = 2**63 - 1
+_Name = Annotated[str, msgspec.Meta(max_length=_CHARACTERS)]
+
+
+class _OldEdit(msgspec.Struct):
+    """An edit as version 1 wrote it; bytes that are no UTF-8 stand in a text as surrogates."""
+
+    path: Annotated[str, msgspec.Meta(min_length=1, max_length=_CHARACTERS)]
+    content: str | None = None
+    before: str | None = None
+    base: _Name | None = None
+    reason: _Name = ""
+    merged_into: _Name = ""
+    state: Literal["open", "accepted", "rejected"] = "open"
+    mtime_ns: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | None = None
 
 
 def migrate(cursor: Cursor) -> None:
@@ -97,8 +110,8 @@ def _proposals_into_changes(cursor: Cursor) -> None:
 
 def _move(cursor: Cursor, row: Row) -> None:
     """Write an old proposal down as a change set."""
-    content = _parsed(row["content"])
-    edits = _edits(content)
+    content = read_object(_words(row["content"]))
+    edits = _edits(content.get("edits"))
     engine = _text(content.get("engine"))
     by = Provenance(Actor.DREAM, model="" if engine == "local" else engine, reason="consolidation")
     problems = content.get("problems")
@@ -149,49 +162,27 @@ def _refusals(cursor: Cursor, number: int) -> dict[str, tuple[float, str]]:
     }
 
 
-def _edits(content: Mapping[str, Any]) -> tuple[ProposedEdit, ...] | None:
+def _edits(items: object) -> tuple[ProposedEdit, ...] | None:
     """Return the edits of an old proposal, ``None`` where they make no sense."""
-    items = content.get("edits")
-    read = [_edit(item) for item in items] if isinstance(items, list) else [None]
-    edits = tuple(edit for edit in read if edit is not None)
-    whole = len(edits) == len(read) == len({edit.path for edit in edits})
-    return edits if whole else None
-
-
-def _edit(item: object) -> ProposedEdit | None:
-    if not isinstance(item, dict):
-        return None
-    path, base, mtime = item.get("path"), item.get("base"), item.get("mtime_ns")
-    reason, into = item.get("reason", ""), item.get("merged_into", "")
-    state = item.get("state", OPEN)
-    names = (path, reason, into, "" if base is None else base)
-    if not path or not all(_is_plain(name) for name in names):
-        return None
-    if state not in (OPEN, ACCEPTED, REJECTED):
-        return None
     try:
-        content, before = _bytes(item.get("content")), _bytes(item.get("before"))
-    except (TypeError, UnicodeEncodeError):
+        edits = tuple(map(_edit, msgspec.convert(items, type=list[_OldEdit])))
+    except (msgspec.ValidationError, UnicodeEncodeError):
         return None
+    return edits if len(edits) == len({edit.path for edit in edits}) else None
+
+
+def _edit(old: _OldEdit) -> ProposedEdit:
+    """Return an edit as it is now. Raises UnicodeEncodeError for a name that is none."""
+    for name in (old.path, old.reason, old.merged_into, old.base or ""):
+        name.encode()
+    content, before = _bytes(old.content), _bytes(old.before)
+    base = old.base
     if base is None:  # the first ones did not say; what was not read must not be replaced
         base = "" if before is None else sha256(before)
-    fits = type(mtime) is int and 0 <= mtime <= _LATEST_NS
+    reason = one_line(old.reason, _CHARACTERS)
     return ProposedEdit(
-        str(path), content, str(base), before, one_line(str(reason), _CHARACTERS), str(into),
-        state, mtime if fits else None,
-    )  # fmt: skip
-
-
-def _parsed(content: object) -> Mapping[str, Any]:
-    try:
-        value: object = json.loads(_words(content))
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _is_plain(value: object) -> bool:
-    return isinstance(value, str) and len(value) <= _CHARACTERS and _text(value) == value
+        old.path, content, base, before, reason, old.merged_into, old.state, old.mtime_ns
+    )
 
 
 def _text(value: object) -> str:
@@ -202,10 +193,6 @@ def _words(value: object) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else ""
 
 
-def _bytes(text: object) -> bytes | None:
-    """Return the bytes of a text. Raises TypeError and UnicodeEncodeError for what is none."""
-    if text is None:
-        return None
-    if not isinstance(text, str):
-        raise TypeError
-    return text.encode(errors="surrogateescape")
+def _bytes(text: str | None) -> bytes | None:
+    """Return the bytes of a text. Raises UnicodeEncodeError for what memd did not write."""
+    return None if text is None else text.encode(errors="surrogateescape")

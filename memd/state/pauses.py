@@ -4,7 +4,7 @@ A breaker's row is there from the first failure of a model until it works again.
 mean is decided in ``memd/jobs/breaker.py``; this file keeps rows.
 """
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from memd.state.database import Database
 
@@ -51,13 +51,11 @@ class Pauses:
 
     def pause(self, at: float) -> None:
         """Note that nothing may start from now on; an earlier pause stands."""
-        with self._database.transaction() as cursor:
-            cursor.execute("INSERT OR IGNORE INTO pauses (one, since) VALUES (1, ?)", (at,))
+        self._database.write("INSERT OR IGNORE INTO pauses (one, since) VALUES (1, ?)", (at,))
 
     def resume(self) -> None:
         """Note that work goes on."""
-        with self._database.transaction() as cursor:
-            cursor.execute("DELETE FROM pauses")
+        self._database.write("DELETE FROM pauses")
 
     def breakers(self) -> tuple[Breaker, ...]:
         """Return the directories whose last work with a model failed."""
@@ -66,19 +64,10 @@ class Pauses:
 
     def save(self, breaker: Breaker) -> None:
         """Write a directory's breaker in the place of its last."""
-        with self._database.transaction() as cursor:
-            cursor.execute(
-                "INSERT OR REPLACE INTO breakers VALUES (?, ?, ?, ?, ?)",
-                (
-                    breaker.directory,
-                    breaker.failures,
-                    breaker.since,
-                    breaker.until,
-                    breaker.why,
-                ),
-            )
+        self._database.write(
+            "INSERT OR REPLACE INTO breakers VALUES (?, ?, ?, ?, ?)", astuple(breaker)
+        )
 
     def forget(self, directory: str) -> None:
         """Forget a directory's failures."""
-        with self._database.transaction() as cursor:
-            cursor.execute("DELETE FROM breakers WHERE directory = ?", (directory,))
+        self._database.write("DELETE FROM breakers WHERE directory = ?", (directory,))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from memd.core.text import one_line, sha256
 from memd.core.values import ProposalDecided, Provenance
 from memd.state.database import Cursor, Database, Row
-from memd.state.journal import Journal, PlannedChange, Step, insert
+from memd.state.journal import Journal, insert
 from memd.state.proposed import (
     IS_PROPOSAL,
     NAME,
@@ -35,7 +35,7 @@ from memd.state.proposed import (
     read_note,
     to_text,
 )
-from memd.state.records import text_of, time_of
+from memd.state.records import PlannedChange, Step, text_of, time_of
 
 _MOST_OPEN = 20  # of one directory
 _BYTES = 4 * 1024 * 1024  # of the texts of one proposal

@@ -5,13 +5,13 @@ Rules of this file
   as much as there are files, is a proposal that can only be rejected as a whole.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
+from memd.core.text import read_json
 from memd.core.values import ProposalDecided
 from memd.state.database import Cursor
 
@@ -124,8 +124,5 @@ def _chosen(cursor: Cursor, number: int, note: Note, wanted: set[str]) -> list[F
 
 
 def _paths(text: str) -> set[str]:
-    try:
-        parsed = json.loads(text)
-    except (ValueError, RecursionError):
-        return set()
-    return {path for path in parsed if isinstance(path, str)} if isinstance(parsed, list) else set()
+    paths = read_json(text)
+    return {path for path in paths if isinstance(path, str)} if isinstance(paths, list) else set()

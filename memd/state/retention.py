@@ -46,12 +46,8 @@ class Pruned:
 
     def __add__(self, other: "Pruned") -> "Pruned":
         """Return what both took away; the later one knows whether there is more."""
-        return Pruned(
-            self.changes + other.changes,
-            self.bodies + other.bodies,
-            self.requests + other.requests,
-            other.more,
-        )
+        changes, bodies = self.changes + other.changes, self.bodies + other.bodies
+        return Pruned(changes, bodies, self.requests + other.requests, other.more)
 
 
 class Retention:
@@ -106,31 +102,26 @@ class Retention:
         return Pruned(changes, bodies, more=True)
 
     def _prune_requests(self) -> Pruned:
-        with self._database.transaction() as cursor:
-            cursor.execute(
-                "DELETE FROM requests WHERE (directory, client, request) IN"  # noqa: S608 - fixed words
-                f" (SELECT directory, client, request {_OLD_REQUESTS})",
-                (*self._old, _REQUESTS),
-            )
-            return Pruned(requests=cursor.rowcount, more=True)
+        requests = self._database.write(
+            "DELETE FROM requests WHERE (directory, client, request) IN"  # noqa: S608 - fixed words
+            f" (SELECT directory, client, request {_OLD_REQUESTS})",
+            (*self._old, _REQUESTS),
+        )
+        return Pruned(requests=requests, more=True)
 
     def _sweep(self) -> Pruned:
         page = self._database.read(
-            "SELECT hash FROM blobs WHERE hash > ? ORDER BY hash LIMIT ?", (self._swept, _BODIES)
+            f"SELECT hash, {_NAMED} AS named FROM blobs WHERE hash > ? ORDER BY hash LIMIT ?",  # noqa: S608 - fixed words
+            (self._swept, _BODIES),
         )
         if not page:
             return Pruned()
-        hashes = [row["hash"] for row in page]
-        self._swept = hashes[-1]
-        if not self._unused(hashes):
+        self._swept = page[-1]["hash"]
+        unused = [row["hash"] for row in page if not row["named"]]
+        if not unused:  # a transaction costs a wait
             return Pruned(more=True)
         with self._database.transaction() as cursor:
-            return Pruned(bodies=_drop(cursor, hashes), more=True)
-
-    def _unused(self, hashes: list[str]) -> bool:
-        """Return whether a page holds something to drop: a transaction costs a wait."""
-        query = f"SELECT 1 FROM blobs WHERE hash BETWEEN ? AND ? AND NOT ({_NAMED}) LIMIT 1"  # noqa: S608 - fixed words
-        return bool(self._database.read(query, (hashes[0], hashes[-1])))
+            return Pruned(bodies=_drop(cursor, unused), more=True)
 
 
 def _drop(cursor: Cursor, hashes: Iterable[str]) -> int:

@@ -26,14 +26,12 @@ class Roots:
         """Return the root that a directory belongs to: this one when none was seen before."""
         known = self._known.get(directory)
         if known is None:
-            with self._database.transaction() as cursor:
-                cursor.execute("INSERT OR IGNORE INTO roots VALUES (?, ?)", (directory, root))
+            self._database.write("INSERT OR IGNORE INTO roots VALUES (?, ?)", (directory, root))
             row = self._database.read("SELECT root FROM roots WHERE directory = ?", (directory,))
             known = self._known[directory] = str(row[0]["root"])
         return known
 
     def move(self, directory: str, root: str) -> None:
         """Let a directory belong to another root, since its old one is gone."""
-        with self._database.transaction() as cursor:
-            cursor.execute("UPDATE roots SET root = ? WHERE directory = ?", (root, directory))
+        self._database.write("UPDATE roots SET root = ? WHERE directory = ?", (root, directory))
         self._known[directory] = root

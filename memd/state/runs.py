@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memd.core.text import read_json
 from memd.state.database import Database
 
 SCHEMA = """
@@ -44,9 +45,5 @@ class Runs:
     def of(self, job: str) -> list[dict[str, Any]]:
         """Return the turns of a job's last run, none where there was no model in it."""
         rows = self._database.read("SELECT turns FROM runs WHERE job = ?", (job,))
-        try:
-            result: object = json.loads(rows[0]["turns"]) if rows else []
-        except (ValueError, RecursionError):
-            return []  # damaged
-        turns = result if isinstance(result, list) else []
-        return [turn for turn in turns if isinstance(turn, dict)]
+        turns = read_json(rows[0]["turns"]) if rows else None
+        return [t for t in turns if isinstance(t, dict)] if isinstance(turns, list) else []

@@ -156,8 +156,7 @@ class SpendTable:
 
     def prune(self, bound: Bound) -> None:
         """Forget old days."""
-        with self._database.transaction() as cursor:
-            cursor.execute("DELETE FROM spend WHERE day < ?", (day_of(bound.before),))
+        self._database.write("DELETE FROM spend WHERE day < ?", (day_of(bound.before),))
 
     def _day(self, now: float) -> str:
         """Return the day on which something counts that is booked now."""

@@ -4,7 +4,7 @@ from memd.state import (
     ages,
     cursors,
     dreams,
-    jobs,
+    job_rows,
     journal,
     ledger,
     programs,
@@ -38,7 +38,7 @@ from memd.state.visits import Visit, Visits
 SCHEMAS = (
     journal.SCHEMA,
     cursors.SCHEMA,
-    jobs.SCHEMA,
+    job_rows.SCHEMA,
     ages.SCHEMA,
     dreams.SCHEMA,
     ledger.SCHEMA,

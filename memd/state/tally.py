@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
+from memd.core.text import read_object
 from memd.state.caps import KINDS, Sum
 
 _BYTES = 4096
@@ -36,9 +37,9 @@ class Tally:
         """Return what the file says; nothing where it is missing or damaged."""
         try:
             with open(self._path, "rb") as file:
-                result: Any = json.loads(file.read(_BYTES))
+                result = read_object(file.read(_BYTES))
             return DaySpent(_text(result["day"]), {k: _sum(result["kinds"][k]) for k in KINDS})
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (OSError, ValueError, KeyError, TypeError):
             return DaySpent()
 
     def write(self, spent: DaySpent) -> None:

@@ -7,9 +7,9 @@ directory and forwarded variables (``places.FORWARDED``) are kept for each direc
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from memd.core.recent import Recent
+from memd.core.text import read_object
 from memd.state.database import Database
 
 SCHEMA = """
@@ -75,10 +75,5 @@ class Visits:
 
 
 def _environment(text: str) -> dict[str, str]:
-    """Return what a client forwarded; of a damaged row nothing."""
-    try:
-        result: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    items = result.items() if isinstance(result, dict) else ()
-    return {name: value for name, value in items if isinstance(value, str)}
+    """Return the variables that a client forwarded, none of a damaged row."""
+    return {name: value for name, value in read_object(text).items() if isinstance(value, str)}

@@ -35,7 +35,7 @@ from memd.core.settings import Settings
 from memd.core.values import MemoryType, Project
 from memd.documents import document
 from memd.dream.service import Dreams
-from memd.state import cursors, dreams, jobs, journal
+from memd.state import cursors, dreams, job_rows, journal
 from memd.state.database import open_database
 from memd.state.dreams import DreamTable
 from memd.state.jobs import Job, JobState, JobTable, NewJob
@@ -53,7 +53,7 @@ from tests.stores import store_in
 NOW = 1_772_450_000.0  # 2026-03-02, a Monday
 PRIOR_NS = 1_772_000_000_123_456_789
 OLD_NS = 1_771_000_000_000_000_000
-SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA)
+SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA, dreams.SCHEMA)
 FACT = (
     "Deploys go out on the second day after the weekly review, and the on-call engineer of that "
     "week watches the dashboards for an hour before anybody else merges to the main branch."

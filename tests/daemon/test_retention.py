@@ -21,9 +21,10 @@ from memd.projects.configuration import Configuration
 from memd.rpc.hub import Hub
 from memd.state.ages import Ages
 from memd.state.database import Database, StateUnusableError, open_database
-from memd.state.journal import Journal, PlannedChange, Step
+from memd.state.journal import Journal
 from memd.state.ledger import Item, Ledger
 from memd.state.proposals import Proposal, ProposalTable
+from memd.state.records import PlannedChange, Step
 from memd.state.retention import Pruned
 from memd.store.service import Store
 from memd.testing.clock import FakeClock

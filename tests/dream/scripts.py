@@ -6,7 +6,7 @@ from pathlib import Path
 
 from memd.core.settings import Settings
 from memd.model.port import Reply
-from memd.state import cursors, dreams, jobs, journal, runs
+from memd.state import cursors, dreams, job_rows, journal, runs
 from memd.state.database import open_database
 from memd.testing.scripted_model import calls, says
 from tests.dream.bench import Bench
@@ -19,7 +19,7 @@ BO = "Bo owns the rollbacks of the shop and is called at extension 4711 when one
 @contextmanager
 def filled(folder: Path) -> Iterator[Bench]:
     """Set up a store with a few memories for the length of the block."""
-    schemas = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA, runs.SCHEMA)
+    schemas = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA, dreams.SCHEMA, runs.SCHEMA)
     database = open_database(str(folder / "state.db"), schemas)
     made = Bench(folder, database)
     made.write("deploys.md", f"{ANA}\n")

@@ -9,7 +9,7 @@ import pytest
 
 from memd.core.values import LockTaken
 from memd.dream.lock import DreamLock
-from memd.state import cursors, dreams, jobs, journal
+from memd.state import cursors, dreams, job_rows, journal
 from memd.state.database import StateUnusableError, open_database
 from memd.state.dreams import LockRow
 from memd.watch import locks
@@ -23,7 +23,7 @@ PRIOR = int(NOW - DAY) * NS + 123_456_789
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     """Set up a store without memories."""
-    schemas = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA)
+    schemas = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA, dreams.SCHEMA)
     database = open_database(str(tmp_path / "state.db"), schemas)
     yield Bench(tmp_path, database)
     database.close()

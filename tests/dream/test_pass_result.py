@@ -12,7 +12,7 @@ from memd.core.values import Actor, Draft, FileEdit, Header, MemoryType, Provena
 from memd.dream.pass_result import PassResult, ReadyPass, find, orphans, size
 from memd.dream.values import DirectorySize, Left, Merge, Wanted
 from memd.model.port import Usage
-from memd.state import cursors, dreams, jobs, journal, runs
+from memd.state import cursors, dreams, job_rows, journal, runs
 from memd.state.database import open_database
 from memd.store.history import Past
 from tests.dream.bench import Bench
@@ -26,7 +26,7 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # as such a token looks
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     """Set up a store with two memories."""
-    schemas = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA, runs.SCHEMA)
+    schemas = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA, dreams.SCHEMA, runs.SCHEMA)
     database = open_database(str(tmp_path / "state.db"), schemas)
     made = Bench(tmp_path, database)
     made.write("a.md", "Ana owns the deploys on Tuesdays.\n")

@@ -25,7 +25,7 @@ from memd.dream.run import (
 from memd.dream.values import Wanted
 from memd.model.errors import ModelUnavailableError
 from memd.model.port import Usage
-from memd.state import cursors, dreams, jobs, journal, runs
+from memd.state import cursors, dreams, job_rows, journal, runs
 from memd.state.database import open_database
 from memd.testing.scripted_model import ScriptedModel, says
 from memd.watch import locks
@@ -38,7 +38,7 @@ LOCAL = ReadyPass(lambda _: lambda _tree: Wanted())
 @pytest.fixture
 def dream(tmp_path: Path) -> Iterator[DreamRun]:
     """Begin a dream."""
-    schemas = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA, runs.SCHEMA)
+    schemas = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA, dreams.SCHEMA, runs.SCHEMA)
     database = open_database(str(tmp_path / "state.db"), schemas)
     bench = Bench(tmp_path, database)
     bench.write("a.md", "Ana owns it.\n")

@@ -18,7 +18,7 @@ from memd.dream.report import Report
 from memd.dream.run import DreamTimeoutError, LockLostError
 from memd.dream.values import Wanted
 from memd.jobs.service import Jobs, Running
-from memd.state import cursors, dreams, jobs, journal
+from memd.state import cursors, dreams, job_rows, journal
 from memd.state.database import open_database
 from memd.state.dreams import LockRow
 from memd.state.jobs import JobState
@@ -39,7 +39,7 @@ FACT = (
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     """Set up a store without memories."""
-    schemas = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA)
+    schemas = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA, dreams.SCHEMA)
     database = open_database(str(tmp_path / "state.db"), schemas)
     yield Bench(tmp_path, database)
     database.close()

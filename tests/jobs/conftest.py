@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.state import jobs
+from memd.state import job_rows
 from memd.state.database import open_database
 from tests.jobs.bench import Bench
 
@@ -13,6 +13,6 @@ from tests.jobs.bench import Bench
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     """Open a state file and what stands around it."""
-    database = open_database(str(tmp_path / "state.db"), [jobs.SCHEMA])
+    database = open_database(str(tmp_path / "state.db"), [job_rows.SCHEMA])
     yield Bench(database)
     database.close()

@@ -10,7 +10,7 @@ from memd.core.names import INDEX
 from memd.core.values import Actor, Project, Provenance
 from memd.memories.service import Memories
 from memd.memories.writing import NothingThereError, Writing
-from memd.state import cursors, jobs, journal
+from memd.state import cursors, job_rows, journal
 from memd.state.database import open_database
 from memd.store.door import ConflictError
 from memd.testing.clock import FakeClock
@@ -24,7 +24,7 @@ PARTS = {"name": "a", "description": "d", "type": "user", "body": "text"}
 @pytest.fixture
 def memories(tmp_path: Path) -> Iterator[Memories]:
     """Return the room on a store of its own."""
-    schemas = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA)
+    schemas = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA)
     database = open_database(str(tmp_path / "state.db"), schemas)
     clock = FakeClock()
     store = store_in(tmp_path, database, clock)

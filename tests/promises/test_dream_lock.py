@@ -22,7 +22,7 @@ from memd.dream.service import Dreams
 from memd.dream.values import Wanted
 from memd.files.disk import Disk
 from memd.projects.configuration import Configuration
-from memd.state import cursors, dreams, jobs, journal
+from memd.state import cursors, dreams, job_rows, journal
 from memd.state.database import Database, open_database
 from memd.state.dreams import DreamTable
 from memd.state.proposals import ProposalTable
@@ -47,7 +47,7 @@ PRIORS = (None, PRIOR)
 def _opened(folder: Path, prior: float | None) -> Iterator[Bench]:
     """Set up three memories, two of them the same, and a lock file where wanted."""
     folder.mkdir()
-    schemas = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA)
+    schemas = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA, dreams.SCHEMA)
     database = open_database(str(folder / "state.db"), schemas)
     bench = Bench(folder, database)
     bench.write("a.md", FACT + " Ana knows more.")

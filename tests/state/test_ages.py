@@ -10,7 +10,8 @@ from memd.core.values import Actor, Provenance
 from memd.daemon.app import SCHEMAS
 from memd.state.ages import NOTHING, Ages, Bound
 from memd.state.database import Database, open_database
-from memd.state.journal import Journal, PlannedChange, Step
+from memd.state.journal import Journal
+from memd.state.records import PlannedChange, Step
 
 NOON = 1_760_000_000.0
 
@@ -38,18 +39,6 @@ def days(database: Database, start: float, count: int) -> Ages:
     for day in range(count + 1):
         ages.inspect(start + day * DAY_SECONDS, day * DAY_SECONDS)
     return ages
-
-
-def test_a_row_is_old_by_a_mark_and_by_its_time(database: Database) -> None:
-    """What a mark of that time covers is old, what came after it is not."""
-    change(database, NOON - 1)
-    ages = days(database, NOON, 3)
-    change(database, NOON + 3 * DAY_SECONDS)
-    check = ages.inspect(NOON + 4 * DAY_SECONDS, 4 * DAY_SECONDS)
-    assert ages.bound(check, 3) == Bound(NOON + DAY_SECONDS, 1)
-    assert ages.bound(check, 3.5) == NOTHING
-    later = ages.inspect(NOON + 5 * DAY_SECONDS, 5 * DAY_SECONDS)
-    assert ages.bound(later, 1) == Bound(NOON + 4 * DAY_SECONDS, 2)
 
 
 @pytest.mark.parametrize("jump", [200, -1, -400])

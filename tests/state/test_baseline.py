@@ -1,17 +1,14 @@
 """What memd last knew of each file."""
 
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from memd.core.text import sha256
 from memd.state import journal
 from memd.state.baseline import SCHEMA, Baseline, BaselineChange, FileState, committed
 from memd.state.database import Database, open_database
-from memd.state.packing import packed
 
 HERE = "/memories"
 
@@ -45,17 +42,6 @@ def test_a_move_keeps_what_was_known_of_a_file(database: Database) -> None:
     )
     baseline.move(HERE, BaselineChange({"b.md": None, "none.md": None}))
     assert baseline.of(HERE) == {"a.md": FileState("1", "5:6", 2**63 - 1, 0o640)}
-
-
-def test_bodies_are_the_journals(database: Database) -> None:
-    """A body of the baseline can be read where those of changes are."""
-    body = b"text\n" * 1000
-    key = sha256(body)
-    moves = BaselineChange({"a.md": FileState(key)}, {key: packed(body)})
-    Baseline(database).move(HERE, moves)
-    Baseline(database).move(HERE, moves)
-    assert journal.Journal(database).blob(key) == body
-    assert zlib.decompress(packed(body)) == body
 
 
 def test_a_commit_moves_the_shadow_in_its_own_transaction(database: Database) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core.settings import SpendSettings
-from memd.state.caps import KINDS, Sum, reached
+from memd.state.caps import Sum, reached
 
 SETTINGS = SpendSettings(
     dollars_per_day=1.0, tokens_per_day=1000, recall_share=0.5, recall_requests_per_day=10
@@ -26,18 +26,6 @@ SETTINGS = SpendSettings(
 def test_each_cap_says_its_name(of_kind: Sum, others: Sum, more: Sum, cap: str) -> None:
     """Money, tokens, the kind's share of both, and its requests stop a request in that order."""
     assert reached("recall", {"recall": of_kind, "dream": others}, more, SETTINGS) == cap
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_kind_is_stopped_alone(kind: str) -> None:
-    """With a share of nought one kind stands still and the others go on."""
-    settings = {
-        "recall": SpendSettings(recall_share=0.0),
-        "extract": SpendSettings(extract_share=0.0),
-        "dream": SpendSettings(dream_share=0.0),
-    }[kind]
-    stopped = [k for k in KINDS if reached(k, {}, Sum(1, 1, dollars=0.001), settings)]
-    assert stopped == [kind]
 
 
 SUMS = st.builds(

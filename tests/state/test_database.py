@@ -76,18 +76,6 @@ def test_what_cannot_be_opened_says_so(tmp_path: Path) -> None:
             open_database(str(path), [SCHEMA])
 
 
-def test_a_failing_statement_is_a_typed_error(tmp_path: Path) -> None:
-    """SQLite's own errors reach callers as one class that may be retried."""
-    database = open_database(str(tmp_path / "state.db"), [SCHEMA])
-    with pytest.raises(StateUnusableError), database.transaction() as cursor:
-        cursor.execute("INSERT INTO nothing VALUES (1)")
-    with pytest.raises(StateUnusableError):
-        database.read("SELECT * FROM nothing")
-    with database.transaction() as cursor:
-        cursor.execute("INSERT INTO things VALUES ('after')")
-    database.close()
-
-
 @pytest.fixture
 def filled(tmp_path: Path) -> Iterator[Database]:
     """Open a state file of many pages."""
@@ -129,7 +117,7 @@ def test_a_removed_file_is_begun_anew(filled: Database) -> None:
     insert(filled)
     assert count(filled) == 1
     assert os.path.exists(filled.path)
-    assert reported == list(filled.notes)
+    assert reported == list(filled.file.notes)
     assert "removed or replaced" in reported[0]
     again = open_database(filled.path, [SCHEMA])
     assert (count(again), again.file.repaired) == (1, None)
@@ -151,19 +139,10 @@ def test_a_removed_log_loses_nothing(filled: Database) -> None:
     os.unlink(f"{filled.path}-wal")
     insert(filled)
     assert count(filled) == 2001
-    assert "log of the state file" in filled.notes[0]
+    assert "log of the state file" in filled.file.notes[0]
     again = open_database(filled.path, [SCHEMA])
     assert count(again) == 2001
     again.close()
-
-
-def test_a_replaced_file_is_taken_as_it_is(filled: Database, tmp_path: Path) -> None:
-    """A person who puts another state file in the place is served from that one."""
-    other = open_database(str(tmp_path / "other.db"), [SCHEMA])
-    insert(other)
-    other.close()
-    os.replace(tmp_path / "other.db", filled.path)
-    assert count(filled) == 1
 
 
 @pytest.mark.parametrize("junk", [b"", b"\0", b"\xff", b"not a database"])
@@ -196,7 +175,7 @@ def test_pages_that_make_no_sense_are_put_aside_while_it_is_open(filled: Databas
     insert(filled)
     assert count(filled) == 1
     assert filled.file.repaired is not None
-    assert "no memory is lost" in filled.notes[0]
+    assert "no memory is lost" in filled.file.notes[0]
 
 
 def test_what_is_called_damaged_twice_is_put_aside(filled: Database) -> None:
@@ -205,7 +184,7 @@ def test_what_is_called_damaged_twice_is_put_aside(filled: Database) -> None:
     filled.file.close()
     insert(filled)
     assert filled.file.repaired is not None
-    assert "no memory is lost" in filled.notes[0]
+    assert "no memory is lost" in filled.file.notes[0]
     assert count(filled) == 1
 
 
@@ -243,15 +222,6 @@ def test_a_full_medium_closes_nothing(filled: Database) -> None:
         assert caught.value.code == 1012
     countdown.fail_at = 0
     insert(faulty)
-
-
-def test_a_read_within_a_transaction_stays_in_it(filled: Database) -> None:
-    """A file that vanishes during a transaction is noticed by the next one."""
-    with filled.transaction() as cursor:
-        cursor.execute("INSERT INTO things VALUES ('new')")
-        os.unlink(filled.path)
-        assert count(filled) == 2001
-    assert count(filled) == 0
 
 
 def test_a_file_that_cannot_be_opened_just_now_is_not_put_aside(tmp_path: Path) -> None:

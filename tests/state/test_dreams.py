@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memd.state import dreams, jobs
+from memd.state import dreams, job_rows
 from memd.state.database import open_database
 from memd.state.dreams import DreamTable, LockRow
 from memd.state.jobs import JobState, JobTable, NewJob
@@ -63,7 +63,7 @@ def test_a_damaged_row_keeps_nothing_from_starting(
 def test_damaged_results_of_dreams_remove_nothing(tmp_path: Path) -> None:
     """Of results that memd did not write only what can be read counts."""
     path = tmp_path / "jobs.db"
-    opened = open_database(str(path), [dreams.SCHEMA, jobs.SCHEMA])
+    opened = open_database(str(path), [dreams.SCHEMA, job_rows.SCHEMA])
     rows = JobTable(opened)
     few = '{"change": "c1", "lost": 7}'
     mixed = '{"change": "c1", "lost": "8", "removed": [7, {}, {"path": 8}, {"path": "a.md"}]}'
@@ -82,7 +82,7 @@ def test_damaged_results_of_dreams_remove_nothing(tmp_path: Path) -> None:
 
 def test_what_dreams_removed_lately_is_known(tmp_path: Path) -> None:
     """Removals of dreams that changed something count, here and since then, and nothing else."""
-    opened = open_database(str(tmp_path / "jobs.db"), [dreams.SCHEMA, jobs.SCHEMA])
+    opened = open_database(str(tmp_path / "jobs.db"), [dreams.SCHEMA, job_rows.SCHEMA])
     rows = JobTable(opened)
 
     def dreamt(

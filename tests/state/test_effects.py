@@ -18,7 +18,7 @@ from memd.core.values import (
     Suggestion,
     SuggestionDecided,
 )
-from memd.state import cursors, dreams, effects, jobs, journal
+from memd.state import cursors, dreams, effects, job_rows, jobs, journal
 from memd.state.database import open_database
 from memd.state.proposals import Proposal, ProposalTable
 from memd.state.proposed import ProposedEdit
@@ -63,7 +63,7 @@ def test_a_hostile_text_has_no_effects(text: str) -> None:
 
 def test_a_job_ends_with_the_change_it_made(tmp_path: Path) -> None:
     """The result of a job names its change; a result that is no object stays as it is."""
-    database = open_database(str(tmp_path / "state.db"), [cursors.SCHEMA, jobs.SCHEMA])
+    database = open_database(str(tmp_path / "state.db"), [cursors.SCHEMA, job_rows.SCHEMA])
     table = jobs.JobTable(database)
     new = jobs.NewJob("extract", "/m", "/m", "s", {})
     first, second = table.add(new, 1.0), table.add(new, 1.0)

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from memd.core.values import Actor, Provenance
-from memd.state import cursors, jobs, journal
+from memd.state import cursors, job_rows, journal
 from memd.state.database import Database, open_database
-from memd.state.history import Filter, JournalHistory, compose
-from memd.state.journal import FAILED, ChangeRecord, Journal, PlannedChange, Step
+from memd.state.history import Filter, JournalHistory
+from memd.state.journal import Journal
+from memd.state.records import FAILED, PlannedChange, Step
 
 DREAM = Provenance(Actor.DREAM, "memd", "s2")
 PERSON = Provenance(Actor.CLIENT, "editor", "s1")
@@ -19,7 +20,7 @@ PERSON = Provenance(Actor.CLIENT, "editor", "s1")
 def database(tmp_path: Path) -> Iterator[Database]:
     """Open a state file with the journal's tables."""
     opened = open_database(
-        str(tmp_path / "state.db"), [journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA]
+        str(tmp_path / "state.db"), [journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA]
     )
     yield opened
     opened.close()
@@ -97,30 +98,3 @@ def test_a_step_that_was_made_before_is_known(
         frozenset({step.path}) if known else frozenset()
     )
     assert history.done_before("/n", Actor.DREAM, [step]) == frozenset()
-
-
-def test_sets_are_composed_into_one(history: JournalHistory) -> None:
-    """The ends of each file count; what is as it was in the end is not touched at all."""
-    span = compose(history.between("/m", 1, 4))
-    assert span is not None
-    assert {(s.path, s.before, s.after) for s in span.record.steps} == {
-        ("a.md", None, "1"),
-        ("MEMORY.md", None, "i1"),
-    }
-    assert (span.gaps, span.first_index, span.record.id) == ((), None, "c4")
-    assert compose(()) is None
-
-
-def test_a_gap_between_sets_is_told() -> None:
-    """A file that changed unseen between two sets is no step of the whole, and is named."""
-    steps = (
-        (Step("a.md", "1", "2"), Step("MEMORY.md", "i1", "i2")),
-        (Step("a.md", "7", "8"), Step("b.md", "1", "2", conflict=True)),
-        (Step("MEMORY.md", "i9", "i3"), Step("c.md", "1", "2")),
-    )
-    span = compose(
-        [ChangeRecord(n, "/m", "applied", 1.0, DREAM, "", s) for n, s in enumerate(steps)]
-    )
-    assert span is not None
-    assert [step.path for step in span.record.steps] == ["c.md"]
-    assert (span.gaps, span.first_index) == (("a.md",), "i1")

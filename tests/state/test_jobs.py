@@ -8,7 +8,7 @@ import pytest
 
 from memd.core import limits
 from memd.core.values import JobEnd
-from memd.state import jobs
+from memd.state import job_rows, jobs
 from memd.state.database import Database, open_database
 from memd.state.jobs import (
     DEATHS,
@@ -23,7 +23,7 @@ from memd.state.jobs import (
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
     """Open a state file with the tables of jobs alone."""
-    opened = open_database(str(tmp_path / "state.db"), [jobs.SCHEMA])
+    opened = open_database(str(tmp_path / "state.db"), [job_rows.SCHEMA])
     yield opened
     opened.close()
 
@@ -36,19 +36,6 @@ def table(database: Database) -> JobTable:
 
 def _new(session: str = "s", lane: str = "/m") -> NewJob:
     return NewJob("extract", lane, lane, session, {"session": session})
-
-
-def test_a_job_that_keeps_killing_the_daemon_is_given_up(table: JobTable) -> None:
-    """A job that did not outlive its daemon three times is parked."""
-    job = table.add(_new(), 1.0)
-    for _ in range(DEATHS):
-        assert [left.id for left in table.take_up(2.0)] == [job]
-        table.start(job, 2.0)
-    assert table.take_up(3.0) == ()
-    given_up = table.get(job)
-    assert given_up.state is JobState.FAILED
-    assert given_up.error is not None
-    assert given_up.error["kind"] == "gave_up"
 
 
 def test_a_stop_of_the_daemon_costs_no_attempt(table: JobTable) -> None:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from memd.core import limits
 from memd.core.text import sha256
 from memd.core.values import Actor, CommitResult, CursorMove, Provenance
-from memd.state import cursors, jobs, journal
+from memd.state import cursors, job_rows, journal
 from memd.state.database import Database, open_database
-from memd.state.journal import ABANDONED, CONFLICT, FAILED, Journal, PlannedChange, Step
+from memd.state.journal import Journal
+from memd.state.records import CONFLICT, PlannedChange, Step
 from tests.changes import history
 
 BY = Provenance(Actor.CLIENT, "editor", "s1", "model", "why", "user")
@@ -26,7 +27,7 @@ INDEX = Step("MEMORY.md", None, NEW)
 def database(tmp_path: Path) -> Iterator[Database]:
     """Open a state file with the journal's tables."""
     opened = open_database(
-        str(tmp_path / "state.db"), [journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA]
+        str(tmp_path / "state.db"), [journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA]
     )
     yield opened
     opened.close()
@@ -49,19 +50,6 @@ def intent(
     )
 
 
-def test_a_recorded_set_waits_with_all_it_needs(database: Database) -> None:
-    """What was recorded can be read back whole, with names for its temporary files."""
-    book = Journal(database)
-    record = book.record(intent(UPDATE, INDEX))
-    assert (record.id, record.state) == ("c1", "recorded")
-    assert [s.temp for s in record.steps] == [".memd-1-0-0123abcd.tmp", ".memd-1-1-0123abcd.tmp"]
-    assert book.pending() == book.pending("/m") == (record,)
-    assert book.pending("/other") == ()
-    assert (book.blob(OLD), book.blob(NEW)) == (b"old", b"new")
-    assert history(book, "/m") == ()
-    assert book.change("/m", "c1") is None
-
-
 def test_files_left_alone_are_no_part_of_what_happened(database: Database) -> None:
     """A file that a set could not touch is not told as changed, and not found by its path."""
     book = Journal(database)
@@ -70,19 +58,6 @@ def test_files_left_alone_are_no_part_of_what_happened(database: Database) -> No
     assert [step.conflict for step in done.steps] == [True, False]
     assert history(book, "/m", path="a.md") == ()
     assert len(history(book, "/m", path="MEMORY.md")) == 1
-
-
-@pytest.mark.parametrize("state", [ABANDONED, FAILED])
-def test_a_set_that_came_to_nothing_is_no_history(database: Database, state: str) -> None:
-    """Abandoned and failed sets neither wait nor show, and their effects never happen."""
-    book = Journal(database)
-    record = book.record(intent(UPDATE))
-    book.ended(record, state)
-    assert (book.pending(), history(book, "/m")) == ((), ())
-    assert cursors.Cursors(database).get("/m", "s1") is None
-    loaded = book.load(record.number)
-    assert loaded is not None
-    assert loaded.state == state
 
 
 def test_a_conflict_is_kept_and_never_done(database: Database) -> None:
@@ -124,14 +99,6 @@ def test_effects_without_files_leave_no_change(database: Database) -> None:
     assert database.read("SELECT count(*) AS n FROM requests")[0]["n"] == 1
 
 
-@pytest.mark.parametrize("change", ["", "1", "c", "c0", "c-1", "c01", "c2", "x1", "c" + "9" * 30])
-def test_only_its_own_ids_name_a_change(database: Database, change: str) -> None:
-    """What is not the id of an applied change finds nothing."""
-    book = Journal(database)
-    book.applied(book.record(intent(UPDATE)), 1.0)
-    assert book.change("/m", change) is None
-
-
 def test_a_body_that_does_not_match_is_no_body(database: Database) -> None:
     """Damaged, foreign and oversized bodies are not given out."""
     book = Journal(database)
@@ -152,14 +119,6 @@ def test_hostile_rows_are_read_without_harm(database: Database) -> None:
     (record,) = book.pending()
     assert (record.by.actor, record.effects, record.conflicts) == (Actor.EXTERNAL, (), ())
     assert record.steps == (Step("b'\\xff'", None, None, conflict=True),)
-
-
-def test_a_time_beyond_the_state_file_is_bounded(database: Database) -> None:
-    """A file from the end of time is journalled like any other."""
-    book = Journal(database)
-    book.record(intent(Step("a.md", OLD, NEW, before_mtime_ns=2**80, after_mtime_ns=-(2**80))))
-    (step,) = book.pending()[0].steps
-    assert (step.before_mtime_ns, step.after_mtime_ns) == (2**63 - 1, 1 - 2**63)
 
 
 @given(st.binary(max_size=2000))

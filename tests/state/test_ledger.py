@@ -25,15 +25,6 @@ def database(tmp_path: Path) -> Iterator[Database]:
     database.close()
 
 
-def test_the_cap_holds_and_smaller_ones_still_fit(database: Database) -> None:
-    """What would pass the cap is left out; what comes after and fits goes out."""
-    ledger = Ledger(database)
-    marked, total = ledger.mark(
-        "s", [Item("/a", "1", 600), Item("/b", "1", 600), Item("/c", "1", 400)], CAP, 5.0
-    )
-    assert ([item.path for item in marked], total) == (["/a", "/c"], CAP)
-
-
 def test_a_mark_can_be_taken_back(database: Database) -> None:
     """An answer that never went out leaves no mark, written or not."""
     ledger = Ledger(database)
@@ -97,46 +88,6 @@ def test_a_fork_begins_with_what_its_parents_were_given(database: Database) -> N
     ledger.flush()
     assert ledger.surfaced("f") == _reopened(database, "f") == Surfaced(15, {"/a": "1", "/b": "1"})
     assert _reopened(database, "p") == Surfaced(0, {})
-
-
-def test_only_a_new_session_is_asked_for_its_parents(database: Database) -> None:
-    """Once it was in use it inherits nothing any more, not even after a restart."""
-    ledger = Ledger(database)
-    assert ledger.load("s", lambda: ["p"]) == ["p"]
-    assert not ledger.known("s")  # its caller may have been cancelled since
-    ledger.use("s", 5.0, ledger.load("s", lambda: ["p"]))
-    assert ledger.known("s")
-    assert not ledger.load("s", lambda: ["p"])
-    ledger.flush()
-    assert not Ledger(database).load("s", lambda: ["p"])
-
-
-def test_a_reset_spares_what_is_in_the_context_still(database: Database) -> None:
-    """What came with the prompt under way is not surfaced again after a compaction."""
-    ledger = Ledger(database)
-    ledger.mark("s", [Item("/a", "1", 10), Item("/b", "1", 5)], CAP, 5.0)
-    ledger.reset("s", ["/b"])
-    ledger.flush()
-    assert ledger.surfaced("s") == _reopened(database, "s") == Surfaced(5, {"/b": "1"})
-
-
-def test_it_outlives_the_daemon(tmp_path: Path) -> None:
-    """A restart forgets nothing that was written, and only sessions with rows need a look."""
-    path = str(tmp_path / "state.db")
-    first = open_database(path, [SCHEMA])
-    ledger = Ledger(first)
-    ledger.mark("s", [Item("/a", "1", 10)], CAP, 5.0)
-    ledger.reset("s")
-    ledger.mark("s", [Item("/b", "1", 20)], CAP, 6.0)
-    ledger.flush()
-    first.close()
-    second = open_database(path, [SCHEMA])
-    again = Ledger(second)
-    assert not again.known("s")
-    again.load("s")
-    assert again.surfaced("s") == Surfaced(20, {"/b": "1"})
-    assert again.mark("s", [Item("/b", "1", 20)], CAP, 7.0) == ((), 20)
-    second.close()
 
 
 def test_what_cannot_be_written_waits(database: Database) -> None:

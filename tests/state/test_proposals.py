@@ -87,16 +87,6 @@ def damage(database: Database, **cells: object) -> None:
             cursor.execute(f"UPDATE changes SET {column} = ?", (value,))  # noqa: S608
 
 
-def test_a_linked_directory_is_the_real_one(tmp_path: Path, table: ProposalTable) -> None:
-    """Whatever path leads to a directory, its proposals are found."""
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    real, link = (str(tmp_path / name) for name in ("real", "link"))
-    name = propose(table, wanted(edit("a"), directory=link))
-    assert find(table, name, real) == find(table, name, link)
-    assert (table.waiting_in(link), table.waiting_in(real)) == (1, 1)
-
-
 @given(st.lists(EDITS, max_size=4, unique_by=lambda edit: edit.path))
 def test_edits_survive(edits: list[ProposedEdit]) -> None:
     """Whatever the bytes of a text, what was proposed is what is read."""

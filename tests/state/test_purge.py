@@ -7,8 +7,9 @@ from memd.core.values import Actor, Provenance
 from memd.daemon.app import SCHEMAS
 from memd.state.baseline import Baseline, BaselineChange, FileState
 from memd.state.database import Database, open_database
-from memd.state.journal import ChangeRecord, Journal, PlannedChange, Step
+from memd.state.journal import Journal
 from memd.state.purge import Purge
+from memd.state.records import ChangeRecord, PlannedChange, Step
 from tests.changes import history
 from tests.traces import traces
 

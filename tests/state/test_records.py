@@ -9,16 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core.text import iso_time
-from memd.core.values import Actor, Change, FileChange, Provenance
+from memd.core.values import Actor
 from memd.state import journal
 from memd.state.records import (
-    ChangeRecord,
-    Step,
     aside,
     read_aside,
     read_record,
     read_step,
-    step_values,
 )
 
 CELLS = st.one_of(
@@ -65,25 +62,6 @@ def test_any_row_becomes_a_step_that_is_sane_or_none(
     assert isinstance(step.path, str)
     assert step.conflict or step.mode is None or 0 <= step.mode <= 0o777
     assert step.conflict or isinstance(step.temp, str)
-
-
-def test_a_set_is_told_as_a_change() -> None:
-    """History has a set's id, time, directory, maker and files; files left alone are not told."""
-    steps = (
-        Step("a.md", None, "1"),
-        Step("b.md", "1", None),
-        Step("c.md", "1", "2", conflict=True),
-    )
-    by = Provenance(Actor.DREAM)
-    reported = ChangeRecord(7, "/m", "applied", 3.0, by, "", steps).change()
-    files = (FileChange("a.md", "created", None, "1"), FileChange("b.md", "deleted", "1", None))
-    assert reported == Change("c7", 3.0, "/m", by, files)
-
-
-def test_times_beyond_the_state_file_are_bounded() -> None:
-    """A step's row has only numbers that SQLite can hold."""
-    row = step_values(Step("a.md", "1", None, before_mtime_ns=2**80, mode=0o600, temp="t"))
-    assert row == ("a.md", "1", None, 2**63 - 1, 0o600, None, "t")
 
 
 def test_only_lists_of_texts_hold_texts() -> None:

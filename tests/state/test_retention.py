@@ -12,14 +12,15 @@ import pytest
 
 from memd.core.text import sha256
 from memd.core.values import Actor, Provenance
-from memd.state import baseline, cursors, jobs, journal
+from memd.state import baseline, cursors, job_rows, journal
 from memd.state.ages import Bound
 from memd.state.database import Database, open_database
-from memd.state.journal import ABANDONED, FAILED, Journal, PlannedChange, Step
+from memd.state.journal import Journal
+from memd.state.records import PlannedChange, Step
 from memd.state.retention import Pruned, Retention
 
 BY = Provenance(Actor.CLIENT, "editor")
-SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA)
+SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA)
 MUCH = 2**40
 
 
@@ -78,31 +79,6 @@ def whole(database: Database) -> bool:
     return all(book.blob(key) for key in keys) and len(keys) == rows == bodies
 
 
-def test_what_is_too_old_goes_with_all_it_had(database: Database) -> None:
-    """Sets before the bound go with files, bodies and request ids; the others stay whole."""
-    fill(database, 120, 2)
-    assert prune(database, before=101.0) == Pruned(100, 200, 100)
-    assert (numbers(database), count(database, "requests")) == (list(range(101, 121)), 20)
-    assert count(database, "change_files") == count(database, "blobs") == 40
-    assert prune(database, before=101.0) == Pruned()
-
-
-@pytest.mark.parametrize("end", [ABANDONED, FAILED, "conflict"])
-def test_what_came_to_nothing_goes_too(database: Database, end: str) -> None:
-    """Sets that ended otherwise are pruned by the same bound."""
-    fill(database, 3, end=end)
-    assert prune(database, before=3.0).changes == 2
-    assert numbers(database) == [3]
-
-
-def test_what_is_not_ended_stays(database: Database) -> None:
-    """A set that waits to be finished is kept whatever its age, with its bodies."""
-    fill(database, 3, end="")
-    assert prune(database, before=1e9, most=0).changes == 0
-    assert whole(database)
-    assert numbers(database) == [1, 2, 3]
-
-
 def test_what_is_too_much_goes_oldest_first(database: Database) -> None:
     """As long as the file holds more than the bound the oldest sets go, a batch at a time."""
     fill(database, 200, size=20_000)
@@ -132,14 +108,6 @@ def test_what_no_mark_covers_stays(database: Database) -> None:
     assert (numbers(database), count(database, "requests")) == ([4], 2)
     assert Journal(database).answered("/m", "editor", "nothing new") is not None
     assert prune(database, before=1e9, upto=4) == Pruned(1, 1, 2)
-
-
-def test_numbers_are_never_used_again(database: Database) -> None:
-    """After everything was pruned the next change has a number of its own."""
-    fill(database, 5)
-    prune(database, before=1e9)
-    fill(database, 1)
-    assert numbers(database) == [6]
 
 
 def test_a_body_that_somebody_names_stays(database: Database) -> None:
@@ -185,11 +153,11 @@ def test_a_batch_is_small(database: Database) -> None:
 
 KILLED = """
 import sys
-from memd.state import cursors, jobs, journal
+from memd.state import cursors, job_rows, journal
 from memd.state.ages import Bound
 from memd.state.database import open_database
 from memd.state.retention import Retention
-database = open_database(sys.argv[1], (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA))
+database = open_database(sys.argv[1], (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA))
 retention = Retention(database, Bound(1e9, 2**40), 2**40)
 while retention.batch().more:
     print("batch", flush=True)

@@ -21,7 +21,6 @@ from memd.state.tally import Tally
 NOON = datetime.fromisoformat("2026-03-05T12:00").timestamp()  # of this machine's day
 DAY = 24 * 3600.0
 RECALL = Account("recall", "/m", "claude-sonnet-5-5")
-DREAM = Account("dream", "/other", "claude-opus-5-5")
 USED = Sum(1, 10, 20, 30, 40, 0.25)
 
 
@@ -33,27 +32,6 @@ def database(tmp_path: Path) -> Iterator[Database]:
     database.close()
 
 
-def test_a_booking_is_corrected_on_its_own_day(database: Database) -> None:
-    """What was booked at the most becomes what was used, even when midnight has passed."""
-    table = SpendTable(database)
-    booking = table.reserve(RECALL, Sum(1, 100, dollars=0.3), SpendSettings(), NOON)
-    assert isinstance(booking, Booking)
-    assert table.today(NOON, "recall") == Sum(1, 100, dollars=0.3)
-    table.finish(booking, Sum(1, 7, 3, dollars=0.01))
-    assert table.today(NOON, "recall") == Sum(1, 7, 3, dollars=0.01)
-
-
-def test_a_cap_stops_its_kind_until_the_next_day(database: Database) -> None:
-    """The cap is named, nothing is booked, the other kinds go on and the next day all do."""
-    table = SpendTable(database)
-    caps = SpendSettings(recall_share=0.5)
-    table.add(RECALL, Sum(1, dollars=0.5), NOON)
-    assert table.reserve(RECALL, Sum(1, dollars=0.1), caps, NOON) == "spend.recall_share"
-    assert table.today(NOON).dollars == 0.5
-    assert isinstance(table.reserve(DREAM, Sum(1, dollars=0.1), caps, NOON), Booking)
-    assert isinstance(table.reserve(RECALL, Sum(1, dollars=0.1), caps, NOON + DAY), Booking)
-
-
 def test_old_days_are_forgotten(database: Database) -> None:
     """The table does not grow for ever."""
     table = SpendTable(database)
@@ -63,17 +41,6 @@ def test_old_days_are_forgotten(database: Database) -> None:
     assert len(table.summary(1000, "day", NOON)) == 2
     table.prune(Bound(NOON - 400 * DAY))
     assert len(table.summary(1000, "day", NOON)) == 1
-
-
-@pytest.mark.parametrize("back", [1, 400])
-def test_a_clock_that_goes_back_begins_no_new_day(database: Database, back: int) -> None:
-    """The caps of the day of the last booking hold, until the clock has run for a day."""
-    table, caps = SpendTable(database), SpendSettings(recall_requests_per_day=1, recall_share=1)
-    assert isinstance(table.reserve(RECALL, USED, caps, NOON), Booking)
-    wrong = NOON - back * DAY
-    assert table.reserve(RECALL, USED, caps, wrong) == "spend.recall_requests_per_day"
-    assert table.today(wrong) == USED
-    assert "recall" in table.caps(caps, wrong)
 
 
 def test_a_clock_that_stays_back_is_followed_after_a_day(database: Database) -> None:

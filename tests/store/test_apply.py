@@ -9,7 +9,7 @@ import pytest
 from memd.core.text import sha256
 from memd.files.directory import Directory
 from memd.files.disk import real_disk
-from memd.state.journal import Step
+from memd.state.records import Step
 from memd.store.apply import Application, ForeignSaveError
 from memd.testing.faults import Countdown, FaultyDisk
 

@@ -6,7 +6,7 @@ import pytest
 
 from memd.core.text import sha256
 from memd.files.directory import DirectoryUnusableError
-from memd.state.journal import PlannedChange, Step
+from memd.state.records import PlannedChange, Step
 from memd.watch.external import Detected
 from tests.store.bench import BY, topic
 from tests.store.watched import open_watched

@@ -13,7 +13,7 @@ from memd.core.values import CursorMove, FileEdit
 from memd.files.disk import real_disk
 from memd.state.cursors import Cursors
 from memd.state.database import StateUnusableError
-from memd.state.journal import ChangeRecord, PlannedChange, Step
+from memd.state.records import ChangeRecord, PlannedChange, Step
 from memd.store.replaced import Replaced
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
 from tests.changes import history

@@ -11,7 +11,7 @@ from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Actor
 from memd.state.baseline import Baseline, FileState
-from memd.state.journal import ChangeRecord, PlannedChange, Step
+from memd.state.records import ChangeRecord, PlannedChange, Step
 from memd.watch.external import DetectionScope, ExternalEdits, fingerprint
 from tests.changes import history
 from tests.store.bench import BY, Bench, open_bench, topic
