@@ -88,6 +88,11 @@ class Document:
     metadata: Mapping[str, str]
 
     @property
+    def fields(self) -> Fields:
+        """Return what a header has of the memory: name, description, type and origin."""
+        return self.name, self.description, self.type, self.origin
+
+    @property
     def origin(self) -> str:
         """Return whose words the memory says it holds, "" where that is not to be known."""
         origin = "" if self.damaged else self.metadata.get("origin", "")

@@ -65,16 +65,6 @@ class Entries:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """The parts of an entry: ``bullet`` and ``target`` as they are written, title and hook read."""
-
-    bullet: str
-    title: str
-    target: str
-    hook: str
-
-
-@dataclass(frozen=True, slots=True)
 class IndexEntry:
     """One pointer of the index; ``line`` counts from 0."""
 
@@ -112,21 +102,8 @@ def each(content: bytes) -> Iterator[IndexEntry]:
     """Yield the pointers of an index, in its order; reading the words of many takes a while."""
     lines = content.splitlines(keepends=True)
     for line in read(content).lines:
-        said = words(lines[line.number])
-        yield IndexEntry(line.paths[0], said.title, said.hook, line.number)
-
-
-def words(raw: bytes) -> Words:
-    """Return the parts of a line that is an entry."""
-    result = _ENTRY.fullmatch(_text(raw))
-    parts = result.groupdict() if result else {}
-    title, hook = (parts.get("title") or "", parts.get("hook") or parts.get("text") or "")
-    return Words(
-        parts.get("bullet") or "",
-        _ESCAPED.sub(r"\1", title).strip(),
-        parts.get("target") or "",
-        hook.strip(),
-    )
+        _, title, _, hook = _parts(lines[line.number])
+        yield IndexEntry(line.paths[0], title, hook, line.number)
 
 
 def with_pointer(content: bytes, path: str, pointer: Pointer) -> bytes:
@@ -140,8 +117,8 @@ def with_pointer(content: bytes, path: str, pointer: Pointer) -> bytes:
     entry = min(result, key=lambda line: line.paths.index(path))
     lines = content.splitlines(keepends=True)
     old = lines[entry.number]
-    written = words(old)
-    text = _composed(written.bullet, written.target, pointer).encode()
+    bullet, _, target, _ = _parts(old)
+    text = _composed(bullet, target, pointer).encode()
     start = BOM if old.startswith(BOM) else b""
     lines[entry.number] = start + text + old[len(old.rstrip(b"\r\n")) :]
     return b"".join(lines)
@@ -150,6 +127,14 @@ def with_pointer(content: bytes, path: str, pointer: Pointer) -> bytes:
 def pointer_line(path: str, pointer: Pointer) -> str:
     """Return the line of a memory: ``- [Title](path) — hook``, about 150 characters at most."""
     return _composed("- ", f"({_SPECIAL.sub(_percent, path)})", pointer)
+
+
+def _parts(raw: bytes) -> tuple[str, str, str, str]:
+    """Return bullet, title, target and hook of an entry's line: the title and the hook as read."""
+    match = _ENTRY.fullmatch(_text(raw))
+    parts = match.groupdict("") if match else dict.fromkeys(_ENTRY.groupindex, "")
+    title = _ESCAPED.sub(r"\1", parts["title"]).strip()
+    return parts["bullet"], title, parts["target"], (parts["hook"] or parts["text"]).strip()
 
 
 def _composed(bullet: str, target: str, pointer: Pointer) -> str:

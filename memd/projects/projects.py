@@ -43,17 +43,6 @@ class Projects:
         self._environ = environ
         self._home = home
 
-    def find(self, cwd: str, environ: Mapping[str, str]) -> Project:
-        """Return the project of a directory for a client with these variables. Blocks.
-
-        Raises NoProjectError (1009).
-        """
-        return self.where(cwd, environ)[0]
-
-    def settings(self, root: str | None = None) -> tuple[Settings, tuple[str, ...]]:
-        """Return the settings in force for a root (or for none) and a sentence per problem."""
-        return self._configuration.current(root)
-
     def where(
         self, cwd: str, environ: Mapping[str, str]
     ) -> tuple[Project, Settings, tuple[str, ...]]:
@@ -65,10 +54,6 @@ class Projects:
         settings, problems = self._configuration.current(place[1])
         project = find_project(place, settings, self._environ, environ, self._home)
         return with_other_root(project, self._roots), settings, problems
-
-    def client_loads_memory(self, project: Project, environ: Mapping[str, str]) -> bool:
-        """Return whether Claude Code itself loads the memory of a project."""
-        return loads_memory(project, environ, self._home)
 
 
 def with_other_root(project: Project, roots: Roots) -> Project:

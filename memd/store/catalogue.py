@@ -60,7 +60,11 @@ def scan(
     for path, entry, folder in directory.walk(general, enter):
         try:
             old = known.get(path)
-            if old is not None and path not in doubted and _same(old, entry):
+            if (
+                old is not None
+                and path not in doubted
+                and old.fingerprint == fingerprint(entry.stat(follow_symlinks=False))
+            ):
                 headers[path] = old
                 continue
             new = _fresh(directory, path, entry.name, folder)
@@ -90,17 +94,29 @@ def read(directory: Directory, path: str) -> Header | None:
     Raises PathRefusedError and FileUnreadableError.
     """
     answer = directory.read_head(path, document.HEAD_BYTES + 1)
-    return None if answer is None else header(path, *answer)
+    return None if answer is None else _header(path, *answer)
 
 
-def header(path: str, head: bytes, status: os.stat_result) -> Header:
-    """Return the header of a file from its head, or all of it, and its status."""
-    result = quick(head)
-    if result is None:
-        parsed = document.parse(head, path)
-        fields = (parsed.name, parsed.description, parsed.type, parsed.origin)
-        return _made(path, fields, status, damaged=parsed.damaged)
-    return _made(path, result, status)
+def made(path: str, fields: Fields, key: tuple[int, int, int], *, damaged: bool) -> Header:
+    """Return the header of a memory with these fields and this fingerprint."""
+    inode, mtime_ns, size = key
+    name, description, kind, origin = fields
+    return Header(
+        path,
+        without_directions(name),
+        without_directions(description),
+        kind,
+        mtime_ns,
+        _SIZES[size] if size < len(_SIZES) else size,
+        damaged,
+        inode,
+        TEAM_MATE if path.startswith(TEAM) else sys.intern(origin),
+    )
+
+
+def fingerprint(status: os.stat_result) -> tuple[int, int, int]:
+    """Return inode, mtime in ns and size of a file, as in ``Header.fingerprint``."""
+    return (status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 def is_young(mtime_ns: int, at: float) -> bool:
@@ -113,34 +129,16 @@ def _fresh(directory: Directory, path: str, name: str, folder: int) -> Header | 
     """Read one header; raises PathRefusedError and FileUnreadableError."""
     peeked = directory.peek(folder, name, _PEEK_BYTES)
     if peeked is not None:
-        result = quick(peeked[0])
-        if result is not None:
-            return _made(path, result, peeked[1])
-        if len(peeked[0]) == peeked[1].st_size:
-            return header(path, *peeked)
+        head, status = peeked
+        fields = quick(head)
+        if fields is not None:
+            return made(path, fields, fingerprint(status), damaged=False)
+        if len(head) == status.st_size:
+            return _header(path, head, status)
     return read(directory, path)
 
 
-def _made(path: str, fields: Fields, status: os.stat_result, *, damaged: bool = False) -> Header:
-    size = status.st_size
-    name, description, kind, origin = fields
-    return Header(
-        path,
-        without_directions(name),
-        without_directions(description),
-        kind,
-        status.st_mtime_ns,
-        _SIZES[size] if size < len(_SIZES) else size,
-        damaged,
-        status.st_ino,
-        TEAM_MATE if path.startswith(TEAM) else sys.intern(origin),
-    )
-
-
-def _same(old: Header, entry: "os.DirEntry[str]") -> bool:
-    status = entry.stat(follow_symlinks=False)
-    return (
-        status.st_mtime_ns == old.mtime_ns
-        and status.st_ino == old.inode
-        and status.st_size == old.size
-    )
+def _header(path: str, head: bytes, status: os.stat_result) -> Header:
+    """Return the header of a file from its head, or all of it, and its status."""
+    parsed = document.parse(head, path)
+    return made(path, parsed.fields, fingerprint(status), damaged=parsed.damaged)

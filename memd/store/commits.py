@@ -69,10 +69,6 @@ class Commits:
             self._replaced.remove(real, each)
         return results, again
 
-    def close(self) -> None:
-        """Remove the replaced files that nobody writes to."""
-        self._replaced.close()
-
     def _change(self, request: ChangeRequest) -> CommitResult:
         committed = self._changes.commit(request)
         record = self._journal.change(request.directory, committed.change or "")

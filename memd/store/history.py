@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from memd.core.errors import MemdError, WrongParameterError
 from memd.core.names import INDEX, check_name
 from memd.core.text import iso_time, sha256
-from memd.core.values import Actor, Change, CursorMove, FileEdit, MemoryFile, Plan, Pointer, Tree
+from memd.core.values import Actor, Change, CursorMove, FileEdit, MemoryFile, Plan, Tree
 from memd.documents import index
 from memd.state.changes import (
     CONFLICT,
@@ -146,7 +146,8 @@ class Past:
         steps = [step for step in record.steps if path in {"", step.path}]
         if path and not steps:
             raise VersionNotFoundError(path)
-        return tuple(FileDiff(s.path, self._diff(s.path, s.before, s.after)) for s in steps)
+        texts = ((s.path, self._body(s.before), self._body(s.after)) for s in steps)
+        return tuple(FileDiff(path, _unified(path, *both)) for path, *both in texts)
 
     def compare(self, directory: str, path: str, old: At | None, new: At | None) -> str:
         """Return the unified diff of two versions of a file.
@@ -165,7 +166,8 @@ class Past:
         else:
             last = _last(records, path, self._position(real, new))
             after = self._body(last.after)
-        before = last.before if old is None else _key(records, path, self._position(real, old))
+        first = last if old is None else _last(records, path, self._position(real, old))
+        before = first.before if old is None else first.after
         return _unified(path, self._body(before), after)
 
     def version(self, directory: str, path: str, at: At) -> MemoryFile:
@@ -178,7 +180,7 @@ class Past:
         real = os.path.realpath(directory)
         records = self._history.of_file(real, path)
         position = self._position(real, at)
-        key = _key(records, path, position) if records else None
+        key = _last(records, path, position).after if records else None
         content = self._journal.blob(key) if key else None
         if content is None or key is None:
             raise VersionNotFoundError(path)
@@ -232,7 +234,7 @@ class Past:
             start = self._history.last(real, which) + 1
             records = self._history.between(real, start, self._history.last(real))
         span = compose(records)
-        return SpanPlan(span, self._journal.blob) if span else _nothing
+        return SpanPlan(span, self._journal.blob) if span else lambda _: StoreDraft()
 
     def restore(self, directory: str, path: str, change: str = "") -> Plan:
         """Return the plan that brings back a version of a file.
@@ -272,9 +274,6 @@ class Past:
 
     def _body(self, key: str | None) -> bytes | None:
         return b"" if key is None else self._journal.blob(key)
-
-    def _diff(self, path: str, before: str | None, after: str | None) -> str:
-        return _unified(path, self._body(before), self._body(after))
 
 
 class SpanPlan:
@@ -339,24 +338,15 @@ class RestorePlan:
         if wanted == live:
             return StoreDraft()
         mtime = step.before_mtime_ns if old else self._mtime_ns or step.after_mtime_ns
-        lines = self._lines(old=old)
+        listed = self._steps.get(INDEX)
+        key = listed and (listed.before if old else listed.after)
+        lines = index.pointers(self._blobs(key) if key else None)
         return StoreDraft(
             (FileEdit(path, content, live or "", mtime),),
             {path: lines[path]} if path in lines else {},
             restores=True,
             modes={path: step.mode},
         )
-
-    def _lines(self, *, old: bool) -> dict[str, Pointer]:
-        step = self._steps.get(INDEX)
-        if step is None:
-            return {}
-        key = step.before if old else step.after
-        return index.pointers(self._blobs(key) if key else None)
-
-
-def _nothing(_: Tree) -> StoreDraft:
-    return StoreDraft()
 
 
 def _step(record: ChangeRecord, path: str) -> Step:
@@ -370,10 +360,6 @@ def _last(records: Sequence[ChangeRecord], path: str, position: int) -> Step:
         return _step(upto[-1], path)
     first = _step(records[0], path)
     return replace(first, before=None, after=first.before)
-
-
-def _key(records: Sequence[ChangeRecord], path: str, position: int) -> str | None:
-    return _last(records, path, position).after
 
 
 def _writer(record: ChangeRecord, path: str) -> Writer:

@@ -146,7 +146,7 @@ def late_save_plan(save: DelayedSave, blobs: Callable[[str], bytes | None]) -> P
     step = save.step
 
     def plan(tree: Tree) -> Draft:
-        content = tree.index() if step.path == INDEX else _text(tree, step.path)
+        content = _text(tree, step.path)
         live = None if content is None else sha256(content)
         wanted: bytes | None = None
         if live in (step.before, step.after):
@@ -155,8 +155,9 @@ def late_save_plan(save: DelayedSave, blobs: Callable[[str], bytes | None]) -> P
             # What an emptied file held before is what the program began with.
             before = step.before and blobs(step.before)
             base = before or (step.after and blobs(step.after)) or b""
-            merge = index.merge if step.path == INDEX else _merge_topic(step.path)
-            merged = merge(base, save.body, content)
+            texts = (base, save.body, content)
+            in_index = step.path == INDEX
+            merged = index.merge(*texts) if in_index else document.merge(*texts, step.path)
             wanted = wanted if merged is None else merged
         if wanted is None or not save.body or wanted == content:
             return StoreDraft()
@@ -169,7 +170,7 @@ def put_back_plan(path: str, text: bytes, mtime_ns: int | None) -> Plan:
     """Return the plan that gives an emptied file the text that it had, if it is still empty."""
 
     def plan(tree: Tree) -> Draft:
-        content = tree.index() if path == INDEX else _text(tree, path)
+        content = _text(tree, path)
         edits = (FileEdit(path, text, sha256(b""), mtime_ns),) if content == b"" else ()
         return StoreDraft(edits, restores=True, exact_index=True)
 
@@ -177,9 +178,7 @@ def put_back_plan(path: str, text: bytes, mtime_ns: int | None) -> Plan:
 
 
 def _text(tree: Tree, path: str) -> bytes | None:
+    if path == INDEX:
+        return tree.index()
     result = tree.read(path)
     return result.content if result else None
-
-
-def _merge_topic(path: str) -> Callable[[bytes, bytes, bytes], bytes | None]:
-    return lambda base, mine, theirs: document.merge(base, mine, theirs, path)

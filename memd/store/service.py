@@ -37,7 +37,7 @@ from memd.core.values import (
 from memd.files.directory import Directory
 from memd.files.disk import Disk, real_disk
 from memd.projects.configuration import Configuration
-from memd.projects.projects import Projects
+from memd.projects.projects import Projects, loads_memory
 from memd.state.changes import Baseline, Filter, Journal
 from memd.state.database import Database
 from memd.state.tables import Roots
@@ -92,7 +92,7 @@ class Store:
         self._reading = DirectoryReader(clock, self._news, files)
         self._past = Past(self._journal, self._reading.live)
         disk = disk or real_disk()
-        replaced = Replaced(disk)
+        replaced = self._replaced = Replaced(disk)
         reading = self._reading
         self._changes = Changes(self._journal, disk, reading.recent, replaced, reading.listing)
         external = ExternalEdits(self._journal, Baseline(database))
@@ -101,6 +101,7 @@ class Store:
         self._clock = clock
         self._events = events
         self._purger = Purger(database, self._reading, replaced)
+        self._configuration, self._home = configuration, home
         self._projects = Projects(configuration, Roots(database), dict(environ), home)
         self._locks: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
         self._watch: Watch | None = None
@@ -115,12 +116,12 @@ class Store:
 
         ``environ`` is what the client forwarded. Raises NoProjectError (1009).
         """
-        return await to_thread.run_sync(self._projects.find, cwd, environ)
+        return (await self.where(cwd, environ))[0]
 
     async def settings(self, project: Project | None = None) -> tuple[Settings, tuple[str, ...]]:
         """Return the settings in force and a sentence per problem in their files."""
         root = project.root if project else None
-        return await to_thread.run_sync(self._projects.settings, root)
+        return await to_thread.run_sync(self._configuration.current, root)
 
     @property
     def reading(self) -> DirectoryReader:
@@ -145,7 +146,7 @@ class Store:
 
         ``environ`` is what the client forwarded.
         """
-        return await to_thread.run_sync(self._projects.client_loads_memory, project, environ)
+        return await to_thread.run_sync(loads_memory, project, environ, self._home)
 
     async def ensure(self, directory: str) -> str:
         """Make a memory directory, mode 0700; return "" or the problem in words."""
@@ -243,7 +244,7 @@ class Store:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(watch.close)
                 await to_thread.run_sync(self._reading.tend)
-                self._commits.close()
+                self._replaced.close()
 
     async def _tend(self) -> None:
         """See to the catalogues, and now and then look at what nobody has told of."""

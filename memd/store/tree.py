@@ -8,13 +8,12 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from memd.core import limits
-from memd.core.names import INDEX, TEAM, check_name, in_catalogue
+from memd.core.names import INDEX, check_name, in_catalogue
 from memd.core.text import sha256
-from memd.core.values import TEAM_MATE, Header, MemoryFile, newest_first
+from memd.core.values import Header, MemoryFile, newest_first
 from memd.documents import document
 from memd.files.directory import Directory, FileTooLargeError
 from memd.store import catalogue
-from memd.text.invisible import without_directions
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,24 +145,13 @@ def read_file(directory: Directory, path: str) -> StoredFile | None:
     if answer is None:
         return None
     content, facts = answer
-    fingerprint = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
-    return StoredFile(
-        content, sha256(content), fingerprint, facts.st_mtime_ns, facts.st_mode & 0o777
-    )
+    key = catalogue.fingerprint(facts)
+    return StoredFile(content, sha256(content), key, facts.st_mtime_ns, facts.st_mode & 0o777)
 
 
 def memory_file(path: str, result: StoredFile) -> MemoryFile:
     """Return a file's bytes as a memory, parsed leniently."""
     parsed = document.parse(result.content, path)
-    header = Header(
-        path,
-        without_directions(parsed.name),
-        without_directions(parsed.description),
-        parsed.type,
-        result.mtime_ns,
-        len(result.content),
-        parsed.damaged,
-        result.fingerprint[0],
-        TEAM_MATE if path.startswith(TEAM) else parsed.origin,
-    )
+    key = result.fingerprint
+    header = catalogue.made(path, parsed.fields, key, damaged=parsed.damaged)
     return MemoryFile(header, result.content, result.hash, parsed.body)

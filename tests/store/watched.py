@@ -38,9 +38,9 @@ class Watched:
         self.reading = DirectoryReader(self.clock, lambda *news: self.news.append(news), files)
         external = ExternalEdits(bench.journal, Baseline(bench.database))
         self.detection = Detection(external, self.reading)
-        replaced = Replaced(real_disk())
-        changes = bench.keeping(replaced).changes
-        self.commits = Commits(bench.journal, changes, external, self.detection, replaced)
+        self.replaced = Replaced(real_disk())
+        changes = bench.keeping(self.replaced).changes
+        self.commits = Commits(bench.journal, changes, external, self.detection, self.replaced)
         self.watch = Watch(self.detection.tell, lambda: None)
         self.detection.use(self.watch)
 
@@ -48,7 +48,7 @@ class Watched:
         """End the watch."""
         self.detection.use(None)
         self.watch.close()
-        self.commits.close()
+        self.replaced.close()
 
     def again(self) -> None:
         """Lose the watch and begin with another one."""
