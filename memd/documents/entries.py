@@ -33,6 +33,7 @@ _TITLE_CHARACTERS = 80  # leaves room for the hook in a line of about 150
 _CONTROL = re.compile(f"[\t\r\n{CONTROLS}\ud800-\udfff{DIRECTIONS}{HIDDEN}]")
 # What would end a link, be decoded, or be cut off by a reader of Markdown.
 _SPECIAL = re.compile(r"[\s%()<>\\\[\]#?:~\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_HERE = re.compile(r"\A(?:\./)+")
 _READINGS = 4  # of what stands in an index and of what it becomes
 _LINES = 16_384  # 8 MiB with the next bound
 _LONG_LINE = 1024  # bytes; a longer one is no line of memd's and is read anew
@@ -58,10 +59,6 @@ class Entries:
 
     lines: tuple[EntryLine, ...]
     named: frozenset[str]
-
-    def first(self) -> frozenset[str]:
-        """Return what the links mean to Markdown."""
-        return frozenset(line.paths[0] for line in self.lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +128,7 @@ def pointer_line(path: str, pointer: Pointer) -> str:
 
 def _parts(raw: bytes) -> tuple[str, str, str, str]:
     """Return bullet, title, target and hook of an entry's line: the title and the hook as read."""
-    match = _ENTRY.fullmatch(_text(raw))
+    match = _ENTRY.fullmatch(decode(raw.rstrip(b"\r\n")))
     parts = match.groupdict("") if match else dict.fromkeys(_ENTRY.groupindex, "")
     title = _ESCAPED.sub(r"\1", parts["title"]).strip()
     return parts["bullet"], title, parts["target"], (parts["hook"] or parts["text"]).strip()
@@ -156,15 +153,11 @@ def _paths(raw: bytes) -> tuple[str, ...]:
 
 
 def _line_paths(raw: bytes) -> tuple[str, ...]:
-    match = _ENTRY.fullmatch(_text(raw))
+    match = _ENTRY.fullmatch(decode(raw.rstrip(b"\r\n")))
     return () if match is None else _meanings(match["target"])
 
 
 _known_paths = lru_cache(_LINES)(_line_paths)
-
-
-def _text(raw: bytes) -> str:
-    return decode(raw.rstrip(b"\r\n"))
 
 
 def _meanings(target: str) -> tuple[str, ...]:
@@ -178,13 +171,7 @@ def _meanings(target: str) -> tuple[str, ...]:
         return ()
     bare = re.split(r"[#?]", text, maxsplit=1)[0]
     meanings = (unquote(bare), bare, unquote(text), text)
-    return tuple(filter(in_catalogue, dict.fromkeys(_plain(path) for path in meanings)))
-
-
-def _plain(path: str) -> str:
-    while path.startswith("./"):
-        path = path[2:]
-    return path
+    return tuple(filter(in_catalogue, dict.fromkeys(_HERE.sub("", path) for path in meanings)))
 
 
 def _code(lines: list[bytes]) -> frozenset[int]:

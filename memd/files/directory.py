@@ -213,11 +213,8 @@ class Directory:
         Nobody writes to a file that is not there, or that is none of ours.
         """
         try:
-            with self._opened(name) as fd:
-                if fd is None:
-                    return False
-                _check(name, os.fstat(fd), self._owners)
-                return kernel.open_for_writing(fd)
+            with self._opened(name) as opened:
+                return kernel.open_for_writing(opened[0]) if opened else False
         except FileUnreadableError:
             return None
         except MemdError:
@@ -225,11 +222,10 @@ class Directory:
 
     def digest(self, name: str) -> tuple[str, os.stat_result] | None:
         """Return the SHA-256 in hex of a file of any size; otherwise as ``read_head``."""
-        with self._opened(name) as fd:
-            if fd is None:
+        with self._opened(name) as opened:
+            if opened is None:
                 return None
-            status = os.fstat(fd)
-            _check(name, status, self._owners)
+            fd, status = opened
             result, left = hashlib.sha256(), status.st_size
             while left > 0 and (chunk := os.read(fd, min(left, _CHUNK))):
                 result.update(chunk)
@@ -258,11 +254,10 @@ class Directory:
             os.close(fd)
 
     def _read(self, name: str, limit: int, *, whole: bool) -> tuple[bytes, os.stat_result] | None:
-        with self._opened(name) as fd:
-            if fd is None:
+        with self._opened(name) as opened:
+            if opened is None:
                 return None
-            status = os.fstat(fd)
-            _check(name, status, self._owners)
+            fd, status = opened
             content = _bytes(fd, limit + 1 if whole else limit, status.st_size)
         size = max(status.st_size, len(content))  # it may have grown meanwhile
         if whole and size > limit:
@@ -270,15 +265,14 @@ class Directory:
         return content, status
 
     @contextmanager
-    def _opened(self, name: str) -> Iterator[int | None]:
-        """Hold a file open for reading; ``None`` when there is none."""
-        _parts(name)
-        fd = self._open(name, _FILE)
+    def _opened(self, name: str) -> Iterator[tuple[int, os.stat_result] | None]:
+        """Hold a file open for reading, with its status; ``None`` if there is none."""
+        fd = self.open(name)
         if fd is None:
             yield None
             return
         try:
-            yield fd
+            yield fd, os.fstat(fd)
         except OSError as error:
             raise FileUnreadableError(name, cause_of(error)) from error
         finally:

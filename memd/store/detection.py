@@ -37,7 +37,7 @@ class Detection:
         The path of a replaced file only says that the directory is worth a look.
         """
         if path is not None and not concerns(path):
-            self._dirty.name(directory)
+            self._dirty.note(directory)
             return
         self._reading.dirty.note(directory, path)
         self._dirty.note(directory, path)
@@ -45,7 +45,7 @@ class Detection:
     def hint(self, directory: str) -> None:
         """Note that a directory is worth a look; thread-safe."""
         self._pausing.discard(directory)
-        self._dirty.name(directory)
+        self._dirty.note(directory)
 
     def doubt(self) -> None:
         """Look at everything once more in the directories that are in use."""
@@ -86,13 +86,14 @@ class Detection:
             self._dirty.note(real, None)
             raise
         if not noticed.looked:
-            self._dirty.note_all(real, paths)
+            if paths is None or paths:
+                self._dirty.note(real, *([None] if paths is None else paths))
         elif paths is None:
             same = watch is not None and watch.add(real) == number
             self._whole[real] = number if same else None
-        self._dirty.note_all(real, noticed.unsettled)
         self._doubted.discard(real)
         if noticed.unsettled:
+            self._dirty.note(real, *noticed.unsettled)
             self._doubted.add(real)
         return noticed
 

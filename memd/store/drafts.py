@@ -281,7 +281,7 @@ def _reconciled(
     memories = tree.files()
     if len(memories) + created - len(gone) <= limits.INDEX_ENTRIES:
         files |= memories - gone
-    missing = files - result.first()
+    missing = files - {line.paths[0] for line in result.lines}
     given = {path: pointers[path] for path in missing & pointers.keys()}
     lines = _lines(missing - given.keys(), tree, fresh) | given
     unknown = frozenset[str]() if result.named <= there else _unknown(result, there, gone, tree)

@@ -46,24 +46,15 @@ class Dirty:
         self._noted: dict[str, set[str] | None] = {}
         self._lock = threading.Lock()
 
-    def note(self, directory: str, path: str | None) -> None:
-        """Note a path, or with ``None`` the whole directory."""
+    def note(self, directory: str, *paths: str | None) -> None:
+        """Note a directory and paths below it; ``None`` stands for everything below it."""
         with self._lock:
-            paths = self._noted.setdefault(directory, set())
-            if path is None or (paths is not None and len(paths) >= self._most):
+            noted = self._noted.setdefault(directory, set())
+            new = {path for path in paths if path is not None}
+            if len(new) < len(set(paths)) or (noted is not None and len(noted | new) > self._most):
                 self._noted[directory] = None
-            elif paths is not None:
-                paths.add(path)
-
-    def note_all(self, directory: str, paths: Paths) -> None:
-        """Note several paths, or with ``None`` the whole directory."""
-        for path in (None,) if paths is None else paths:
-            self.note(directory, path)
-
-    def name(self, directory: str) -> None:
-        """Note a directory, and nothing below it."""
-        with self._lock:
-            self._noted.setdefault(directory, set())
+            elif noted is not None:
+                noted |= new
 
     def take(self, directory: str) -> Paths:
         """Return what was noted of a directory since the last call, the empty set for nothing."""

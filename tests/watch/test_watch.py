@@ -206,7 +206,7 @@ def test_a_closed_watch_is_quiet(tmp_path: Path) -> None:
 def test_everything_stays_everything() -> None:
     """Once all is in doubt, or too much is, no single path makes it less."""
     dirty = Dirty(2)
-    dirty.note_all("/a", None)
+    dirty.note("/a", None)
     dirty.note("/a", "x")
     for path in "xyz":
         dirty.note("/b", path)
