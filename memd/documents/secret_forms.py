@@ -74,7 +74,7 @@ def derived(text: str) -> Derived:
 
 
 def _parts(text: str) -> Iterator[tuple[str, tuple[DerivedPart, ...]]]:
-    for match in _regex(_BROKEN).finditer(text):
+    for match in compiled(_BROKEN).finditer(text):
         for spans in _windows(_lines(text, match.start(), match.end())):
             own = "".join(text[start:end] for start, end in spans)
             if not _LEAST <= len(own) <= _MOST or _DIGIT.search(own) is None:
@@ -122,7 +122,7 @@ def _joined(text: str, spans: list[tuple[int, int]]) -> tuple[str, tuple[Derived
 
 def _decoded(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield what runs of base64 or hex say in printable ASCII, with the span of each run."""
-    for match in _regex(_ENCODED).finditer(text):
+    for match in compiled(_ENCODED).finditer(text):
         run = match.group().rstrip("=")
         if len(run) > _MOST or _DIGIT.search(run) is None:
             continue
@@ -140,5 +140,6 @@ def _plain(body: bytes) -> str:
 
 
 @cache
-def _regex(pattern: str) -> Any:
+def compiled(pattern: str) -> Any:
+    """Return one of memd's own patterns, compiled when a text first needs it."""
     return regex.own(pattern)

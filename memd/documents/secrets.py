@@ -19,14 +19,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
 
 import msgspec
 
-from memd.core import regex
 from memd.core.errors import MemdError
 from memd.core.yielding import yield_to_requests
-from memd.documents.secret_forms import derived
+from memd.documents.secret_forms import compiled, derived
 from memd.documents.secret_values import CHECKS
 from memd.text.invisible import removed
 from memd.text.normal import normal
@@ -106,16 +104,12 @@ def scrub(text: str) -> str:
 
     Where one is only visible in a normalised form, that form is what comes back.
     """
-    for form in _forms(text):
-        text = _replace(form, tuple(_hits(form))) if any(_hits(form)) else text
-    return text
+    return _scrubbed(text, lines=False)
 
 
 def blank(text: str) -> str:
     """Return a text as ``scrub`` does, with every line end where it was: line numbers stay."""
-    for form in _forms(text):
-        text = _replace(form, tuple(_hits(form)), lines=True) if any(_hits(form)) else text
-    return text
+    return _scrubbed(text, lines=True)
 
 
 def scrub_error(error: MemdError) -> None:
@@ -126,7 +120,14 @@ def scrub_error(error: MemdError) -> None:
     error.facts = {key: scrub(v) if isinstance(v, str) else v for key, v in facts}
 
 
-def _replace(text: str, hits: tuple[_Hit, ...], *, lines: bool = False) -> str:
+def _scrubbed(text: str, *, lines: bool) -> str:
+    for form in _forms(text):
+        hits = tuple(_hits(form))
+        text = _replace(form, hits, lines=lines) if hits else text
+    return text
+
+
+def _replace(text: str, hits: tuple[_Hit, ...], *, lines: bool) -> str:
     parts: list[str] = []
     position = 0
     for hit in sorted(hits, key=lambda hit: (hit.start, -hit.end)):
@@ -185,9 +186,9 @@ def _matches(text: str, rules: tuple[_Rule, ...]) -> Iterator[_Hit]:
             yield_to_requests()
         if not any(word in lowered for word in rule.words):
             continue
-        if rule.needs and _regex(rule.needs).search(text) is None:
+        if rule.needs and compiled(rule.needs).search(text) is None:
             continue
-        for match in _regex(rule.pattern).finditer(text):
+        for match in compiled(rule.pattern).finditer(text):
             group = match.lastindex or 0
             line = text.rfind("\n", 0, match.start()) + 1
             before = text[max(line, match.start() - _BEFORE) : match.start()]
@@ -201,9 +202,9 @@ def _credible(value: str, name: _Name, rule: _Rule) -> bool:
     run = _RUN.search(value)
     if len(set(value.lower())) < _VARIETY or (run and 3 * len(run.group()) > len(value)):
         return False
-    if _regex(table.placeholder).search(value):
+    if compiled(table.placeholder).search(value):
         return False
-    if not rule.signs and _regex(table.syntax).search(value):
+    if not rule.signs and compiled(table.syntax).search(value):
         return False
     if rule.value == _ASSIGNED and _strange(value, name, table):
         return False
@@ -230,17 +231,11 @@ def _strange(value: str, name: _Name, table: _Table) -> bool:
     own = f"{word.group() if word else ''}{name.own}"
     return any(
         (
-            _regex(table.ordinary).search(value),
-            _regex(table.names).search(own),
-            _regex(table.identifiers).search(name.before + name.own),
+            compiled(table.ordinary).search(value),
+            compiled(table.names).search(own),
+            compiled(table.identifiers).search(name.before + name.own),
         )
     )
-
-
-@cache
-def _regex(pattern: str) -> Any:
-    """Return a compiled pattern; each is compiled when a text first has its words."""
-    return regex.own(pattern)
 
 
 @cache

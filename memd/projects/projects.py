@@ -4,7 +4,6 @@ Where Claude Code loads the instructions and the index by itself, memd adds noth
 start of a session; where a user switched that off, memd is the one who brings them.
 """
 
-import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from memd.core.settings import Settings
+from memd.core.text import read_object
 from memd.core.values import Project
 from memd.projects.configuration import Configuration
 from memd.projects.project import find_project, locate
@@ -96,10 +96,8 @@ def loads_memory(project: Project, environ: Mapping[str, str], home: str) -> boo
 
 
 def _read_settings(path: str) -> dict[str, Any]:
-    with suppress(OSError, ValueError, RecursionError):
+    with suppress(OSError, ValueError):  # ValueError: no possible file name
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
-            parsed = json.loads(file.read(_SETTINGS_BYTES))
-        if isinstance(parsed, dict):
-            return parsed
+            return read_object(file.read(_SETTINGS_BYTES))
     return {}

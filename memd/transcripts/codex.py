@@ -10,10 +10,10 @@ Rules of this file
 - A sub-agent's file says so in its first line, and nothing of it counts.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from memd.core.text import read_object
 from memd.transcripts import tools as known
 from memd.transcripts.pieces import (
     ASSISTANT,
@@ -98,7 +98,7 @@ class Rollout:
     def _call(self, item: Mapping[str, Any]) -> TranscriptPiece:
         name = f"{string(item.get('namespace'))}{string(item.get('name')) or 'shell'}"
         reported = item.get("arguments") or item.get("input") or item.get("action")
-        given = _object(reported)
+        given = read_object(reported) or members(reported)
         cwd = string(given.get("workdir")) or self._cwd
         patch = "\n".join(_strings(given)) or string(reported)
         changed = tuple(known.patched(patch, cwd))
@@ -184,7 +184,7 @@ def _is_sub_agent(meta: Mapping[str, Any]) -> bool:
 def _output(value: Any) -> tuple[str, bool | None]:
     """Return a tool's output as text, and whether it went well, ``None`` where it does not say."""
     if isinstance(value, str) and value.startswith("{"):
-        value = _object(value) or value
+        value = read_object(value) or value
     reported: list[bool] = []
     if isinstance(value, dict):
         status = members(value.get("metadata")).get("exit_code")
@@ -195,15 +195,6 @@ def _output(value: Any) -> tuple[str, bool | None]:
     for line in text.splitlines()[:_HEAD_LINES]:
         reported += [line.split()[-1] == "0" for start in _ENDS if line.startswith(start)]
     return text, all(reported) if reported else None
-
-
-def _object(value: Any) -> dict[str, Any]:
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return {}
-    return members(value)
 
 
 def _strings(given: Mapping[str, Any]) -> Iterator[str]:

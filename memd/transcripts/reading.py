@@ -13,7 +13,6 @@ Rules of this file
 Blocks: call it from a worker thread.
 """
 
-import json
 import os
 import stat
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from memd.core.errors import MemdError
-from memd.core.text import sha256
+from memd.core.text import read_json, sha256
 from memd.core.values import Message
 from memd.core.yielding import yield_to_requests
 from memd.transcripts.lines import Assembly, InvalidMessagesError, from_messages
@@ -231,11 +230,7 @@ def _lines(file: BinaryIO, start: int) -> Iterator[tuple[bytes, int]]:
 
 
 def _parsed(line: bytes) -> object:
-    try:
-        value: object = json.loads(line.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
-    return value
+    return read_json(line.decode("utf-8", "replace"))
 
 
 def _marker(file: BinaryIO, offset: int) -> str:
