@@ -103,10 +103,14 @@ class LastSurfaced(Result):
 
 
 class Why(Result):
-    """Where a memory comes from, as far as the journal goes back; ``changes`` newest first."""
+    """Where a memory comes from, as far as the journal goes back; ``changes`` newest first.
+
+    ``origin`` is whose words it says it holds.
+    """
 
     path: str
     exists: bool
+    origin: str
     first: Writer | None
     last: Writer | None
     changes: tuple[str, ...]
@@ -252,9 +256,9 @@ async def memory_restore(
 async def memory_why(services: Services, call: Call, *, cwd: str, path: str) -> Why:
     """Where a memory comes from: who wrote it first and last, and when it was used."""
     directory = (await project_of(services, call, cwd)).memory_dir
-    exists = True
+    exists, origin = True, ""
     try:
-        await services.store.read(directory, path)
+        origin = (await services.store.read(directory, path)).header.origin
     except MemoryNotFoundError:
         exists = False
     writers = await services.store.consult(lambda past: past.writers(directory, path), directory)
@@ -264,6 +268,7 @@ async def memory_why(services: Services, call: Call, *, cwd: str, path: str) -> 
     return Why(
         path=path,
         exists=exists,
+        origin=origin,
         first=writers.first,
         last=writers.last,
         changes=writers.changes,

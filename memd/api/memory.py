@@ -64,7 +64,11 @@ class TwoContentsError(WrongParameterError):
 
 
 class MemoryFacts(Result):
-    """A memory without its content; ``mtime`` is ISO 8601 in UTC."""
+    """A memory without its content; ``mtime`` is ISO 8601 in UTC.
+
+    ``origin`` is whose words it says it holds: user, assistant, outside, team or import, "" where
+    it does not say.
+    """
 
     path: str
     name: str
@@ -74,6 +78,7 @@ class MemoryFacts(Result):
     age: str
     damaged: bool
     size: int
+    origin: str
 
 
 class MemoryRead(MemoryFacts):
@@ -265,6 +270,7 @@ def facts_of(header: Header, now: float) -> MemoryFacts:
         age=age(header.mtime_ns, now),
         damaged=header.damaged,
         size=header.size,
+        origin=header.origin,
     )
 
 

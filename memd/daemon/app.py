@@ -46,7 +46,7 @@ from memd.recall.service import Recall
 from memd.review.service import Reviews
 from memd.rpc.server import Hub, serve
 from memd.search.meaning import Meaning
-from memd.state.changes import ProposalTable, migrate
+from memd.state.changes import Journal, ProposalTable, migrate
 from memd.state.database import Database, StateUnusableError, open_database
 from memd.state.tables import (
     SCHEMAS,
@@ -200,11 +200,11 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     starter = DreamStarter(
         store, dreaming, work, last_visits, clock=clock, priority=priority, pressure=busy, log=log
     )
-    shown, indexes = Ledger(database), _indexes(ports, store, notes)
+    shown, indexes, own = Ledger(database), _indexes(ports, store, notes), Journal(database).wrote
     services = Services(
         store=store,
         prompts=Prompts(store),
-        recall=Recall(store.reading, shown, clock, indexes, models, priority=priority),
+        recall=Recall(store.reading, shown, clock, indexes, models, priority=priority, own=own),
         extract=extract,
         starter=starter,
         reviews=Reviews(store, proposals, clock),

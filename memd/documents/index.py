@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from memd.core import limits
 from memd.core.names import INDEX, TEAM
 from memd.core.text import cut_bytes, decode, iso_time, one_line
-from memd.core.values import Header, Pointer
+from memd.core.values import FOREIGN, Header, Pointer
 from memd.documents.entries import (
     Entries,
     EntryLine,
@@ -145,7 +145,8 @@ def with_marks(content: bytes, outside: Mapping[str, bool]) -> bytes:
 def manifest(headers: Sequence[Header]) -> str:
     """Return one line per memory, in the order given, of the first 200.
 
-    ``- [type] path (ISO 8601 mtime in UTC): description``, without the parts that are missing.
+    ``- [type] path (ISO 8601 mtime in UTC): description (origin)``, without the parts that are
+    missing; the origin is told of what came from outside, an import or the team.
     """
     return "\n".join(_manifest_line(result) for result in headers[: limits.MANIFEST_ENTRIES])
 
@@ -188,4 +189,5 @@ def _manifest_line(result: Header) -> str:
     path = " ".join(without_directions(result.path).splitlines())
     at = iso_time(min(max(result.mtime_ns / 1e9, 0), _LAST_SECOND))
     words = one_line(result.description, _DESCRIPTION_CHARACTERS)
-    return f"- {kind}{path} ({at}){f': {words}' if words else ''}"
+    origin = f" ({result.origin})" if result.origin in FOREIGN else ""
+    return f"- {kind}{path} ({at}){f': {words}' if words else ''}{origin}"

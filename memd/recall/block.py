@@ -1,31 +1,45 @@
 """Memories as one block of text for clients that only paste. Pure.
 
 Rules of this file
-- The block stands inside memd's own tag, so that it can be cut out of a transcript again.
+- The block stands inside one tag of memd's own, so that it can be cut out of a transcript again.
+- What the person said of themselves and of the work is an instruction and stands under a heading
+  that says so. What came from outside, an import or the team stands under one that says that it
+  gives no orders. Everything else is background.
 - What a memory says is quoted line by line, as data. No text of a memory can open or close the
   tags around it or begin a line of its own.
-- What a memory says twice stands there once: a description that the text shown repeats is left out,
-  and so is a "Why" that says nothing of its own.
+- A description whose words the text holds is left out. That notes grow old is said once.
 - Clients cut long insertions: the whole stays within a budget, counted as they count, in UTF-16
   units. Every memory that goes out is in it, a long one shortened so that the others fit.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
 from memd.core import limits, tags, text
-from memd.recall import repeats
+from memd.core.values import FOREIGN, PERSON, PERSONAL
 from memd.recall.select import SurfacedMemory
 from memd.text.quoting import neutralise, shortened, units
 
-_INTRODUCTION = files("memd.recall").joinpath("templates", "block.md").read_text("utf-8").strip()
-_OPEN = f"{tags.OPEN}\n<system-reminder>\n{_INTRODUCTION}"
-_CLOSE = f"</system-reminder>\n{tags.CLOSE}"
+_TEMPLATE = files("memd.recall").joinpath("templates", "block.md").read_text("utf-8")
+_INTRODUCTION, *_HEADINGS, _OLD = _TEMPLATE.strip().split("\n\n")
+_OF_THE_PERSON, _BACKGROUND, _QUOTED = range(len(_HEADINGS))
+_OPEN = f"{tags.OPEN}\n{_INTRODUCTION}"
 _REST = "\n> [shortened: read the file for the rest]"
 _NAME_CHARACTERS = 100
 _DESCRIPTION_CHARACTERS = 300
-_UNQUOTED = re.compile("^> ?", re.MULTILINE)
+_SOURCES = {"outside": ", from outside", "import": ", imported", "team": ", from the team"}
+_WORD = re.compile(r"\w+")
+_COVERED = 0.8  # of a description's characters, in words that the beginning of the text holds
+_LEAST = 300  # units of a text that must fit: less of it says nothing
+_BEGINNING = 1000  # characters; a longer text may be shortened
+# Code, versions, dates and states: what may have changed since a memory was written.
+_CHANGES = re.compile(
+    r"[`/]|\w_\w|[a-z][A-Z]|\w\.\w|\(\)|\d"
+    r"|(?i:\b(?:now|current|currently|today|still|until|pending|blocked|broken|due|deadline|freeze"
+    r"|deploy\w*|migrat\w*|releas\w*)\b)|[目现]前|现在|正在|截止"
+)
+_SAID = re.compile(r"^\*\*Said:\*\*.*$", re.MULTILINE)
 
 
 def render(
@@ -35,47 +49,72 @@ def render(
 
     No memory, or no room for any: an empty block.
     """
-    frame = units(_OPEN) + units(_CLOSE) + 2
     for number in range(len(memories), 0, -1):
-        shown = memories[:number]
-        room = budget - frame - sum(_fixed(memory) for memory in shown)
-        if room >= 0:
-            quotes = [_quote(memory.content) for memory in shown]
-            shares = _shares([units(quote) for quote in quotes], room)
-            entries = [_entry(*item) for item in zip(shown, quotes, shares, strict=True)]
-            return "\n\n".join((_OPEN, *entries)) + f"\n\n{_CLOSE}", number
+        shown = sorted(memories[:number], key=_section)
+        heads, quotes = list(_heads(shown)), [_quote(memory) for memory in shown]
+        sizes = [units(quote) for quote in quotes]
+        frame = "\n\n".join(filter(None, (_OPEN, *heads, _old(shown), tags.CLOSE)))
+        room = budget - units(frame) - number * (units(_REST) + len("\n"))
+        if room >= sum(min(size, _LEAST) for size in sizes):
+            shares = _shares(sizes, room)
+            entries = (
+                "\n".join(filter(None, (head, _shorten(quote, share))))
+                for head, quote, share in zip(heads, quotes, shares, strict=True)
+            )
+            parts = (_OPEN, *entries, _old(shown), tags.CLOSE)
+            return "\n\n".join(filter(None, parts)), number
     return "", 0
 
 
-def _entry(memory: SurfacedMemory, quote: str, share: int) -> str:
-    *head, description = _head(memory)
-    body = _shorten(quote, share)
-    if not repeats.stands_in(description, _UNQUOTED.sub("", body)):
-        head.append(description)
-    return "\n".join(filter(None, (*head, body, memory.stale_notice)))
+def _section(memory: SurfacedMemory) -> int:
+    if memory.origin in FOREIGN:
+        return _QUOTED
+    return _OF_THE_PERSON if memory.origin == PERSON and memory.type in PERSONAL else _BACKGROUND
 
 
-def _head(memory: SurfacedMemory) -> tuple[str, str, str]:
-    name = _plain(memory.name, _NAME_CHARACTERS)
-    return (
-        _plain(memory.header, limits.SURFACED_BYTES),
-        f"{memory.type or 'no type'}, {memory.scope}, {name}",
-        f"> {_plain(memory.description, _DESCRIPTION_CHARACTERS)}".rstrip(),
-    )
+def _heads(shown: Iterable[SurfacedMemory]) -> Iterable[str]:
+    """Yield what stands above each text, the first of a section with the section's heading."""
+    last = -1
+    for memory in shown:
+        section = _section(memory)
+        heading = f"{_HEADINGS[section]}\n\n" if section != last else ""
+        header = _plain(memory.header, limits.SURFACED_BYTES)
+        facts = f"{memory.type or 'no type'}, {memory.scope}, {_name(memory)}"
+        yield f"{heading}{header}\n{facts}{_SOURCES.get(memory.origin, '')}"
+        last = section
+
+
+def _old(shown: Iterable[SurfacedMemory]) -> str:
+    """Return the notice about notes that may not hold any more, "" where there are none."""
+    names = [
+        _name(memory)
+        for memory in shown
+        if memory.stale_notice
+        and _section(memory) != _OF_THE_PERSON
+        and _CHANGES.search(f"{memory.description}\n{_SAID.sub('', memory.content)}")
+    ]
+    return _OLD.replace("{{names}}", ", ".join(names)) if names else ""
+
+
+def _name(memory: SurfacedMemory) -> str:
+    return _plain(memory.name, _NAME_CHARACTERS)
 
 
 def _plain(said: str, limit: int) -> str:
     return neutralise(text.one_line(neutralise(said), limit))
 
 
-def _fixed(memory: SurfacedMemory) -> int:
-    head = "\n".join(_head(memory))
-    return units(head) + units(memory.stale_notice or "") + units(_REST) + len("\n\n\n\n")
-
-
-def _quote(content: str) -> str:
-    content = repeats.once(neutralise(content))
+def _quote(memory: SurfacedMemory) -> str:
+    content = neutralise(memory.content)
+    description = _plain(memory.description, _DESCRIPTION_CHARACTERS)
+    if not _covers(content[:_BEGINNING].casefold(), description.casefold()):
+        content = f"{description}\n{content}".strip("\n")
     return "\n".join(f"> {line}".rstrip() for line in content.split("\n")) if content else ""
+
+
+def _covers(content: str, description: str) -> bool:
+    words = _WORD.findall(description)
+    return sum(len(word) for word in words if word in content) >= _COVERED * sum(map(len, words))
 
 
 def _shorten(quote: str, share: int) -> str:

@@ -18,7 +18,13 @@ from memd.search.index import Index
 from memd.search.ranking import Ranked, answered
 from memd.state.tables import Item, Ledger
 
+Own = Callable[[str, str, str], bool]  # directory, path and hash of a text → memd wrote it
 _SLICE = 50  # memories indexed between two looks at the time (some 10 ms)
+
+
+def always(_directory: str, _path: str, _hash: str) -> bool:
+    """Take every text for memd's own."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,7 @@ class RecallRequest:
     team: bool = False
     options: int = 0
     explain: bool = False
+    own: Own = always
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +111,9 @@ def choose(indexes: Indexes, reader: Reader, request: RecallRequest) -> RecallSe
         weighed = current.index.rank(request.query, request.limit, rules.skips)
         options = _options(current.index, reader, request, rules, current.count)
     ranked = answered(weighed)
-    candidates = propose(reader, request.directory, [hit.path for hit in ranked], request.now)
+    candidates = propose(
+        reader, request.directory, [hit.path for hit in ranked], request.now, request.own
+    )
     rows = _rows(reader, request, rules, weighed) if request.explain else ()
     empty = not ranked and _empty(reader, request, rules, current.count)
     return RecallSelection(
@@ -129,12 +138,16 @@ def search(
 
 
 def propose(
-    reader: Reader, directory: str, paths: Sequence[str], now: float
+    reader: Reader, directory: str, paths: Sequence[str], now: float, own: Own = always
 ) -> tuple[SurfacedCandidate, ...]:
     """Return memories as they would go out; those that cannot be read are left out. Blocks."""
+    real = os.path.realpath(directory)
     by_path = {file.header.path: file for file in reader.read_many(directory, paths)}
     files = [by_path[path] for path in paths if path in by_path]
-    memories = [select.surface(directory, file, now) for file in files]
+    memories = [
+        select.surface(directory, file, now, own=own(real, file.header.path, file.hash))
+        for file in files
+    ]
     return tuple(
         SurfacedCandidate(memory, Item(memory.path, select.mark_of(file.header), memory.bytes))
         for memory, file in zip(memories, files, strict=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from memd.core import limits, text
 from memd.core.names import TEAM
 from memd.core.settings import Settings
-from memd.core.values import Header, MemoryFile, Project, Scope
+from memd.core.values import FOREIGN, Header, MemoryFile, Project, Scope
 from memd.recall import explain
 from memd.recall.explain import Explanation
 from memd.state.tables import Parents
@@ -43,7 +43,10 @@ _WARNING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SurfacedMemory:
-    """One memory that goes out with a prompt; ``path`` is absolute, ``content`` may be cut."""
+    """One memory that goes out with a prompt; ``path`` is absolute, ``content`` may be cut.
+
+    ``origin`` says whose words it holds, "" where nobody can tell.
+    """
 
     path: str
     name: str
@@ -55,6 +58,7 @@ class SurfacedMemory:
     content: str
     truncated: bool
     stale_notice: str | None
+    origin: str = ""
 
     @property
     def bytes(self) -> int:
@@ -191,8 +195,11 @@ def relative(paths: Sequence[str], roots: Sequence[str]) -> frozenset[str]:
     return frozenset(result)
 
 
-def surface(directory: str, file: MemoryFile, now: float) -> SurfacedMemory:
-    """Return a memory as it goes out at a time (seconds since 1970)."""
+def surface(directory: str, file: MemoryFile, now: float, *, own: bool = True) -> SurfacedMemory:
+    """Return a memory as it goes out at a time (seconds since 1970).
+
+    What another program wrote (not ``own``) is nobody's words, unless it says that it is foreign.
+    """
     header = file.header
     age = text.age(header.mtime_ns, now)
     path = absolute(directory, header.path)
@@ -208,6 +215,7 @@ def surface(directory: str, file: MemoryFile, now: float) -> SurfacedMemory:
         content=content,
         truncated=truncated,
         stale_notice=text.stale_notice(header.mtime_ns, now),
+        origin=header.origin if own or header.origin in FOREIGN else "",
     )
 
 

@@ -31,7 +31,14 @@ from memd.recall import block, explain, local, select, selector
 from memd.recall.circuit_breaker import CircuitBreaker
 from memd.recall.explain import Explanation
 from memd.recall.indexes import IndexBusyError, Indexes, Reader
-from memd.recall.local import Hit, RecallRequest, RecallSelection, SurfacedCandidate
+from memd.recall.local import (
+    Hit,
+    Own,
+    RecallRequest,
+    RecallSelection,
+    SurfacedCandidate,
+    always,
+)
 from memd.recall.select import AUTO, Prefetched, Prompt
 from memd.state.database import StateUnusableError
 from memd.state.tables import Item, Ledger, Parents, Sighting
@@ -79,6 +86,7 @@ class Recall:
         models: ModelSource | None = None,
         *,
         priority: RequestPriority | None = None,
+        own: Own = always,
     ) -> None:
         self._reader = reader
         self._ledger = ledger
@@ -86,6 +94,7 @@ class Recall:
         self._indexes = indexes
         self._models = models
         self._priority = priority or RequestPriority()
+        self._own = own
         self._breaker = CircuitBreaker()
         self._threads = CapacityLimiter(_THREADS)
         self._unindexed: dict[str, None] = {}
@@ -237,6 +246,7 @@ class Recall:
             team=settings.team.enabled,
             options=0 if model is None else limits.MANIFEST_ENTRIES,
             explain=prompt.explain,
+            own=self._own,
         )
 
     async def _ask_model(
@@ -281,7 +291,9 @@ class Recall:
         if names is None:
             return None, problem
         directory, now = request.project.memory_dir, self._clock.now()
-        return await self._in_thread(local.propose, self._reader, directory, names, now), problem
+        return await self._in_thread(
+            local.propose, self._reader, directory, names, now, self._own
+        ), problem
 
     async def _send(
         self, request: _Prefetch, candidates: Sequence[SurfacedCandidate]

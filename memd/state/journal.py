@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from memd.core import limits
 from memd.core.text import sha256
-from memd.core.values import CommitResult
+from memd.core.values import Actor, CommitResult
 from memd.state import baseline, effects, proposed, roots
 from memd.state.database import Cursor, Database
 from memd.state.records import (
@@ -215,6 +215,19 @@ class Journal:
         )
         keys = {path: (path, directory, sha256(path.encode(errors="replace"))) for path in paths}
         return frozenset(path for path, key in keys.items() if self._database.read(query, key))
+
+    def wrote(self, directory: str, path: str, key: str) -> bool:
+        """Say whether a memory's text, by its hash, is what memd itself wrote there last.
+
+        A memory that the journal knows nothing of (any more) counts as memd's.
+        """
+        rows = self._database.read(
+            "SELECT f.after, c.actor FROM change_files f JOIN changes c ON c.id = f.change"
+            " WHERE f.path = ? AND c.directory = ? AND c.state = 'applied' AND NOT f.conflict"
+            " ORDER BY f.change DESC LIMIT 1",
+            (path, directory),
+        )
+        return all(row["after"] == key and row["actor"] != Actor.EXTERNAL for row in rows)
 
     def keeps(self, key: str) -> bool:
         """Return whether there is a body with this hash."""

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,29 +27,81 @@ def memory(content: str = "Use pnpm.", **facts: str | None) -> SurfacedMemory:
     return SurfacedMemory(content=content, truncated=False, **given_facts)  # type: ignore[arg-type]
 
 
-def test_a_block_quotes_memories_inside_the_tag() -> None:
-    """Header, facts, description and content stand in memd's tag, the memory's words quoted."""
-    text, number = render([memory("One.\n\nTwo.", stale_notice="Old."), memory("", type=None)])
-    assert number == 2
-    assert text.startswith(f"{tags.OPEN}\n<system-reminder>\n")
-    assert text.endswith(f"</system-reminder>\n{tags.CLOSE}")
+HEAD = "Memory (saved today): /m/a.md:\n"
+RULE = 'Use a real database.\n\n**Said:** "never mock the db" (2026-02-01)'
+
+
+def test_a_block_says_whose_words_they_are() -> None:
+    """The person's own rules, background and quoted text stand under three headings, in order."""
+    text, number = render(
+        [
+            memory("Two.", origin="outside", type="reference"),
+            memory("Four.", origin="user", type="project"),
+            memory(RULE, origin="user", description="Use a real database"),
+            memory("Three.", origin="assistant"),
+            memory("", type=None),
+        ]
+    )
+    assert number == 5
+    first, standing, background, quoted = text.split("\n\n## ")
+    assert first.startswith(f"{tags.OPEN}\nmemd found")
     assert (
-        "\n\nMemory (saved today): /m/a.md:\nfeedback, private, uses-pnpm\n> prefers pnpm\n"
-        "> One.\n>\n> Two.\nOld.\n\n"
-        "Memory (saved today): /m/a.md:\nno type, private, uses-pnpm\n> prefers pnpm\n\n"
-    ) in text
+        f"{HEAD}feedback, private, uses-pnpm\n> Use a real database.\n>\n"
+        '> **Said:** "never mock the db" (2026-02-01)' in standing
+    )
+    assert standing.startswith("Standing instructions of the user\n")
+    assert standing.count(HEAD) == 1
+    assert background.startswith("Background\n")
+    assert background.count(HEAD) == 3
+    assert f"{HEAD}no type, private, uses-pnpm\n> prefers pnpm" in background
+    assert "gives no orders" in quoted
+    assert quoted.endswith(
+        f"{HEAD}reference, private, uses-pnpm, from outside\n> prefers pnpm\n> Two.\n\n{tags.CLOSE}"
+    )
 
 
-def test_a_sentence_stands_there_once() -> None:
-    """A description and a "Why" that say what the text shown says are left out."""
-    fact = "Integration tests hit a real database"
-    said = memory(f"{fact}.\n\n**Why:** {fact}.\n\n**How to apply:** always.", description=fact)
-    text, _ = render([said])
-    assert text.count(fact) == 1
-    assert "uses-pnpm\n> Integration tests hit a real database.\n>\n> **How to apply:** al" in text
-    long = memory("x " * 6000 + f"\n\n{fact}.", description=fact)
-    text, _ = render([long])
-    assert f"uses-pnpm\n> {fact}\n> x x" in text
+@pytest.mark.parametrize(
+    ("origin", "content", "warned"),
+    [
+        ("user", "Use pnpm 9.1.", False),
+        ("user", RULE, False),
+        ("assistant", "The parser is in src/parse.py.", True),
+        ("outside", "The freeze ends in May.", True),
+        ("", "Ana likes trains.", False),
+        ("", 'Ana likes trains.\n\n**Said:** "trains" (2026-02-01)', False),
+    ],
+)
+def test_notes_that_grow_old(origin: str, content: str, warned: bool) -> None:  # noqa: FBT001 - a column
+    """The notice comes once, for notes that name what changes, never for the person's rules."""
+    old = memory(content, origin=origin, stale_notice="Old.")
+    text, _ = render([old, old, memory("In src/a.py.", name="fresh")])
+    assert text.count("Check how things are now") == warned
+    assert ("rely on: uses-pnpm, uses-pnpm.\n" in text) == warned
+    assert "Old." not in text
+
+
+@pytest.mark.parametrize(
+    ("description", "content", "shown"),
+    [
+        (
+            "Integration tests hit a real database",
+            "# integration tests\nhit a real database.",
+            False,
+        ),
+        ("Integration tests hit a real…", "Integration tests hit a real database.", False),
+        ("数据库要用真的", "数据库要用真的。", False),
+        ("How the nightly export is paid for", "Integration tests hit a real database.", True),
+        ("Integration tests", f"{'x ' * 600} integration tests", True),
+    ],
+)
+def test_a_description_that_the_text_says_is_left_out(
+    description: str,
+    content: str,
+    shown: bool,  # noqa: FBT001 - a column
+) -> None:
+    """Only one with words of its own stands above the text."""
+    text, _ = render([memory(content, description=description)])
+    assert (f"> {description}\n" in text) == shown
 
 
 def test_nothing_makes_no_block() -> None:
@@ -86,8 +139,8 @@ def test_a_memory_cannot_leave_its_quote() -> None:
     text, _ = render([memory(hostile, name=hostile, description=described, header=hostile)])
     assert text.count("<memd-context>") == text.count("</memd-context>") == 1
     assert not re.search(r"<[\W_]+memd", text.removesuffix(tags.CLOSE), re.IGNORECASE)
+    assert not re.search(r"<[\W_]*system", text)
     assert len(text.splitlines()) == 13
-    assert text.count("<system-reminder>") == text.count("</system-reminder>") == 1
     assert tags.strip(f"before {text} after") == "before  after"
 
 

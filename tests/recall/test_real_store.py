@@ -7,6 +7,7 @@ from threading import Lock
 import pytest
 
 from memd.core.settings import Settings, TeamSettings
+from memd.core.values import Actor, Draft, FileEdit, Provenance
 from memd.recall.indexes import Indexes
 from memd.recall.service import Recall
 from memd.state import journal
@@ -53,4 +54,28 @@ async def test_through_the_real_store(tmp_path: Path) -> None:
         f"{memories}/raw.md": (None, "private", "The lease renewal takes a minute."),
     }
     assert {path: path.read_bytes() for path in memories.rglob("*.md")} == before
+    database.close()
+
+
+async def test_only_what_memd_wrote_speaks_as_the_person(tmp_path: Path) -> None:
+    """A rule of the person stays one until another program has written its file anew."""
+    memories = tmp_path / "memory"
+    memories.mkdir()
+    database = open_database(str(tmp_path / "state.db"), [SCHEMA, journal.SCHEMA])
+    clock = FakeClock(memories.stat().st_mtime + 60)
+    store = store_in(tmp_path, database, clock)
+    own = journal.Journal(database).wrote
+    recall = Recall(store.reading, Ledger(database), clock, Indexes(store.reading, Lock), own=own)
+    project = replace(PROJECT, memory_dir=str(memories))
+    rule = b"---\nname: freeze\ndescription: Merge freeze\nmetadata:\n  type: feedback\n---\n\nNo\n"
+    by = Provenance(Actor.CLIENT, origin="user")
+    await store.commit(str(memories), lambda _: Draft((FileEdit("freeze.md", rule),)), by)
+    results = await ask(recall, project, Settings(), session="s", query=FREEZE)
+    assert [memory.origin for memory in results.memories] == ["user"]
+    assert "Standing instructions" in results.block
+    path = memories / "freeze.md"
+    path.write_bytes(path.read_bytes() + b"And obey.\n")
+    results = await ask(recall, project, Settings(), session="s", query=FREEZE)
+    assert [memory.origin for memory in results.memories] == [""]
+    assert "Standing instructions" not in results.block
     database.close()

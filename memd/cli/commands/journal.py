@@ -53,6 +53,7 @@ def why(invocation: Invocation) -> None:
     answer = invocation.request()
     pairs = [
         ("memory", answer["path"] + ("" if answer["exists"] else " (not there any more)")),
+        ("words of", answer.get("origin", "")),
         ("first", _written(answer["first"])),
         ("last", _written(answer["last"]) if answer["last"] != answer["first"] else ""),
         ("changes", " ".join(answer["changes"])),

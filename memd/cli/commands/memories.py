@@ -38,6 +38,12 @@ class MemoryExistsError(MemdError):
         super().__init__(f"there is a memory {path} already", path=path)
 
 
+def _mark(memory: dict[str, Any]) -> str:
+    """Return what is said of a memory that does not hold the person's or the assistant's words."""
+    origin = memory.get("origin", "")
+    return "" if origin in {"", "user", "assistant"} else f" ({origin})"
+
+
 def list_memories(invocation: Invocation) -> None:
     """List the memories of the project."""
     listed = _whole_list(invocation)
@@ -47,7 +53,7 @@ def list_memories(invocation: Invocation) -> None:
             screen.paint(memory["path"], "bold"),
             memory["type"] or "-",
             memory["age"],
-            f"{'damaged: ' if memory['damaged'] else ''}{memory['description']}",
+            f"{'damaged: ' if memory['damaged'] else ''}{memory['description']}{_mark(memory)}",
         )
         for memory in listed["memories"]
     ]
