@@ -21,12 +21,16 @@ SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA, dreams.SCHEMA)
 NOW = 1_772_450_000.0  # 2026-03-02, a Monday
 
 
+def accepted(body: str) -> bytes:
+    """Return a small memory as it is once its proposal was accepted."""
+    return document.with_fields(topic(body), {"metadata.origin": "assistant"})
+
+
 def topic(body: str) -> bytes:
-    """Return a small memory, marked as an accepted one is."""
-    made = document.new(
+    """Return a small memory."""
+    return document.new(
         "a-name", "About it", MemoryType.PROJECT, body, session="s", modified="2026-03-02T10:00:00Z"
     )
-    return document.with_fields(made, {"metadata.origin": "assistant"})
 
 
 class Bench:

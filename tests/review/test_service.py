@@ -26,7 +26,7 @@ from memd.state.proposals import RefusedEdits
 from memd.state.proposed import ProposedEdit
 from memd.store.door import SecretRefusedError
 from memd.testing.faults import Countdown, FaultyDatabase, FaultyDisk
-from tests.review.bench import NOW, Bench, open_bench, topic
+from tests.review.bench import NOW, Bench, accepted, open_bench, topic
 from tests.undoing import undo
 
 pytestmark = pytest.mark.anyio
@@ -80,7 +80,7 @@ async def test_accepting_is_one_change_of_a_client(bench: Bench) -> None:
     done = await bench.reviews.accept(bench.directory, name, client="memctl")
     assert (done.state, done.accepted, done.left) == ("accepted", ("a.md", "b.md"), ())
     assert bench.files() == {
-        "a.md": topic("We ship on Mondays (Ana)."),
+        "a.md": accepted("We ship on Mondays (Ana)."),
         "MEMORY.md": INDEX.replace(b"- [B](b.md)\n", b""),
     }
     change = (await bench.store.history(bench.directory))[0]
@@ -139,7 +139,7 @@ async def test_newer_work_is_put_together(bench: Bench) -> None:
     bench.write("a.md", topic("1.\n\nTwo.\n\nThree."))
     done = await bench.reviews.accept(bench.directory, name)
     assert done.state == "accepted"
-    assert bench.files()["a.md"] == topic("1.\n\nTwo.\n\n3.")
+    assert bench.files()["a.md"] == accepted("1.\n\nTwo.\n\n3.")
 
 
 async def test_what_is_so_already_is_decided_without_a_change(bench: Bench) -> None:
@@ -294,7 +294,7 @@ async def test_a_fault_leaves_files_and_decision_together(tmp_path: Path, *, eve
             await bench.store.recover()
             state = set(bench.states(name).values())
             files = {path: text for path, text in bench.files().items() if path != "MEMORY.md"}
-            done = files == {"a.md": topic("A2")}
+            done = files == {"a.md": accepted("A2")}
             assert done or files == {"a.md": topic("A"), "b.md": topic("B")}
             assert state == ({"accepted"} if done else {"open"})
             assert done or not said

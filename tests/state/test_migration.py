@@ -20,7 +20,7 @@ from memd.state.proposals import Proposal, ProposalTable
 from memd.state.proposed import ProposedEdit
 from memd.state.retention import Retention
 from memd.testing.daemon import daemon_here, throw_away_home
-from tests.review.bench import NOW, Bench, topic
+from tests.review.bench import NOW, Bench, accepted, topic
 from tests.undoing import undo
 
 pytestmark = pytest.mark.anyio
@@ -124,7 +124,7 @@ async def test_proposals_of_an_old_file_can_be_decided(tmp_path: Path, version: 
     await undo(bench.store, bench.directory, str(done.change), Provenance(Actor.UNDO))
     assert {name: text for name, text in bench.files().items() if name in before} == before
     assert (await bench.reviews.accept(bench.directory, "p1")).state == "partly"
-    assert bench.files()["a.md"] == topic("We ship on Mondays (Ana).")
+    assert bench.files()["a.md"] == accepted("We ship on Mondays (Ana).")
     for name in ("p4", "p6"):
         assert (await bench.reviews.reject(bench.directory, name, reason="no")).state == "rejected"
     assert ("n.md", "") in bench.table.refused_edits(bench.directory)
