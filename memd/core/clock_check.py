@@ -1,8 +1,7 @@
 """Whether the clock can be believed, where something goes by its age or begins with a day. Pure.
 
-A clock may jump: its battery is empty, somebody sets it, a machine wakes from its sleep. One look
-cannot tell a jump from time that went by, so a second one a day later decides: the clock counts
-only after it has run steadily for a day while memd was running, in one go or in parts.
+A clock may jump: somebody sets it, its battery is empty, a machine wakes up. One look cannot tell a
+jump from time that passed. So a clock counts only after it ran steadily for a day while memd ran.
 """
 
 from dataclasses import dataclass
@@ -13,11 +12,11 @@ _SLACK_SECONDS = 60.0  # what a time server may correct
 
 @dataclass(frozen=True, slots=True)
 class ClockCheck:
-    """A look at the clock: the time it told (seconds since 1970) and how far that is proved.
+    """A look at the clock: the time it showed (seconds since 1970) and how far that is proved.
 
-    ``steady`` is for how many seconds memd has seen it run since it last jumped, ``jump`` how far
-    it jumped then, 0 once a day has passed. ``behind`` is how far it is behind the newest recorded
-    change. All are seconds.
+    All values are seconds. ``steady`` is how long the clock ran since it last jumped; ``jump`` is
+    how far it jumped then, 0 once a day has passed; ``behind`` is how far the newest change is
+    ahead.
     """
 
     at: float

@@ -1,8 +1,7 @@
 """The root of every failure that a caller may see.
 
-A failure is a class beside its raiser. It takes the facts, builds its own sentence, and carries
-as class attributes what the wire and the command line need: the RPC code, a stable kind, whether
-trying again can help, what to do about it, and the exit status.
+A failure is a class beside its raiser. It takes the facts and builds its own sentence. Its class
+attributes are for the wire and the command line: RPC code, kind, whether to retry, hint, status.
 """
 
 from typing import ClassVar

@@ -1,9 +1,8 @@
 """Whether a place on the disk takes writes: two failures in a row close it, a probe opens it.
 
-After a failed fsync nobody knows what of the last writes is on the disk. Once may be chance;
-twice in a row is a disk that fails, and going on would only make more that nobody knows. So
-writes are refused at once until a small write of memd's own has reached the disk, and that is
-tried at most once a second, when somebody asks for a write: no timer, no restart.
+After a failed fsync nobody knows what of the last writes is on the disk. One failure may be chance;
+after two in a row writes are refused until a small write of memd's own has reached the disk. That
+is tried at most once a second, when somebody asks for a write: no timer, no restart.
 """
 
 import errno

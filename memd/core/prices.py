@@ -1,12 +1,12 @@
 """What tokens cost: a table of models, in US dollars per million tokens. Pure.
 
 Rules of this file
-- A model is priced by the longest name of the table that its own name is or goes on from after a
-  ``-``, ``@``, ``:`` or ``[``: a dated version costs what its model does.
-- A model that no name fits costs, in each column, what the dearest does: a cap must never be
-  passed because a name was new. Who runs a model at home writes a line of zeros.
-- The defaults lie in ``prices.txt``; the user's lines, in the same form, come before them. Where a
-  price depends on the length of a prompt the table holds the dearer one.
+- The longest name in the table that a model's name equals, or continues after ``-``, ``@``, ``:``
+  or ``[``, gives its price: a dated version costs what its model does.
+- A model without a fitting name costs, in each column, what the dearest does: a cap must not be
+  passed because a name was new. Whoever runs a model at home writes a line of zeros.
+- The user's lines come before the defaults in ``prices.txt``, which hold the dearer price where a
+  price depends on the length of a prompt.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,7 @@
 """The door of google-re2: patterns that match in linear time, whatever text and pattern are.
 
-Python's ``re`` backtracks: a pattern of a dozen characters can keep it busy for hours. Here a
-pattern from outside is bounded in length and in memory, and what the engine does not know (back
-references, looking around) is refused in words.
+Python's ``re`` backtracks: a short pattern can keep it busy for hours. A pattern from outside is
+bounded in length and in memory; back references and look-around are refused in words.
 """
 
 from typing import Any

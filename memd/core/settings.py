@@ -1,8 +1,8 @@
 """What a user may set, with defaults, bounds and words; parsing never fails.
 
-Layers of parsed TOML go in, the weakest first; out come the settings and a list of problems. A bad
-option is reported and its default (or the weaker layer's value) stands, so a typing error in a
-file never takes memory away. ``docs/settings.md`` is generated from the declarations below.
+``parse`` takes layers of parsed TOML, the weakest first, and returns settings and problems. A bad
+option is a problem, and the weaker layer's value stays. ``docs/settings.md`` is generated from the
+declarations below.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -53,10 +53,10 @@ class Actor(StrEnum):
 class Project:
     """Where a client's working directory keeps its memories, and whether it does.
 
-    ``root`` is the canonical git root or the working directory. ``source`` says which setting
-    chose ``memory_dir``; ``transcripts`` is the folder that holds one folder of
-    transcripts per working directory. ``enabled`` says whether memory is on, with the ``reason``
-    (empty when it is). ``problems`` are sentences for the user about paths that were refused.
+    ``root`` is the canonical git root or the working directory. ``source`` is the setting that
+    chose ``memory_dir``. ``transcripts`` holds one folder of transcripts per working directory.
+    ``reason`` says why memory is not ``enabled``, ``problems`` which paths were refused, in
+    sentences.
     """
 
     cwd: str
@@ -126,12 +126,11 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """What became of the headers of a directory since a mark that its reader had been given.
+    """The changes of a directory's headers since a mark that its reader had been given.
 
-    ``mark`` is to be named the next time. ``whole`` says that the mark that was named is not known
-    any more (or none was): then ``changed`` are all headers, in no order, and whatever else the
-    reader knows of is gone. ``gone`` are paths. ``count`` is how many memories there are now.
-    ``problems`` is as in ``Snapshot``.
+    ``mark`` is the one to name next time. ``whole``: the old mark is unknown; then ``changed`` are
+    all headers, in no order, and any other that the reader knows is gone. ``gone`` are paths,
+    ``count`` is the number of memories now, ``problems`` is as in ``Snapshot``.
     """
 
     directory: str
@@ -258,11 +257,11 @@ Effect = CursorMove | JobEnd | LockTaken | ProposalDecided | Suggestion | Sugges
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a plan wants: files, index lines for new ones, and what must move with them.
+    """What a plan wants: edits of files, index lines for new files, and effects.
 
-    The store adds the index itself: after the commit every pointer resolves and every topic has
-    exactly one; of very many only those of this draft are given one. ``pointers`` maps a path to
-    the line it should get when it has none yet.
+    The store updates the index itself: afterwards every pointer resolves and every topic has one;
+    in a very large directory only topics of this draft get one. ``pointers`` are lines for new
+    paths.
     """
 
     edits: tuple[FileEdit, ...] = ()
@@ -305,13 +304,12 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """The end of a commit. ``change`` is its id, ``None`` when there was nothing to change.
+    """The result of a commit. ``change`` is its id, ``None`` if there was nothing to change.
 
-    ``files`` leaves the index out. ``repeated`` is true when this request id was already
-    answered and nothing was done now. ``merged`` are paths, the index among them, whose new text
-    is what the writer wanted put together with what others had made of the file meanwhile.
-    ``note`` says why the index could not follow, "" when it did. ``conflicts`` are paths that an
-    undo had to leave alone.
+    ``files`` leaves the index out. ``repeated``: this request id was answered before, and nothing
+    was done now. ``merged`` are paths whose text was merged with what others wrote meanwhile.
+    ``note`` says why the index does not follow, "" if it does. ``conflicts`` are paths that an undo
+    left alone.
     """
 
     change: str | None

@@ -1,12 +1,9 @@
 """Background work lets requests go first: a call that long loops make now and then. Pure.
 
-One interpreter serves everybody, and a loop that computes keeps it. Loops of background work call
-``yield_to_requests`` for each item; it returns at once unless the work runs within ``yielding``,
-which says what to do then. That travels with the context, into worker threads too, so code that
-requests run as well never waits for itself.
-
-A job that was cancelled ends at this call. Never make it inside a transaction, with a lock held
-that a request needs, or between two steps that belong together.
+Loops of background work call ``yield_to_requests`` for each item. It returns at once unless the
+work runs within ``yielding``, which says what to do then. That travels with the context, into
+worker threads too. A cancelled job ends at this call: never make it inside a transaction, with a
+lock held that a request needs, or between two steps that belong together.
 """
 
 from collections.abc import Callable, Iterator

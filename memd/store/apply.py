@@ -1,15 +1,14 @@
-"""Bringing the files of one recorded change set into place, and taking them out again.
+"""Putting the files of one recorded change set in place, and taking them out again.
 
-``changes.py`` and ``recovery.py`` decide what is to be done; this file knows how, for one file at
-a time, and each of its steps leaves the live file either as it was or as it shall be:
-
-- ``stage``   the new body lies complete and fsynced under the step's temporary name;
-- ``swap``    it has changed places with the live file, and what came out is what the set was based
-              on; if it is not, somebody saved in that instant: their file is back, as it was;
-- ``take_back`` the opposite, for all that was swapped; a file saved by somebody since stays;
-- ``sync``    the folders are on the disk;
-- ``sweep``   the temporary names are gone, but for a body that is not of the set and a file that a
-  program has open for writing: what it writes there would be seen by nobody.
+``changes.py`` and ``recovery.py`` decide what to do; ``Application`` does it, file by file. After
+each step the live file is either as it was or as the set wants it:
+- ``stage`` writes the new body under the step's temporary name and flushes it to the disk;
+- ``swap`` exchanges it with the live file and compares what came out with what the set expects. If
+  another program saved in that instant, ``swap`` puts that program's file back;
+- ``take_back`` undoes all swaps, but leaves a file that somebody saved since;
+- ``sync`` flushes the folders to the disk;
+- ``sweep`` removes a temporary file, unless the set does not know its body or a program still
+  writes to it.
 """
 
 import os

@@ -48,9 +48,9 @@ def scan(
 ) -> Scan:
     """Return all headers of a directory. Blocks.
 
-    Those ``known`` whose file has not changed are taken as they are, but for the ``doubted``. Of
-    the others only the head is read, whatever the file's size. ``at`` is the time in seconds since
-    1970, 0 where every file is old. ``enter`` is as in ``Directory.walk``.
+    The scan reads the head of each file that changed or is ``doubted``, and takes the other headers
+    from ``known``. ``at`` is seconds since 1970; 0 means that every file is old. ``enter`` is as in
+    ``Directory.walk``.
     """
     headers: dict[str, Header] = {}
     changed: list[str] = []

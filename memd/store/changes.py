@@ -1,28 +1,25 @@
 """The one way to change a memory directory: record, apply, mark, and only then say "done".
 
-What holds at every instant, also the one at which the process dies:
-- A reader of a file sees its old body or its new one, whole. Never a torn, empty or missing one.
-- Before the first live file is touched, the whole set (what was there, what shall be there, and
-  what must become true with it) is in the journal and on the disk.
-- A set that is in the journal and not marked is finished by ``recovery.py``: at the next start,
-  and before the next commit in the same directory. So a directory has at most one such set.
-- A live file is only ever replaced by an exchange, and the body that comes out is compared with
-  the one the set was made from. A body that nobody in memd has seen is put back, and the plan is
-  run again on the directory as it is now: no save of another program is overwritten unseen.
-- A file that a program has open for writing is not replaced before the program closes it, or
-  before the caller has waited for long enough (``OpenFiles``). Replaced files outlive the set
-  (``replaced.py``).
+This holds at every instant, also when the process dies:
+- A reader sees the old body of a file or the new one; never a torn, empty or missing file.
+- The journal has the whole set on the disk (what was there, what shall be there, and its effects)
+  before a live file is touched.
+- ``recovery.py`` finishes a set that is recorded but not marked: at the next start, and before the
+  next commit in the same directory. So a directory has at most one such set.
+- A live file is only replaced by an exchange. The body that comes out is compared with the one that
+  the set was made from. If it is another one, it is put back and the plan runs again: no save of
+  another program is overwritten unseen.
+- A file that a program has open for writing is replaced only once the program closes it, or once
+  the caller has waited for long enough (``OpenFiles``). ``replaced.py`` keeps replaced files.
 - "Done" is said after the new bodies, the folders and the mark are on the disk.
-- A set that cannot be applied is taken back, file by file and by the same exchange. Where even
-  that fails, the set stays recorded, the caller is told, and nothing is lost.
-- A failed fsync fails the set. No descriptor is ever fsynced a second time after that. Two in a
-  row close the directory for writing until a probe gets through (``files/disk.py``).
+- A set that cannot be applied is taken back by the same exchanges. If even that fails, the set
+  stays recorded, the caller is told, and nothing is lost.
+- A failed fsync fails the set, and no descriptor is fsynced again after that. Two failures in a row
+  close the directory for writing until a probe succeeds (``files/disk.py``).
 
-The cost of a durable write of one memory and its index line: five waits for the disk (the
-record, two bodies, one folder, the mark). FSYNCS_PER_COMMIT is held to that by a test.
-
-One daemon owns the state file and ``service.py`` lets one thread at a time commit in a directory,
-so there is no lock in here.
+A write of one memory and its index line waits five times for the disk: the record, two bodies, one
+folder, the mark (FSYNCS_PER_COMMIT, which a test holds). There is no lock in here: one daemon owns
+the state file, and ``service.py`` lets one thread at a time commit in a directory.
 """
 
 import secrets as tokens
@@ -139,9 +136,9 @@ class ChangeRequest:
 class Changes:
     """Commits change sets. Blocks: call it from a worker thread, one at a time per directory.
 
-    ``recent`` are texts that readers were given and the journal may not have. ``replaced`` is given
-    each replaced file; without it, they are removed when the set is done. ``listing`` returns what
-    tells what a directory holds; without it, the directory is scanned.
+    ``recent`` has texts that readers were given and the journal may lack. ``replaced`` keeps
+    replaced files; without it they are removed at once. ``listing`` returns the list of a
+    directory's files; without it the directory is scanned.
     """
 
     def __init__(
@@ -160,12 +157,10 @@ class Changes:
         self._health: Recent[str, Health] = Recent()
 
     def commit(self, request: ChangeRequest) -> CommitResult:
-        """Run the plan on the live directory and make what it wants true, all of it or nothing.
+        """Run the plan on the live directory and apply what it wants, all of it or nothing.
 
-        Raises ConflictError, SecretRefusedError,
-        NameRefusedError, NameClashError, TooLargeError, TooManyFilesError, DirectoryBusyError,
-        BeingWrittenError, ReadOnlyError, StorageFailedError, StateUnusableError, what opening the
-        directory raises, and whatever the plan raises.
+        Raises what ``door.py`` refuses, DirectoryBusyError, BeingWrittenError, ReadOnlyError,
+        StorageFailedError, StateUnusableError, and what the plan and opening the directory raise.
         """
         try:
             answer = self._answered(request)

@@ -123,11 +123,11 @@ class NameClashError(MemdError):
 
 
 def check_edits(edits: Sequence[FileEdit], *, restores: bool = False) -> None:
-    """Refuse names, sizes and numbers that no change set may have.
+    """Refuse names, sizes and numbers of files that no change set may have.
 
-    The index may be named only by a writer that says which index it had read. What ``restores``
-    may be any memory of this disk, and as many as others have changed. Raises NameRefusedError,
-    TooLargeError, TooManyFilesError and NameClashError (one name twice).
+    A writer may name the index only with the hash of the index that it read. A draft that
+    ``restores`` may name any memory of this disk, and any number of them. Raises NameRefusedError,
+    TooManyFilesError and NameClashError (one name twice).
     """
     if len(edits) > limits.CHANGE_FILES and not restores:
         raise TooManyFilesError(len(edits), limits.CHANGE_FILES)

@@ -1,8 +1,7 @@
 """From a plan's draft to the exact change set: checked, merged, with the index updated.
 
-Nothing here writes; a refusal leaves no trace. An edit of a file that is not what its writer had
-read is merged with what stands there now, where the journal still has the text that both began
-with; the set is then based on the live file like any other.
+Nothing here writes. An edit of a file that changed since its writer read it is merged with the live
+text, if the journal still has the text that the writer read.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -48,11 +47,10 @@ Blobs = Callable[[str], bytes | None]
 class StoreDraft(Draft):
     """A draft with what only the store itself may say.
 
-    ``restores``: the bodies were in this directory before, so size and secrets are not asked
-    about; ``modes`` holds the modes of files that come back. ``exact_index``: the draft's index
-    is taken to the byte. ``mend_index``: see to the index even when nothing else changes.
-    ``conflicts``: paths that had to be left alone, and ``merged``: paths whose content was merged
-    with newer work; both are part of the answer.
+    ``restores``: the bodies were in this directory before, so sizes and secrets are not checked;
+    ``modes`` are the modes of files that come back. ``exact_index``: the draft's index is taken
+    byte by byte. ``mend_index``: check the index even if nothing else changes. ``conflicts`` are
+    paths that the draft leaves alone, ``merged`` paths whose content it merged with newer work.
     """
 
     restores: bool = False

@@ -152,9 +152,9 @@ class Past:
     def compare(self, directory: str, path: str, old: At | None, new: At | None) -> str:
         """Return the unified diff of two versions of a file.
 
-        The new one is the live file unless named; the old one is what was there before the last
-        change up to the new one. Raises ChangeNotFoundError, VersionNotFoundError, and what
-        reading the file raises.
+        The new version is the live file by default; the old one is the one before the last change
+        up to the new one. Raises ChangeNotFoundError, VersionNotFoundError and what reading the
+        file raises.
         """
         real = os.path.realpath(directory)
         records = self._history.of_file(real, path)
@@ -239,9 +239,9 @@ class Past:
     def restore(self, directory: str, path: str, change: str = "") -> Plan:
         """Return the plan that brings back a version of a file.
 
-        Without a change: the last version that is not the live one. With one: the file as that
-        change left it, or as it was before where the change deleted it; of a conflict, the text
-        that was refused. Raises NameRefusedError, ChangeNotFoundError and VersionNotFoundError.
+        By default that is the last version that differs from the live one. With a change, it is the
+        file as that change left it, or found it if it deleted it; of a conflict, the refused text.
+        Raises NameRefusedError, ChangeNotFoundError and VersionNotFoundError.
         """
         check_name(path)
         real = os.path.realpath(directory)

@@ -1,11 +1,8 @@
 """The catalogue of one directory: its headers and its index, as they were at the last look.
 
-A scan reads everything; where the watch names what changed, only that is read. A reader holds a
-*mark* and asks for what changed since. Marks only grow, over all catalogues of one process, and
-another process begins elsewhere: a mark that is not of this log is never mistaken for one of it,
-and its reader gets the whole catalogue.
-
-Not thread-safe: ``reading.py`` holds ``lock`` around every use.
+A reader holds a *mark* and asks for what changed since. Marks grow over all catalogues of one
+process, and each process begins elsewhere; so no mark of another catalogue is taken for one of this
+one, and its reader gets the whole catalogue. Not thread-safe: ``reading.py`` holds ``lock``.
 """
 
 import secrets
@@ -26,12 +23,11 @@ LOGGED = 1024  # changed paths of a directory; who has missed more takes everyth
 
 
 class Live:
-    """Headers of one directory by path, the log of what changed in them, and the index.
+    """Headers of one directory by path, the log of their changes, and the index.
 
-    ``number`` is the watch under which all of it was looked at, ``None`` for none; ``used`` is
-    when somebody asked last, in monotonic seconds. ``unsaved`` says that headers changed since
-    they were last written down, ``young`` are paths whose status does not tell whether they changed
-    since. ``index_known`` says whether the index that was last read is still the directory's.
+    ``number`` is the watch under which all of it was read, ``None`` for none; ``used`` is the time
+    of the last use in monotonic seconds. ``unsaved``: headers changed since they were written down.
+    ``young`` are paths whose status may hide a change. ``index_known``: the index is still current.
     """
 
     def __init__(self) -> None:

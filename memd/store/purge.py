@@ -1,9 +1,8 @@
 """Removing text from memd's own files for good. Blocks; the caller holds the directories' locks.
 
-Live files belong to people and are never changed. What memd keeps of them goes: bodies of the
-journal, words of jobs, proposals and ledgers, the log, and damaged state files that were put
-aside, which nobody can look into. What can be made anew (headers, indices, vectors) is deleted by
-whoever owns it.
+A purge never changes live files, which belong to people. It removes text from the journal, jobs,
+proposals, ledgers and the log, and deletes damaged state files that were put aside. Whoever owns a
+cache (headers, indices, vectors) deletes it.
 """
 
 import hashlib

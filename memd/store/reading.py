@@ -1,13 +1,12 @@
 """Reading memory directories: headers, the index, and single memories as they are on the disk.
 
-The catalogue of each directory in use is kept in memory under the directory's real path, so that
+The catalogue of each directory in use stays in memory under the directory's real path, so that
 unchanged files cost no system call. Rules of this file:
-
-- While a watch is in force (``watch/watch.py``) only the paths that it named are read again; it
+- While a watch is in force (``watch/watch.py``) only the paths that it names are read again; it
   begins before the first scan. Without a watch each use scans the directory.
 - A path that is named while a read runs is read again by the next use.
-- A catalogue that nobody used for half an hour, or that is not among the last few, is dropped.
-  Its headers outlive it in a file and are believed only with the status of each memory.
+- A catalogue is dropped after half an hour without use, or when too many others are in memory. Its
+  headers stay in a file and are believed only with the status of each memory.
 """
 
 import os
@@ -57,9 +56,8 @@ class CurrentSnapshot:
 class DirectoryReader:
     """Reads below any memory directory. All methods block and may run in any thread.
 
-    ``served`` are the texts that were read last. ``news`` is called, in the thread that met it,
-    with the real path of a directory that is not what it was, and the path that was asked for.
-    ``files`` is where headers are written down, if they are.
+    ``news`` is called, in the reading thread, with the real path of a directory that changed and
+    with the path that the caller used. ``files`` keeps headers on the disk, if given.
     """
 
     def __init__(

@@ -1,9 +1,8 @@
 """Texts that readers were given a moment ago, so that an edit of one can be merged.
 
-The journal has every text that memd wrote or noticed. What a person saves twice between two looks
-it never sees; a client that was given the first of the two still edits that one. Such texts are
-kept here, in memory only: a read must not wait for the disk. Without them such an edit is a
-conflict, and no text is lost.
+The journal has every text that memd wrote or noticed, but not the first of two that a person saves
+between two looks. A client may edit just that one. Such texts stay in memory only, since a read
+must not wait for the disk; without them such an edit is a conflict.
 """
 
 from threading import Lock

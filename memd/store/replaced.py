@@ -1,13 +1,12 @@
 """Files that a change set has replaced, kept until no program can write to them any more.
 
 A program that has a file open while memd replaces it goes on writing into the replaced file. That
-file keeps the temporary name that the journal gave it, so that a text which arrives late is found,
-also after a crash or a restart. Rules of this file:
-
+file keeps the temporary name that the journal gave it, so that a late text is found, also after a
+crash. Rules of this file:
 - A text is not read while a program has the file open for writing: it may be half of a save.
 - Where the system does not say who has a file open, it is kept for ``limits.HOLD_SECONDS``.
-- A file is removed when its text is one of the two that the change set knew. Any other text is a
-  late save, and the file stays until that save is in the journal.
+- A file is removed when the change set knows its text. Any other text is a late save, and the file
+  stays until the journal has that save.
 """
 
 from collections.abc import Callable
@@ -138,10 +137,9 @@ class Replaced:
 def late_save_plan(save: DelayedSave, blobs: Callable[[str], bytes | None]) -> Plan:
     """Return the plan that brings a late save into the directory; it wants nothing if it cannot.
 
-    What the program changed is merged with what the file says now. Where both changed the same
-    lines, the later save stands, as if it had been made under the file's own name, unless
-    somebody else has worked on the file since memd wrote it. An empty text is no save: a program
-    that died before it filled the file again leaves one.
+    The plan merges the program's changes with the live file. If both changed the same lines, the
+    later save wins, unless somebody else changed the file since memd wrote it. An empty text is no
+    save: a program that died before it filled the file leaves one.
     """
     step = save.step
 

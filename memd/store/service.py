@@ -1,9 +1,8 @@
 """The store as the rooms see it: the only file of this room that waits.
 
-Everything that touches the disk or the state file runs in a worker thread that is never left
-behind: a caller that is cancelled meanwhile gets its cancellation after the thread has ended, so
-no change is ever half reported. Writers of one directory wait for each other; readers wait for
-nobody, for a slow disk must not hold up a prompt.
+Disk and state file are used in worker threads. A caller that is cancelled gets its cancellation
+after the thread has ended, so no change is half reported. Writers of one directory wait for each
+other; readers wait for nobody, since a slow disk must not hold up a prompt.
 """
 
 import os

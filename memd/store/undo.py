@@ -1,10 +1,8 @@
 """Taking a change set back: a plan like any other, so an undo is journalled and can be undone.
 
-Where a file is still exactly what the set left behind, its bytes, its mtime and its mode come
-back. Where somebody has worked on it since, only what the set had done is taken out of the newer
-text, and the file is named as merged; where that cannot be done without touching newer work, the
-file is left alone and named as a conflict. The index is merged by its entries. Pure: bodies come
-in through a function.
+A file that is still as the set left it gets its old bytes, mtime and mode. In a file that somebody
+changed since, only the set's own changes are taken out; if that is not possible without touching
+newer work, the file is left alone and named as a conflict. The index is merged by entries. Pure.
 """
 
 from collections.abc import Iterable
