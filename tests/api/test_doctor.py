@@ -17,15 +17,6 @@ async def line(caller: Caller) -> Any:
     return next(check for check in checks if check["name"] == "model")
 
 
-async def test_without_a_model_nothing_is_wrong(caller: Caller) -> None:
-    """Nobody has to have one, whether none is named or they are switched off."""
-    results = await line(caller)
-    assert (results["state"], results["remedy"]) == ("ok", "")
-    assert "neither [model] of memd.toml" in results["detail"]
-    configure(caller, "[model]\nenabled = false\n")
-    assert (await line(caller))["state"] == "ok"
-
-
 async def test_an_address_that_is_refused_is_told(caller: Caller) -> None:
     """Plain http to another machine and an address without a key are worth a remedy."""
     for option in ('base_url = "http://gate.example"', 'base_url = "https://gate.example"'):

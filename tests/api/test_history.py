@@ -11,60 +11,6 @@ from tests.api.caller import Caller
 pytestmark = pytest.mark.anyio
 
 
-async def test_history_tells_who_changed_what(caller: Caller) -> None:
-    """Changes come newest first with actor, client, reason and files."""
-    await caller.write()
-    await caller.write(body="newer")
-    changes = (await caller.call("memory.history"))["changes"]
-    assert [change["files"][0]["action"] for change in changes] == ["updated", "created"]
-    assert {(change["actor"], change["client"]) for change in changes} == {("client", "test")}
-    older = await caller.call("memory.history", before=changes[0]["id"], limit=5)
-    assert [change["id"] for change in older["changes"]] == [changes[1]["id"]]
-    assert (await caller.call("memory.history", path="other.md"))["changes"] == []
-
-
-async def test_a_diff_shows_the_lines(caller: Caller) -> None:
-    """A change's diff has the old and the new line of each file."""
-    await caller.write()
-    written = await caller.write(body="newer")
-    diff = await caller.call("memory.diff", change=written["change"])
-    text = "\n".join(part["diff"] for part in diff["files"])
-    assert "-Never mock the database in integration tests." in text
-    assert "+newer" in text
-
-
-async def test_undo_restores_bytes_and_times(caller: Caller) -> None:
-    """An undone change leaves file, mtime and index as they were."""
-    first = await caller.write()
-    before = await caller.call("memory.read", path="feedback_tests.md")
-    caller.clock.advance(3 * 86400)
-    second = await caller.write(body="newer")
-    undone = await caller.call("memory.undo", change=second["change"])
-    assert (undone["conflicts"], undone["files"][0]["action"]) == ([], "updated")
-    after = await caller.call("memory.read", path="feedback_tests.md")
-    assert (after["hash"], after["mtime"]) == (first["hash"], before["mtime"])
-
-
-async def test_undo_never_goes_over_newer_work(caller: Caller) -> None:
-    """A file that changed since is named as a conflict and stays."""
-    first = await caller.write()
-    await caller.write(body="newer")
-    undone = await caller.call("memory.undo", change=first["change"])
-    assert undone["conflicts"] == ["feedback_tests.md"]
-    assert "newer" in (await caller.call("memory.read", path="feedback_tests.md"))["content"]
-
-
-async def test_undo_takes_a_change_out_of_newer_work(caller: Caller) -> None:
-    """Other lines that were written since stay, and the file is named as merged."""
-    await caller.write(body="One.\n\nTwo.")
-    second = await caller.write(body="1.\n\nTwo.")
-    await caller.write(body="1.\n\nTwo.\n\nThree.")
-    undone = await caller.call("memory.undo", change=second["change"])
-    assert (undone["conflicts"], undone["merged"]) == ([], ["feedback_tests.md"])
-    content = (await caller.call("memory.read", path="feedback_tests.md"))["content"]
-    assert content.endswith("\n\nOne.\n\nTwo.\n\nThree.\n")
-
-
 async def test_a_refused_text_can_be_looked_at_and_restored(caller: Caller) -> None:
     """A conflict names the change under which the refused text is kept."""
     first = await caller.write()
@@ -83,15 +29,6 @@ async def test_a_refused_text_can_be_looked_at_and_restored(caller: Caller) -> N
     assert (await caller.refused("memory.undo", change=facts["change"])).code == 1001
     changes = (await caller.call("memory.history"))["changes"]
     assert facts["change"] not in [change["id"] for change in changes]
-
-
-async def test_an_unknown_change_is_not_found(caller: Caller) -> None:
-    """A change id that never was, or of another project, has an error of its own."""
-    await caller.write()
-    assert (await caller.refused("memory.undo", change="c999")).code == 1001
-    assert (await caller.refused("memory.diff", change="nonsense")).code == 1001
-    other = caller.home.project("other")
-    assert (await caller.refused("memory.undo", cwd=other, change="c1")).code == 1001
 
 
 NOW = 1_772_539_200.0  # where the clock of these tests begins
@@ -224,21 +161,6 @@ async def test_a_project_goes_back_to_a_time(caller: Caller) -> None:
     assert nothing == {"change": None, "files": [], "merged": [], "conflicts": []}
 
 
-async def test_a_memory_comes_back_from_the_journal(caller: Caller) -> None:
-    """A deleted memory and an older version are restored by name alone."""
-    await story(caller)
-    plan = await caller.call("memory.restore", path="b.md", dry_run=True)
-    assert (plan["change"], plan["files"][0]["action"]) == (None, "created")
-    back = await caller.call("memory.restore", path="b.md")
-    assert back["files"] == plan["files"]
-    await caller.call("memory.restore", path="a.md", change="c1")
-    assert await bodies(caller) == {"a.md": "one", "b.md": "b"}
-    (last,) = (await caller.call("memory.history", limit=1))["changes"]
-    assert (last["actor"], last["reason"]) == ("undo", "a.md restored from c1")
-    assert (await caller.refused("memory.restore", path="x.md")).code == 1001
-    assert (await caller.refused("memory.restore", path="../x.md")).code == 1006
-
-
 async def test_a_memory_says_where_it_comes_from(caller: Caller) -> None:
     """First and last writer, all changes, and the session that last saw it are told."""
     await story(caller)
@@ -266,16 +188,6 @@ async def test_a_memory_learnt_from_a_conversation_names_the_message(caller: Cal
     assert why["first"]["message"]
 
 
-async def test_a_memory_that_memd_never_wrote_has_no_writer(caller: Caller) -> None:
-    """A file that was there before memd says so by having no first change of memd's."""
-    folder = await caller.folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "mine.md").write_text("by hand\n")
-    why = await caller.call("memory.why", path="mine.md")
-    assert why["exists"]
-    assert why["first"] is None or why["first"]["actor"] == "external"
-
-
 async def test_a_torn_journal_is_answered_over_the_socket(caller: Caller) -> None:
     """A client reads sentences, never a fault, and may go on writing."""
     for body in ("one", "two", "three"):
@@ -295,20 +207,3 @@ async def test_a_torn_journal_is_answered_over_the_socket(caller: Caller) -> Non
     await caller.write(path="a.md", body="four")
     read = await caller.call("memory.read", path="a.md")
     assert read["content"].endswith("four\n")
-
-
-async def test_what_others_did_is_history_like_the_rest(caller: Caller) -> None:
-    """A person's save is told as external by all who ask, and a range takes it back as well."""
-    await caller.write(path="a.md", body="one")
-    before = await caller.call("memory.read", path="a.md")
-    file = await caller.folder() / "a.md"
-    file.write_text(before["content"].replace("one", "by hand"))
-    why = await caller.call("memory.why", path="a.md")
-    assert (why["last"]["actor"], why["changes"]) == ("external", ["c2", "c1"])
-    assert "+by hand\n" in (await caller.call("memory.diff"))["files"][0]["diff"]
-    caller.clock.advance(60)
-    await caller.write(path="a.md", body="two")
-    done = await caller.call("memory.undo", **{"from": "c2"})
-    assert (done["conflicts"], done["merged"]) == ([], [])
-    after = await caller.call("memory.read", path="a.md")
-    assert (after["hash"], after["mtime"]) == (before["hash"], before["mtime"])

@@ -40,17 +40,6 @@ async def test_a_sub_agents_events_are_passed_over(caller: Caller) -> None:
     assert await hook(caller, "UserPromptSubmit", prompt=WORDS, agent_id="a1") is None
 
 
-async def test_a_session_start_adds_nothing_where_the_client_loads_memory(caller: Caller) -> None:
-    """Only where Claude Code's own memory is off does the section come from memd."""
-    assert await hook(caller, "SessionStart", source="startup") is None
-    settings = Path(caller.home.path) / ".claude" / "settings.json"
-    settings.parent.mkdir(exist_ok=True)
-    settings.write_text('{"autoMemoryEnabled": false}')
-    answer = await hook(caller, "SessionStart", source="startup")
-    context = answer["hookSpecificOutput"]["additionalContext"]
-    assert str(await caller.folder()) in context
-
-
 async def test_a_long_section_is_cut_at_a_line(caller: Caller) -> None:
     """What a session start brings stays under the client's bound and says where the rest is."""
     for number in range(40):
@@ -62,19 +51,6 @@ async def test_a_long_section_is_cut_at_a_line(caller: Caller) -> None:
     context = answer["hookSpecificOutput"]["additionalContext"]
     assert len(context.encode("utf-16-le")) // 2 <= limits.HOOK_CHARACTERS
     assert "for the whole index" in context
-
-
-async def test_a_session_start_is_silent_while_memory_is_off(caller: Caller) -> None:
-    """A switch that is off means no section."""
-    payload = {"session_id": "s", "cwd": caller.cwd}
-    answer = await caller.plain(
-        "hook",
-        client="claude-code",
-        event="SessionStart",
-        payload=payload,
-        environment={"MEMD_DISABLE": "1", "MEMD_MEMORY_PATH": f"{caller.home.path}/own/m"},
-    )
-    assert answer is None
 
 
 @pytest.mark.parametrize("event", ["Stop", "PreCompact", "SessionEnd"])

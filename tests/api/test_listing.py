@@ -63,8 +63,3 @@ async def test_a_list_larger_than_an_answer_comes_whole(caller: Caller) -> None:
     results = await pages(caller)
     assert len(results) > 1
     assert sum(map(len, results)) == count
-
-
-async def test_a_page_that_nobody_named_is_refused(caller: Caller) -> None:
-    """What no page has as ``next`` is an error of the caller's."""
-    assert (await caller.refused("memory.list", after="noon")).code == -32602

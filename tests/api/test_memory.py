@@ -28,23 +28,6 @@ async def test_a_written_memory_is_listed_and_read(caller: Caller) -> None:
     assert index == "- [test-policy](feedback_tests.md) — Integration tests hit a real database\n"
 
 
-async def test_writing_again_updates_or_leaves(caller: Caller) -> None:
-    """A changed part is an update with a new hash, the same parts are no change at all."""
-    first = await caller.write()
-    second = await caller.write(body="Never, ever.")
-    assert (second["status"], second["hash"] == first["hash"]) == ("updated", False)
-    third = await caller.write(body="Never, ever.")
-    assert (third["status"], third["change"], third["hash"]) == ("unchanged", None, second["hash"])
-
-
-async def test_a_request_id_makes_a_retry_harmless(caller: Caller) -> None:
-    """The same request once more is answered with the first outcome and writes nothing."""
-    first = await caller.write(request_id="r1")
-    again = await caller.write(request_id="r1")
-    assert again["hash"] == first["hash"]
-    assert len((await caller.call("memory.history"))["changes"]) == 1
-
-
 async def test_an_id_with_other_parameters_is_another_request(caller: Caller) -> None:
     """A reused id never answers one request with the outcome of another."""
     await caller.write("a.md", request_id="1")
@@ -104,63 +87,12 @@ async def test_what_may_not_be_written_is_refused_in_words(caller: Caller) -> No
 _PARTS = {"name": "a", "description": "d", "type": "user", "body": "b"}
 
 
-async def test_a_deleted_memory_leaves_the_index(caller: Caller) -> None:
-    """Deleting takes file and line away, and once more says that it is not there."""
-    await caller.write()
-    deleted = await caller.call("memory.delete", path="feedback_tests.md")
-    assert deleted["change"]
-    listed = await caller.call("memory.list")
-    assert (listed["memories"], listed["index"]["lines"]) == ([], 0)
-    assert (await caller.refused("memory.delete", path="feedback_tests.md")).code == 1001
-    assert (await caller.refused("memory.read", path="feedback_tests.md")).code == 1001
-
-
-async def test_search_finds_words_and_lists_by_scope(caller: Caller) -> None:
-    """A search brings hits with a snippet; a listing can be asked for one scope."""
-    await caller.write()
-    hits = (await caller.call("memory.search", query="mocking databases"))["hits"]
-    assert hits[0]["path"] == "feedback_tests.md"
-    assert (await caller.call("memory.list", scope="team"))["memories"] == []
-    assert len((await caller.call("memory.list", scope="private"))["memories"]) == 1
-
-
 async def test_nothing_is_written_while_memory_is_off(caller: Caller) -> None:
     """A project that switched memory off refuses writes and says why."""
     with open(f"{caller.cwd}/.memd.toml", "w", encoding="utf-8") as file:
         file.write("enabled = false\n")
     error = await caller.refused("memory.write", path="a.md", **_PARTS)
     assert error.code == 1010
-
-
-async def test_the_home_is_no_project(caller: Caller) -> None:
-    """A working directory that is the home itself gets a clear answer."""
-    error = await caller.refused("memory.list", cwd=caller.home.path)
-    assert error.code == 1009
-
-
-async def test_a_command_answers_with_text_and_change(caller: Caller) -> None:
-    """An edit names its change; what cannot be done is a text marked as an error."""
-    create = {"command": "create", "path": "/memories/a.md", "file_text": "one"}
-    made = await caller.call("memory.tool", command=create, request_id="1", session_id="s")
-    assert (made["is_error"], made["text"]) == (
-        False,
-        "File created successfully at: /memories/a.md",
-    )
-    (change,) = (await caller.call("memory.history"))["changes"]
-    assert (change["id"], change["reason"], change["origin"], change["session"]) == (
-        made["change"],
-        "memory.tool",
-        "assistant",
-        "s",
-    )
-    again = await caller.call("memory.tool", command=create, request_id="1", session_id="s")
-    assert again == made
-    refused = await caller.call("memory.tool", command=create)
-    assert refused == {
-        "text": "File /memories/a.md already exists",
-        "is_error": True,
-        "change": None,
-    }
 
 
 async def test_what_is_switched_off_is_shown_and_not_edited(caller: Caller) -> None:

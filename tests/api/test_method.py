@@ -117,14 +117,6 @@ def test_times_are_texts_or_numbers() -> None:
     assert seconds("since", None) is None
 
 
-@pytest.mark.parametrize("value", ["", "today", "c12", -1.0, 1e300, float("nan")])
-def test_what_is_no_time_is_named(value: str | float) -> None:
-    """An error says which parameter it was."""
-    with pytest.raises(NotATimeError) as caught:
-        seconds("since", value)
-    assert caught.value.facts == {"name": "since"}
-
-
 def test_a_version_is_a_change_or_a_time() -> None:
     """What looks like the id of a change is one."""
     assert moment("at", "c12") == "c12"

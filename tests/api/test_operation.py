@@ -57,12 +57,6 @@ async def test_subscribers_hear_of_changes(caller: Caller) -> None:
         assert "job.done" in gone["topics"]
 
 
-async def test_an_unknown_topic_is_refused(caller: Caller) -> None:
-    """Subscribing to what does not exist is an error that names what does."""
-    error = await caller.refused("subscribe", topics=["memory.lost"])
-    assert (error.code, "memory.changed" in error.data["hint"]) == (-32602, True)
-
-
 async def test_status_tells_how_the_daemon_is(caller: Caller) -> None:
     """Status has the process, its places, its connections and the projects it changed."""
     await caller.write()
@@ -122,32 +116,9 @@ async def test_doctor_names_a_clock_that_jumped(caller: Caller) -> None:
     assert "200 days behind the newest recorded change" in detail
 
 
-async def test_doctor_sees_memory_that_is_off(caller: Caller) -> None:
-    """A switch that is off is a warning with its reason."""
-    await caller.plain("hello", environment={"MEMD_DISABLE": "1"})
-    checks = (await caller.call("doctor"))["checks"]
-    project = next(check for check in checks if check["name"] == "project")
-    assert (project["state"], "memory is off" in project["detail"]) == ("warning", True)
-
-
-async def test_the_table_discovers_itself(caller: Caller) -> None:
-    """rpc.discover serves an OpenRPC document with every method."""
-    document = await caller.plain("rpc.discover")
-    names = {method["name"] for method in document["methods"]}
-    assert document["openrpc"].startswith("1.")
-    assert {"load_prompt", "memory.write", "hook", "job.wait"} <= names
-
-
 async def test_shutdown_answers_first(caller: Caller) -> None:
     """A client that ends the daemon gets its answer."""
     assert await caller.plain("shutdown") == {"stopping": True}
-
-
-async def test_doctor_without_a_project_looks_at_the_daemon_alone(caller: Caller) -> None:
-    """Asked without a directory, doctor has no project checks."""
-    names = [check["name"] for check in (await caller.plain("doctor"))["checks"]]
-    daemon = ["python", "state", "socket", "settings", "model", "recovery", "watching", "clock"]
-    assert names == daemon
 
 
 async def test_doctor_sees_a_state_file_that_cannot_be_used(tmp_path: Path) -> None:

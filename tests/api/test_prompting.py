@@ -33,23 +33,6 @@ async def test_variants_are_asked_for_by_name(caller: Caller) -> None:
     assert (await caller.refused("load_prompt", mode="loud")).code == -32602
 
 
-async def test_extra_guidelines_are_appended(caller: Caller) -> None:
-    """Guidelines of the call or of the client's environment stand in the prompt."""
-    loaded = await caller.call("load_prompt", extra_guidelines="Speak Latin.")
-    assert "Speak Latin." in loaded["prompt"]
-    await caller.plain("hello", environment={"MEMD_EXTRA_GUIDELINES": "Speak Greek."})
-    assert "Speak Greek." in (await caller.call("load_prompt"))["prompt"]
-
-
-async def test_memory_that_is_off_has_no_prompt(caller: Caller) -> None:
-    """The prompt is null with the reason, and prefetch skips."""
-    await caller.plain("hello", environment={"MEMD_DISABLE": "1"})
-    loaded = await caller.call("load_prompt")
-    assert (loaded["prompt"], loaded["enabled"], bool(loaded["reason"])) == (None, False, True)
-    results = await caller.call("prefetch", session_id="s", query=QUERY)
-    assert (results["memories"], results["skipped"]) == ([], "memory_off")
-
-
 async def test_the_right_memory_comes_once_per_session(caller: Caller) -> None:
     """A fitting memory goes out whole with its header, and again only after a compaction."""
     await caller.write()
@@ -71,13 +54,6 @@ async def test_the_right_memory_comes_once_per_session(caller: Caller) -> None:
         assert await caller.call(method, session_id="s") == {"ok": True}
         results = await caller.call("prefetch", session_id="s", query=QUERY)
         assert bool(results["memories"]) == again
-
-
-async def test_small_talk_brings_nothing(caller: Caller) -> None:
-    """One word is skipped by name, and thanks bring no memory."""
-    await caller.write()
-    assert (await caller.call("prefetch", session_id="s", query="ok"))["skipped"] == "single_word"
-    assert not (await caller.call("prefetch", session_id="s", query="thanks, looks good"))["block"]
 
 
 async def test_an_explanation_marks_nothing(caller: Caller) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.api.caller import PARTS, Caller
+from tests.api.caller import Caller
 from tests.traces import traces
 
 pytestmark = pytest.mark.anyio
@@ -92,19 +92,6 @@ async def test_the_log_and_damaged_files_are_seen_to(caller: Caller) -> None:
     assert not (state / "state.db.damaged-1").exists()
     assert (state / "memd.log").read_bytes().endswith(b"next\n")
     assert ((state / "memd.log").stat().st_size, traces(state, SECRET)) == (size, [])
-
-
-async def test_work_goes_on_after_a_purge(caller: Caller) -> None:
-    """Writes, reads, searches and undos of what was not purged work as before."""
-    await caller.write("keep.md", **PARTS | {"body": "the kiln is hot"})
-    await caller.write("gone.md", body=SECRET)
-    await caller.call("memory.delete", path="gone.md")
-    await caller.call("memory.purge", pattern=SECRET)
-    changed = await caller.write("keep.md", body="the kiln is cold")
-    await caller.call("memory.undo", change=changed["change"])
-    assert "hot" in (await caller.call("memory.read", path="keep.md"))["content"]
-    assert (await caller.call("memory.search", query="kiln"))["hits"] != []
-    assert (await caller.call("memory.purge", pattern=SECRET))["bodies"] == []
 
 
 @pytest.mark.parametrize(

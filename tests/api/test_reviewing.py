@@ -73,35 +73,6 @@ async def test_a_proposal_is_shown_with_its_diffs(caller: Caller) -> None:
     }
 
 
-async def test_what_is_accepted_is_a_change(caller: Caller) -> None:
-    """It is in the history under its client, and undo takes it back."""
-    name = await two(caller)
-    done = await caller.call("dream.accept", proposal=name, paths=["a.md"])
-    assert done == {
-        "proposal": name,
-        "state": "open",
-        "change": done["change"],
-        "accepted": ["a.md"],
-        "left": [],
-    }
-    changes = (await caller.call("memory.history"))["changes"]
-    assert (changes[0]["id"], changes[0]["client"]) == (done["change"], "test")
-    assert changes[0]["reason"] == f"accepted proposal {name} of a dream"
-    assert "two" in (await caller.call("memory.read", path="a.md"))["content"]
-    await caller.call("memory.undo", change=done["change"])
-    assert "one" in (await caller.call("memory.read", path="a.md"))["content"]
-
-
-async def test_what_is_left_is_told(caller: Caller) -> None:
-    """A file that another one took the name of stays, with why."""
-    name = await two(caller)
-    await caller.write(path="b.md", body="mine")
-    assert [file["stale"] for file in (await only(caller))["files"]] == [False, True]
-    done = await caller.call("dream.accept", proposal=name)
-    assert (done["accepted"], done["state"]) == (["a.md"], "open")
-    assert done["left"] == [{"path": "b.md", "reason": "there is a file of this name by now"}]
-
-
 async def test_what_is_rejected_is_gone_from_the_list(caller: Caller) -> None:
     """A refusal by file and then as a whole; with all it is still seen, with its reason."""
     name = await two(caller)

@@ -32,15 +32,6 @@ def configure(caller: Caller, text: str) -> None:
     path.chmod(0o600)
 
 
-async def test_status_says_why_there_is_no_model(caller: Caller) -> None:
-    """Nothing is configured in a new home, nothing was spent, and nothing stands still."""
-    results = await caller.plain("status")
-    assert (results["model"]["configured"], results["model"]["names"]) == (False, {})
-    assert "environment" in results["model"]["problem"]
-    assert results["spend"]["used"]["requests"] == 0
-    assert (results["spend"]["dollars_per_day"], results["spend"]["caps"]) == (1.0, {})
-
-
 async def test_status_names_the_model_without_its_key(caller: Caller) -> None:
     """The host and the models by kind are told, the key never is."""
     configure(caller, '[model]\napi_key = "sk-hidden"\ndream = "claude-opus-5-5"\n')
@@ -57,14 +48,6 @@ async def test_status_names_the_model_without_its_key(caller: Caller) -> None:
         },
     }
     assert "sk-hidden" not in str(results)
-
-
-async def test_a_reached_cap_is_in_the_status(caller: Caller) -> None:
-    """The kinds that stand still are named with what stopped them."""
-    configure(caller, "[spend]\nrecall_share = 0.5\n")
-    book(caller, RECALL, 0.5)
-    book(caller, RECALL, 0.1)
-    assert (await caller.plain("status"))["spend"]["caps"] == {"recall": "spend.recall_share"}
 
 
 async def test_spending_adds_up_by_what_was_asked(caller: Caller) -> None:

@@ -24,11 +24,6 @@ def test_names_are_unique_and_complete() -> None:
     assert set(names) == SPECIFIED | {"hook"}
 
 
-def test_permissions_are_known() -> None:
-    """A method reads, writes or operates."""
-    assert {row.permission for row in methods()} == {"read", "write", "operate"}
-
-
 def test_every_method_is_tested_at_a_door() -> None:
     """Some other test than this one calls each method by its name."""
     here = Path(__file__)

@@ -62,13 +62,6 @@ async def test_an_extraction_is_accepted_at_once(caller: Caller) -> None:
     assert await caller.plain("job.cancel", job=accepted["job"]) == {"cancelled": False}
 
 
-async def test_messages_can_be_sent_directly(caller: Caller) -> None:
-    """A client without transcript file sends the messages themselves."""
-    messages = [{"role": "user", "content": WORDS}, {"role": "assistant", "content": "Done."}]
-    done = await caller.call("extract", session_id="s", messages=messages, wait=True)
-    assert len(done["saved"]) == 1
-
-
 async def test_an_extraction_needs_one_source(caller: Caller) -> None:
     """Neither or both of transcript and messages is a clear error."""
     assert (await caller.refused("extract", session_id="s")).code == -32602
@@ -92,21 +85,6 @@ async def test_a_remote_client_is_not_read_unless_allowed(caller: Caller) -> Non
     )
     done = await caller.call("extract", session_id="s", messages=[])
     assert (done["status"], done["reason"]) == ("skipped", "remote")
-
-
-async def test_switched_off_extraction_is_skipped(caller: Caller) -> None:
-    """A closed gate answers skipped with its name."""
-    await caller.plain("hello", environment={"MEMD_DISABLE": "1"})
-    done = await caller.call("extract", session_id="s", messages=[])
-    assert (done["status"], bool(done["reason"]), done["job"]) == ("skipped", True, None)
-
-
-async def test_an_unknown_job_is_not_found(caller: Caller) -> None:
-    """A job that never was has an error of its own."""
-    for method in ("job.get", "job.wait", "job.cancel"):
-        with pytest.raises(Exception, match="j404") as caught:
-            await caller.plain(method, job="j404")
-        assert getattr(caught.value, "code", 0) == 1001
 
 
 async def test_a_parked_job_is_told_and_put_back(caller: Caller) -> None:

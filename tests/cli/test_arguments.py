@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from memd.api.table import methods
-from memd.cli.arguments import COMMANDS, GROUPS, parser
+from memd.cli.arguments import COMMANDS, parser
 from memd.cli.grammar import Command, Operand, Option, synopsis
 
 
@@ -68,20 +68,6 @@ def test_common_options_stand_before_or_after_the_command() -> None:
         assert options.run.name == "job list"
 
 
-def test_a_command_may_stand_alone_and_have_verbs() -> None:
-    """Dream is a command, and so is what may follow it; common options count everywhere."""
-    top = parser()
-    assert top.parse_args(["dream", "--force"]).run.name == "dream"
-    options = top.parse_args(["dream", "--json", "accept", "p3", "a.md", "b.md", "--quiet"])
-    assert (options.run.name, options.json, options.quiet) == ("dream accept", True, True)
-    assert (options.proposal, options.file) == ("p3", ["a.md", "b.md"])
-
-
-def test_an_alias_means_its_command() -> None:
-    """Shutdown is another word for stop."""
-    assert parser().parse_args(["shutdown"]).run.name == "stop"
-
-
 @pytest.mark.parametrize(
     "words",
     [["nothing"], ["job"], ["job", "nothing"], ["show"], ["--timeout", "0", "status"], ["li"]],
@@ -96,15 +82,3 @@ def test_a_wrong_command_line_is_status_two(
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.startswith("usage: memctl")
-
-
-@pytest.mark.parametrize("words", [[], *([group] for group in GROUPS)])
-def test_groups_have_a_help_too(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """The help of memctl and of a group list what can follow."""
-    with pytest.raises(SystemExit) as left:
-        parser().parse_args([*words, "--help"])
-    assert left.value.code == 0
-    shown = capsys.readouterr().out
-    for command in COMMANDS:
-        if list(command.words[: len(words)]) == words:
-            assert command.words[len(words)] in shown

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 import shtab
 
-from memd.cli.arguments import COMMANDS, parser
+from memd.cli.arguments import parser
 from memd.cli.operation_table import SHELLS
 
 BASH = shutil.which("bash")
@@ -53,17 +53,6 @@ def test_bash_completes(line: list[str], expected: set[str]) -> None:
     )
     assert set(done.stdout.split()) == expected
     assert done.stderr == ""
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_every_command_and_option_is_completed(shell: str) -> None:
-    """Each script knows every command, verb, option and choice."""
-    script = shtab.complete(parser(shtab.FILE), shell)
-    for command in COMMANDS:
-        flags = [option.flag.removeprefix("--") for option in command.options]
-        choices = [choice for option in command.options for choice in option.choices]
-        for word in (*command.words, *flags, *choices):
-            assert word in script
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -9,7 +9,7 @@ import pytest
 
 from memd.cli.main import _output, main, run
 from memd.core.places import find
-from memd.testing.scripted_daemon import ScriptedDaemon, ScriptedRefusal
+from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import Stream, memctl, surroundings
 from tests.cli.home import Home
 
@@ -47,38 +47,6 @@ def _process(
     )
 
 
-def test_an_answer_is_status_zero(home: Home) -> None:
-    """The answer goes to standard output and nothing to the other."""
-    with ScriptedDaemon(home.places.socket, {"status": STATUS}):
-        ran = memctl(home, "status", "--json")
-    assert (ran.status, ran.json, ran.err) == (0, STATUS, "")
-
-
-def test_a_refusal_is_status_one(home: Home) -> None:
-    """The daemon's sentence and its hint go to standard error, nothing to standard output."""
-    refusal = ScriptedRefusal(1001, "there is no memory x.md", {"hint": "look again"})
-    with ScriptedDaemon(home.places.socket, {"memory.read": refusal}):
-        ran = memctl(home, "show", "x.md", "--json")
-    assert (ran.status, ran.out) == (1, "")
-    assert ran.err == "memctl: there is no memory x.md\n  look again\n"
-
-
-def test_what_can_be_tried_again_is_status_75(home: Home) -> None:
-    """A refusal that another try may lift has a status of its own, and no hint if it has none."""
-    with ScriptedDaemon(
-        home.places.socket, {"status": ScriptedRefusal(1004, "busy", {"retryable": True})}
-    ):
-        ran = memctl(home, "status")
-    assert (ran.status, ran.err) == (75, "memctl: busy\n")
-
-
-def test_no_daemon_is_status_69(home: Home) -> None:
-    """An absent daemon is told from a refusal."""
-    ran = memctl(home, "list")
-    assert (ran.status, ran.out) == (69, "")
-    assert home.places.socket in ran.err
-
-
 @pytest.mark.parametrize("arguments", [["nothing"], ["show", "\udcff"]])
 def test_a_wrong_command_line_is_status_two(
     home: Home, arguments: list[str], capsys: pytest.CaptureFixture[str]
@@ -86,20 +54,6 @@ def test_a_wrong_command_line_is_status_two(
     """Argparse's words go to standard error; bytes that are no UTF-8 are refused there."""
     assert memctl(home, *arguments).status == 2
     assert "usage: memctl" in capsys.readouterr().err
-
-
-def test_no_command_is_answered_with_the_help(home: Home) -> None:
-    """Memctl alone is a wrong command line that is told what there is."""
-    around = surroundings(home)
-    assert run([], around) == 2
-    assert isinstance(around.stderr, Stream)
-    assert "load-prompt" in around.stderr.getvalue()
-
-
-def test_the_version_is_an_answer(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    """--version prints name and version and ends with 0."""
-    assert memctl(home, "--version").status == 0
-    assert capsys.readouterr().out.startswith("memctl 0.")
 
 
 def test_an_unexpected_failure_is_a_sentence(home: Home) -> None:
@@ -149,14 +103,6 @@ def test_it_runs_as_a_process(home: Home) -> None:
     assert _process(home, "sockname").stdout == find(home.environ, home.path).socket + "\n"
     done = _process(home, "sockname", redirect="<&- >&- 2>&-")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-def test_a_name_that_no_encoding_knows_is_shown(home: Home) -> None:
-    """A terminal in an old encoding gets escapes instead of a failure."""
-    with ScriptedDaemon(home.places.socket, {"status": {**STATUS, "notes": ["目"]}}):
-        done = _process(home, "status", PYTHONIOENCODING="ascii")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "\\u76ee" in done.stdout
 
 
 def test_a_stream_of_another_kind_is_taken_as_it_is() -> None:

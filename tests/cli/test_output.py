@@ -1,6 +1,5 @@
 """What is shown, and how."""
 
-import json
 import os
 import pty
 
@@ -68,44 +67,6 @@ def test_a_text_can_win_no_more_than_a_colour() -> None:
     assert "\x1b[31mz" not in out.getvalue()
 
 
-def test_json_is_one_object_on_one_line() -> None:
-    """With --json the text is not printed; on a terminal the object is indented."""
-    screen, out, _ = _screen(as_json=True)
-    screen.answer({"é": [1]}, "words")
-    assert out.getvalue() == '{"é":[1]}\n'
-    screen, out, _ = _screen(as_json=True, terminal=True)
-    screen.answer({"é": "\x9b"}, "words")
-    assert out.getvalue().splitlines()[1] == '  "é": "\\u009b"'
-    assert json.loads(out.getvalue()) == {"é": "\x9b"}
-
-
-def test_an_answer_ends_with_a_newline() -> None:
-    """A text gets its newline unless it has one; nothing is printed for no text."""
-    screen, out, _ = _screen()
-    for text in ("a", "b\n", ""):
-        screen.answer({}, text)
-    screen.line("c")
-    assert out.getvalue() == "a\nb\nc\n"
-
-
-def test_quiet_keeps_errors() -> None:
-    """Notes are for people who want them; errors are for all."""
-    for quiet, expected in ((True, "error\n"), (False, "note\nerror\n")):
-        screen, _, err = _screen(quiet=quiet)
-        screen.note("note")
-        screen.error("error")
-        assert err.getvalue() == expected
-
-
-def test_a_passing_line_is_for_terminals() -> None:
-    """Live progress replaces itself on a terminal and is silent elsewhere."""
-    for terminal, expected in ((True, "\r\x1b[Kone\r\x1b[K"), (False, "")):
-        screen, _, err = _screen(terminal=terminal)
-        screen.passing("one")
-        screen.passing("")
-        assert err.getvalue() == expected
-
-
 def test_the_width_is_the_terminals() -> None:
     """A real terminal's columns count; one that does not tell has 80; a pipe has no width."""
     assert _screen()[0].width is None
@@ -129,47 +90,12 @@ def test_a_table_is_aligned_and_cut() -> None:
     assert output.table([("x" * 30, "y" * 30)], 20).splitlines()[0].endswith("y" * 19 + "…")
 
 
-def test_facts_leave_out_what_is_empty() -> None:
-    """Names and values are aligned; empty values have no line, zero has one."""
-    pairs: list[tuple[str, object]] = [("a", 0), ("b", ""), ("c", None), ("long", [1])]
-    assert output.facts(pairs) == "a     0\nlong  [1]\n"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (-1, "0 ms"),
-        (0.25, "250 ms"),
-        (59, "59 s"),
-        (60, "1 min"),
-        (3661, "1 h 1 min"),
-        (90_000, "1 d 1 h"),
-    ],
-)
-def test_spans_have_at_most_two_units(seconds: float, words: str) -> None:
-    """A time span reads as a person says it."""
-    assert output.duration(seconds) == words
-
-
-def test_sizes_have_a_unit() -> None:
-    """A size reads as a person says it."""
-    sizes = [output.size(count) for count in (0, 1023, 1536, 45 * 1024**2, 3 * 1024**3)]
-    assert sizes == ["0 bytes", "1023 bytes", "1.5 KiB", "45.0 MiB", "3.0 GiB"]
-
-
 @given(st.text())
 def test_no_text_reaches_a_terminal_raw(text: str) -> None:
     """Whatever a memory holds, no escape or control character but tab and newline is left."""
     shown = output.escape(text)
     assert not any((ord(c) < 32 and c not in "\t\n") or 127 <= ord(c) < 160 for c in shown)
     assert output.escape(shown) == shown
-
-
-def test_how_long_ago() -> None:
-    """A time is told by its distance, one to come as just now, and what is no time as it is."""
-    assert output.ago("2020-01-01T00:00:00.000Z").endswith(" ago")
-    assert output.ago("2999-01-01T00:00:00.000Z") == "just now"
-    assert output.ago("whenever") == "whenever"
 
 
 def test_a_diff_is_coloured_line_by_line() -> None:

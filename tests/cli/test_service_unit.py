@@ -67,13 +67,6 @@ def test_systemd_units_are_what_works() -> None:
         assert service_unit.MARK.encode() in content
 
 
-def test_systemd_looks_where_the_user_says() -> None:
-    """A relative XDG_CONFIG_HOME is ignored, as the XDG specification asks."""
-    for environ in ({}, {"XDG_CONFIG_HOME": "relative"}):
-        service = service_unit.systemd("/p", environ, "/h")
-        assert next(iter(service.files)) == "/h/.config/systemd/user/memd.socket"
-
-
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing")
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     """The units that are installed pass the supervisor's own check without a word."""

@@ -89,14 +89,6 @@ def test_states_tell_what_is_missing() -> None:
     }
 
 
-def test_no_empty_leftovers_stay() -> None:
-    """Taking out the only hooks takes their lists away, not those that were empty before."""
-    assert setup.remove(setup.install({}, HOOK)) == {}
-    before: dict[str, Any] = {"hooks": {"Stop": [], "SessionEnd": [{"hooks": []}]}}
-    assert setup.remove(before) == before
-    assert setup.remove({"hooks": {}}) == {"hooks": {}}
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -118,12 +110,6 @@ def test_what_cannot_be_kept_is_refused(content: bytes) -> None:
         setup.parse(content, "settings.json")
 
 
-@pytest.mark.parametrize("content", [None, b"", b" \n", b"\xef\xbb\xbf", b"{}"])
-def test_no_settings_are_empty_ones(content: bytes | None) -> None:
-    """A missing or empty file holds no settings."""
-    assert setup.parse(content, "x") == {}
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -141,12 +127,6 @@ def test_no_settings_are_empty_ones(content: bytes | None) -> None:
 def test_the_layout_stays(content: bytes) -> None:
     """Indentation, line ends, byte order mark, escapes and the last newline are the file's own."""
     assert setup.dump(setup.parse(content, "x"), content) == content
-
-
-def test_a_new_file_has_a_plain_layout() -> None:
-    """Two spaces and a newline at the end, and so where the file held nothing."""
-    assert setup.dump({"a": 1}, None) == b'{\n  "a": 1\n}\n'
-    assert setup.dump({"a": 1}, b"{}") == b'{\n  "a": 1\n}'
 
 
 def test_a_file_is_replaced_in_one_step(tmp_path: Path) -> None:

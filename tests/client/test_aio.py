@@ -165,15 +165,6 @@ async def test_a_daemon_that_goes_away_is_told() -> None:
 
 
 @pytest.mark.anyio
-async def test_no_daemon_is_told_at_once() -> None:
-    """Where nothing listens entering fails with status 69."""
-    with pytest.raises(DaemonUnavailableError) as caught:
-        async with AsyncClient("/nonexistent/memd.sock"):
-            pass
-    assert caught.value.exit_status == 69
-
-
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("said", "words"),
     [

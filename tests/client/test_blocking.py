@@ -17,7 +17,6 @@ from memd.client.blocking import (
     DaemonUnavailableError,
     RemoteError,
 )
-from memd.core.events import Event
 from memd.rpc.connection import Call
 from memd.rpc.errors import BusyError
 from memd.testing.server import Serving, serving
@@ -117,20 +116,6 @@ async def test_errors_are_raised_with_what_the_daemon_said() -> None:
 
 
 @pytest.mark.anyio
-async def test_progress_is_handed_over() -> None:
-    """Each progress value reaches the callback; without one it is dropped."""
-    seen: list[Any] = []
-    async with server() as running:
-
-        def work() -> Any:
-            with Client(running.path, environment={}) as client:
-                return client.call("steps", progress=seen.append), client.call("steps")
-
-        assert await run(work) == ("done", "done")
-    assert seen == [{"step": 1}, {"step": 2}]
-
-
-@pytest.mark.anyio
 async def test_a_late_answer_is_cancelled_and_the_client_goes_on() -> None:
     """After the timeout the request is cancelled and its answer is not taken for another's."""
     async with server() as running:
@@ -147,32 +132,6 @@ async def test_a_late_answer_is_cancelled_and_the_client_goes_on() -> None:
 
 
 @pytest.mark.anyio
-async def test_notifications_come_in_order() -> None:
-    """What came during a call is kept; the stream ends when nothing more comes in time."""
-    async with server() as running:
-        subscribed = threading.Event()
-        published = threading.Event()
-
-        def work() -> Any:
-            with Client(running.path, environment={}) as client:
-                client.call("subscribe")
-                subscribed.set()
-                published.wait(10)
-                client.call("echo")
-                return [note.params["n"] for note in client.notifications(timeout=0.05)]
-
-        async def publish() -> None:
-            await anyio.to_thread.run_sync(subscribed.wait)
-            for number in range(3):
-                running.hub.publish(Event("memory.changed", "/a", {"n": number}))
-            published.set()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(publish)
-            assert await run(work) == [0, 1, 2]
-
-
-@pytest.mark.anyio
 async def test_a_daemon_that_goes_away_is_told() -> None:
     """Calls and notifications raise DaemonUnavailableError when the server ends."""
     async with server() as running:
@@ -185,13 +144,6 @@ async def test_a_daemon_that_goes_away_is_told() -> None:
             next(client.notifications(1))
     with pytest.raises(DaemonUnavailableError):
         client.call("echo")
-
-
-def test_no_daemon_is_told_at_once() -> None:
-    """Where nothing listens the client cannot be made."""
-    with pytest.raises(DaemonUnavailableError, match="No such file") as caught:
-        Client("/nonexistent/memd.sock")
-    assert caught.value.exit_status == 69
 
 
 @pytest.fixture

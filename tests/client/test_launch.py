@@ -13,7 +13,7 @@ import pytest
 
 from memd.client.blocking import Client
 from memd.client.errors import DaemonUnavailableError
-from memd.client.launch import LAUNCHD_LABEL, connect, last_words, supervisor, wait_until_up
+from memd.client.launch import LAUNCHD_LABEL, connect, supervisor, wait_until_up
 from memd.core.places import Places, find
 
 # A daemon with nothing in it but the lock and the server; each start leaves a line in a file.
@@ -146,18 +146,6 @@ def test_a_daemon_that_cannot_start_is_told(
     with pytest.raises(DaemonUnavailableError, match=words) as caught:
         connect(places, environ_of(home), name="t", deadline=SECONDS, command=command)
     assert caught.value.facts["log"] == places.log
-
-
-def test_last_words_are_those_of_the_program(home: str) -> None:
-    """What a daemon says at its end is told; lines of the log and a missing log are no words."""
-    places = places_of(home)
-    assert last_words(places) == ""
-    os.makedirs(places.state_dir)
-    Path(places.log).write_text('memd: old\n{"event": "ready"}\n', "utf-8")
-    assert last_words(places, 0.05) == ""
-    with Path(places.log).open("ab") as log:
-        log.write(b"memd: no \xff way\n")
-    assert last_words(places) == "no \N{REPLACEMENT CHARACTER} way"
 
 
 def test_a_daemon_that_says_another_serves_is_waited_for(home: str) -> None:

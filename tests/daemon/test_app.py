@@ -1,6 +1,5 @@
 """The composition: what a start takes up and what an end leaves."""
 
-import json
 import time
 from pathlib import Path
 
@@ -9,47 +8,12 @@ import pytest
 
 from memd.client.aio import AsyncClient
 from memd.client.errors import RemoteError
-from memd.daemon.app import SCHEMAS
-from memd.state.database import open_database
 from memd.testing.clock import FakeClock
-from memd.testing.daemon import Home, daemon_here, throw_away_home
+from memd.testing.daemon import daemon_here, throw_away_home
 
 pytestmark = pytest.mark.anyio
 WORDS = "From now on, always run the integration tests against a real database."
 SAID = [{"role": "user", "content": WORDS}]
-
-
-def queue(home: Home, cwd: str) -> None:
-    """Write an accepted extraction into the state file, as a daemon that died had it."""
-    Path(home.places.state_dir).mkdir(parents=True)
-    database = open_database(home.places.database, SCHEMAS)
-    request: dict[str, object] = {
-        "cwd": cwd,
-        "client": "c",
-        "environment": {},
-        "session": "s",
-        "transcript_path": None,
-        "messages": [{"role": "user", "content": WORDS}],
-    }
-    with database.transaction() as cursor:
-        cursor.execute(
-            "INSERT INTO jobs (kind, lane, directory, session, request, state, created)"
-            " VALUES ('extract', 'd', 'd', 's', ?, 'running', 1)",
-            (json.dumps(request),),
-        )
-    database.close()
-
-
-async def test_what_was_accepted_is_done_after_a_crash() -> None:
-    """A job that a dead daemon had accepted runs at the next start."""
-    with throw_away_home() as home:
-        cwd = home.project()
-        queue(home, cwd)
-        async with daemon_here(home), AsyncClient(home.places.socket, name="t") as client:
-            with anyio.fail_after(20):
-                job = await client.call("job.wait", {"job": "j1"})
-            assert job["state"] == "completed"
-            assert len((await client.call("memory.list", {"cwd": cwd}))["memories"]) == 1
 
 
 async def test_an_end_drains_what_was_accepted() -> None:

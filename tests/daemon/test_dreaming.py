@@ -111,37 +111,6 @@ async def running(options: str = "min_sessions = 0\n") -> AsyncIterator[Daemon]:
             yield Daemon(home, clock, machine, client)
 
 
-async def test_the_timer_begins_what_had_to_wait() -> None:
-    """A dream that is due waits while the machine is busy; the timer begins it once it is not."""
-    async with running() as daemon:
-        cwd = daemon.home.project()
-        daemon.machine.now = BATTERY
-        await daemon.call("session.end", cwd, session_id="s")
-        assert daemon.machine.requested == 1
-        await daemon.tick()
-        assert daemon.machine.requested == 2
-        assert await daemon.dreams() == []
-        daemon.machine.now = Pressure(on_battery=False)
-        await daemon.tick()
-        await daemon.until_dreams(1)
-
-
-async def test_nobody_keeps_a_person_from_a_dream() -> None:
-    """A dream that is asked for begins on a busy machine."""
-    async with running() as daemon:
-        daemon.machine.now = BATTERY
-        dreamt = await daemon.call("dream", daemon.home.project(), wait=True)
-        assert (dreamt["status"], daemon.machine.requested) == ("completed", 0)
-
-
-async def test_a_closed_gate_does_not_ask_the_machine() -> None:
-    """How busy the machine is costs more than the gates, and is asked after them."""
-    async with running("") as daemon:
-        cwd = daemon.home.project()
-        await daemon.call("session.end", cwd, session_id="s")
-        assert (daemon.machine.requested, await daemon.dreams()) == (0, [])
-
-
 async def test_a_hook_is_no_prompt_that_a_dream_waits_for() -> None:
     """The end of a session that comes through a hook lets a dream begin; a prompt keeps it."""
     payload = {"session_id": "s", "transcript_path": "", "hook_event_name": "SessionEnd"}

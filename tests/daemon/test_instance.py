@@ -1,7 +1,6 @@
 """One daemon per user."""
 
 import fcntl
-import json
 import os
 import stat
 import subprocess
@@ -48,17 +47,6 @@ def test_who_comes_second_learns_who_serves(tmp_path: Path) -> None:
     assert error.exit_status == 0
     assert error.sentence == f"memd 1.2 serves already: process {os.getpid()} at /run/x.sock"
     assert not first.holds()
-
-
-def test_the_right_is_given_back(tmp_path: Path) -> None:
-    """After leaving, the file stays, empty, and the next one may serve."""
-    places = places_in(tmp_path)
-    with Instance(places):
-        pass
-    assert Path(places.lock).read_bytes() == b""
-    with Instance(places) as again:
-        assert json.loads(Path(places.lock).read_text())["pid"] == os.getpid()
-        assert again.holds()
 
 
 def test_only_we_can_read_them(tmp_path: Path) -> None:
@@ -188,22 +176,3 @@ def start(folder: Path, number: int) -> list["subprocess.Popen[bytes]"]:
         starter.stdin.write(b"g")
         starter.stdin.flush()
     return starters
-
-
-def race(folder: Path) -> int:
-    """Let eight start at once; return how many serve, when the others name one and leave with 0."""
-    starters = start(folder, 8)
-    said = [starter.stdout.readline().strip() for starter in starters if starter.stdout]
-    serving = [s for s, word in zip(starters, said, strict=True) if word == b"serving"]
-    for starter in starters:
-        starter.communicate()
-        assert starter.returncode == 0
-    assert sorted(said) == sorted([b"serving"] + [b"%d" % serving[0].pid] * 7)
-    return len(serving)
-
-
-@pytest.mark.parametrize("round_number", range(4))
-def test_of_eight_starters_one_serves(tmp_path: Path, round_number: int) -> None:
-    """Seven name the eighth and leave with status 0."""
-    del round_number
-    assert race(tmp_path) == 1

@@ -38,14 +38,6 @@ def test_lines_are_for_people_on_a_terminal() -> None:
     assert not stream.getvalue().startswith("{")
 
 
-def test_the_level_of_the_settings_counts() -> None:
-    """Below the level nothing is written, and an unknown level means info."""
-    stream = io.StringIO()
-    Log(stream, "warning").note("ready")
-    Log(stream, "loud").note("seen")
-    assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["seen"]
-
-
 def test_a_fault_is_found_under_its_id() -> None:
     """The id that a client hears leads to the traceback."""
     stream = io.StringIO()

@@ -11,21 +11,19 @@ import anyio
 import pytest
 
 from memd.client.aio import AsyncClient
-from memd.core.clock_check import DAY_SECONDS, ClockCheck
-from memd.core.settings import JournalSettings
+from memd.core.clock_check import DAY_SECONDS
 from memd.core.values import Actor, ProposalDecided, Provenance
 from memd.daemon.app import SCHEMAS
 from memd.daemon.log import Log
-from memd.daemon.retention import LOOK_SECONDS, keep_bounded, prune
+from memd.daemon.retention import LOOK_SECONDS, keep_bounded
 from memd.projects.configuration import Configuration
 from memd.rpc.hub import Hub
 from memd.state.ages import Ages
-from memd.state.database import Database, StateUnusableError, open_database
+from memd.state.database import Database, open_database
 from memd.state.journal import Journal
 from memd.state.ledger import Item, Ledger
 from memd.state.proposals import Proposal, ProposalTable
 from memd.state.records import PlannedChange, Step
-from memd.state.retention import Pruned
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here, throw_away_home
@@ -139,19 +137,6 @@ async def test_a_state_file_that_fails_is_tried_again(tmp_path: Path) -> None:
         os.rename(aside, kept.path)
         await kept.next_day()
         assert kept.left() == []
-
-
-async def test_a_round_ends_when_nothing_is_left_to_do(tmp_path: Path) -> None:
-    """An empty journal is no work, and one that cannot be read raises."""
-    path = str(tmp_path / "state.db")
-    database = open_database(path, SCHEMAS)
-    ages, check = Ages(database), ClockCheck(1e9, DAY_SECONDS)
-    assert await prune(database, JournalSettings(), ages, check) == Pruned()
-    database.close()
-    os.unlink(path)
-    os.mkdir(path)
-    with pytest.raises(StateUnusableError):
-        await prune(database, JournalSettings(), ages, check)
 
 
 async def looked(clock: FakeClock) -> None:

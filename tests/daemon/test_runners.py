@@ -66,25 +66,6 @@ async def test_a_due_dream_follows_an_extraction(options: str, kinds: set[str]) 
             assert {job["kind"] for job in (await client.call("job.list"))["jobs"]} == kinds
 
 
-async def test_nothing_saved_starts_nothing() -> None:
-    """An extraction that found nothing leaves the store alone."""
-    with throw_away_home() as home:
-        configure(home, "[dream]\nmin_sessions = 0\n")
-        params = {
-            "cwd": home.project(),
-            "session_id": "s",
-            "messages": [{"role": "user", "content": "What time is it?"}],
-            "wait": True,
-        }
-        async with (
-            daemon_here(home, FakeClock()),
-            AsyncClient(home.places.socket, name="t") as client,
-        ):
-            done = await client.call("extract", params)
-            assert (done["status"], done["saved"]) == ("completed", [])
-            assert len((await client.call("job.list"))["jobs"]) == 1
-
-
 async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> None:
     """Its pass ends where it next gives way, and the lock is as it was before: none."""
     looked: list[int] = []

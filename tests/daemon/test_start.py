@@ -1,6 +1,5 @@
 """From a command line to a serving daemon."""
 
-import os
 import signal
 import sqlite3
 import subprocess
@@ -38,15 +37,6 @@ def run(home: Home, *arguments: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_the_second_daemon_says_who_serves() -> None:
-    """A start beside a running daemon names it and ends with status 0."""
-    with throw_away_home() as home, daemon_process(home) as process:
-        second = run(home)
-        assert second.returncode == 0
-        assert str(process.pid) in second.stderr
-        assert home.places.socket in second.stderr
-
-
 def test_a_term_signal_ends_it_cleanly() -> None:
     """SIGTERM ends the daemon with status 0 and takes the socket away; SIGHUP does not end it."""
     with throw_away_home() as home, daemon_process(home) as process:
@@ -76,25 +66,6 @@ def test_a_start_on_a_full_disk_serves_reads() -> None:
             assert caught.value.kind == "state_unusable"
 
 
-def test_shutdown_over_the_socket_ends_it() -> None:
-    """The method shutdown ends the process as a signal does."""
-    with throw_away_home() as home, daemon_process(home) as process:
-        with client(home) as connection:
-            connection.call("shutdown", {})
-        assert process.wait(30) == 0
-
-
-def test_a_stale_socket_is_replaced() -> None:
-    """After kill -9 the next start serves at the same path."""
-    with throw_away_home() as home:
-        with daemon_process(home) as process:
-            process.kill()
-            process.wait()
-        assert Path(home.places.socket).exists()
-        with daemon_process(home), client(home) as connection:
-            assert connection.call("hello", {})["name"] == "memd"
-
-
 def test_a_daemon_whose_socket_was_removed_makes_room() -> None:
     """A daemon that nobody can find ends by itself, and the next start serves."""
     with throw_away_home() as home:
@@ -111,18 +82,6 @@ def test_a_client_finds_the_daemon_at_another_path() -> None:
         places = replace(home.places, socket=f"{home.path}/other.sock")
         with connect(places, home.environ, name="cron", start=False) as connection:
             assert connection.call("hello", {})["pid"] == process.pid
-
-
-def test_what_keeps_it_from_starting_is_a_sentence() -> None:
-    """A socket path that is too long is refused in words with the status of a bad setting."""
-    with throw_away_home() as home:
-        environ = dict(home.environ) | {"MEMD_SOCKET": "/" + "x" * 200}
-        done = subprocess.run(
-            [*MEMD, "serve"], env=environ, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 78
-        assert "MEMD_SOCKET" in done.stderr
-        assert "Traceback" not in done.stderr
 
 
 def test_a_state_file_of_a_newer_memd_is_a_sentence() -> None:
@@ -269,21 +228,6 @@ def test_of_eight_starters_one_serves_fifty_times() -> None:
     with throw_away_home() as home:
         for _ in range(50):
             start_together(home)
-
-
-@pytest.mark.parametrize("mask", [0o000, 0o077])
-def test_the_socket_is_private_under_any_umask(mask: int) -> None:
-    """The socket has mode 0600 in a directory of mode 0700 whatever the umask is."""
-    with throw_away_home() as home:
-        os.rmdir(f"{home.path}/run")
-        old = os.umask(mask)
-        try:
-            os.mkdir(f"{home.path}/run")
-            with daemon_process(home):
-                assert os.stat(home.places.socket).st_mode & 0o777 == 0o600
-                assert os.stat(os.path.dirname(home.places.socket)).st_mode & 0o777 == 0o700
-        finally:
-            os.umask(old)
 
 
 def test_threads_that_compute_give_way_soon() -> None:

@@ -16,11 +16,6 @@ from tests.jobs.bench import Bench
 _DOWN = {"kind": "down", "message": "overloaded (request req_01AB), try in 5 s"}
 
 
-def test_pauses_grow() -> None:
-    """Each pause is four times the last, also where nothing was counted."""
-    assert [breaker.pause_before(n) for n in (0, 1, 2, 3)] == [5.0, 5.0, 20.0, 80.0]
-
-
 @pytest.mark.parametrize(
     ("before", "error", "times"),
     [
@@ -39,14 +34,6 @@ def test_the_same_failure_is_counted(
 ) -> None:
     """Failures are the same by kind and sentence, whatever numbers and ids are in it."""
     assert breaker.repeated(before, error) == times
-
-
-@pytest.mark.parametrize(
-    ("times", "attempts", "parks"), [(1, 1, False), (2, 5, False), (3, 3, True), (1, 6, True)]
-)
-def test_what_is_parked(times: int, attempts: int, *, parks: bool) -> None:
-    """The third same failure parks a job, and so does the sixth of any sort."""
-    assert breaker.parks(times, attempts) is parks
 
 
 @given(st.integers(1, 200), st.floats(0, 4e9))

@@ -6,62 +6,6 @@ from hypothesis import strategies as st
 from memd.jobs.lanes import Lanes, Ticket
 
 
-def test_one_lane_one_job() -> None:
-    """Jobs of one lane wait for each other; another lane's job starts beside them."""
-    lanes = Lanes(2)
-    for job, lane in (("j1", "a"), ("j2", "a"), ("j3", "b"), ("j4", "c")):
-        lanes.put(Ticket(job, "extract", lane, job))
-    started = []
-    while (ticket := lanes.next()) is not None:
-        lanes.start(ticket.job)
-        started.append(ticket.job)
-    assert started == ["j1", "j3"]
-    assert lanes.running("j1")
-    lanes.remove("j1")
-    second = lanes.next()
-    assert second is not None
-    assert second.job == "j2"
-    assert len(lanes) == 3
-    assert "j1" not in lanes
-    assert [ticket.job for ticket in lanes] == ["j2", "j3", "j4"]
-
-
-def test_a_held_job_lets_others_pass_and_keeps_its_place() -> None:
-    """A job that waits to be tried again blocks nobody, and comes first once released."""
-    lanes = Lanes(1)
-    lanes.put(Ticket("j1", "extract", "a", "s1"))
-    lanes.put(Ticket("j2", "extract", "a", "s2"))
-    lanes.start("j1")
-    lanes.hold("j1")
-    passing = lanes.next()
-    assert passing is not None
-    assert passing.job == "j2"
-    lanes.release("j1")
-    first = lanes.next()
-    assert first is not None
-    assert first.job == "j1"
-
-
-def test_only_the_same_session_is_replaced() -> None:
-    """A newer request replaces a waiting one of its kind, lane and session, never a running one."""
-    lanes = Lanes(1)
-    lanes.put(Ticket("j1", "extract", "a", "s1"))
-    assert lanes.waiting("extract", "a", "s1") == "j1"
-    for other in (("dream", "a", "s1"), ("extract", "b", "s1"), ("extract", "a", "s2")):
-        assert lanes.waiting(*other) is None
-    lanes.start("j1")
-    assert lanes.waiting("extract", "a", "s1") is None
-    assert not lanes.superseded("j1")
-    lanes.hold("j1")
-    assert lanes.waiting("extract", "a", "s1") == "j1"
-    lanes.release("j1")
-    lanes.start("j1")
-    lanes.put(Ticket("j2", "extract", "a", "s1"))
-    assert lanes.superseded("j1")
-    lanes.put(Ticket("j3", "extract", "a", "s1"))
-    assert lanes.waiting("extract", "a", "s1") == "j3"
-
-
 def test_nothing_starts_in_a_pause() -> None:
     """While it is paused jobs are taken and none starts; a running one may go back to its place."""
     lanes = Lanes(2)

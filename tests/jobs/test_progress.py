@@ -60,17 +60,6 @@ def test_an_ended_job_is_told_and_forgotten() -> None:
         assert sink.events[-1] == Event(JOB_DONE, "/m", reported)
 
 
-def test_a_text_without_turn_and_tools_is_kept_alone() -> None:
-    """A runner that tells only a text is heard too; what is no text is no turn."""
-    progress = Progress(Sink())
-    tell = progress.teller(JOB)
-    tell("working", text="Hello.")
-    tell("working", text=None)
-    reported = progress.of("j1")
-    assert reported is not None
-    assert reported["texts"] == [{"text": "Hello."}]
-
-
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=40) | st.just("x" * 9000),
     lambda inner: st.lists(inner, max_size=50) | st.dictionaries(st.text(), inner, max_size=20),

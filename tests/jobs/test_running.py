@@ -8,7 +8,7 @@ from memd.core import limits
 from memd.jobs.breaker import PauseControl
 from memd.jobs.running import Running, RunResult, UnknownJobKindError, runner_of
 from memd.state.jobs import Job, JobState, JobTable
-from tests.jobs.bench import Bench, LaterError, ModelDownError, NeverError
+from tests.jobs.bench import Bench, ModelDownError
 
 
 async def run(_running: Running) -> dict[str, Any]:
@@ -27,35 +27,6 @@ def test_a_kind_without_a_runner_is_told() -> None:
 _ROW = Job(
     "j1", "extract", "/m", "/m", "s", {}, JobState.RUNNING, "", None, None, 1, 0.0, 0.0, None
 )
-
-
-def test_a_failure_that_may_pass_has_another_try() -> None:
-    """What follows tells how often it failed so, and when to try again."""
-    run = RunResult(row=_ROW)
-    run.failed(LaterError())
-    follows = run.setback()
-    assert (follows.again, follows.parked, follows.pause) == (True, False, limits.RETRY_SECONDS)
-    assert follows.error["times"] == 1
-    assert not run.about_model()
-
-
-def test_other_failures_are_the_end() -> None:
-    """A failure that cannot pass is neither tried again nor parked, nor is an unexpected one."""
-    never, broken = RunResult(row=_ROW), RunResult(row=_ROW)
-    never.failed(NeverError())
-    broken.broke("e1")
-    assert never.setback().error == {"kind": "never", "message": "this cannot work"}
-    assert broken.setback().error["id"] == "e1"
-    for run in (never, broken):
-        assert (run.setback().again, run.setback().parked) == (False, False)
-
-
-def test_a_run_that_did_not_begin_is_tried_again() -> None:
-    """Where the state file let no job begin nothing is counted."""
-    run = RunResult()
-    run.failed(LaterError())
-    assert run.setback().again
-    assert RunResult().setback().error == {}
 
 
 def test_the_breaker_hears_of_models_alone(bench: Bench) -> None:

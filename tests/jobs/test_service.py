@@ -72,24 +72,6 @@ async def test_accepted_means_durable(bench: Bench) -> None:
         assert (await second.wait(running)).result == {"name": "running"}
 
 
-async def test_one_lane_is_never_at_two_jobs(bench: Bench) -> None:
-    """Jobs of one directory follow each other in order; another directory's run beside them."""
-    for name in ("a1", "a2", "b1", "c1"):
-        bench.gate(name)
-    async with at_work(bench.jobs()) as service:
-        for name in ("a1", "a2", "b1", "c1"):
-            last = await submit(service, name, lane=f"/{name[0]}")
-        await until(lambda: len(bench.ran) == 2)
-        await anyio.wait_all_tasks_blocked()
-        assert bench.ran == ["a1", "b1"]
-        for name in ("b1", "c1", "a1", "a2"):
-            bench.gates[name].set()
-        await service.wait(last)
-        assert await service.drain(1.0) == 0
-    assert sorted(bench.ran) == ["a1", "a2", "b1", "c1"]
-    assert bench.ran.index("a1") < bench.ran.index("a2")
-
-
 async def test_the_newest_request_of_a_session_counts(bench: Bench) -> None:
     """A waiting request is replaced by its session's newer one, in its place, and by no other."""
     bench.gate("now")
@@ -169,19 +151,6 @@ async def test_other_failures_end_a_job_at_once(bench: Bench) -> None:
     assert "secret" not in str(bug.error)
     assert isinstance(bench.unexpected[0], ZeroDivisionError)
     assert fine.state is JobState.COMPLETED
-
-
-async def test_a_kind_without_a_runner_fails(bench: Bench) -> None:
-    """A job of a kind that this memd does not know, which another version left, ends as failed."""
-    async with at_work(bench.jobs()) as service:
-        left = await service.submit("novel", "/m", "", {})
-        ended = await service.wait(left.job)
-    assert ended.state is JobState.FAILED
-    assert ended.error == {
-        "kind": "unknown_job_kind",
-        "message": "this memd does not run jobs of the kind novel",
-        "job_kind": "novel",
-    }
 
 
 async def test_what_is_under_way_is_known_by_kind_and_lane(bench: Bench) -> None:

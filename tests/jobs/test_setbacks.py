@@ -4,7 +4,6 @@ import anyio
 import pytest
 
 from memd.core import limits
-from memd.core.errors import MemdError
 from memd.jobs.running import COALESCED
 from memd.jobs.service import Jobs
 from memd.state.jobs import JobNotParkedError, JobState
@@ -20,16 +19,6 @@ from tests.jobs.bench import (
 )
 
 pytestmark = pytest.mark.anyio
-
-
-class _OtherwiseError(MemdError):
-    """It fails in another way."""
-
-    kind = "otherwise"
-    retryable = True
-
-    def __init__(self) -> None:
-        super().__init__("something else")
 
 
 async def _park(bench: Bench, service: Jobs, name: str, session: str = "") -> str:
@@ -70,35 +59,6 @@ async def test_a_newer_request_takes_a_parked_jobs_place(bench: Bench) -> None:
         assert error["superseded_by"] == new
         assert "parked" not in error
         assert [results.id for results in await service.list(parked=True)] == [other]
-
-
-async def test_failures_of_several_sorts_end_too(bench: Bench) -> None:
-    """A job that fails now this way and now that is parked after its last attempt."""
-    pairs = limits.ATTEMPTS_MOST // 2
-    bench.failures["a"] = [error() for _ in range(pairs) for error in (LaterError, _OtherwiseError)]
-    async with at_work(bench.jobs()) as service:
-        job = await submit(service, "a")
-        await fail_often(bench, service, job, limits.ATTEMPTS_MOST)
-        ended = await service.wait(job)
-    assert (ended.parked, ended.attempts) == (True, limits.ATTEMPTS_MOST)
-    assert ended.error is not None
-    assert ended.error["times"] == 1
-
-
-async def test_a_superseded_job_is_not_parked(bench: Bench) -> None:
-    """A last failure while its session has asked anew ends the job: the newer request has it."""
-    bench.failures["a"] = [LaterError() for _ in range(limits.PARK_AFTER)]
-    async with at_work(bench.jobs()) as service:
-        job = await submit(service, "a", "s")
-        await fail_often(bench, service, job, limits.PARK_AFTER - 1)
-        gate = bench.gate("a")
-        await blocked(service, job)
-        bench.clock.advance(limits.RETRY_SECONDS * limits.RETRY_GROWTH)
-        await until(lambda: len(bench.ran) == limits.PARK_AFTER)
-        await submit(service, "b", "s")
-        gate.set()
-        ended = await service.wait(job)
-    assert (ended.state, ended.parked) == (JobState.FAILED, False)
 
 
 async def test_a_model_that_fails_is_left_alone_for_a_while(bench: Bench) -> None:

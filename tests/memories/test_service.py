@@ -62,15 +62,6 @@ async def test_what_is_written_can_be_listed_read_and_deleted(
         await memories.delete(project, "a.md", BY)
 
 
-async def test_a_request_is_done_once(memories: Memories, project: Project) -> None:
-    """A repeated request id writes nothing and answers as the first time."""
-    first = await memories.write(project, Writing("a.md", **PARTS), BY, request_id="r")
-    await memories.write(project, Writing("a.md", body="newer"), BY)
-    again = await memories.write(project, Writing("a.md", **PARTS), BY, request_id="r")
-    assert again == first
-    assert (await memories.read(project, "a.md")).body == "newer\n"
-
-
 async def tell(memories: Memories, project: Project, command: str, **texts: str | int) -> str:
     """Return the tool's answer; an error begins with ``!``."""
     answer = await memories.tool(project, {"command": command, **texts}, BY)

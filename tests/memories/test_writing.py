@@ -6,12 +6,9 @@ from memd.core.names import NameRefusedError
 from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Header, MemoryFile, MemoryType, Tree
 from memd.documents import document
-from memd.documents.document import InvalidMemoryError, parse
+from memd.documents.document import parse
 from memd.memories.writing import (
     IncompleteMemoryError,
-    LongDescriptionError,
-    NothingThereError,
-    UnknownTypeError,
     Writing,
     plan_delete,
     plan_write,
@@ -53,41 +50,6 @@ def write(tree: Tree, writing: Writing) -> Draft:
     return plan_write(writing, session="s1", modified=NOW)(tree)
 
 
-def test_parts_make_a_new_memory() -> None:
-    """Name, description, type and body become a file and a line of the index."""
-    draft = write(FakeTree({}), Writing("a.md", **PARTS))
-    (edit,) = draft.edits
-    read = document.parse(edit.content or b"", "a.md")
-    assert (read.name, read.type, read.body) == ("a-rule", "feedback", "Do it so.\n")
-    assert read.metadata["originSessionId"] == "s1"
-    assert edit.base == ""
-    assert (draft.pointers["a.md"].title, draft.pointers["a.md"].hook) == ("a-rule", "A rule")
-
-
-def test_content_is_written_as_it_is() -> None:
-    """A whole file is taken byte for byte and still checked."""
-    content = document.new("n", "d", MemoryType.USER, "text", session="", modified=NOW)
-    draft = write(FakeTree({}), Writing("a.md", content=content.decode(), title="T", hook="H"))
-    assert draft.edits[0].content == content
-    assert draft.pointers["a.md"].title == "T"
-    with pytest.raises(InvalidMemoryError):
-        write(FakeTree({}), Writing("a.md", content="no head"))
-
-
-@pytest.mark.parametrize("missing", sorted(PARTS))
-def test_a_new_memory_needs_every_part(missing: str) -> None:
-    """A part that is missing for a new memory is named."""
-    parts = {key: value for key, value in PARTS.items() if key != missing}
-    with pytest.raises(IncompleteMemoryError, match=missing):
-        write(FakeTree({}), Writing("a.md", **parts))
-
-
-def test_an_unknown_type_is_named() -> None:
-    """A type outside the four is refused in words."""
-    with pytest.raises(UnknownTypeError, match="user, feedback"):
-        write(FakeTree({}), Writing("a.md", **(PARTS | {"type": "idea"})))
-
-
 def test_single_parts_change_only_their_lines() -> None:
     """Rewriting a description keeps unknown keys, the body and everything else."""
     lines = [b"---", b"name: a", b"description: old", b"metadata:", b"  type: user", b"  x: 1"]
@@ -100,21 +62,6 @@ def test_single_parts_change_only_their_lines() -> None:
     assert b"  x: 1\r\n" in content
     assert content.endswith(b"\r\n\r\nbody")
     assert f"modified: {NOW}".encode() in content
-
-
-def test_name_type_and_body_can_change_too() -> None:
-    """Each part that is given replaces that part."""
-    old = document.new("a", "d", MemoryType.USER, "old", session="", modified="x")
-    draft = write(FakeTree({"a.md": old}), Writing("a.md", name="b", type="project", body="new"))
-    read = document.parse(draft.edits[0].content or b"", "a.md")
-    assert (read.name, read.type, read.body, read.description) == ("b", "project", "new\n", "d")
-
-
-def test_saying_the_same_again_changes_nothing() -> None:
-    """Parts that are there already do not even touch the time of the last change."""
-    old = document.new("a", "d", MemoryType.USER, "text\n", session="", modified="x")
-    again = Writing("a.md", name="a", description="d", type="user", body="text")
-    assert write(FakeTree({"a.md": old}), again).edits[0].content == old
 
 
 def test_a_damaged_memory_is_replaced_only_whole() -> None:
@@ -158,12 +105,6 @@ def test_the_index_is_written_by_who_has_read_it() -> None:
         write(tree, Writing("MEMORY.md", base_hash="abc"))
 
 
-def test_what_is_not_there_cannot_be_deleted() -> None:
-    """Deleting a memory that does not exist says so."""
-    with pytest.raises(NothingThereError):
-        plan_delete("a.md", None)(FakeTree({}))
-
-
 @pytest.mark.parametrize("path", ["team/a.md", "logs/2026/11/x.md", "MEMORY.md"])
 def test_only_places_of_memories_are_written(path: str) -> None:
     """Team memories, logs and the index have other ways in."""
@@ -171,12 +112,6 @@ def test_only_places_of_memories_are_written(path: str) -> None:
         write(FakeTree({}), Writing(path, **PARTS))
     with pytest.raises(NameRefusedError):
         plan_delete(path, None)(FakeTree({}))
-
-
-def test_a_description_is_one_line() -> None:
-    """A description of a thousand and more characters is refused by its length."""
-    with pytest.raises(LongDescriptionError, match="1001 characters"):
-        write(FakeTree({}), Writing("a.md", **(PARTS | {"description": "x" * 1001})))
 
 
 class StaleTree(FakeTree):

@@ -132,19 +132,6 @@ async def test_short_memory_costs_the_request(how: str, log: type[RecordingLog])
 
 
 @pytest.mark.anyio
-async def test_an_expected_failure_keeps_its_facts() -> None:
-    """Code, sentence, kind, hint and facts of the class go to the client."""
-    log = RecordingLog()
-    error = (await answered("fail", log=log, how="expected", name="n"))["error"]
-    assert error == {
-        "code": 1002,
-        "message": "n is taken",
-        "data": {"name": "n", "kind": "taken", "retryable": True, "hint": "choose another"},
-    }
-    assert log.errors == []
-
-
-@pytest.mark.anyio
 async def test_a_failure_in_a_task_group_is_the_failure() -> None:
     """A group of one is what it holds; a group of several is unexpected."""
     assert (await answered("fail", how="grouped", name=""))["error"]["code"] == 1002
@@ -159,16 +146,6 @@ async def test_an_unexpected_exception_stays_in_the_log() -> None:
     assert "hunter2" not in answer
     assert "ValueError" not in answer
     assert str(log.errors[0]) == "hunter2 in /etc/passwd"
-
-
-@pytest.mark.anyio
-async def test_an_unknown_method_is_named() -> None:
-    """The error says which method there is not, on one line of bounded length."""
-    error = (await answered("__class__"))["error"]
-    assert (error["code"], error["data"]["method"]) == (-32601, "__class__")
-    error = (await answered("x\n" * 100_000))["error"]
-    assert len(error["message"]) < 200
-    assert "\n" not in error["message"]
 
 
 @pytest.mark.anyio

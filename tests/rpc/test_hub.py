@@ -1,9 +1,7 @@
 """Events to subscribers."""
 
-import json
-
 from memd.core import limits
-from memd.core.events import Event, EventSink
+from memd.core.events import Event
 from memd.core.values import Caller
 from memd.rpc.connection import Connection
 from memd.rpc.hub import Hub
@@ -16,25 +14,6 @@ def joined(hub: Hub) -> Connection:
     connection = Connection(Caller(connection=1, uid=0, pid=0), lambda: None, lambda: None)
     hub.add(connection)
     return connection
-
-
-def test_only_subscribers_hear_an_event() -> None:
-    """An event becomes a notification with its directory, for who asked for it."""
-    hub = Hub()
-    sink: EventSink = hub
-    sink.publish(EVENT)
-    hearing, other = joined(hub), joined(hub)
-    hearing.subscribe(["memory.changed"])
-    other.subscribe(["job.done"])
-    sink.publish(EVENT)
-    (frame,) = hearing.outbox.drain()
-    assert json.loads(frame) == {
-        "jsonrpc": "2.0",
-        "method": "memory.changed",
-        "params": {"directory": "/a", "change": "c1"},
-    }
-    assert other.outbox.bytes == 0
-    assert hub.connections() == 2
 
 
 def test_who_left_hears_nothing() -> None:

@@ -17,19 +17,6 @@ def made(unread: UnreadTotal) -> tuple[Outbox, list[str]]:
     ), requested
 
 
-def test_what_is_being_sent_counts() -> None:
-    """A frame occupies the queue until the next one is asked for."""
-    unread = UnreadTotal()
-    outbox, requested = made(unread)
-    outbox.put(b"12")
-    outbox.put(b"3")
-    frames = outbox.drain()
-    assert (next(frames), outbox.bytes, unread.bytes) == (b"12", 3, 3)
-    assert (next(frames), outbox.bytes, unread.bytes) == (b"3", 1, 1)
-    assert (list(frames), outbox.bytes, unread.bytes) == ([], 0, 0)
-    assert requested == ["wake", "wake"]
-
-
 def test_a_frame_that_does_not_fit_drops_its_connection() -> None:
     """Beyond the queue of one connection it is dropped, once, and lets go of what it held."""
     unread = UnreadTotal()

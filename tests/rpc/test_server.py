@@ -8,8 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack, suppress
-from functools import partial
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -18,7 +17,6 @@ import pytest
 from memd.daemon.clock import SystemClock
 from memd.rpc.connection import Call
 from memd.rpc.hub import Hub
-from memd.rpc.listener import make_listener
 from memd.rpc.server import serve
 from memd.testing.server import RecordingLog, exchange, serving
 
@@ -131,14 +129,6 @@ async def test_a_thousand_envelopes_are_each_answered() -> None:
             assert len(answer.splitlines()) <= len(part)
         assert await exchange(server.path, GOOD) == ANSWER
         assert server.log.errors == []
-
-
-@pytest.mark.anyio
-async def test_another_user_is_closed_at_once() -> None:
-    """A peer with another uid than the expected one gets no byte."""
-    async with serving(TABLE, uid=os.getuid() + 1) as server:
-        assert await exchange(server.path, GOOD) == b""
-        assert server.log.notes == ["peer_refused"]
 
 
 @pytest.mark.anyio
@@ -269,19 +259,3 @@ async def test_a_socket_that_does_not_listen_is_the_callers_failure() -> None:
     """A broken listener ends the server with the system's error instead of spinning."""
     with socket.socket(socket.AF_UNIX) as deaf, pytest.RaisesGroup(OSError):
         await serve(deaf, TABLE, Hub(), RecordingLog(), clock=SystemClock())
-
-
-@pytest.mark.anyio
-async def test_two_servers_may_share_a_listener() -> None:
-    """Who comes too late for a connection simply waits for the next one."""
-    with tempfile.TemporaryDirectory(prefix="memd-") as folder:
-        path = f"{folder}/s/memd.sock"
-        with make_listener(path) as listener, ExitStack() as stack:
-            async with anyio.create_task_group() as group:
-                for _ in range(2):
-                    twin = stack.enter_context(listener.dup())
-                    run = partial(serve, twin, TABLE, Hub(), RecordingLog(), clock=SystemClock())
-                    await group.start(run)
-                for _ in range(20):
-                    assert await exchange(path, GOOD) == ANSWER
-                group.cancel_scope.cancel()

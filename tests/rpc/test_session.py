@@ -103,38 +103,6 @@ def call(method: str, request_id: Any = 1, **params: Any) -> dict[str, Any]:
 
 
 @pytest.mark.anyio
-async def test_what_cannot_be_framed_is_told_in_its_framing() -> None:
-    """A bad header is answered behind a header."""
-    async with serving(Handlers().table()) as server:
-        answer = await exchange(server.path, b"Content-Length: x\r\n\r\n")
-        assert answer.startswith(b"Content-Length: ")
-
-
-@pytest.mark.anyio
-async def test_requests_run_side_by_side() -> None:
-    """A slow request does not hold up the next one."""
-    handlers = Handlers()
-    async with serving(handlers.table()) as server, peer(server) as client:
-        await client.send(call("wait", 1), call("echo", 2))
-        assert (await client.line())["id"] == 2
-        handlers.go.set()
-        assert await client.line() == {"jsonrpc": "2.0", "id": 1, "result": "went"}
-
-
-@pytest.mark.anyio
-async def test_a_batch_is_answered_as_one_array() -> None:
-    """Items in order, each bad one with its error; only notifications: nothing at all."""
-    note = {"jsonrpc": "2.0", "method": "echo"}
-    async with serving(Handlers().table()) as server, peer(server) as client:
-        await client.send([note, note], [call("echo", 1), 5, note, call("none", 2)], [1])
-        first, second = [await client.line(), await client.line()]
-        alone = first if len(first) == 1 else second
-        mixed = second if alone is first else first
-        assert [answer["id"] for answer in mixed] == [1, None, 2]
-        assert alone[0]["error"]["code"] == -32600
-
-
-@pytest.mark.anyio
 @pytest.mark.parametrize("batch", [False, True])
 async def test_a_request_can_be_cancelled(*, batch: bool) -> None:
     """It is answered with -32800, alone or in a batch; cancelling an unknown id is nothing."""
@@ -151,18 +119,6 @@ async def test_a_request_can_be_cancelled(*, batch: bool) -> None:
         assert handlers.cancelled == ["a"]
         await client.send(cancel, call("echo", "a"))
         assert (await client.line())["result"] == {}
-
-
-@pytest.mark.anyio
-async def test_a_hang_up_cancels_what_runs() -> None:
-    """A peer that left has its requests cancelled."""
-    handlers = Handlers()
-    async with serving(handlers.table()) as server:
-        async with peer(server) as client:
-            await client.send(call("wait", 1), call("wait", 2), {**call("wait"), "id": None})
-            await handlers.until(handlers.started, 3)
-        await handlers.until(handlers.cancelled, 3)
-        assert sorted(map(str, handlers.cancelled)) == ["1", "2", "None"]
 
 
 @pytest.mark.anyio
@@ -284,30 +240,6 @@ async def test_a_flood_of_notifications_loses_none_and_lets_others_between() -> 
         await client.line()
         assert order.count("flood") == 1001
         assert order.index("other") < 500
-
-
-@pytest.mark.anyio
-async def test_too_many_requests_at_once_are_told_so() -> None:
-    """The 33rd is refused as busy while the others run on."""
-    handlers = Handlers()
-    async with serving(handlers.table()) as server, peer(server) as client:
-        await client.send(*[call("wait", number) for number in range(33)])
-        answer = await client.line()
-        assert (answer["id"], answer["error"]["code"]) == (32, 1004)
-        assert answer["error"]["data"]["limit"] == 32
-        handlers.go.set()
-        assert sorted([(await client.line())["id"] for _ in range(32)]) == list(range(32))
-
-
-@pytest.mark.anyio
-async def test_progress_comes_before_the_answer() -> None:
-    """Progress goes to the token of the request, in its client's dialect."""
-    async with serving(Handlers().table()) as server, peer(server) as client:
-        await client.send(call("tell", 1, done=1, workDoneToken="t"))
-        assert (await client.line())["params"] == {"token": "t", "value": {"done": 1}}
-        assert (await client.line())["result"] == "done"
-        await client.send(call("tell", 2, progress=1, _meta={"progressToken": 9}))
-        assert (await client.line())["params"] == {"progressToken": 9, "progress": 1}
 
 
 @pytest.mark.anyio

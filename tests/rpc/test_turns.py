@@ -90,20 +90,6 @@ async def test_who_has_least_to_do_goes_first_and_nobody_waits_for_ever() -> Non
 
 
 @pytest.mark.anyio
-async def test_of_equals_the_one_that_had_its_turn_longest_ago_goes_first() -> None:
-    """A client that asks now and then goes before those that ask without end."""
-    async with bench() as table:
-        await table.take_all()
-        for number in range(limits.TURNS):
-            table.want(f"{number}")
-        table.want("now and then")
-        await table.order()
-        table.turns.end(table.begun[0])  # this one goes to who has waited longest
-        table.turns.end(table.begun[1])
-        assert (await table.order())[-1] == "now and then"
-
-
-@pytest.mark.anyio
 async def test_a_turn_does_not_last() -> None:
     """Work that only waits loses its turn after a moment, one at a time, and goes on."""
     async with bench() as table:
@@ -135,23 +121,6 @@ async def test_a_flood_holds_back_while_others_work() -> None:
         table.turns.end(next(turn for turn in table.begun if turn.claim == (0, 0)))
         await flood(table, 0)
         assert (await table.order()).count("flood") == 9 + 3 * 9
-
-
-@pytest.mark.anyio
-async def test_what_only_waits_holds_nobody_back() -> None:
-    """Work that goes on a second after it began does not keep a flood back any more."""
-    async with bench() as table:
-        table.want("waits")
-        await flood(table, 40)
-        held_back = (await table.order()).count("flood")
-        assert held_back <= len(("as many as the other had", "one more", "one in a moment"))
-        for _ in range(20):
-            assert (await table.order()).count("flood") <= (held_back := held_back + 1)
-            table.clock.advance(limits.TURN_SECONDS)
-            await flood(table, 0)
-        table.clock.advance(limits.TURN_SECONDS)
-        await flood(table, 0)
-        assert (await table.order()).count("flood") == 40
 
 
 async def flood(table: Bench, frames: int) -> None:

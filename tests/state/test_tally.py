@@ -1,6 +1,5 @@
 """What the last day cost, beside the books."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -9,19 +8,6 @@ from memd.state.caps import Sum
 from memd.state.tally import DaySpent, Tally
 
 DAY = DaySpent("2026-03-05", {"recall": Sum(1, 2, 3, 4, 5, 0.25), "extract": Sum(), "dream": Sum()})
-
-
-def test_what_was_told_is_read_again(tmp_path: Path) -> None:
-    """The file holds the day and its sums, is the user's alone, and replaces the one before."""
-    path = tmp_path / "memd" / "spent.json"
-    tally = Tally(str(path))
-    assert tally.read() == DaySpent()
-    tally.write(DaySpent("2026-03-04"))
-    tally.write(DAY)
-    assert tally.read() == DAY
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert path.parent.stat().st_mode & 0o777 == 0o700
-    assert os.listdir(path.parent) == ["spent.json"]
 
 
 @pytest.mark.parametrize(

@@ -37,16 +37,6 @@ def test_the_same_visit_is_written_once_a_day(database: Database) -> None:
     assert _times(database) == [DAY]
 
 
-def test_so_many_directories_are_kept(database: Database) -> None:
-    """Beyond the bound the directories go that were visited longest ago."""
-    with database.transaction() as cursor:
-        for number in range(visits.ROWS_KEPT):
-            cursor.execute("INSERT INTO visits VALUES (?, '/p', '', '{}', ?)", (number, number))
-    Visits(database).remember("/m", HERE, 1e9)
-    assert len(_times(database)) == visits.ROWS_KEPT
-    assert _times(database)[0] == 1.0
-
-
 @pytest.mark.parametrize("text", ["no json", "[1]", "[" * 9999, '{"a": 1}'])
 def test_a_damaged_visit_forwards_nothing(database: Database, text: str) -> None:
     """What is no mapping of texts is left out; the visit itself is still told."""

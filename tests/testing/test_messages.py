@@ -13,12 +13,10 @@ from memd.testing.clock import FakeClock
 from memd.testing.messages import (
     MODELS,
     Cut,
-    Drip,
     Failure,
     Hang,
     Interrupt,
     MessagesServer,
-    ReceivedMessage,
     ScriptedReply,
     error_with_200,
     html,
@@ -173,14 +171,6 @@ def test_a_hang_ends_with_a_release_or_with_the_client() -> None:
             assert "".join(stream.text_stream) == "halves " * 30
 
 
-def test_a_drip_comes_piece_by_piece() -> None:
-    """Each piece of a body waits for its release."""
-    with served(Drip(text("drop " * 30), size=100)) as (server, client):
-        server.release(1000)
-        with client.messages.stream(**ASK) as stream:
-            assert "".join(stream.text_stream) == "drop " * 30
-
-
 def test_a_growing_conversation_is_read_from_the_cache() -> None:
     """Each turn reads what the one before created, and an entry ends with its time."""
     clock = FakeClock()
@@ -247,18 +237,6 @@ def test_only_known_keys_are_let_in() -> None:
         pytest.raises(anthropic.AuthenticationError),
     ):
         client.messages.create(**ASK)
-
-
-def test_a_script_may_think() -> None:
-    """A function answers by what is asked; a list that is used up says so."""
-
-    def echo(request: ReceivedMessage) -> Step:
-        return text(request.last_text.upper())
-
-    with served([echo]) as (_, client):
-        assert client.messages.create(**ASK).content[0].model_dump()["text"] == "HI"
-        with pytest.raises(anthropic.APIStatusError, match="no more steps"):
-            client.messages.create(**ASK)
 
 
 def test_what_is_too_long_is_refused_or_cut() -> None:

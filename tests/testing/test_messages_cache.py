@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.testing.clock import FakeClock
-from memd.testing.messages_cache import LOOK_BACK, CacheUse, PromptCache, count, tokens
+from memd.testing.messages_cache import PromptCache, count
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 HOUR = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
@@ -66,37 +66,6 @@ def test_an_entry_ends_with_its_life(cache: PromptCache, clock: FakeClock) -> No
     assert cache.visit(long).read > 0
     clock.advance(3600)
     assert cache.visit(long).read == 0
-
-
-def test_two_lives_are_accounted_apart(cache: PromptCache) -> None:
-    """What stands up to the hour's mark is the hour's, the rest up to the last mark is not."""
-    one = tokens(block("a"))
-    requested = ask(block("a", **HOUR), block("b", **MARK), block("c"))
-    assert cache.visit(requested) == CacheUse(one, 0, one, one)
-    assert cache.visit(requested).usage() == {
-        "input_tokens": one,
-        "cache_read_input_tokens": 2 * one,
-        "cache_creation_input_tokens": 0,
-        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
-    }
-
-
-@pytest.mark.parametrize(("more", "results"), [(LOOK_BACK - 1, True), (LOOK_BACK, False)])
-def test_a_mark_looks_back_so_far(cache: PromptCache, more: int, results: bool) -> None:  # noqa: FBT001 - a table's column
-    """An entry is found 19 blocks before a mark, and not 20."""
-    start = block("a")
-    cache.visit(ask({**start, **MARK}))
-    rest = [block(str(number)) for number in range(more)]
-    rest[-1] |= MARK
-    assert (cache.visit(ask(start, *rest)).read > 0) == results
-
-
-def test_short_prefixes_are_never_cached(clock: FakeClock) -> None:
-    """Below the model's minimum nothing is created and nothing is said."""
-    cache = PromptCache(clock.now)
-    requested = ask(block("a", **MARK))
-    assert cache.visit(requested) == cache.visit(requested) == CacheUse(count(requested), 0, 0, 0)
-    assert cache.visit({"model": "m"}) == CacheUse(0, 0, 0, 0)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), max_size=12))

@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 
 from memd.testing.messages_replies import (
     events,
-    finished,
     message,
-    output_tokens,
 )
-from memd.testing.messages_steps import ScriptedReply, text, tools
+from memd.testing.messages_steps import ScriptedReply, tools
 
 
 def parsed(reply: ScriptedReply) -> list[dict[str, Any]]:
@@ -33,19 +31,3 @@ def test_deltas_put_together_are_the_block(words: str, given_: dict[str, str]) -
     deltas = [event["delta"] for event in results if event["type"] == "content_block_delta"]
     assert "".join(d.get("text", "") for d in deltas) == words
     assert json.loads("".join(d.get("partial_json", "") for d in deltas) or "{}") == given_
-
-
-def test_calls_get_names_of_their_own() -> None:
-    """An id that is given stays; others are new for each request."""
-    own = {"type": "tool_use", "id": "mine", "name": "T", "input": {}}
-    reply = ScriptedReply((own, *tools(("T", {})).content), "tool_use")
-    names = [block["id"] for n in (1, 2) for block in finished(reply, n, 500).content]
-    assert (names[0], names[2], len(set(names))) == ("mine", "mine", 3)
-
-
-def test_usage_may_be_said() -> None:
-    """A script may replace what is counted, and no reply counts as nothing."""
-    reply = ScriptedReply((), usage={"output_tokens": 9})
-    assert message(reply, 1, "m", {})["usage"] == {"output_tokens": 9}
-    assert output_tokens(ScriptedReply(())) == 1
-    assert output_tokens(text("four bytes")) > 1

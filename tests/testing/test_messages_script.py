@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from memd.testing.messages_request import ReceivedMessage
 from memd.testing.messages_script import InvalidScriptError, echo, parse, read
 from memd.testing.messages_steps import (
     Cut,
@@ -19,19 +18,6 @@ from memd.testing.messages_steps import (
     Step,
     text,
 )
-
-REQUEST = ReceivedMessage(1, "POST", "/v1/messages", {}, b'{"messages":[{"content":"hi"}]}')
-
-
-def test_both_forms_say_the_same(tmp_path: Path) -> None:
-    """A TOML file and a JSON file with the same members are the same script."""
-    toml = tmp_path / "s.toml"
-    toml.write_text('without = ["tools"]\nsteps = [{text = "a"}, {error = 529}]\n')
-    plain = tmp_path / "s.json"
-    plain.write_text('{"without": ["tools"], "steps": [{"text": "a"}, {"error": 529}]}')
-    assert read(str(toml)) == read(str(plain))
-    assert read(str(plain)).script == [text("a"), Failure(529)]
-    assert read(str(plain)).options == {"without": ["tools"]}
 
 
 @pytest.mark.parametrize(
@@ -54,14 +40,6 @@ def test_both_forms_say_the_same(tmp_path: Path) -> None:
 def test_each_form_of_a_step_is_known(said: Any, step: Step) -> None:
     """What a file says is the value that a test would write."""
     assert parse({"steps": [said]}).script == [step]
-
-
-def test_otherwise_is_for_ever() -> None:
-    """After the list comes the other step, as often as it is asked for."""
-    script = parse({"steps": [{"text": "a"}], "otherwise": "echo"}).script
-    assert callable(script)
-    assert [script(REQUEST) for _ in range(3)] == [text("a"), text("hi"), text("hi")]
-    assert parse({}).script is echo
 
 
 @pytest.mark.parametrize(

@@ -28,15 +28,6 @@ def test_nothing_is_left() -> None:
         socket.create_connection((where.hostname, where.port))
 
 
-def test_a_taken_port_is_an_error() -> None:
-    """A second server on one port fails at once and leaves nothing."""
-    with messages_server(text("fine")) as server:
-        port = urlsplit(server.url).port
-        assert port is not None
-        with pytest.raises(OSError, match="in use"), messages_server(text("fine"), port=port):
-            pass
-
-
 class ScriptFailedError(Exception):
     """What a script's own function raises."""
 

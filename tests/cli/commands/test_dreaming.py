@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memd.core.text import iso_time
-from memd.testing.scripted_daemon import ScriptedDaemon, SentProgress
+from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
 
@@ -52,17 +52,6 @@ STATUS: dict[str, Any] = {
 }
 
 
-def test_a_dream_says_which_gate_is_closed(home: Home) -> None:
-    """A skipped dream is an answer, not a failure."""
-    skipped = {"status": "skipped", "gate": "too few sessions"}
-    with ScriptedDaemon(home.places.socket, {"dream": skipped}) as daemon:
-        ran = memctl(home, "dream")
-    assert ran.status == 0
-    assert ran.out.splitlines()[0] == "skipped: too few sessions"
-    assert "memctl dream --status" in ran.out
-    assert daemon.params("dream") == {"cwd": home.cwd}
-
-
 def test_a_dream_reports(home: Home) -> None:
     """Merged, removed and changed memories are listed; a failed dream is status 1."""
     report = {
@@ -92,52 +81,6 @@ def test_a_dream_reports(home: Home) -> None:
         "  the cap is met",
         "a proposal waits for you: memctl dream review p3",
     ]
-
-
-def test_a_dream_is_watched_on_a_terminal(home: Home) -> None:
-    """On a terminal the job is followed live, and its end is the answer."""
-    reported = SentProgress({"status": "started", "job": "j1"}, (("job.done", {"job": "j1"}),))
-    job = {"job": "j1", "state": "completed", "result": {"changed": []}}
-    script = {"subscribe": {}, "dream": reported, "job.get": job}
-    with ScriptedDaemon(home.places.socket, script) as daemon:
-        ran = memctl(home, "dream", "--wait", terminal=True)
-    assert (ran.status, ran.out) == (0, "completed as j1\n")
-    assert daemon.methods == ["status", "subscribe", "dream", "job.get"]
-
-
-def test_the_last_dream_is_printed_as_it_comes(home: Home) -> None:
-    """The page of the daemon for people, the whole answer for programs."""
-    last = {"job": "j1", "state": "completed", "at": 1.0, "report": {}, "markdown": "# Done\n"}
-    with ScriptedDaemon(home.places.socket, {"dream.last": last}) as daemon:
-        ran = memctl(home, "dream", "--last")
-        assert memctl(home, "dream", "--last", "--json").json == last
-    assert (ran.status, ran.out) == (0, "# Done\n")
-    assert daemon.params("dream.last") == {"cwd": home.cwd}
-
-
-def test_no_dream_is_a_note(home: Home) -> None:
-    """Where none has run nothing goes to standard output."""
-    with ScriptedDaemon(home.places.socket, {"dream.last": {"job": None, "markdown": ""}}):
-        ran = memctl(home, "dream", "--last")
-    assert (ran.status, ran.out, ran.err) == (0, "", "no dream has run here\n")
-
-
-def test_the_status_is_printed(home: Home) -> None:
-    """The gates with what they say, or the whole answer for programs."""
-    with ScriptedDaemon(home.places.socket, {"dream.status": STATUS}) as daemon:
-        ran = memctl(home, "dream", "--status")
-        assert memctl(home, "dream", "--status", "--json").json == STATUS
-    assert ran.status == 0
-    assert ran.out.splitlines() == [
-        "last         never",
-        "sessions     2 of 5 since then",
-        "by itself    yes",
-        "engine       local",
-        "closed gate  sessions",
-        "",
-        "closed  sessions  2 of 5",
-    ]
-    assert daemon.params("dream.status") == {"cwd": home.cwd}
 
 
 @pytest.mark.parametrize(("proposals", "words"), [(1, "1 waits for you"), (2, "2 wait for you")])
@@ -220,26 +163,6 @@ reject with: memctl dream reject p3 [FILE...] --reason TEXT
 """
     )
     assert "\x1b[31m-old\x1b[0m\n" in colored.out
-
-
-def test_a_decided_proposal_asks_for_nothing(home: Home) -> None:
-    """What was rejected has its reason and no commands; two stand apart."""
-    decided = {**PROPOSAL, "state": "rejected", "reason": "I meant both", "engine": "", "said": ""}
-    with ScriptedDaemon(home.places.socket, {"dream.review": {"proposals": [decided, PROPOSAL]}}):
-        ran = memctl(home, "dream", "review", "--all")
-    first, _, second = ran.out.partition("\np3  ")
-    assert "ago, rejected\n" in first
-    assert "rejected since: I meant both\n" in first
-    assert "memctl dream" not in first
-    assert "memctl dream accept p3" in second
-
-
-@pytest.mark.parametrize(("more", "note"), [([], "no open proposals"), (["--all"], "no proposals")])
-def test_no_proposal_is_a_note(home: Home, more: list[str], note: str) -> None:
-    """Nothing to decide prints nothing to standard output."""
-    with ScriptedDaemon(home.places.socket, {"dream.review": {"proposals": []}}):
-        ran = memctl(home, "dream", "review", *more)
-    assert (ran.status, ran.out, ran.err) == (0, "", f"{note}\n")
 
 
 def test_a_proposal_is_accepted(home: Home) -> None:

@@ -79,13 +79,6 @@ def test_an_editor_that_fails_writes_nothing(home: Home) -> None:
     assert list(_retained(home)) == ["1-a.md"]
 
 
-def test_a_text_must_be_utf8(home: Home) -> None:
-    """Bytes that are no UTF-8 are kept and not written."""
-    ran, daemon = _edit(home, "open(path, 'wb').write(b'\\xff')")
-    assert (ran.status, daemon.methods) == (1, ["memory.read"])
-    assert _retained(home) == {"1-a.md": b"\xff"}
-
-
 def test_a_file_that_is_gone_cannot_be_kept(home: Home) -> None:
     """An editor that removes the file ends in a sentence."""
     ran, _ = _edit(home, "os.unlink(path)")

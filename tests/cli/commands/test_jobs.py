@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memd.testing.scripted_daemon import ScriptedDaemon, SentProgress
+from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
 
@@ -85,15 +85,6 @@ def test_jobs_are_listed(home: Home) -> None:
     assert first.endswith("ago  /m")
 
 
-def test_no_job_is_a_note(home: Home) -> None:
-    """An idle daemon prints nothing to standard output."""
-    with ScriptedDaemon(home.places.socket, {"job.list": {"jobs": []}}):
-        ran = memctl(home, "job", "list")
-        parked = memctl(home, "job", "list", "--parked")
-    assert (ran.out, ran.err) == ("", "no jobs\n")
-    assert (parked.out, parked.err) == ("", "no parked jobs\n")
-
-
 def test_parked_jobs_are_marked_and_put_back(home: Home) -> None:
     """A parked job says so wherever it is shown, and can be put back by its id."""
     parked = {**FAILED, "parked": True}
@@ -168,13 +159,6 @@ def test_a_result_and_its_turns_are_shown(home: Home) -> None:
     ]
 
 
-def test_a_state_has_a_colour(home: Home) -> None:
-    """On a terminal the state is painted, one without a colour of its own is not."""
-    for state, shown in (("failed", "\x1b[31mfailed\x1b[0m"), ("queued", "state      queued\n")):
-        with ScriptedDaemon(home.places.socket, {"job.get": {**JOB, "state": state}}):
-            assert shown in memctl(home, "job", "show", "j1", terminal=True).out
-
-
 @pytest.mark.parametrize(("job", "status"), [(JOB, 0), (FAILED, 1)])
 def test_waiting_ends_with_the_job(home: Home, job: dict[str, Any], status: int) -> None:
     """The status is 0 only for a job that completed."""
@@ -189,16 +173,3 @@ def test_a_job_is_cancelled(home: Home) -> None:
         with ScriptedDaemon(home.places.socket, {"job.cancel": {"cancelled": cancelled}}):
             ran = memctl(home, "job", "cancel", "j1")
         assert (ran.status, ran.out) == (0, words)
-
-
-def test_waiting_on_a_terminal_shows_how_it_goes(home: Home) -> None:
-    """What was said before comes on standard error; the job at its end is the answer."""
-    texts = [{"turn": 1, "text": "I look first."}]
-    running = {**RUNNING, "progress": {"phase": "starting", "texts": texts}}
-    answers: list[Any] = [SentProgress(running, (("job.done", {"job": "j2"}),)), FAILED]
-    script = {"subscribe": {}, "job.get": lambda _: answers.pop(0)}
-    with ScriptedDaemon(home.places.socket, script):
-        ran = memctl(home, "job", "wait", "j2", terminal=True)
-    assert ran.status == 1
-    assert "I look first." in ran.err
-    assert "no disk" in ran.out

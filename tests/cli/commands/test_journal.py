@@ -97,69 +97,6 @@ def test_a_time_that_is_none_is_refused(home: Home, words: list[str]) -> None:
     assert memctl(home, *words).status == 2
 
 
-def test_a_change_without_a_time_is_shown(home: Home) -> None:
-    """An odd answer of another version is printed as it is; a clock ahead is just now."""
-    odd = {**changes()["changes"][1], "at": "?"}
-    ahead = {**odd, "at": iso_time(time.time() + 100)}
-    with ScriptedDaemon(home.places.socket, {"memory.history": {"changes": [odd, ahead]}}):
-        lines = memctl(home, "log").out.splitlines()
-    assert [line.split("  ")[1] for line in lines] == ["?", "just now"]
-
-
-def test_no_change_is_a_note(home: Home) -> None:
-    """An empty history prints nothing to standard output."""
-    with ScriptedDaemon(home.places.socket, {"memory.history": {"changes": []}}):
-        ran = memctl(home, "log")
-    assert (ran.status, ran.out, ran.err) == (0, "", "no changes\n")
-
-
-def test_a_diff_is_printed(home: Home) -> None:
-    """The diffs follow each other, each ending with a newline, coloured on a terminal."""
-    files = [
-        {"path": "a.md", "diff": "--- a\n@@ 1\n-old\n+new"},
-        {"path": "b.md", "diff": ""},
-        {"path": "c.md", "diff": "same\n"},
-    ]
-    with ScriptedDaemon(home.places.socket, {"memory.diff": {"files": files}}) as daemon:
-        ran = memctl(home, "diff", "c2")
-        colored = memctl(home, "diff", "c2", terminal=True).out
-    assert ran.out == "--- a\n@@ 1\n-old\n+new\nsame\n"
-    assert "\x1b[32m+new\x1b[0m\n" in colored
-    assert "\x1b[31m-old\x1b[0m\n" in colored
-    assert daemon.params("memory.diff") == {"cwd": home.cwd, "change": "c2"}
-
-
-def test_two_versions_are_compared(home: Home) -> None:
-    """Versions are changes or times."""
-    with ScriptedDaemon(home.places.socket, {"memory.diff": {"files": []}}) as daemon:
-        memctl(home, "diff", "--path", "a.md", "--from", "c1", "--to", "1970-01-02 00:00Z")
-    assert daemon.params("memory.diff") == {
-        "cwd": home.cwd,
-        "path": "a.md",
-        "from": "c1",
-        "to": 86400.0,
-    }
-
-
-def test_an_undo_says_what_came_back(home: Home) -> None:
-    """The files and the way back are printed; a retry would be known."""
-    done = {"change": "c9", "files": [{"path": "a.md", "action": "deleted"}], "conflicts": []}
-    with ScriptedDaemon(home.places.socket, {"memory.undo": done}) as daemon:
-        ran = memctl(home, "undo", "c2")
-    assert (ran.status, ran.err) == (0, "")
-    assert ran.out == "deleted a.md\nundo the undo with: memctl undo c9\n"
-    assert len(daemon.params("memory.undo")["request_id"]) == 32
-
-
-def test_an_undo_that_left_something_is_status_one(home: Home) -> None:
-    """Newer work is left alone and named."""
-    done = {"change": None, "files": [], "conflicts": ["a.md was changed by c3"]}
-    with ScriptedDaemon(home.places.socket, {"memory.undo": done}):
-        ran = memctl(home, "undo", "c2")
-    assert (ran.status, ran.out) == (1, "nothing to undo\n")
-    assert ran.err == "left alone: a.md was changed by c3\n"
-
-
 def test_a_range_and_a_time_are_undone(home: Home) -> None:
     """A range goes as it is written; a time is told as it was understood."""
     done = {"change": "c9", "files": [], "merged": ["b.md"], "conflicts": []}
@@ -173,20 +110,6 @@ def test_a_range_and_a_time_are_undone(home: Home) -> None:
     params = daemon.params("memory.undo")
     assert (params["as_of"], params["dry_run"]) == (86400.0, True)
     assert back.err == "everything after 1970-01-02T00:00:00.000Z\n"
-
-
-def test_a_memory_is_restored(home: Home) -> None:
-    """A rehearsal says what would be; the real one says how to go back."""
-    files = [{"path": "a.md", "action": "created"}]
-    done = {"change": None, "files": files, "merged": [], "conflicts": []}
-    with ScriptedDaemon(home.places.socket, {"memory.restore": done}) as daemon:
-        plan = memctl(home, "restore", "a.md", "--change", "c3", "--dry-run")
-    params = daemon.params("memory.restore")
-    assert (params["path"], params["change"], params["dry_run"]) == ("a.md", "c3", True)
-    assert (plan.status, plan.out) == (0, "would be created a.md\n")
-    with ScriptedDaemon(home.places.socket, {"memory.restore": {**done, "files": []}}) as daemon:
-        assert memctl(home, "restore", "a.md").out == "a.md is so already\n"
-    assert set(daemon.params("memory.restore")) == {"cwd", "path", "request_id"}
 
 
 def test_a_memory_says_where_it_comes_from(home: Home) -> None:
@@ -213,17 +136,6 @@ def test_a_memory_says_where_it_comes_from(home: Home) -> None:
         "changes   c2 c1",
         "surfaced  last 1 h ago, in session s2",
     ]
-
-
-def test_a_memory_without_history_says_so(home: Home) -> None:
-    """A file that memd never wrote has no writer, and that is no failure."""
-    results = {"path": "a.md", "exists": True, "first": None, "last": None}
-    results |= {"changes": [], "surfaced": None}
-    with ScriptedDaemon(home.places.socket, {"memory.why": results}):
-        ran = memctl(home, "why", "a.md")
-    never = "surfaced  never, as far back as memd remembers"
-    assert (ran.status, ran.out) == (0, f"memory    a.md\n{never}\n")
-    assert ran.err == "the journal knows no change of it\n"
 
 
 HASH = "ab" * 32

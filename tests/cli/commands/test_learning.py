@@ -1,6 +1,5 @@
 """extract."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -19,20 +18,6 @@ SAVED = {
     "passed_over": {"structure": 1},
     "change": "c7",
 }
-
-
-def test_a_transcript_names_its_session(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The path goes out absolute, and the session is the file's name."""
-    monkeypatch.chdir(home.cwd)
-    answer = {"status": "accepted", "job": "j1"}
-    with ScriptedDaemon(home.places.socket, {"extract": answer}) as daemon:
-        ran = memctl(home, "extract", "--transcript", "s1.jsonl")
-    assert (ran.status, ran.out) == (0, "accepted as j1\n")
-    assert daemon.params("extract") == {
-        "cwd": home.cwd,
-        "session_id": "s1",
-        "transcript_path": f"{os.getcwd()}/s1.jsonl",
-    }
 
 
 @pytest.mark.parametrize("text", ['[{"role":"user"}]', '{"messages":[{"role":"user"}]}'])

@@ -1,12 +1,11 @@
 """list, show, search, add and rm."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memd.testing.scripted_daemon import ScriptedDaemon, ScriptedRefusal
-from tests.cli.driver import Stream, memctl, surroundings
+from tests.cli.driver import memctl
 from tests.cli.home import Home
 
 MEMORY: dict[str, Any] = {
@@ -28,25 +27,6 @@ LISTED: dict[str, Any] = {
 WRITTEN = {"path": "a.md", "hash": "h", "change": "c1", "status": "created"}
 
 
-def test_memories_are_listed(home: Home) -> None:
-    """One line each, damage marked; what is wrong with the directory is said beside."""
-    with ScriptedDaemon(home.places.socket, {"memory.list": LISTED}) as daemon:
-        ran = memctl(home, "list", "--scope", "private")
-        assert memctl(home, "list", "--json").json == LISTED
-        assert memctl(home, "list", "--quiet").err == ""
-        on_terminal = memctl(home, "list", terminal=True, NO_COLOR="1")
-    assert daemon.requested[1].params == {"cwd": home.cwd, "scope": "private"}
-    assert ran.out.splitlines() == [
-        "a.md       user  today  what\x1b[2J it says",
-        "broken.md  -     today  damaged: what\x1b[2J it says",
-    ]
-    assert ran.err.splitlines() == [
-        "x.md cannot be read",
-        "the index is longer than a prompt takes: it is cut by lines",
-    ]
-    assert "\x1b[2J" not in on_terminal.out
-
-
 def test_a_list_of_several_pages_is_one_list(home: Home) -> None:
     """Each page is asked for until none follows; what is printed has the memories of all."""
 
@@ -59,14 +39,6 @@ def test_a_list_of_several_pages_is_one_list(home: Home) -> None:
         ran = memctl(home, "list", "--json")
     assert [memory["path"] for memory in ran.json["memories"]] == ["0.md", "1.md", "2.md"]
     assert ran.json["next"] is None
-
-
-def test_an_empty_project_says_where_it_looked(home: Home) -> None:
-    """No memory prints nothing but a note."""
-    nothing = {**LISTED, "memories": [], "problems": [], "index": {"cut": ""}}
-    with ScriptedDaemon(home.places.socket, {"memory.list": nothing}):
-        ran = memctl(home, "list")
-    assert (ran.status, ran.out, ran.err) == (0, "", "no memories in /m\n")
 
 
 def test_a_memory_is_shown_to_the_byte(home: Home) -> None:
@@ -115,48 +87,6 @@ def test_a_memory_is_added_from_its_parts(home: Home) -> None:
     }
 
 
-@pytest.mark.parametrize("arguments", [["--body", "-"], []])
-def test_a_body_comes_from_standard_input(home: Home, arguments: list[str]) -> None:
-    """A dash, or no body where standard input is no terminal, reads it."""
-    with ScriptedDaemon(home.places.socket, {"memory.write": WRITTEN}) as daemon:
-        memctl(home, "add", "--name", "a", *arguments, stdin="text\n")
-    assert daemon.params("memory.write")["body"] == "text\n"
-
-
-def test_a_terminal_is_not_read_for_a_body(home: Home) -> None:
-    """At a terminal without --body the daemon says what is missing."""
-    from memd.cli.main import run  # noqa: PLC0415 - the driver has no terminal as input
-
-    around = surroundings(home)
-    typed = type(around)(
-        around.environ, home.path, Stream(terminal=True), around.stdout, around.stderr
-    )
-    with ScriptedDaemon(home.places.socket, {"memory.write": WRITTEN}) as daemon:
-        assert run(["--cwd", home.cwd, "add", "--name", "a"], typed) == 0
-    assert "body" not in daemon.params("memory.write")
-
-
-def test_an_update_changes_only_what_is_given(home: Home) -> None:
-    """With --update the memory that is there is the base, and standard input is left alone."""
-    unchanged = {**WRITTEN, "change": None, "status": "unchanged"}
-    with ScriptedDaemon(home.places.socket, {"memory.write": unchanged}) as daemon:
-        ran = memctl(home, "add", "a.md", "--update", "--description", "d", stdin="no")
-    params = daemon.params("memory.write")
-    assert params.pop("request_id")
-    assert params == {"cwd": home.cwd, "path": "a.md", "description": "d"}
-    assert ran.out == "unchanged a.md\n"
-
-
-def test_a_whole_file_is_taken_in(home: Home) -> None:
-    """--file sends the file as it is, against the hash that was named."""
-    file = Path(home.path) / "f.md"
-    file.write_bytes(b"---\r\nname: a\r\n")
-    with ScriptedDaemon(home.places.socket, {"memory.write": WRITTEN}) as daemon:
-        memctl(home, "add", "n/a.md", "--file", str(file), "--base-hash", "h")
-    params = daemon.params("memory.write")
-    assert (params["content"], params["base_hash"]) == ("---\r\nname: a\r\n", "h")
-
-
 @pytest.mark.parametrize(
     "arguments", [["--description", "d"], ["a.md", "--file", "f", "--type", "user"]]
 )
@@ -175,12 +105,3 @@ def test_a_memory_is_never_replaced_by_adding(home: Home) -> None:
     assert (ran.status, based.status) == (1, 75)
     assert "there is a memory a.md already" in ran.err
     assert based.err == "memctl: it changed\n"
-
-
-def test_a_memory_is_deleted(home: Home) -> None:
-    """Deleting says how to take it back."""
-    with ScriptedDaemon(home.places.socket, {"memory.delete": {"change": "c2"}}) as daemon:
-        ran = memctl(home, "rm", "a.md", "--base-hash", "h")
-    assert (ran.status, ran.out) == (0, "deleted a.md; undo with: memctl undo c2\n")
-    params = daemon.params("memory.delete")
-    assert (params["path"], params["base_hash"]) == ("a.md", "h")

@@ -4,7 +4,7 @@ import json
 import time
 from typing import Any
 
-from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, SentProgress
+from memd.testing.scripted_daemon import ScriptedDaemon, SentProgress
 from tests.cli.driver import memctl
 from tests.cli.home import Home
 
@@ -56,17 +56,6 @@ def test_the_status_tells_what_holds_work_up(home: Home) -> None:
     ]
 
 
-def test_the_status_tells_of_open_proposals(home: Home) -> None:
-    """What waits for a person is counted by directory, with the command that shows it."""
-    waiting = {"proposals": {"/p/memory": 1, "/q/memory": 2}}
-    with ScriptedDaemon(home.places.socket, {"status": STATUS | waiting}):
-        lines = memctl(home, "status").out.splitlines()
-    assert lines[9:11] == [
-        "dream        1 proposal waits for you in /p/memory: memctl dream review",
-        "dream        2 proposals wait for you in /q/memory: memctl dream review",
-    ]
-
-
 def test_the_status_tells_of_the_model(home: Home) -> None:
     """The model with its server, today's money and what stands still; or why there is none."""
     used = {"dollars": 0.5, "requests": 4}
@@ -109,12 +98,6 @@ def test_the_doctor_gives_a_remedy(home: Home) -> None:
     assert "off     service: memd is no service" in ran.out
 
 
-def test_a_healthy_doctor_is_status_zero(home: Home) -> None:
-    """What is merely not set up is no failure."""
-    with ScriptedDaemon(home.places.socket, {"doctor": {"ok": True, "checks": []}}):
-        assert memctl(home, "doctor").status == 0
-
-
 def test_events_are_printed_as_they_come(home: Home) -> None:
     """Each event is a line for a person or an object for a program, as many as were asked for."""
     changed = {"change": "c1", "actor": "dream", "files": [{"path": "a.md", "action": "deleted"}]}
@@ -136,14 +119,6 @@ def test_events_are_printed_as_they_come(home: Home) -> None:
     assert (silent.status, len(silent.out.splitlines())) == (0, 2)
 
 
-def test_an_event_is_one_line(home: Home) -> None:
-    """What a model said does not make lines of its own."""
-    said = (("job.progress", {"job": "j1", "text": "I look.\n12:00:00  job.done  job j9"}),)
-    with ScriptedDaemon(home.places.socket, {"subscribe": SentProgress({}, said)}):
-        ran = memctl(home, "watch", "--count", "1")
-    assert ran.out[8:] == "  job.progress    job j1, text I look. 12:00:00 job.done job j9\n"
-
-
 def test_stopping_waits_for_the_end(home: Home) -> None:
     """The command ends when the daemon has hung up, and without a daemon there is nothing to do."""
     reported = SentProgress({"stopping": True}, (("job.done", {}),), hang_up=True)
@@ -157,24 +132,6 @@ def test_stopping_waits_for_the_end(home: Home) -> None:
     ran = memctl(home, "shutdown")
     assert (ran.status, ran.out, ran.err) == (0, "", "no memd is running\n")
     assert memctl(home, "stop", "--json").json == {"stopping": False}
-
-
-def test_a_daemon_that_leaves_without_a_word_is_an_error(home: Home) -> None:
-    """A connection that breaks before the answer is told from a stop."""
-    with ScriptedDaemon(home.places.socket, {"shutdown": HangUp()}):
-        assert memctl(home, "stop").status == 69
-
-
-def test_the_socket_is_named_without_asking(home: Home) -> None:
-    """No daemon is needed to know where it would listen."""
-    assert memctl(home, "sockname").out == f"{home.places.socket}\n"
-    assert memctl(home, "sockname", "--json").json == {"socket": home.places.socket}
-
-
-def test_the_methods_are_always_json(home: Home) -> None:
-    """The document is printed as it came."""
-    with ScriptedDaemon(home.places.socket, {"rpc.discover": {"openrpc": "1"}}):
-        assert memctl(home, "discover").json == {"openrpc": "1"}
 
 
 USED = {

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
@@ -45,16 +43,6 @@ def test_the_prompt_is_the_answer(home: Home) -> None:
     }
 
 
-def test_memory_that_is_off_says_why(home: Home) -> None:
-    """Nothing is printed, the switch is named, and that is no failure."""
-    off = {**LOADED, "prompt": None, "enabled": False, "reason": "MEMD_DISABLE", "problems": []}
-    with ScriptedDaemon(home.places.socket, {"load_prompt": off}) as daemon:
-        ran = memctl(home, "load-prompt")
-        assert daemon.params("load_prompt") == {"cwd": home.cwd}
-        assert memctl(home, "load-prompt", "--json").json == off
-    assert (ran.status, ran.out, ran.err) == (0, "", "memory is off here: MEMD_DISABLE\n")
-
-
 def test_the_block_is_the_answer(home: Home) -> None:
     """What a client would add is printed; the words of the query make one prompt."""
     with ScriptedDaemon(home.places.socket, {"prefetch": FOUND}) as daemon:
@@ -72,27 +60,6 @@ def test_the_block_is_the_answer(home: Home) -> None:
         "limit": 3,
         "strategy": "local",
     }
-
-
-def test_nothing_that_fits_is_said(home: Home) -> None:
-    """No memory prints nothing; a closed gate is named; each call has a session of its own."""
-    sessions = set()
-    for skipped, words in ((None, "no memory fits\n"), ("short", "skipped: short\n")):
-        nothing = {**FOUND, "memories": [], "block": "", "skipped": skipped}
-        with ScriptedDaemon(home.places.socket, {"prefetch": nothing}) as daemon:
-            ran = memctl(home, "prefetch", "hello")
-            sessions.add(daemon.params("prefetch")["session_id"])
-        assert (ran.status, ran.out, ran.err) == (0, "", words)
-    assert len(sessions) == 2
-
-
-def test_what_went_otherwise_is_noted(home: Home) -> None:
-    """Why the local ranker answered, or what is not indexed yet, goes to standard error."""
-    said = "3 of 7 memories are not indexed yet"
-    for more, words in (({}, ""), ({"memories": [], "block": ""}, "no memory fits\n")):
-        with ScriptedDaemon(home.places.socket, {"prefetch": {**FOUND, "note": said, **more}}):
-            ran = memctl(home, "prefetch", "hello")
-        assert (ran.status, ran.err) == (0, f"{words}{said}\n")
 
 
 EXPLANATION: dict[str, Any] = {
@@ -144,18 +111,6 @@ def test_an_explanation_has_a_row_for_each_memory(home: Home) -> None:
     assert (ran.status, ran.err) == (0, "")
 
 
-def test_an_explanation_of_nothing_is_one_line(home: Home) -> None:
-    """A closed gate leaves no rows: it is named, and the session's bytes are shown."""
-    closed = {**EXPLANATION, "rows": [], "note": "", "candidates": 0}
-    answer = {
-        **FOUND, "memories": [], "block": "", "skipped": "single_word", "explanation": closed
-    }  # fmt: skip
-    with ScriptedDaemon(home.places.socket, {"prefetch": answer}):
-        ran = memctl(home, "prefetch", "--explain", "freeze")
-    assert ran.out == "local strategy, 0 candidates, session at 2,048 of 60,000 bytes\n"
-    assert ran.err == "skipped: single_word\n"
-
-
 def test_an_explanation_fits_the_terminal(home: Home) -> None:
     """The path of what is brought stands out, control characters are shown, long lists are cut."""
     many = [f"w{number}" for number in range(30)]
@@ -165,13 +120,3 @@ def test_an_explanation_fits_the_terminal(home: Home) -> None:
         ran = memctl(home, "prefetch", "--explain", "freeze", terminal=True, TERM="xterm")
     assert "\x1b[1ma\\u001b[2Jb.md\x1b[0m" in ran.out
     assert " w0 w1 w2 w3 w4 w5 w6 w7 …  " in ran.out
-
-
-@pytest.mark.parametrize("verb", ["start", "compacted", "end"])
-def test_a_session_is_told(home: Home, verb: str) -> None:
-    """The daemon hears of the session, and there is nothing to print."""
-    with ScriptedDaemon(home.places.socket, {f"session.{verb}": {"ok": True}}) as daemon:
-        ran = memctl(home, "session", verb, "s1")
-        assert memctl(home, "session", verb, "s1", "--json").json == {"ok": True}
-    assert (ran.status, ran.out, ran.err) == (0, "", "")
-    assert daemon.params(f"session.{verb}") == {"cwd": home.cwd, "session_id": "s1"}

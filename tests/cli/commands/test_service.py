@@ -9,7 +9,6 @@ import pytest
 
 from memd.cli import service_unit
 from memd.cli.commands import service
-from memd.testing.scripted_daemon import ScriptedDaemon, SentProgress
 from tests.cli.driver import Ran, invocation, memctl
 from tests.cli.home import Home
 
@@ -85,27 +84,6 @@ def test_new_files_count_at_once(home: Home) -> None:
     supervisor.reported()
     assert _service(home, "install", path=supervisor.path).status == 0
     assert supervisor.reported()[-1] == "--user restart memd.service"
-
-
-def test_a_daemon_outside_the_service_ends_first(home: Home) -> None:
-    """One daemon serves: the one that a client started is asked to stop."""
-    supervisor = Supervisor(home)
-    stopping = SentProgress({"stopping": True}, hang_up=True)
-    with ScriptedDaemon(home.places.socket, {"shutdown": stopping}) as daemon:
-        ran = _service(home, "install", path=supervisor.path)
-    assert ran.status == 0
-    assert daemon.methods == ["shutdown"]
-
-
-def test_without_a_supervisor_it_says_what_to_run(home: Home) -> None:
-    """The files are in place, and the commands for the user's own session are named."""
-    ran = _service(home, "install", own=f"{home.path}/own.sock")
-    assert ran.status == 0
-    assert "systemctl --user enable --now memd.socket memd.service" in ran.err
-    assert "the service does not see MEMD_SOCKET" in ran.err
-    assert _files(home) == ["memd.service", "memd.socket"]
-    ran = _service(home, "install", "--no-enable")
-    assert (ran.out, ran.err) == ("the files are in place already\n", "")
 
 
 def test_a_refusal_of_the_supervisor_is_told(home: Home) -> None:

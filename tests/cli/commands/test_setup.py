@@ -48,15 +48,6 @@ def test_hooks_go_in_and_out_again(home: Home) -> None:
     assert ran.out == f"none of memd's hooks is in {path}\n"
 
 
-def test_a_file_of_our_own_goes_with_the_hooks(home: Home) -> None:
-    """Where there were no settings there are none after removing, and no backup of nothing."""
-    path = _settings(home)
-    assert memctl(home, "setup", "claude-code").status == 0
-    assert path.exists()
-    assert memctl(home, "setup", "claude-code", "--remove").status == 0
-    assert os.listdir(path.parent) == []
-
-
 def test_a_dry_run_shows_the_change(home: Home) -> None:
     """The diff is printed and nothing is written, for both directions and for programs."""
     path = _settings(home, b'{"a": 1}')
@@ -69,19 +60,6 @@ def test_a_dry_run_shows_the_change(home: Home) -> None:
     new = memctl(home, "setup", "claude-code", "--dry-run", "--settings", f"{home.path}/no.json")
     assert new.out.startswith("--- ")
     assert os.listdir(path.parent) == ["settings.json"]
-
-
-def test_the_status_tells_each_event(home: Home) -> None:
-    """Absent, outdated and installed are told apart; only all installed is status 0."""
-    ran = memctl(home, "setup", "claude-code", "--status")
-    assert (ran.status, ran.out.count("absent")) == (1, 5)
-    memctl(home, "setup", "claude-code")
-    ran = memctl(home, "setup", "claude-code", "--status", "--json")
-    assert (ran.status, set(ran.json["events"].values())) == (0, {"installed"})
-    path = _settings(home)
-    path.write_bytes(path.read_bytes().replace(b'"timeout": 3', b'"timeout": 4', 1))
-    ran = memctl(home, "setup", "claude-code", "--status")
-    assert (ran.status, ran.out.splitlines()[0]) == (1, "SessionStart      outdated")
 
 
 def test_hooks_that_are_switched_off_are_noticed(home: Home) -> None:
@@ -105,25 +83,6 @@ def test_settings_that_cannot_be_kept_stay_untouched(home: Home) -> None:
     assert os.listdir(path.parent) == ["settings.json"]
 
 
-def test_an_older_set_up_is_recognised(home: Home) -> None:
-    """Hooks that name a file of an installation are outdated, replaced by set-up, and removable."""
-    old = {
-        "type": "command",
-        "command": "/venv/bin/python3.11",
-        "args": ["-I", "-S", "/venv/lib/python3.11/memd/cli/hook.py", "claude-code", "Stop"],
-        "timeout": 3,
-    }
-    content = json.dumps({"hooks": {"Stop": [{"hooks": [old]}]}, "model": "x"}).encode()
-    path = _settings(home, content)
-    assert "Stop              outdated" in memctl(home, "setup", "claude-code", "--status").out
-    assert memctl(home, "setup", "claude-code", "--remove").status == 0
-    assert json.loads(path.read_bytes()) == {"model": "x"}
-    _settings(home, content)
-    assert memctl(home, "setup", "claude-code").status == 0
-    assert "/venv/" not in path.read_text()
-    assert memctl(home, "setup", "claude-code", "--status").status == 0
-
-
 def test_a_hook_file_that_is_lost_is_brought_back(home: Home) -> None:
     """Without its file the set-up is not whole; setting up again mends it and leaves the rest."""
     memctl(home, "setup", "claude-code")
@@ -136,22 +95,6 @@ def test_a_hook_file_that_is_lost_is_brought_back(home: Home) -> None:
     assert (ran.status, ran.json["changed"], ran.json["backup"]) == (0, True, None)
     assert hook_file.is_current(home.places)
     assert _settings(home).read_bytes() == before
-
-
-def test_a_link_is_written_through(home: Home) -> None:
-    """Settings kept in a dotfiles checkout stay there; the backup lies beside the link."""
-    dotfiles = Path(home.path) / "dotfiles"
-    dotfiles.mkdir()
-    (dotfiles / "claude.json").write_text("{}\n")
-    link = Path(home.path) / "link" / "settings.json"
-    link.parent.mkdir()
-    link.symlink_to(dotfiles / "claude.json")
-    ran = memctl(home, "setup", "claude-code", CLAUDE_CONFIG_DIR=str(link.parent))
-    assert ran.status == 0
-    assert link.is_symlink()
-    assert "memd/hook.py" in (dotfiles / "claude.json").read_text()
-    assert os.listdir(dotfiles) == ["claude.json"]
-    assert sorted(os.listdir(link.parent)) == ["settings.json", "settings.json.memd-backup-1"]
 
 
 def test_the_doctor_looks_at_the_hooks(home: Home) -> None:

@@ -6,18 +6,9 @@ import sys
 
 import pytest
 
-from memd.cli.operation_table import SHELLS
 from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_a_script_is_printed(home: Home, shell: str) -> None:
-    """The script is the answer, and with --json a member of it."""
-    script = memctl(home, "completion", shell).out
-    assert "memctl" in script
-    assert memctl(home, "completion", shell, "--json").json == {"shell": shell, "script": script}
 
 
 @pytest.mark.parametrize(
