@@ -61,7 +61,7 @@ async def memory_list(
     """
     start = _place(after) if after else None
     project = await project_of(services, call, cwd)
-    snapshot = await services.memories.list(project)
+    snapshot = await services.store.snapshot(project.memory_dir)
     headers = [
         header
         for header in snapshot.headers

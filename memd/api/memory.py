@@ -131,7 +131,7 @@ async def memory_read(
     when = moment("at", at)
     project = await project_of(services, call, cwd)
     if when is None:
-        file = await services.memories.read(project, path)
+        file = await services.store.read(project.memory_dir, path)
     else:
         directory = project.memory_dir
         file = await services.store.consult(lambda past: past.version(directory, path, when))
@@ -188,12 +188,9 @@ async def memory_delete(
 ) -> ChangeMade:
     """Delete one memory and its line in the index."""
     project = await writable(services, call, cwd)
+    by = _by(call, "memory.delete")
     result = await services.memories.delete(
-        project,
-        path,
-        _by(call, "memory.delete"),
-        base_hash=base_hash,
-        request_id=request_id,
+        project, path, by, base_hash=base_hash, request_id=request_id
     )
     return ChangeMade(change=result.change)
 
@@ -224,19 +221,8 @@ async def memory_tool(
     """
     find = project_of if command.get("command") == "view" else writable
     project = await find(services, call, cwd)
-    by = Provenance(
-        actor=Actor.CLIENT,
-        client=call.connection.caller.client,
-        session=session_id,
-        reason="memory.tool",
-        origin="assistant",
-    )
-    return await services.memories.tool(
-        project,
-        command,
-        by,
-        request_id=request_id,
-    )
+    by = _by(call, "memory.tool", session_id, "assistant")
+    return await services.memories.tool(project, command, by, request_id=request_id)
 
 
 async def project_of(services: Services, call: Call, cwd: str) -> Project:
@@ -252,11 +238,8 @@ async def writable(services: Services, call: Call, cwd: str) -> Project:
     return project
 
 
-def _by(call: Call, reason: str, session: str = "") -> Provenance:
-    client = call.connection.caller.client
-    return Provenance(
-        actor=Actor.CLIENT, client=client, session=session, reason=reason, origin="user"
-    )
+def _by(call: Call, reason: str, session: str = "", origin: str = "user") -> Provenance:
+    return Provenance(Actor.CLIENT, call.connection.caller.client, session, "", reason, origin)
 
 
 def facts_of(header: Header, now: float) -> MemoryFacts:

@@ -7,6 +7,7 @@ returns a typed result. Parameters are checked here once, so no handler meets a 
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
@@ -26,6 +27,8 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
+# What somebody waits for at the keyboard: background work yields to it.
+PROMPTS = ("prefetch", "load_prompt", "hook", "session.start", "memory.search")
 # How many results a caller may ask for; more is an error that names the bound.
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 # A client's own name for a session.
@@ -140,23 +143,21 @@ class Method(Generic[P, R]):
         Raises InvalidParamsError or what the handler raises, without any credential that the
         caller's own words may have brought into it.
         """
+        present = {name: value for name, value in raw.items() if value is not None}
         handler: Callable[..., Awaitable[R]] = self.handler
         try:
-            return await handler(services, call, **self._checked(raw))
+            try:
+                params = msgspec.convert(present, type=self.params, strict=True)
+            except msgspec.ValidationError as error:
+                raise InvalidParamsError(self.name, str(error)) from error
+            checked = msgspec.structs.asdict(params)
+            if checked.get("request_id"):
+                checked["request_id"] = _request_key(self.name, params, checked["request_id"])
+            with services.priority.prompt() if self.name in PROMPTS else nullcontext():
+                return await handler(services, call, **checked)
         except MemdError as error:
             secrets.scrub_error(error)
             raise
-
-    def _checked(self, raw: dict[str, Any]) -> dict[str, Any]:
-        given = {name: value for name, value in raw.items() if value is not None}
-        try:
-            params = msgspec.convert(given, type=self.params, strict=True)
-        except msgspec.ValidationError as error:
-            raise InvalidParamsError(self.name, str(error)) from error
-        checked = msgspec.structs.asdict(params)
-        if checked.get("request_id"):
-            checked["request_id"] = _request_key(self.name, params, checked["request_id"])
-        return checked
 
 
 def method(

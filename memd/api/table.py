@@ -20,10 +20,7 @@ from memd.api import (
 from memd.api.discover import openrpc
 from memd.api.method import Method
 from memd.api.services import Services
-from memd.rpc.connection import Call, Handler
-
-# What somebody waits for at the keyboard: background work gives way to it.
-_PROMPTS = ("prefetch", "load_prompt", "hook", "session.start", "memory.search")
+from memd.rpc.connection import Handler
 
 
 def methods() -> tuple[Method[Any, Any], ...]:
@@ -46,16 +43,5 @@ def methods() -> tuple[Method[Any, Any], ...]:
 
 
 def handlers(services: Services) -> Mapping[str, Handler]:
-    """Return name → handler, each bound to the services."""
-    return {row.name: _bind(row, services) for row in methods()}
-
-
-def _bind(row: Method[Any, Any], services: Services) -> Handler:
-    async def handler(call: Call, params: dict[str, Any]) -> Any:
-        return await row.answer(services, call, params)
-
-    async def prompt(call: Call, params: dict[str, Any]) -> Any:
-        with services.priority.prompt():
-            return await row.answer(services, call, params)
-
-    return prompt if row.name in _PROMPTS else handler
+    """Return the handlers by method, each bound to the services."""
+    return {row.name: partial(row.answer, services) for row in methods()}

@@ -8,7 +8,7 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, NameRefusedError
 from memd.core.text import iso_time
-from memd.core.values import CommitResult, MemoryFile, Project, Provenance, Snapshot
+from memd.core.values import CommitResult, Project, Provenance
 from memd.files.directory import FileTooLargeError, PathRefusedError
 from memd.memories import tool
 from memd.memories.tool import Editing, Stamp, ToolCommand, ToolRefusedError
@@ -68,14 +68,6 @@ class Memories:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-
-    async def list(self, project: Project) -> Snapshot:
-        """Return what the project remembers."""
-        return await self._store.snapshot(project.memory_dir)
-
-    async def read(self, project: Project, path: str) -> MemoryFile:
-        """Return one memory whole. Raises MemoryNotFoundError and what the name rule refuses."""
-        return await self._store.read(project.memory_dir, path)
 
     async def write(
         self, project: Project, writing: Writing, by: Provenance, *, request_id: str = ""

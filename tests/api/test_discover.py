@@ -1,18 +1,18 @@
 """The table as documents."""
 
-from memd.api.discover import markdown
+from memd.api.discover import openrpc
 from memd.api.table import methods
-from memd.core.errors import MemdError
-from memd.store.door import ConflictError
 
 
-def test_the_markdown_lists_methods_and_errors() -> None:
-    """Each method has a section, each error code a row."""
-    text = markdown(methods(), [MemdError, ConflictError])
-    for row in methods():
-        assert f"### `{row.name}`" in text
-    assert "- `base_hash`: string or null, optional" in text
-    assert "- `memories`: list of MemoryFacts" in text
-    assert "Parameters: none." in text
-    assert "| 1002 | `conflict` |" in text
-    assert "| -32800 |" in text
+def test_every_method_is_described() -> None:
+    """The document has each method with its parameters, result, errors and permission."""
+    rows = methods()
+    document = openrpc(rows)
+    assert [method["name"] for method in document["methods"]] == [row.name for row in rows]
+    write = next(m for m in document["methods"] if m["name"] == "memory.write")
+    required = {param["name"] for param in write["params"] if param["required"]}
+    assert required == {"cwd", "path"}
+    assert write["x-permission"] == "write"
+    assert {"code": 1003, "message": "secret"} in write["errors"]
+    name = write["result"]["schema"]["$ref"].rsplit("/", 1)[-1]
+    assert "hash" in document["components"]["schemas"][name]["properties"]

@@ -178,3 +178,11 @@ async def test_an_open_breaker_is_told(home: Home, clock: FakeClock) -> None:
         paused = await client.call("pause", {})
     assert reported == paused["breakers"] == [asdict(row)]
     assert reported[0]["until"] == clock.now() + limits.BREAKER_SECONDS
+
+
+async def test_the_table_discovers_itself(caller: Caller) -> None:
+    """rpc.discover serves an OpenRPC document with every method."""
+    document = await caller.plain("rpc.discover")
+    names = {method["name"] for method in document["methods"]}
+    assert document["openrpc"].startswith("1.")
+    assert {"load_prompt", "memory.write", "hook", "job.wait"} <= names

@@ -176,3 +176,22 @@ def start(folder: Path, number: int) -> list["subprocess.Popen[bytes]"]:
         starter.stdin.write(b"g")
         starter.stdin.flush()
     return starters
+
+
+def race(folder: Path) -> int:
+    """Let eight start at once; return how many serve, when the others name one and leave with 0."""
+    starters = start(folder, 8)
+    said = [starter.stdout.readline().strip() for starter in starters if starter.stdout]
+    serving = [s for s, word in zip(starters, said, strict=True) if word == b"serving"]
+    for starter in starters:
+        starter.communicate()
+        assert starter.returncode == 0
+    assert sorted(said) == sorted([b"serving"] + [b"%d" % serving[0].pid] * 7)
+    return len(serving)
+
+
+@pytest.mark.parametrize("round_number", range(4))
+def test_of_eight_starters_one_serves(tmp_path: Path, round_number: int) -> None:
+    """Seven name the eighth and leave with status 0."""
+    del round_number
+    assert race(tmp_path) == 1

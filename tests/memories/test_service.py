@@ -13,6 +13,7 @@ from memd.memories.writing import NothingThereError, Writing
 from memd.state import cursors, job_rows, journal
 from memd.state.database import open_database
 from memd.store.door import ConflictError
+from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from tests.stores import store_in
 
@@ -22,14 +23,18 @@ PARTS = {"name": "a", "description": "d", "type": "user", "body": "text"}
 
 
 @pytest.fixture
-def memories(tmp_path: Path) -> Iterator[Memories]:
-    """Return the room on a store of its own."""
+def store(tmp_path: Path) -> Iterator[Store]:
+    """Open a store."""
     schemas = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA)
     database = open_database(str(tmp_path / "state.db"), schemas)
-    clock = FakeClock()
-    store = store_in(tmp_path, database, clock)
-    yield Memories(store, clock)
+    yield store_in(tmp_path, database, FakeClock())
     database.close()
+
+
+@pytest.fixture
+def memories(store: Store) -> Memories:
+    """Return the room on that store."""
+    return Memories(store, FakeClock())
 
 
 @pytest.fixture
@@ -40,24 +45,24 @@ def project(tmp_path: Path) -> Project:
 
 
 async def test_what_is_written_can_be_listed_read_and_deleted(
-    memories: Memories, project: Project
+    memories: Memories, store: Store, project: Project
 ) -> None:
     """A memory goes in, is found, and goes out with its line in the index."""
-    assert (await memories.list(project)).headers == ()
+    assert (await store.snapshot(project.memory_dir)).headers == ()
     written = await memories.write(project, Writing("a.md", **PARTS), BY)
     assert written.status == "created"
-    listing = await memories.list(project)
+    listing = await store.snapshot(project.memory_dir)
     assert [header.path for header in listing.headers] == ["a.md"]
     assert listing.index is not None
     assert listing.index.count(b"(a.md)") == 1
-    file = await memories.read(project, "a.md")
+    file = await store.read(project.memory_dir, "a.md")
     assert (file.hash, file.body) == (written.hash, "text\n")
     again = await memories.write(project, Writing("a.md", **PARTS), BY)
     assert (again.status, again.hash, again.change) == ("unchanged", written.hash, None)
     with pytest.raises(ConflictError):
         await memories.delete(project, "a.md", BY, base_hash="abc")
     await memories.delete(project, "a.md", BY, base_hash=written.hash)
-    assert (await memories.list(project)).headers == ()
+    assert (await store.snapshot(project.memory_dir)).headers == ()
     with pytest.raises(NothingThereError):
         await memories.delete(project, "a.md", BY)
 
@@ -103,14 +108,16 @@ async def test_the_index_is_edited_and_stays_true(memories: Memories, project: P
         assert "is the index" in await tell(memories, project, command, **paths)
 
 
-async def test_two_writers_of_one_text_are_merged(memories: Memories, project: Project) -> None:
+async def test_two_writers_of_one_text_are_merged(
+    memories: Memories, store: Store, project: Project
+) -> None:
     """A write based on an older text keeps what was written since, and says so."""
     first = await memories.write(project, Writing("a.md", **(PARTS | {"body": "1\n\n2\n\n3"})), BY)
     await memories.write(project, Writing("a.md", body="one\n\n2\n\n3"), BY)
     mine = Writing("a.md", body="1\n\n2\n\nthree", base_hash=first.hash)
     merged = await memories.write(project, mine, BY, request_id="r")
     assert merged.status == "merged"
-    file = await memories.read(project, "a.md")
+    file = await store.read(project.memory_dir, "a.md")
     assert (file.hash, file.body) == (merged.hash, "one\n\n2\n\nthree\n")
     assert await memories.write(project, mine, BY, request_id="r") == merged
     with pytest.raises(ConflictError) as caught:
@@ -118,40 +125,42 @@ async def test_two_writers_of_one_text_are_merged(memories: Memories, project: P
     assert caught.value.facts["change"]
 
 
-async def test_the_index_is_written_whole(memories: Memories, project: Project) -> None:
+async def test_the_index_is_written_whole(
+    memories: Memories, store: Store, project: Project
+) -> None:
     """Who has read the index may write it; entries that came meanwhile stay, and it stays true."""
     await memories.write(project, Writing("a.md", **PARTS), BY)
-    read = await memories.read(project, INDEX)
+    read = await store.read(project.memory_dir, INDEX)
     wanted = "# Mine\n\n- [A](a.md) — first\n- [None](none.md)\n"
     alone = await memories.write(project, Writing(INDEX, wanted, base_hash=read.hash), BY)
     assert alone.status == "updated"
-    index = await memories.read(project, INDEX)
+    index = await store.read(project.memory_dir, INDEX)
     assert (index.content.decode(), index.hash) == ("# Mine\n\n- [A](a.md) — first\n", alone.hash)
     await memories.write(project, Writing("b.md", **(PARTS | {"name": "b"})), BY)
     more = Writing(INDEX, "# Ours\n\n- [A](a.md) — first\n", base_hash=index.hash)
     assert (await memories.write(project, more, BY)).status == "merged"
-    merged = (await memories.read(project, INDEX)).content.decode()
+    merged = (await store.read(project.memory_dir, INDEX)).content.decode()
     assert merged == "# Ours\n\n- [A](a.md) — first\n- [b](b.md) — d\n"
     assert (await memories.write(project, more, BY)).status == "unchanged"
 
 
 async def test_what_was_read_can_be_edited_whoever_saved_since(
-    memories: Memories, project: Project
+    memories: Memories, store: Store, project: Project
 ) -> None:
     """A text that memd gave out is a base for an edit, also where it never wrote or noticed it."""
     await memories.write(project, Writing("a.md", **(PARTS | {"body": "1\n\n2\n\n3"})), BY)
     file = Path(project.memory_dir, "a.md")
     file.write_bytes(file.read_bytes().replace(b"1\n", b"one\n"))
-    read = await memories.read(project, "a.md")
+    read = await store.read(project.memory_dir, "a.md")
     file.write_bytes(read.content.replace(b"2\n", b"two\n"))
     mine = read.content.replace(b"3\n", b"three\n").decode()
     merged = await memories.write(project, Writing("a.md", mine, base_hash=read.hash), BY)
     assert merged.status == "merged"
-    assert (await memories.read(project, "a.md")).body == "one\n\ntwo\n\nthree\n"
+    assert (await store.read(project.memory_dir, "a.md")).body == "one\n\ntwo\n\nthree\n"
 
 
 async def test_a_write_beside_an_index_that_is_too_large_says_so(
-    memories: Memories, project: Project
+    memories: Memories, store: Store, project: Project
 ) -> None:
     """The memory is written and found; the index stays as it is, and the answer has a note."""
     index = Path(project.memory_dir) / INDEX
@@ -159,6 +168,6 @@ async def test_a_write_beside_an_index_that_is_too_large_says_so(
     index.write_bytes(b"- [A](a.md)\n" * (limits.READ_BYTES // 12 + 1))
     written = await memories.write(project, Writing("b.md", **PARTS), BY)
     assert "it is left as it is" in written.note
-    assert (await memories.read(project, "b.md")).body.strip() == "text"
+    assert (await store.read(project.memory_dir, "b.md")).body.strip() == "text"
     assert index.stat().st_size > limits.READ_BYTES
     assert (await memories.delete(project, "b.md", BY)).note == written.note

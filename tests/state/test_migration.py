@@ -35,6 +35,11 @@ HERE = Path(__file__).parent
 VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 
+def old_topic(body: str) -> bytes:
+    """Return a small memory as version 1 wrote it, without a mark of whose words it holds."""
+    return topic(body).replace(b"  origin: assistant\n", b"")
+
+
 def landed(folder: Path, database: Path | None = None, version: int = 1) -> Path:
     """Lay a state file that an older memd wrote into a folder, and the memories it tells of."""
     memory = folder / "memory"
@@ -44,9 +49,9 @@ def landed(folder: Path, database: Path | None = None, version: int = 1) -> Path
     with closing(sqlite3.connect(database)) as connection:
         connection.executescript(dump.replace("@OTHER@", str(folder / "other")))
     for name, text in {"a": "We ship on Mondays.", "b": "We ship on Mondays, Ana says."}.items():
-        (memory / f"{name}.md").write_bytes(topic(text))
-    (memory / "c.md").write_bytes(topic("C"))
-    (memory / "d.md").write_bytes(topic("Two."))
+        (memory / f"{name}.md").write_bytes(old_topic(text))
+    (memory / "c.md").write_bytes(old_topic("C"))
+    (memory / "d.md").write_bytes(old_topic("Two."))
     (memory / "MEMORY.md").write_text(INDEX)
     return database
 
@@ -94,7 +99,7 @@ async def test_proposals_of_an_old_file_are_what_they_were(tmp_path: Path, versi
     assert (first.problems, first.reason) == (("too much at once",), "I need both")
     assert first.edits is not None
     assert (first.edits[0].reason, first.edits[1].merged_into) == ("it says both", "a.md")
-    assert first.edits[0].before == topic("We ship on Mondays.")
+    assert first.edits[0].before == old_topic("We ship on Mondays.")
     last = (results["p2"].edits or ())[2]
     assert last == ProposedEdit("e.md", b"caf\xe9\r\n", mtime_ns=7_000_000_000)
     assert (results["p4"].edits, results["p6"].engine) == (None, "large")
@@ -137,12 +142,12 @@ async def test_history_of_an_old_file_stays(tmp_path: Path, version: int) -> Non
     database = opened(landed(tmp_path, version=version))
     bench = Bench(tmp_path, database)
     assert len(await bench.store.recover()) == 1
-    assert bench.files()["m.md"] == topic("M")
+    assert bench.files()["m.md"] == old_topic("M")
     assert bench.proposal("p7").state == "accepted"
     changes = await bench.store.history(bench.directory, path="d.md")
     assert [change.id for change in changes] == ["c2", "c1"]
     await undo(bench.store, bench.directory, "c2", Provenance(Actor.UNDO))
-    assert bench.files()["d.md"] == topic("One.")
+    assert bench.files()["d.md"] == old_topic("One.")
     Retention(database, Bound(NOW + 9999, 3), 2**40).batch()
     left = await bench.store.history(bench.directory)
     assert {"c1", "c2", "c3"}.isdisjoint(change.id for change in left)
