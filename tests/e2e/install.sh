@@ -1,6 +1,7 @@
 #!/bin/sh
 # Brings the real clients of `make e2e` into .venv/e2e and nowhere else:
 #   vscode-jsonrpc        from npm (needs node and npm)
+#   Claude Code           from npm, one program of 380 MB
 #   Neovim >= 0.10, nc    Debian packages of trixie with their libraries, unpacked, not installed
 # The package source is the one that this machine's apt already uses.
 set -eu
@@ -10,6 +11,17 @@ mkdir -p "$to"
 
 if [ ! -d "$to/node_modules/vscode-jsonrpc" ] && command -v npm >/dev/null; then
     npm install --silent --no-audit --no-fund --prefix "$to" vscode-jsonrpc@10.0.0
+fi
+
+case "$(uname -s) $(uname -m)" in
+    "Linux x86_64") claude=linux-x64 ;;
+    "Linux aarch64") claude=linux-arm64 ;;
+    "Darwin arm64") claude=darwin-arm64 ;;
+    *) claude= ;;
+esac
+if [ -n "$claude" ] && [ ! -d "$to/claude" ] && command -v npm >/dev/null; then
+    npm install --silent --no-audit --no-fund --prefix "$to/claude" \
+        "@anthropic-ai/claude-code-$claude@2.1.329"
 fi
 
 if [ ! -x "$to/unpacked/usr/bin/nvim" ] && command -v apt-get >/dev/null; then
