@@ -24,12 +24,13 @@ import msgspec
 from memd.api import prompting, work
 from memd.api.method import Method, Named, forwarded, method
 from memd.api.services import Services
-from memd.core import limits, tags
+from memd.core import limits
 from memd.core.errors import WrongParameterError
 from memd.core.recent import Recent
 from memd.recall.service import Prefetched, Prompt
 from memd.rpc.connection import Call
 from memd.state.tables import Parents
+from memd.text import tags
 from memd.transcripts import forks
 from memd.transcripts.reading import TranscriptRefusedError
 

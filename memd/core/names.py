@@ -146,11 +146,6 @@ def is_temporary(name: str) -> bool:
     return name.startswith(".memd-") and name.endswith(".tmp")
 
 
-def is_memory_in_folder(name: str) -> bool:
-    """Say what ``in_catalogue`` says of a file ending in .md in a folder of memories."""
-    return name[0] != "." and name != INDEX and (name.isascii() or is_text(name))
-
-
 def is_folder_of_memories(path: str) -> bool:
     """Say whether memories are looked for in the folder of this relative path."""
     return path != LOGS and not path.rpartition("/")[2].startswith(".") and is_text(path)

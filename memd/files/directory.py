@@ -314,17 +314,14 @@ class Directory:
         try:
             with os.scandir(fd) as entries:
                 for entry in entries:
-                    name = entry.name
-                    path = f"{folder}/{name}" if folder else name
-                    if name.endswith(".md") and entry.is_file(follow_symlinks=False):
-                        if names.is_memory_in_folder(name):
-                            yield path, entry
-                        elif not names.is_text(path):
-                            problems.append(f"{names.printable(path)} has a name that is not UTF-8")
-                    elif entry.is_dir(follow_symlinks=False):
+                    path = f"{folder}/{entry.name}" if folder else entry.name
+                    if entry.is_dir(follow_symlinks=False):
                         if names.is_folder_of_memories(path):
                             folders.append(path)
-                    elif name.endswith(".md") and not names.is_text(path):
+                    elif names.in_catalogue(path):
+                        if entry.is_file(follow_symlinks=False):
+                            yield path, entry
+                    elif path.endswith(".md") and not names.is_text(path):
                         problems.append(f"{names.printable(path)} has a name that is not UTF-8")
         except OSError as error:
             problems.append(FileUnreadableError(folder or self.path, cause_of(error)).sentence)

@@ -16,9 +16,10 @@ import re
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
-from memd.core import limits, tags, text
+from memd.core import limits, text
 from memd.core.values import FOREIGN, PERSON, PERSONAL
 from memd.recall.select import SurfacedMemory
+from memd.text import tags
 from memd.text.quoting import neutralise, shortened, units
 
 _TEMPLATE = files("memd.recall").joinpath("templates", "block.md").read_text("utf-8")

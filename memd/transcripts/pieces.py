@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from memd.core import tags
+from memd.text import tags
 
 TEXT_CHARACTERS = 256 * 1024  # of one block; a longer one is a paste, and its start tells enough
 USER, ASSISTANT = "user", "assistant"

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from memd.core.tags import CLOSE, OPEN
 from memd.model.port import Ask, Reply
 from memd.testing.scripted_model import calls, says
+from memd.text.tags import CLOSE, OPEN
 from tests.agent.home import TOKEN
 from tests.promises.learning import RULE, WISH, memory
 from tests.promises.transcripts import Conversation

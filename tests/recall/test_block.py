@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.core import limits, tags
+from memd.core import limits
 from memd.recall.block import render
 from memd.recall.select import SurfacedMemory
+from memd.text import tags
 from memd.text.quoting import neutralise
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.tags import CLOSE, OPEN
 from memd.core.values import Message
+from memd.text.tags import CLOSE, OPEN
 from memd.transcripts.lines import Assembly
 
 META = {"id": "s", "cwd": "/p", "cli_version": "0.169.0", "source": "cli"}

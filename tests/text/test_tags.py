@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core import tags
+from memd.text import tags
 
 
 @pytest.mark.parametrize(
