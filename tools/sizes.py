@@ -23,6 +23,7 @@ PLAN = {
     "dream": 3_000,
     "review": 400,
     "memories": 900,
+    "suggestions": 400,
     "agent": 2_200,
     "jobs": 900,
     "model": 1_900,

@@ -38,6 +38,7 @@ CLIENTS = ("claude-code",)
 _PROMPT = "UserPromptSubmit"
 _REMEMBERED_EVENTS = 1024
 _PROMPT_MS = 200  # what the hook gives a prompt unless it says more
+_SUGGESTED_SECONDS = 0.03  # of that for what may be worth remembering, if they are left
 _SHARE = 0.75  # of a hook's time: the rest is its start, the way here and back
 
 
@@ -109,10 +110,10 @@ class HookMethod:
             await self._bring_ledger_in_line(services, facts)
             return await _session_start(services, call, facts)
         if event == _PROMPT:
-            prefetched = await _user_prompt(services, call, facts, deadline_ms)
+            prefetched, suggested = await _user_prompt(services, call, facts, deadline_ms)
             if facts.prompt_id:
                 self._events[key] = [memory.path for memory in prefetched.memories]
-            return _context(_PROMPT, prefetched.block) if prefetched.block else None
+            return _context(_PROMPT, prefetched.block, suggested)
         if event in {"Stop", "PreCompact", "SessionEnd"}:
             with services.priority.uncounted():  # no prompt waits for this: a due dream may begin
                 await _after_turn(services, call, event, facts)
@@ -139,14 +140,16 @@ async def _session_start(services: Services, call: Call, payload: Payload) -> di
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(payload.cwd, environment)
     services.recall.prepare(project, settings)
+    seconds = _SUGGESTED_SECONDS
+    suggested = await services.suggestions.surface(project, settings, payload.session_id, seconds)
     if await services.store.client_loads_memory(project, environment):
-        return None
+        return _context("SessionStart", suggested)
     loaded = await services.prompts.load(project, settings, environment=environment)
     if loaded.prompt is None:
-        return None
+        return _context("SessionStart", suggested)
     room = limits.BLOCK_CHARACTERS - len(tags.OPEN) - len(tags.CLOSE) - 2
     text = _fit(loaded.prompt, room, loaded.memory_dir)
-    return _context("SessionStart", f"{tags.OPEN}\n{text}\n{tags.CLOSE}")
+    return _context("SessionStart", f"{tags.OPEN}\n{text}\n{tags.CLOSE}", suggested)
 
 
 def _fit(prompt: str, room: int, directory: str) -> str:
@@ -161,14 +164,22 @@ def _fit(prompt: str, room: int, directory: str) -> str:
 
 async def _user_prompt(
     services: Services, call: Call, payload: Payload, deadline_ms: int
-) -> Prefetched:
+) -> tuple[Prefetched, str]:
+    """Return the memories that matter, and what may be worth remembering if there is time."""
+    seconds = max(0.01, deadline_ms * _SHARE / 1000)
+    until = services.clock.monotonic() + seconds
     prompt = Prompt(
         session=payload.session_id,
         query=payload.prompt,
-        seconds=max(0.01, deadline_ms * _SHARE / 1000),
+        seconds=seconds,
         parents=_parents(payload),
     )
-    return await prompting.memories_for(services, call, payload.cwd, prompt)
+    environment = call.connection.caller.environment
+    project, settings, _ = await services.store.where(payload.cwd, environment)
+    prefetched = await services.recall.prefetch(project, settings, prompt)
+    left = min(until - services.clock.monotonic(), _SUGGESTED_SECONDS)
+    session = payload.session_id
+    return prefetched, await services.suggestions.surface(project, settings, session, left)
 
 
 async def _after_turn(services: Services, call: Call, event: str, payload: Payload) -> None:
@@ -181,7 +192,10 @@ async def _after_turn(services: Services, call: Call, event: str, payload: Paylo
         await prompting.session_end(services, call, cwd=cwd, session_id=session)
 
 
-def _context(event: str, text: str) -> dict[str, Any]:
+def _context(event: str, *texts: str) -> dict[str, Any] | None:
+    text = "\n".join(filter(None, texts))
+    if not text:
+        return None
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
 

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 # What somebody waits for at the keyboard: background work yields to it.
-PROMPTS = ("prefetch", "load_prompt", "hook", "session.start", "memory.search")
+PROMPTS = ("prefetch", "load_prompt", "hook", "session.start", "memory.search", "suggestion.offer")
 # How many results a caller may ask for; more is an error that names the bound.
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 # A client's own name for a session.

@@ -17,7 +17,7 @@ from memd.core.errors import WrongParameterError
 from memd.jobs.breaker import WorkState
 from memd.model.configured import ModelState
 from memd.rpc.connection import Call
-from memd.state.tables import Breaker
+from memd.state.tables import Breaker, SuggestionCounts
 
 CAPABILITIES = (
     "batch",
@@ -63,7 +63,8 @@ class Status(Result):
 
     ``jobs`` counts the newest by state, and those that are ``parked``. Background work is paused
     since ``paused_since`` (seconds since 1970), or null. ``proposals`` counts what dreams want a
-    person to decide, by memory directory, for the directories among ``projects``.
+    person to decide, by memory directory, for the directories among ``projects``. ``suggestions``
+    counts those of all projects that wait, went out to a session, or were decided of late.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Status(Result):
     breakers: tuple[Breaker, ...]
     projects: list[str]
     proposals: dict[str, int]
+    suggestions: SuggestionCounts
     model: ModelState
     spend: spending.SpendToday
     notes: list[str]
@@ -166,6 +168,7 @@ async def status(services: Services, _call: Call) -> Status:
         breakers=state.breakers,
         projects=projects,
         proposals={directory: waiting[directory] for directory in projects if directory in waiting},
+        suggestions=await services.suggestions.counts(),
         model=services.models.state(settings),
         spend=await spending.today(services, settings),
         notes=list(services.notes),

@@ -75,11 +75,6 @@ async def prefetch(
         seconds=None if deadline_ms is None else deadline_ms / 1000,
         explain=explain,
     )
-    return await memories_for(services, call, cwd, prompt)
-
-
-async def memories_for(services: Services, call: Call, cwd: str, prompt: Prompt) -> Prefetched:
-    """Return the memories that matter for a prompt."""
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(cwd, environment)
     return await services.recall.prefetch(project, settings, prompt)

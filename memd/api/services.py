@@ -19,6 +19,7 @@ from memd.recall.service import Recall
 from memd.review.service import Reviews
 from memd.state.tables import Ages, Runs, SpendTable, Visit
 from memd.store.service import Store
+from memd.suggestions.service import Suggestions
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class Services:
     starter: Starter
     reviews: Reviews
     memories: Memories
+    suggestions: Suggestions
     jobs: Jobs
     models: Models
     spent: SpendTable

@@ -15,6 +15,7 @@ from memd.api import (
     prompting,
     reviewing,
     spending,
+    suggesting,
     work,
 )
 from memd.api.discover import openrpc
@@ -36,6 +37,7 @@ def methods() -> tuple[Method[Any, Any], ...]:
         *listing.METHODS,
         *memory.METHODS,
         *history.METHODS,
+        *suggesting.METHODS,
         hooks.row(),
     )
     discover = operation.discovery(cache(partial(openrpc, rows)))

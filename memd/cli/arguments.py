@@ -9,10 +9,15 @@ import textwrap
 from typing import Any
 
 from memd import __version__
-from memd.cli import dream_table, memory_table, operation_table
+from memd.cli import dream_table, memory_table, operation_table, suggestion_table
 from memd.cli.grammar import GLOBAL_OPTIONS, Command, Operand, Option, synopsis
 
-COMMANDS = (*memory_table.COMMANDS, *dream_table.COMMANDS, *operation_table.COMMANDS)
+COMMANDS = (
+    *memory_table.COMMANDS,
+    *suggestion_table.COMMANDS,
+    *dream_table.COMMANDS,
+    *operation_table.COMMANDS,
+)
 GROUPS = {
     "job": "background jobs",
     "session": "the life of a client's session",

@@ -71,6 +71,9 @@ class ExtractSettings:
     skip_outside: bool = option(
         default=False, doc="leave out conversations with words from the web or from MCP servers"
     )
+    suggest: bool = option(
+        default=True, doc="show what was said and may be worth remembering until it is decided"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,10 +58,12 @@ from memd.state.tables import (
     Programs,
     Runs,
     SpendTable,
+    SuggestionTable,
     Tally,
     Visits,
 )
 from memd.store.service import Store
+from memd.suggestions.service import Suggestions
 
 __all__ = ["SCHEMAS", "Log", "Ports", "daemon", "run"]
 
@@ -209,6 +211,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         starter=starter,
         reviews=Reviews(store, proposals, clock),
         memories=Memories(store, clock),
+        suggestions=Suggestions(store, SuggestionTable(database), clock),
         jobs=work,
         models=models,
         spent=spent,

@@ -20,7 +20,7 @@ from memd.core import limits, text
 from memd.core.values import FOREIGN, PERSON, PERSONAL
 from memd.recall.select import SurfacedMemory
 from memd.text import tags
-from memd.text.quoting import neutralise, shortened, units
+from memd.text.quoting import neutralise, shares, shortened, units
 
 _TEMPLATE = files("memd.recall").joinpath("templates", "block.md").read_text("utf-8")
 _INTRODUCTION, *_HEADINGS, _OLD = _TEMPLATE.strip().split("\n\n")
@@ -57,10 +57,10 @@ def render(
         frame = "\n\n".join(filter(None, (_OPEN, *heads, _old(shown), tags.CLOSE)))
         room = budget - units(frame) - number * (units(_REST) + len("\n"))
         if room >= sum(min(size, _LEAST) for size in sizes):
-            shares = _shares(sizes, room)
+            room_each = shares(sizes, room)
             entries = (
                 "\n".join(filter(None, (head, _shorten(quote, share))))
-                for head, quote, share in zip(heads, quotes, shares, strict=True)
+                for head, quote, share in zip(heads, quotes, room_each, strict=True)
             )
             parts = (_OPEN, *entries, _old(shown), tags.CLOSE)
             return "\n\n".join(filter(None, parts)), number
@@ -122,14 +122,3 @@ def _shorten(quote: str, share: int) -> str:
     if units(quote) <= share:
         return quote
     return shortened(quote, share).rstrip() + _REST
-
-
-def _shares(sizes: Sequence[int], room: int) -> list[int]:
-    """Divide the room fairly: who needs less than its share leaves the rest to the others."""
-    shares = [0] * len(sizes)
-    left = len(sizes)
-    for at in sorted(range(len(sizes)), key=lambda index: sizes[index]):
-        shares[at] = min(sizes[at], room // left)
-        room -= shares[at]
-        left -= 1
-    return shares

@@ -12,6 +12,7 @@ Rules of this file
 - Rows are input: a state file may be damaged, and a row that makes no sense harms no other.
 """
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -108,7 +109,7 @@ class SuggestionCounts:
 
 
 class SuggestionTable:
-    """The suggestions of all directories, by real path. Blocks; raises StateUnusableError."""
+    """The suggestions of all directories. Blocks; raises StateUnusableError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -118,7 +119,7 @@ class SuggestionTable:
         rows = self._database.read(
             "SELECT * FROM suggestions WHERE directory = ? AND state = 'open' AND filed >= ?"
             " ORDER BY filed DESC, number DESC",
-            (directory, now - _SECONDS),
+            (os.path.realpath(directory), now - _SECONDS),
         )
         return tuple(map(_read, rows))
 
@@ -127,13 +128,14 @@ class SuggestionTable:
     ) -> frozenset[str]:
         """Note that a session is given suggestions; return those that may go out to it."""
         with self._database.transaction(synced=False) as cursor:
-            _expire(cursor, directory, now)
+            _expire(cursor, os.path.realpath(directory), now)
             return frozenset(id_ for id_ in ids if _offered(cursor, id_, session))
 
     def decide(self, directory: str, decided: Iterable[SuggestionDecided]) -> frozenset[str]:
         """Close open suggestions of a directory; return those that were open."""
+        real = os.path.realpath(directory)
         with self._database.transaction() as cursor:
-            return frozenset(item.suggestion for item in decided if decide(cursor, directory, item))
+            return frozenset(item.suggestion for item in decided if decide(cursor, real, item))
 
     def counts(self, now: float) -> SuggestionCounts:
         """Return how many there are of all directories."""

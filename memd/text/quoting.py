@@ -1,6 +1,7 @@
 """Foreign text inside a text of ours: it cannot pose as a tag, and hides nothing. Pure."""
 
 import re
+from collections.abc import Sequence
 
 from memd.text.invisible import CONTROLS, removed
 
@@ -29,3 +30,14 @@ def shortened(content: str, limit: int) -> str:
     return content.encode("utf-16-le", errors="replace")[: 2 * limit].decode(
         "utf-16-le", errors="ignore"
     )
+
+
+def shares(sizes: Sequence[int], room: int) -> list[int]:
+    """Divide the room fairly: who needs less than its share leaves the rest to the others."""
+    result = [0] * len(sizes)
+    left = len(sizes)
+    for at in sorted(range(len(sizes)), key=lambda index: sizes[index]):
+        result[at] = min(sizes[at], room // left)
+        room -= result[at]
+        left -= 1
+    return result

@@ -13,6 +13,8 @@ SPECIFIED = {
     "job.get", "job.list", "job.wait", "job.cancel", "job.retry", "pause", "resume",
     "dream.review", "dream.accept", "dream.reject",
     "memory.purge",
+    "suggestion.list", "suggestion.accept", "suggestion.edit", "suggestion.dismiss",
+    "suggestion.offer",
     "subscribe", "unsubscribe", "status", "spend", "doctor", "shutdown", "rpc.discover",
 }  # fmt: skip
 

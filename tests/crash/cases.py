@@ -8,11 +8,12 @@ from memd.core.names import INDEX
 from memd.core.values import CursorMove
 from memd.documents import index
 from memd.state.cursors import Cursors
+from memd.state.suggestions import SuggestionTable
 from tests.changes import history
 from tests.crash.operation import OPERATIONS, prepare
 from tests.store.bench import Bench, open_bench
 
-State = tuple[dict[str, bytes], dict[str, int], CursorMove | None]
+State = tuple[dict[str, bytes], dict[str, int], CursorMove | None, list[str]]
 # The files whose times an operation sets or must bring back.
 TIMES = {"dream": ("a.md",), "undo": ("b.md", "c.md")}
 RECOVERED_AT = 2.0
@@ -34,9 +35,10 @@ class Case:
 
 
 def state(bench: Bench, name: str) -> State:
-    """Return what must be before or after: every file, the times that matter, the cursor."""
+    """Return what must be before or after: every file, the times that matter, what moved."""
     kept = {path: at for path, at in bench.times().items() if path in TIMES.get(name, ())}
-    return bench.tree(), kept, Cursors(bench.database).get(bench.directory, "session")
+    filed = [each.text for each in SuggestionTable(bench.database).open_in(bench.directory, 0)]
+    return bench.tree(), kept, Cursors(bench.database).get(bench.directory, "session"), filed
 
 
 def make_case(name: str, folder: Path) -> Case:

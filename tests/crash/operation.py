@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memd.core.errors import MemdError
-from memd.core.values import CursorMove, Draft, FileEdit, Pointer, Tree
+from memd.core.values import CursorMove, Draft, FileEdit, Pointer, Suggestion, Tree
 from tests.store.bench import Bench, open_bench, topic
 
 OLD_TIME = 1_600_000_000_000_000_000
@@ -40,11 +40,14 @@ def write(bench: Bench) -> None:
 
 
 def extraction(bench: Bench) -> None:
-    """Add a topic in a new folder, update one, add an index line, move the cursor."""
+    """Add a topic in a new folder, update one, add an index line, move the cursor, suggest."""
     draft = Draft(
         (FileEdit("fresh/e.md", topic("e", LONG)), FileEdit("a.md", topic("a", "learned"))),
         {"fresh/e.md": Pointer("E", "the hook")},
-        (CursorMove("session", "/t.jsonl", 4096, "uuid"),),
+        (
+            CursorMove("session", "/t.jsonl", 4096, "uuid"),
+            Suggestion("session", "said", 4.0, "user"),
+        ),
     )
     bench.commit(draft, REQUEST)
 

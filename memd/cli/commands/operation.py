@@ -28,6 +28,7 @@ def status(invocation: Invocation) -> None:
     pairs += _held_up(answer)
     pairs += [("project", directory) for directory in answer["projects"]]
     pairs += _proposals(answer)
+    pairs += _suggestions(answer)
     pairs += _model(answer)
     pairs += [("note", note) for note in answer["notes"]]
     invocation.screen.answer(answer, output.facts(pairs))
@@ -54,6 +55,15 @@ def _proposals(answer: dict[str, Any]) -> list[tuple[str, object]]:
         for directory, count in (answer.get("proposals") or {}).items()
         for wait in (" waits" if count == 1 else "s wait",)
     ]
+
+
+def _suggestions(answer: dict[str, Any]) -> list[tuple[str, object]]:
+    """Return how many suggestions wait and what became of others, if there were any."""
+    counts = answer.get("suggestions") or {}
+    words = f"{counts.get('open', 0)} open: memctl suggestions; " + ", ".join(
+        f"{count} {state}" for state, count in counts.items() if state != "open"
+    )
+    return [("suggested", words)] if any(counts.values()) else []
 
 
 def _held_up(answer: dict[str, Any]) -> list[tuple[str, object]]:

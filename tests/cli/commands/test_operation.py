@@ -56,6 +56,17 @@ def test_the_status_tells_what_holds_work_up(home: Home) -> None:
     ]
 
 
+def test_the_status_tells_of_suggestions(home: Home) -> None:
+    """Where there are or were any, a line counts them and names the command."""
+    none = {"open": 0, "offered": 0, "taken": 0, "dismissed": 0, "expired": 0}
+    for counts, number in ((none, 0), (none | {"open": 2, "taken": 1}, 1)):
+        with ScriptedDaemon(home.places.socket, {"status": STATUS | {"suggestions": counts}}):
+            lines = memctl(home, "status").out.splitlines()
+        shown = [line for line in lines if line.startswith("suggested")]
+        assert len(shown) == number
+    assert "2 open: memctl suggestions; 0 offered, 1 taken, 0 dismissed" in shown[0]
+
+
 def test_the_status_tells_of_the_model(home: Home) -> None:
     """The model with its server, today's money and what stands still; or why there is none."""
     used = {"dollars": 0.5, "requests": 4}

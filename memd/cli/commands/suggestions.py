@@ -1,0 +1,48 @@
+"""suggestions list|accept|edit|dismiss: what was said and is not remembered yet.
+
+What was said stands on one line in quotation marks, behind words of ours.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memd.cli import output
+from memd.cli.invocation import Invocation
+from memd.cli.output import Screen
+from memd.core.text import iso_time, one_line
+
+_LINE = 400  # characters; --json has all of it
+
+
+def list_(invocation: Invocation) -> None:
+    """Print what waits to be decided."""
+    answer, screen = invocation.request(), invocation.screen
+    if not answer["suggestions"]:
+        screen.note("nothing waits to be decided")
+    pages = ("\n".join(_suggestion(each, screen)) for each in answer["suggestions"])
+    screen.answer(answer, "\n\n".join(pages))
+
+
+def accept(invocation: Invocation) -> None:
+    """Make a memory of a suggestion."""
+    done = invocation.request()
+    lines = [f"saved as {done['path']}"]
+    if done["change"]:
+        lines.append(f"undo with: memctl undo {done['change']}")
+    invocation.screen.answer(done, "\n".join(lines))
+
+
+def dismiss(invocation: Invocation) -> None:
+    """Drop a suggestion."""
+    done = invocation.request()
+    invocation.screen.answer(done, f"{done['suggestion']} is dismissed")
+
+
+def _suggestion(each: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+    kind = f", {each['type']}" if each["type"] else ""
+    source = (
+        "said" if each["origin"] == "user" else "a model's wording, not found in what was said,"
+    )
+    yield f"{screen.paint(each['id'], 'bold')}  {source} {output.ago(iso_time(each['at']))}{kind}"
+    yield f'"{one_line(each["text"], _LINE)}"'
+    yield f"accept with: memctl suggestions accept {each['id']}"

@@ -1,0 +1,59 @@
+"""The commands about suggestions: what was said and is not remembered yet."""
+
+from memd.cli.grammar import Command, Operand, Option
+
+_SUGGESTION = Operand("SUGGESTION", "the id that memctl suggestions shows")
+_TYPE = Option(
+    "--type",
+    "what kind of memory it becomes; what was guessed unless given",
+    choices=("user", "feedback", "project", "reference"),
+)
+
+COMMANDS = (
+    Command(
+        ("suggestions",),
+        "show what was said and may be worth remembering",
+        "What sounded lasting in conversations and was not saved, since nothing marked it. Each "
+        "waits for thirty days, at most twenty in a project; assistants are shown a few at their "
+        "next prompt and may accept them as well. None of it is a memory until it is accepted.",
+        "suggestions:list_",
+        method="suggestion.list",
+        examples=(("memctl suggestions", "what waits for you"),),
+    ),
+    Command(
+        ("suggestions", "list"),
+        "the same",
+        "What sounded lasting in conversations and was not saved.",
+        "suggestions:list_",
+        method="suggestion.list",
+    ),
+    Command(
+        ("suggestions", "accept"),
+        "make a memory of a suggestion",
+        "As it was said, with the quotation and its date as evidence; memctl undo takes it back.",
+        "suggestions:accept",
+        method="suggestion.accept",
+        operands=(_SUGGESTION,),
+        options=(_TYPE, Option("--text", "other words for it", "TEXT")),
+        examples=(("memctl suggestions accept s3", "remember it"),),
+    ),
+    Command(
+        ("suggestions", "edit"),
+        "make a memory of a suggestion, in other words",
+        "The quotation stays with the memory as its evidence.",
+        "suggestions:accept",
+        method="suggestion.edit",
+        operands=(_SUGGESTION,),
+        options=(Option("--text", "the words that it gets", "TEXT"), _TYPE),
+        examples=(('memctl suggestions edit s3 --text "Deploy from main only."', "say it better"),),
+    ),
+    Command(
+        ("suggestions", "dismiss"),
+        "drop a suggestion",
+        "The same text is not suggested again.",
+        "suggestions:dismiss",
+        method="suggestion.dismiss",
+        operands=(_SUGGESTION,),
+        examples=(("memctl suggestions dismiss s3", "not worth it"),),
+    ),
+)
