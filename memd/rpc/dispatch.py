@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -80,14 +80,6 @@ _RESULT, _BYTES = "a result", "bytes"
 _RESULT_BYTES = limits.REPLY_QUEUE_BYTES - limits.HEADER_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class _Bound:
-    """A handler with its parameters, not running yet."""
-
-    handler: Handler
-    params: dict[str, Any]
-
-
 class Dispatcher:
     """Answers requests from a table of handlers."""
 
@@ -100,26 +92,27 @@ class Dispatcher:
 
         Cancellation passes through; every other failure is an answer.
         """
-        bound = self._bind(request, call)
-        if isinstance(bound, MemdError):
-            result: bytes | MemdError = bound
-        else:
-            result = await contain(self._log, lambda: _run(bound, request, call))
+        result = await contain(self._log, partial(self._run, request, call))
         if not request.answered:
             return b""
         return result if isinstance(result, bytes) else refusal(request.id, result)
 
-    def _bind(self, request: RpcRequest, call: Call) -> _Bound | MemdError:
+    async def _run(self, request: RpcRequest, call: Call) -> bytes:
         message = {"jsonrpc": "2.0", "method": request.method, "params": request.params, "id": 0}
-        result: Any = dispatch_to_serializable(
+        bound: Any = dispatch_to_serializable(
             message,  # parsed already: the deserializer is the identity
             self._methods,
             context=call,
             deserializer=_as_it_is,
             validator=_as_it_is,
         )
-        bound = result.get("result")
-        return bound if isinstance(bound, _Bound) else UnknownMethodError(request.method)
+        if "result" not in bound:
+            raise UnknownMethodError(request.method)
+        result = await bound["result"](call, request.params)
+        body = msgspec.json.encode({"jsonrpc": "2.0", "id": request.id, "result": result})
+        if len(body) > _RESULT_BYTES:
+            raise MessageTooLargeError(_RESULT, _RESULT_BYTES, _BYTES)
+        return body
 
 
 async def contain(log: ServerLog, work: Callable[[], Awaitable[T]]) -> T | MemdError:
@@ -138,19 +131,8 @@ def refusal(request_id: Any, error: MemdError) -> bytes:
     return msgspec.json.encode(error_reply(request_id, error))
 
 
-async def _run(bound: _Bound, request: RpcRequest, call: Call) -> bytes:
-    result = await bound.handler(call, bound.params)
-    body = msgspec.json.encode({"jsonrpc": "2.0", "id": request.id, "result": result})
-    if len(body) > _RESULT_BYTES:
-        raise MessageTooLargeError(_RESULT, _RESULT_BYTES, _BYTES)
-    return body
-
-
 def _binder(handler: Handler) -> Callable[..., Result]:
-    def bind(_call: Call, /, **params: Any) -> Result:
-        return Success(_Bound(handler, params))
-
-    return bind
+    return lambda _call, /, **_params: Success(handler)
 
 
 def _as_it_is(value: Any) -> Any:
@@ -158,7 +140,10 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _failure(log: ServerLog, error: Exception) -> MemdError:
-    failure = _only(error)
+    """Return the failure that a client is told of, without the groups that task groups make."""
+    failure: BaseException = error
+    while isinstance(failure, BaseExceptionGroup) and len(failure.exceptions) == 1:
+        failure = failure.exceptions[0]
     if isinstance(failure, MemdError):
         return failure
     try:
@@ -168,10 +153,3 @@ def _failure(log: ServerLog, error: Exception) -> MemdError:
     except MemoryError:  # the log needs some too
         pass
     return OutOfMemoryError()
-
-
-def _only(error: BaseException) -> BaseException:
-    """Return the one failure inside groups of one, as task groups wrap them."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error

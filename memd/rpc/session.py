@@ -125,11 +125,11 @@ class PeerSession:
             self.connection.outbox.drop()
             stream.close()
 
-    def _wake_writer(self) -> None:
-        self._wake.set()
-
     def _drop(self) -> None:
         self._group.cancel_scope.cancel()
+
+    def _wake_writer(self) -> None:
+        self._wake.set()  # another event each time
 
     # Reading
 
@@ -159,7 +159,10 @@ class PeerSession:
             self._frame_since = None
             await self._answers_taken()
             self._in_line = True
-            turn = await self._turns.begin(self._party, self._load())
+            # More to read, requests under way, answers that were not taken.
+            waiting = self._reader.pending + len(self.connection.outbox)
+            load = waiting + self._conversation.in_flight
+            turn = await self._turns.begin(self._party, load)
             self._in_line = False
             if turn.waited and is_gone(stream.socket):
                 # Nobody reads meanwhile, so only this tells; what it asked for would cost others.
@@ -175,24 +178,27 @@ class PeerSession:
         self.connection.framing = self._reader.framing
 
     def _receive(self, frame: bytes, turn: Turn) -> bool:
-        """Begin what a frame asks for; return whether that keeps the turn."""
-        retained = False
+        """Begin what a frame asks for; return whether a request runs and keeps the turn."""
+        running = False
         for event in self._conversation.receive(frame):
             if isinstance(event, Work):
-                retained = self._begin(event, turn)
+                requests = [item for item in event.items if isinstance(item, RpcRequest)]
+                for request in requests:
+                    if request.id is not None:
+                        self._scopes[request.id] = anyio.CancelScope()
+                if requests:
+                    running = True
+                    self._group.start_soon(self._perform, event, turn)
+                else:
+                    items = (item for item in event.items if isinstance(item, RefusedRequest))
+                    self._answer(event, [refusal(item.id, item.error) for item in items])
             elif event.id in self._scopes:
                 self._scopes[event.id].cancel()
-        return retained
-
-    def _load(self) -> int:
-        """How much it has under way: more to read, requests, answers that were not taken."""
-        return self._reader.pending + self._conversation.in_flight + len(self.connection.outbox)
-
-    def _is_stalled(self) -> bool:
-        return self.connection.outbox.bytes > limits.READ_ON_BYTES
+        return running
 
     async def _answers_taken(self) -> None:
-        while self._is_stalled():
+        """Wait while the peer leaves too much unread."""
+        while self.connection.outbox.bytes > limits.READ_ON_BYTES:
             self._frame_since = None
             self._taken = anyio.Event()
             await self._taken.wait()
@@ -221,38 +227,24 @@ class PeerSession:
 
     # Running
 
-    def _begin(self, work: Work, turn: Turn) -> bool:
-        """Start the requests of a frame; return whether there are any."""
-        requests = [item for item in work.items if isinstance(item, RpcRequest)]
-        if not requests:
-            self._answer(work, [refusal(item.id, item.error) for item in _refusals(work)])
-            return False
-        for request in requests:
-            if request.id is not None:
-                self._scopes[request.id] = anyio.CancelScope()
-        self._group.start_soon(self._perform, work, turn)
-        return True
-
     async def _perform(self, work: Work, turn: Turn) -> None:
+        """Run the requests of a frame one after the other and send their answers together."""
+        answers = []
         try:
-            await self._run_all(work)
+            for item in work.items:
+                if isinstance(item, RefusedRequest):
+                    answers.append(refusal(item.id, item.error))
+                else:
+                    answers.append(await self._run(item))
+                if work.batch:
+                    await anyio.lowlevel.checkpoint()
+            self._conversation.finish(work)
+            self._answer(work, answers)
+            if self._finishing and not self._conversation.in_flight:
+                self._idle.set()
         finally:
             self.quiet_since = self._clock.monotonic()
             self._turns.end(turn)
-
-    async def _run_all(self, work: Work) -> None:
-        answers = []
-        for item in work.items:
-            if isinstance(item, RefusedRequest):
-                answers.append(refusal(item.id, item.error))
-            else:
-                answers.append(await self._run(item))
-            if work.batch:
-                await anyio.lowlevel.checkpoint()
-        self._conversation.finish(work)
-        self._answer(work, answers)
-        if self._finishing and not self._conversation.in_flight:
-            self._idle.set()
 
     async def _run(self, request: RpcRequest) -> bytes:
         call = Call(self.connection, request.id, request.token)
@@ -277,7 +269,7 @@ class PeerSession:
         self._finishing = True
         if self._conversation.in_flight:
             await self._idle.wait()
-        self._wake_writer()
+        self._wake.set()
         await self._flushed.wait()
         if self._failure is not None:
             with anyio.move_on_after(LINGER_SECONDS), suppress(OSError):
@@ -318,7 +310,3 @@ class PeerSession:
         with suppress(OSError):
             for frame in self.connection.outbox.drain():
                 await stream.send(frame)
-
-
-def _refusals(work: Work) -> list[RefusedRequest]:
-    return [item for item in work.items if isinstance(item, RefusedRequest)]
