@@ -69,3 +69,11 @@ def test_a_moved_file_takes_its_new_name() -> None:
     own = document.with_fields(first, {"name": "chosen"})
     assert renamed("b.md", file(own)) == own
     assert renamed("b.md", file(VALID.encode())) == VALID.encode()
+
+
+def test_line_ends_of_another_editor_are_no_text() -> None:
+    """An editor that writes CRLF changes the head's end; the text still begins after it."""
+    content = stored("a.md", "one\ntwo\n", None, **STAMP).replace(b"\n", b"\r\n")
+    assert shown(content) == "one\r\ntwo\r\n"
+    bare = stored("a.md", "one", None, **STAMP).replace(b"---\n\none", b"---\none")
+    assert shown(bare) == "one"

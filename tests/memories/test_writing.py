@@ -9,6 +9,9 @@ from memd.documents import document
 from memd.documents.document import parse
 from memd.memories.writing import (
     IncompleteMemoryError,
+    LongDescriptionError,
+    NothingThereError,
+    UnknownTypeError,
     Writing,
     plan_delete,
     plan_write,
@@ -48,6 +51,20 @@ class FakeTree:
 def write(tree: Tree, writing: Writing) -> Draft:
     """Run the plan of one write."""
     return plan_write(writing, session="s1", modified=NOW)(tree)
+
+
+@pytest.mark.parametrize("missing", sorted(PARTS))
+def test_a_new_memory_needs_every_part(missing: str) -> None:
+    """A part that is missing for a new memory is named."""
+    parts = {key: value for key, value in PARTS.items() if key != missing}
+    with pytest.raises(IncompleteMemoryError, match=missing):
+        write(FakeTree({}), Writing("a.md", **parts))
+
+
+def test_an_unknown_type_is_named() -> None:
+    """A type outside the four is refused in words."""
+    with pytest.raises(UnknownTypeError, match="user, feedback"):
+        write(FakeTree({}), Writing("a.md", **(PARTS | {"type": "idea"})))
 
 
 def test_single_parts_change_only_their_lines() -> None:
@@ -105,6 +122,12 @@ def test_the_index_is_written_by_who_has_read_it() -> None:
         write(tree, Writing("MEMORY.md", base_hash="abc"))
 
 
+def test_what_is_not_there_cannot_be_deleted() -> None:
+    """Deleting a memory that does not exist says so."""
+    with pytest.raises(NothingThereError):
+        plan_delete("a.md", None)(FakeTree({}))
+
+
 @pytest.mark.parametrize("path", ["team/a.md", "logs/2026/11/x.md", "MEMORY.md"])
 def test_only_places_of_memories_are_written(path: str) -> None:
     """Team memories, logs and the index have other ways in."""
@@ -112,6 +135,12 @@ def test_only_places_of_memories_are_written(path: str) -> None:
         write(FakeTree({}), Writing(path, **PARTS))
     with pytest.raises(NameRefusedError):
         plan_delete(path, None)(FakeTree({}))
+
+
+def test_a_description_is_one_line() -> None:
+    """A description of a thousand and more characters is refused by its length."""
+    with pytest.raises(LongDescriptionError, match="1001 characters"):
+        write(FakeTree({}), Writing("a.md", **(PARTS | {"description": "x" * 1001})))
 
 
 class StaleTree(FakeTree):

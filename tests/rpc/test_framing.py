@@ -87,6 +87,22 @@ def test_a_last_line_counts_without_its_newline() -> None:
     assert not reader.pending
 
 
+@pytest.mark.parametrize(
+    "data", [b"", b"Content-Length: 5\r\n\r\n{}", b"Content-Length: 5\r\n", b"{}\n\r"]
+)
+def test_an_end_in_the_middle_is_nothing(data: bytes) -> None:
+    """A frame that its sender did not finish is dropped."""
+    reader, _ = fed(data)
+    assert reader.end() == []
+    assert not reader.pending
+
+
+@pytest.mark.parametrize("data", [b"{", b"Content", b"Content-Length: 3\r\n", b"C: 1\r\n\r"])
+def test_a_begun_frame_is_pending(data: bytes) -> None:
+    """The server can see that a frame has begun, to bound its time."""
+    assert fed(data)[0].pending
+
+
 def test_a_flood_without_newline_costs_linear_time() -> None:
     """Four MiB in small pieces are searched once, so the whole flood takes well under a second."""
     started = time.process_time()

@@ -14,6 +14,8 @@ from memd.core.places import SocketPathTooLongError
 from memd.rpc.listener import (
     DirectoryRefusedError,
     SocketRefusedError,
+    inherited_listener,
+    launchd_listener,
     make_listener,
     private_directory,
 )
@@ -93,6 +95,12 @@ def test_a_path_that_does_not_fit_is_refused_in_words(folder: Path) -> None:
         make_listener(f"{folder}/{'x' * 120}")
 
 
+def test_a_name_that_cannot_be_bound_is_refused(folder: Path) -> None:
+    """A path that ends in a slash has no name to bind."""
+    with pytest.raises(SocketRefusedError):
+        make_listener(f"{folder}/")
+
+
 INHERIT = """
 import os, socket, sys
 from memd.rpc.listener import SocketRefusedError, inherited_listener
@@ -129,3 +137,18 @@ def test_systemd_hands_over_descriptor_three(folder: Path, kind: str, said: str)
     command = [sys.executable, "-W", "ignore", "-c", INHERIT, kind, str(folder / "s")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert said in done.stdout
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [{}, {"LISTEN_PID": "1", "LISTEN_FDS": "1"}, {"LISTEN_PID": "7", "LISTEN_FDS": "0"}],
+)
+def test_without_a_hand_over_there_is_none(environ: dict[str, str]) -> None:
+    """Variables of another process, or no descriptors, mean nothing was handed over."""
+    assert inherited_listener(environ, 7) is None
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS has launchd")
+def test_launchd_is_only_asked_on_macos() -> None:
+    """Elsewhere there is no such socket."""
+    assert launchd_listener("Listener") is None

@@ -243,6 +243,17 @@ async def test_a_flood_of_notifications_loses_none_and_lets_others_between() -> 
 
 
 @pytest.mark.anyio
+async def test_progress_comes_before_the_answer() -> None:
+    """Progress goes to the token of the request, in its client's dialect."""
+    async with serving(Handlers().table()) as server, peer(server) as client:
+        await client.send(call("tell", 1, done=1, workDoneToken="t"))
+        assert (await client.line())["params"] == {"token": "t", "value": {"done": 1}}
+        assert (await client.line())["result"] == "done"
+        await client.send(call("tell", 2, progress=1, _meta={"progressToken": 9}))
+        assert (await client.line())["params"] == {"progressToken": 9, "progress": 1}
+
+
+@pytest.mark.anyio
 async def test_a_stopping_server_sends_what_was_answered() -> None:
     """An answer that was queued before the end still arrives."""
     servers: list[Serving] = []
