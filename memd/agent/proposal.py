@@ -7,7 +7,7 @@ Rules of this file
 - Where a memory came from is said by the journal. What a text claims of itself there is replaced.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.core.names import INDEX
@@ -65,7 +65,9 @@ class ChangePlan:
     """A plan for ``Store.commit``; after it ran, ``left`` names what was kept as others made it.
 
     ``session`` and ``modified`` (ISO 8601) are stamped into the memories, ``effects`` move with
-    them. Size, names and secrets are the store's door; it also brings the index into order.
+    them. ``pointers`` are titles and hooks that the run chose; other new memories get theirs from
+    name and description. Size, names and secrets are the store's door; it also brings the index
+    into order.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class ChangePlan:
         session: str,
         modified: str,
         effects: tuple[Effect, ...] | Callable[["ChangePlan"], tuple[Effect, ...]] = (),
+        pointers: Mapping[str, Pointer] | None = None,
     ) -> None:
         self.proposal = proposal
         self.left: tuple[str, ...] = ()
@@ -82,6 +85,7 @@ class ChangePlan:
         self._session = session
         self._modified = modified
         self._effects = effects
+        self._pointers = pointers or {}
 
     def plan(self, tree: Tree) -> Draft:
         """Return the change set for the directory as it is now. May run more than once."""
@@ -101,9 +105,24 @@ class ChangePlan:
             edits.append(edit)
             if file.base is None and edit.content is not None and file.path != INDEX:
                 pointers[file.path] = _pointer(file.path, edit.content)
+        pointers |= {path: self._pointers[path] for path in self._pointers if path not in left}
+        edits += _index_edit(tree.index(), self._pointers, edits)
         self.left, self.merged = tuple(left), tuple(merged)
         effects = self._effects(self) if callable(self._effects) else self._effects
         return Draft(tuple(edits), pointers, effects)
+
+
+def _index_edit(
+    live: bytes | None, pointers: Mapping[str, Pointer], edits: Sequence[FileEdit]
+) -> list[FileEdit]:
+    """Return the edit that rewrites the lines of memories, where no other edit of the index is."""
+    if live is None or any(edit.path == INDEX for edit in edits):
+        return []
+    content = live
+    for edit in edits:
+        if edit.path in pointers and edit.content is not None:
+            content = index.with_pointer(content, edit.path, pointers[edit.path])
+    return [] if content == live else [FileEdit(INDEX, content, sha256(live))]
 
 
 def stamped(file: Proposed, *, session: str, modified: str) -> Proposed:

@@ -49,8 +49,9 @@ class Budget:
     ``same_call`` is how often one call may be made with the same input. ``repeats`` and
     ``malformed`` are how many calls may be refused for repeating themselves or for their input
     before the run ends. With ``ends_after_writes`` a reply whose calls all wrote well is the last:
-    nobody pays for a nod. With ``runs_last`` the calls of the last turn are run too, and the run
-    ends well unless no call of the run made sense. What a run may cost is the model's business
+    nobody pays for a nod; so is one of the last turn that only wrote, for what was refused costs
+    nothing else. With ``runs_last`` the calls of the last turn are run too, and the run ends well
+    unless no call of the run made sense. What a run may cost is the model's business
     (``model/metered.py``).
     """
 
@@ -182,12 +183,11 @@ def answer(
         return run, Stop(Reason.MALFORMED)
     if run.repeated > run.budget.repeats:
         return run, Stop(Reason.LOOP)
-    if run.budget.ends_after_writes and _all_wrote(results):
-        return run, Finish("")
-    if run.budget.runs_last and run.turn >= run.budget.turns:
-        sensible = run.malformed < run.calls
-        return run, Finish("") if sensible else Stop(Reason.MALFORMED)
-    return run, _ask(run)
+    last = run.turn >= run.budget.turns
+    if last and run.budget.runs_last and run.malformed >= run.calls:
+        return run, Stop(Reason.MALFORMED)
+    writes = run.budget.ends_after_writes and _all_wrote(results, refused=last)
+    return run, Finish("") if writes or (last and run.budget.runs_last) else _ask(run)
 
 
 def too_long(run: Run) -> tuple[Run, AskModel | Stop]:
@@ -242,7 +242,9 @@ def _unanswerable(run: Run, reply: Reply) -> Reason | None:
     if run.budget.runs_last and run.turn >= run.budget.turns:
         return None
     ahead = _ask(run)
-    return ahead.reason if isinstance(ahead, Stop) else None  # nobody would read the results
+    if run.budget.ends_after_writes and all(call.name in _WRITING for call in reply.calls):
+        return None  # whose results nobody needs to read
+    return ahead.reason if isinstance(ahead, Stop) else None
 
 
 def _call(run: Run, reply: Reply) -> tuple[Run, CallTools]:
@@ -276,8 +278,9 @@ def _call(run: Run, reply: Reply) -> tuple[Run, CallTools]:
     return run, CallTools(tuple(planned))
 
 
-def _all_wrote(results: Sequence[tuple[ToolCall, ToolResult]]) -> bool:
-    return all(call.name in _WRITING and not result.fault for call, result in results)
+def _all_wrote(results: Sequence[tuple[ToolCall, ToolResult]], *, refused: bool) -> bool:
+    """Return whether a reply only wrote; with ``refused`` a write that was not taken in counts."""
+    return all(call.name in _WRITING and (refused or not it.fault) for call, it in results)
 
 
 def _too_many(limit: int) -> ToolResult:

@@ -81,7 +81,8 @@ class Bash(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     run_in_background: bool = False
 
 
-Input = Read | Grep | Glob | Write | Edit | Bash
+Reading = Read | Grep | Glob | Bash
+Input = Reading | Write | Edit
 _INPUTS: Mapping[str, type[Input]] = {
     kind.__name__: kind for kind in (Read, Grep, Glob, Write, Edit, Bash)
 }

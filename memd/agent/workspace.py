@@ -76,6 +76,7 @@ class Workspace:
         self._removals = removals
         self._check = check
         self._refused: dict[str, Proposed] = {}
+        self.answers: list[str] = []  # of the tools that read, for who judges what is written
         self._base: dict[str, bytes | None] = {}  # as first read; None where there was no file
         self._written: dict[str, bytes | None] = {}
         self._reasons: dict[str, str] = {}
@@ -150,16 +151,22 @@ class Workspace:
     def _run(self, given: tools.Input, sight: AgentView) -> ToolResult:
         sight.meter.tick()
         match given:
+            case tools.Write():
+                return self._write(given)
+            case tools.Edit():
+                return self._edit(given)
+        result = self._answer(given, sight)
+        self.answers.append(result.text)
+        return result
+
+    def _answer(self, given: tools.Reading, sight: AgentView) -> ToolResult:
+        match given:
             case tools.Read():
                 return self._read(given, sight)
             case tools.Grep():
                 return looking.grep(given, sight)
             case tools.Glob():
                 return looking.glob(given, sight)
-            case tools.Write():
-                return self._write(given)
-            case tools.Edit():
-                return self._edit(given)
         return shell.run(given.command, sight)
 
     def _read(self, given: tools.Read, sight: AgentView) -> ToolResult:

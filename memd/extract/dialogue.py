@@ -11,6 +11,7 @@ Rules of this file
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from memd.core.text import iso_time
 from memd.core.values import Message
@@ -20,8 +21,14 @@ OUTPUT_CHARACTERS = 1_200  # of a tool's output: what it said matters less than 
 MOST_CHARACTERS = 400_000  # some 110,000 tokens
 _TAG = re.compile(r"<(?=\s*/?\s*(?:said|task))", re.IGNORECASE)
 _CUT = "\n[…]\n"
+_PERSON, _END = '<said by="user"', "\n</said>"
+_LIMITS = (1_200, 600, 300, 100)  # characters of a piece that is not the person's, step by step
 _CALLS = 40
-_THE_TWO = ('<said by="user"', '<said by="assistant"')
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_CALLED = "Tools called:"
+_PIECE = re.compile(
+    rf'<said by="(\w+)"(?: at="\w+ (\S+)")?>\n(.*?)(?:\n?{_CALLED}.*)?\n</said>', re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +42,6 @@ class Dialogue:
     def characters(self) -> int:
         """How long it is."""
         return sum(map(len, self.pieces))
-
-    @property
-    def others(self) -> str:
-        """What neither the person nor the assistant said, as a model is shown it."""
-        return "\n".join(
-            piece.partition("\n")[2] for piece in self.pieces if not piece.startswith(_THE_TWO)
-        )
 
 
 def extended(dialogue: Dialogue, messages: Sequence[Message]) -> Dialogue:
@@ -60,15 +60,57 @@ def extended(dialogue: Dialogue, messages: Sequence[Message]) -> Dialogue:
     return Dialogue(tuple(reversed(retained)), grown.dropped + len(pieces) - len(retained))
 
 
+def squeezed(pieces: Sequence[str], most: int, *, strict: bool = False) -> tuple[str, ...]:
+    """Return pieces within so many bytes: those that are not the person's are cut, then dropped.
+
+    With ``strict`` the person's are dropped as well, the oldest first.
+    """
+    retained = list(pieces)
+    for limit in _LIMITS:
+        if _length(retained) <= most:
+            return tuple(retained)
+        retained = [_cut_piece(piece, limit) for piece in retained]
+    for piece in list(retained):
+        if _length(retained) > most and (strict or not piece.startswith(_PERSON)):
+            retained.remove(piece)
+    return tuple(retained)
+
+
+def _length(pieces: Sequence[str]) -> int:
+    return sum(len(piece.encode("utf-8", "replace")) for piece in pieces)
+
+
+def _cut_piece(piece: str, limit: int) -> str:
+    """Return a piece with a shorter text; the person's own stays."""
+    head, _, rest = piece.partition("\n")
+    body = rest.removesuffix(_END)
+    return piece if piece.startswith(_PERSON) else f"{head}\n{_shortened(body, limit)}{_END}"
+
+
+def day_and_time(at: float) -> str:
+    """Return a time with its weekday: ``Tue 2026-03-03T09:00``."""
+    return f"{_DAYS[datetime.fromtimestamp(at, UTC).weekday()]} {iso_time(at)[:16]}"
+
+
+def read_piece(piece: str) -> tuple[str, str, float] | None:
+    """Return whose words a piece holds, the words without the tools that were called, the time."""
+    match = _PIECE.fullmatch(piece)
+    if match is None:
+        return None
+    at = datetime.fromisoformat(f"{match[2]}Z").timestamp() if match[2] else 0.0
+    return match[1], match[3], at
+
+
 def _piece(message: Message) -> str:
     """Return one piece with its tag, "" for one without anything to read."""
     limit = PIECE_CHARACTERS if message.origin in ("user", "assistant") else OUTPUT_CHARACTERS
     said = _TAG.sub("&lt;", _shortened(message.text.strip(), limit))
     calls = [f"- {_TAG.sub('&lt;', _shortened(call, 300))}" for call in message.calls[:_CALLS]]
-    body = "\n".join(filter(None, (said, "Tools called:" if calls else "", *calls)))
+    body = "\n".join(filter(None, (said, _CALLED if calls else "", *calls)))
     if not body:
         return ""
-    at = "" if message.at is None else f' at="{iso_time(message.at)[:16]}"'
+    # With its weekday, so that a model can tell which day "Friday" is.
+    at = "" if message.at is None else f' at="{day_and_time(message.at)}"'
     return f'<said by="{message.origin}"{at}>\n{body}\n</said>'
 
 

@@ -1,115 +1,187 @@
-"""Whose words a memory of a model's carries, where others' words stood beside. Pure.
+"""Who said what in a conversation, and whether a text can be proven by it. Pure.
 
 Rules of this file
-- Output of tools, of the web and of other servers, and what the person pasted, is nobody's word.
-  A memory about how the person wants to be worked with, or about who they are, may come of it only
-  where the person's own words in the same stretch say so too.
-- "Say so too" is counted: enough of the words that carry the memory's first new statement stand in
-  what the person said, and nothing that is new in it repeats others' words which the person did
-  not use. That is strict on purpose: what is dropped here can still be said again, what is kept
-  steers every later conversation.
-- What the run itself looked at, the list of memories among it, may come from others as well: a
-  memory of these two types, or an index, that repeats it in words that are not the person's does
-  not stand either.
-- The index reaches every session whole. Beside others' words a model does not write it: the store
-  adds the line of a new memory by itself.
+- Texts are compared word by word: white space, case, quotation marks and typographic signs do not
+  matter. A Chinese, Japanese or Korean character counts as a word, and as two thirds of one where
+  words are counted.
+- The person's words are their messages without what was pasted or quoted at length. Output of
+  tools, pasted blocks, names of files, memories that are there and whatever a run was shown are
+  others' words.
 """
 
-from memd.agent.proposal import Proposed, RunProposal
-from memd.core.names import INDEX
-from memd.core.text import decode
-from memd.core.values import PERSONAL
-from memd.documents import document
-from memd.text.words import is_common, words
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 
-_LEAST = 2  # words that both have
-_SHARE = 0.5  # of the words of the memory's description
-_RUN = 4  # words in a row that two texts hardly share by chance
-USER, ASSISTANT, OUTSIDE = "user", "assistant", "outside"
+from memd.text import dates
+from memd.text.normal import normal
 
-
-class Voices:
-    """What a person said, what others said beside, and what the run looked at; plain texts.
-
-    ``alone`` says that nobody else spoke. Counting words takes a moment and is done at the first
-    comparison.
-    """
-
-    def __init__(self, own: str, others: str, seen: str = "") -> None:
-        self.alone = not others.strip()
-        self._own = frozenset(words(own))
-        self._spoken = _row(own)
-        self._others = f"{others}\n{seen}"
-        self._heard = ""
-
-    def carry(self, file: Proposed) -> bool:
-        """Return whether the person's words say what a memory says first that is new."""
-        said = {word for word in words(_statement(file)) if not is_common(word)}
-        shared = len(said & self._own)
-        return shared >= max(1, min(_LEAST, len(said))) and shared >= _SHARE * len(said)
-
-    def echo(self, file: Proposed) -> bool:
-        """Return whether what is new in a file has words in a row that only others said."""
-        self._heard = self._heard or _row(self._others)
-        before = _row(decode(file.base or b""))
-        result = words("\n".join(_added(file)))
-        length = min(_RUN, len(result))
-        for start in range(len(result) - length + 1):
-            run = result[start : start + length]
-            foreign = sum(word not in self._own for word in run)
-            row = f" {' '.join(run)} "
-            known = row in self._spoken or row in before
-            if 2 * foreign >= length and row in self._heard and not known:
-                return True
-        return False
-
-
-def vouched(proposal: RunProposal, voices: Voices) -> tuple[RunProposal, tuple[str, ...]]:
-    """Return what of a proposal may stand, and the paths of the memories that may not."""
-    dropped = {file.path for file in proposal.files if not _stands(file, voices)}
-    retained = tuple(file for file in proposal.files if file.path not in dropped)
-    return RunProposal(retained), tuple(sorted(dropped - {INDEX}))
+_RUN = 8.0  # words in a row that two texts hardly share by chance
+_LINE = 4.0  # words of a line that is repeated whole
+_LETTERS, _WORDS = 8, 2  # that a quotation has at least: "ok" and "do it" prove nothing
+_NEAR = timedelta(days=45)  # of the conversation: a relative date that was made absolute
+_SMALL = 32  # a count below it may have been given in words
+_CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_WORD = re.compile(f"[{_CJK}]|[^\\W{_CJK}]+")
+_WIDE = re.compile(f"[{_CJK}]")
+_ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
+_TOKEN = re.compile(r"[^\s/,;()\[\]{}<>|=\"'`*\u2018-\u201f\u3001\u3002\uff0c]+")
+_EXACT = re.compile(r"\d|[a-z][A-Z]|@|[^\W\d_]{2}\.[^\W\d_]{2}|\w_\w")
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+# Only English tells a name inside a sentence by its capital; German writes every noun so.
+_ENGLISH = re.compile(r"\b(?:the|is|are|of|to|and|with|for|in)\b")
+_NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{2,}\b")
+_CALENDAR = frozenset(
+    [
+        "mon",
+        "tue",
+        "wed",
+        "thu",
+        "fri",
+        "sat",
+        "sun",
+        "jan",
+        "feb",
+        "mar",
+        "apr",
+        "may",
+        "jun",
+        "jul",
+        "aug",
+        "sep",
+        "oct",
+        "nov",
+        "dec",
+    ]
+)
 
 
-def origin(proposal: RunProposal, voices: Voices) -> str:
-    """Return whose words a change carries at the least: what is least to be trusted counts."""
-    files = [file for file in proposal.files if file.content is not None and file.path != INDEX]
-    if any(voices.echo(file) for file in files):
-        return OUTSIDE
-    if all(voices.carry(file) for file in files):
-        return USER
-    return ASSISTANT if voices.alone else OUTSIDE
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """What the person said in one message; ``at`` is seconds since 1970, 0 where it is unknown."""
+
+    text: str
+    at: float = 0.0
 
 
-def _stands(file: Proposed, voices: Voices) -> bool:
-    if file.path == INDEX:
-        return voices.alone and not voices.echo(file)
-    if not _guarded(file):
-        return True
-    return (voices.alone or voices.carry(file)) and not voices.echo(file)
+@dataclass(frozen=True)
+class Talk:
+    """The words of the person, of the assistant, and of all others as far as they are known."""
+
+    person: Sequence[Utterance]
+    assistant: str = ""
+    outside: str = ""
+
+    def quoted(self, quotation: str) -> Utterance | None:
+        """Return the last message in which the person said this; ``None`` for too few words."""
+        words = _words(quotation)
+        letters = sum(2 if _WIDE.match(word) else len(word) for word in words)
+        if len(words) < _WORDS or letters < _LETTERS:
+            return None
+        row = _row(words)
+        texts = zip(reversed(self.person), reversed(self._own), strict=True)
+        return next((said for said, text in texts if row in text), None)
+
+    def nearest(self, quotation: str) -> Utterance | None:
+        """Return the person's line that has most of a quotation's words, if it has half of them."""
+        wanted = set(_words(quotation))
+        lines = [Utterance(line, said.at) for said in self.person for line in said.text.split("\n")]
+        shares = [(len(wanted & set(_words(line.text))), line) for line in lines]
+        most, line = max(shares, key=lambda share: share[0], default=(0, None))
+        return line if 2 * most >= max(len(wanted), _LINE) else None
+
+    def repeats(self, lines: Iterable[str], exempt: str, seen: str) -> bool:
+        """Return whether lines say eight words in a row, or a line whole, as others said them.
+
+        ``seen`` is what a run was shown. What the person said as well repeats nobody, nor does
+        what stands in the ``exempt`` text.
+        """
+        others, own = self._others + _row(_words(seen)), (*self._own, _row(_words(exempt)))
+        runs = (_row(run) for line in lines for run in _runs(_words(line)))
+        return any(run in others and not any(run in text for text in own) for run in runs)
+
+    def unknown(self, lines: Iterable[str], exempt: str, seen: str) -> tuple[str, bool]:
+        """Return a number, name, date or address that nobody gave, "" where there is none.
+
+        The second value says whether one was given by others alone.
+        """
+        own = "\0".join((*self._own, self._reply, self._resolved, _row(_words(exempt))))
+        others = self._others + _row(_words(seen))
+        outside = False
+        for particular in (particular for line in lines for particular in _particulars(line)):
+            row = _row(_words(particular))
+            if row in own or self._is_day(particular, own):
+                continue
+            if row not in others:
+                return particular, outside
+            outside = True
+        return "", outside
+
+    @cached_property
+    def _own(self) -> tuple[str, ...]:
+        return tuple(_row(_words(said.text)) for said in self.person)
+
+    @cached_property
+    def _reply(self) -> str:
+        return _row(_words(self.assistant))
+
+    @cached_property
+    def _others(self) -> str:
+        return _row(_words(self.outside))
+
+    @cached_property
+    def _resolved(self) -> str:
+        """The conversation with a date behind each relative one."""
+        texts = [dates.resolve(said.text, said.at) for said in self.person if said.at]
+        last = max((said.at for said in self.person), default=0.0)
+        return _row(_words("\n".join((*texts, dates.resolve(self.assistant, last)))))
+
+    def _is_day(self, text: str, own: str) -> bool:
+        """Return whether a date is near the conversation, or was named in other digits."""
+        known = [datetime.fromtimestamp(said.at, UTC).date() for said in self.person if said.at]
+        match = _ISO.fullmatch(text)
+        if match is None:
+            return text in {str(day.year) for day in known}
+        try:
+            day = date(*map(int, match.groups()))
+        except ValueError:
+            return False
+        named = f" {day.day} " in own and (f" {day.month} " in own or f" {day.year} " in own)
+        return named or any(abs(day - other) <= _NEAR for other in known)
 
 
-def _guarded(file: Proposed) -> bool:
-    """Return whether a memory is, or was before the run, one that only the person can ask for."""
-    if file.content is None:
-        return False
-    versions = (file.content, file.base or b"")
-    return any(document.parse(version, file.path).type in PERSONAL for version in versions)
+def _particulars(line: str) -> Iterator[str]:
+    """Yield the numbers, names, dates and addresses of a line."""
+    for match in _TOKEN.finditer(line):
+        token = match.group().strip(".:!?-#~\u2026")
+        plain = ordinal[1] if (ordinal := _ORDINAL.fullmatch(token)) else token
+        if _EXACT.search(plain) and not (plain.isdecimal() and int(plain) < _SMALL):
+            yield plain
+    if _ENGLISH.search(line):
+        names = (match.group() for match in _NAME.finditer(line))
+        yield from (name for name in names if name[:3].lower() not in _CALENDAR)
 
 
-def _statement(file: Proposed) -> str:
-    """Return what a memory says first that is new: its description, else its first new line."""
-    now = document.parse(file.content or b"", file.path).description
-    if file.base is None or now != document.parse(file.base, file.path).description:
-        return now
-    return next((line for line in _added(file) if line.strip()), "")
+def _runs(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield each stretch of eight words, or the whole where it is a shorter line."""
+    weights = [2 / 3 if _WIDE.match(word) else 1.0 for word in words]
+    if _LINE <= sum(weights) < _RUN:
+        yield words
+    start, weight = 0, 0.0
+    for end, more in enumerate(weights, 1):
+        weight += more
+        while weight - weights[start] >= _RUN:
+            weight -= weights[start]
+            start += 1
+        if weight >= _RUN:
+            yield words[start:end]
 
 
-def _added(file: Proposed) -> list[str]:
-    """Return the lines of a memory that were not in it before."""
-    before = set(decode(file.base or b"").splitlines())
-    return [line for line in decode(file.content or b"").splitlines() if line not in before]
+def _words(text: str) -> list[str]:
+    return _WORD.findall(normal(text.encode("utf-8", "replace").decode()).casefold())
 
 
-def _row(text: str) -> str:
-    return f" {' '.join(words(text))} "
+def _row(words: Sequence[str]) -> str:
+    return f" {' '.join(words)} "

@@ -9,19 +9,25 @@ Rules of this file
   conversation ended the last time, where it ends now, and behind the task.
 - What changes from run to run (the manifest, how much is new) stands behind all of that.
 - Learning takes little thought: over memd's own prefix a model is asked for little.
+- A prefix costs little where a cache still knows it, and much where none does. So beside the run
+  over the whole conversation stands a short one, with what is new and at most 4,000 tokens of
+  anything else; which of the two goes out is a matter of money (``cheaper``).
 """
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memd.agent.service import Budget, Task, tools
 from memd.core import prose
+from memd.core.prices import price
 from memd.core.text import sha256
 from memd.core.values import Header
 from memd.documents.index import manifest
-from memd.extract.dialogue import Dialogue
+from memd.extract.dialogue import Dialogue, day_and_time, squeezed
 from memd.model.port import Block
+from memd.text.words import words
 
 KIND = "extract"
 TURNS = 5
@@ -37,6 +43,14 @@ _LITTLE: Mapping[str, Any] = {
     "output_config": {"effort": "low"},
 }
 _FINGERPRINT = 12
+_NEWS = 2_000  # tokens of what is new, the person's own words aside
+_BEFORE = 400  # tokens of what was said just before
+_LISTED = 700  # tokens of the memories that are there
+_BYTES_A_TOKEN = 4
+_LITTLE_TOKENS = 4_750  # of the short run's model: what a turn without news may cost
+_LAST = 4  # pieces
+_RANKED = 2_000  # memories, the newest
+_SHORT_TOOLS = frozenset({"Read", "Write", "Edit"})
 _SAID = "conversation"
 _PACKAGE = "memd.extract"
 
@@ -77,48 +91,47 @@ def prefix(cache: Mapping[str, Any] | None) -> Prefix | None:
     return Prefix(retained, tuple(listed), str(model), tuple(messages or ()), _options(cache))
 
 
-def own(
-    dialogue: Dialogue,
-    *,
-    directory: str,
-    model: str,
-    before: int,
-    new: int,
-    headers: Sequence[Header],
-) -> Task:
-    """Return the run over memd's own prefix.
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a run is about: the last ``count`` pieces of a conversation, and the memories there.
 
-    ``before`` is the number of the conversation's pieces that the last run had, ``new`` how many
-    of its last pieces are to be looked at.
+    ``now`` is seconds since 1970.
     """
-    system = prose.fill(
-        prose.template("system", _PACKAGE),
-        (),
-        {"directory": directory, **_guidance()},
-    )
-    said: list[Block] = [{"type": "text", "text": piece} for piece in dialogue.pieces]
-    for place in {before - dialogue.dropped - 1, len(said) - 1}:
+
+    directory: str
+    dialogue: Dialogue
+    count: int
+    headers: Sequence[Header]
+    now: float = 0.0
+
+
+def own(news: News, model: str, before: int) -> Task:
+    """Return the run over memd's own prefix; a cache still knows ``before`` pieces of it."""
+    said: list[Block] = [{"type": "text", "text": piece} for piece in news.dialogue.pieces]
+    for place in {before - news.dialogue.dropped - 1, len(said) - 1}:
         if 0 <= place < len(said):
             said[place] = {**said[place], **_MARK}
-    task: Block = {"type": "text", "text": _task(directory, new, headers, shared=False), **_MARK}
-    return Task(
-        kind=KIND,
-        model=model,
-        messages=({"role": "user", "content": [*said, task]},),
-        tools=tools.definitions(),
-        runs=tools.NAMES,
-        system=({"type": "text", "text": system, **_MARK},),
-        budget=_budget(),
-        seconds=SECONDS,
-        ask_seconds=ASK_SECONDS,
-        project=directory,
-        extra=_LITTLE,
-    )
+    task: Block = {"type": "text", "text": _likely_task(news), **_MARK}
+    system: Block = {"type": "text", "text": _system(news.directory), **_MARK}
+    return _own(news, model, [*said, task], system)
 
 
-def shared(client: Prefix, *, directory: str, new: int, headers: Sequence[Header]) -> Task:
+def short(news: News, model: str) -> Task:
+    """Return the run over what is new, with little of anything else and nothing for a cache."""
+    start = len(news.dialogue.pieces) - news.count
+    new = squeezed(news.dialogue.pieces[start:], _NEWS * _BYTES_A_TOKEN)
+    before = news.dialogue.pieces[:start][-_LAST:]
+    before = squeezed(before, _BEFORE * _BYTES_A_TOKEN, strict=True)
+    dialogue = replace(news.dialogue, pieces=(*before, *new))
+    text = _likely_task(replace(news, dialogue=dialogue, count=len(new)))
+    blocks = [{"type": "text", "text": text} for text in (*dialogue.pieces, text)]
+    system = {"type": "text", "text": _system(news.directory)}
+    return _own(news, model, blocks, system, _SHORT_TOOLS)
+
+
+def shared(client: Prefix, news: News) -> Task:
     """Return the run over a client's own prefix."""
-    task = {"role": "user", "content": _task(directory, new, headers, shared=True)}
+    task = {"role": "user", "content": _task(news, shared=True)}
     return Task(
         kind=KIND,
         model=client.model,
@@ -129,9 +142,78 @@ def shared(client: Prefix, *, directory: str, new: int, headers: Sequence[Header
         budget=_budget(_thinking(client.extra)),
         seconds=SECONDS,
         ask_seconds=ASK_SECONDS,
-        project=directory,
+        project=news.directory,
         extra=client.extra,
     )
+
+
+def cheaper(long: Task, short: Task, *, before: int | None, prices: str) -> Task:
+    """Return the long run where it costs little, or less than the short one; else that.
+
+    Compared are the first requests. A cache still knows the long one up to so many pieces of the
+    conversation; ``None`` stands for all of it but the task.
+    """
+    whole = _size(long.system, long.tools, *long.messages)
+    rates, least = price(long.model, prices), price(short.model, prices)
+    if before is None:
+        read = _size(long.system, long.tools, *long.messages[:-1])
+        money = rates.money(_tokens(whole - read), 0, _tokens(read), 0)
+    else:
+        said = long.messages[0]["content"][:before]
+        read = _size(long.system, long.tools, *said) if before else 0
+        money = rates.money(0, 0, _tokens(read), _tokens(whole - read))
+    tail = _tokens(_size(short.system, short.tools, *short.messages))
+    return long if money <= least.money(max(tail, _LITTLE_TOKENS), 0, 0, 0) else short
+
+
+def _own(
+    news: News,
+    model: str,
+    blocks: Sequence[Block],
+    system: Block,
+    names: frozenset[str] = tools.NAMES,
+) -> Task:
+    return Task(
+        kind=KIND,
+        model=model,
+        messages=({"role": "user", "content": blocks},),
+        tools=tuple(tool for tool in tools.definitions() if tool["name"] in names),
+        runs=names,
+        system=(system,),
+        budget=_budget(),
+        seconds=SECONDS,
+        ask_seconds=ASK_SECONDS,
+        project=news.directory,
+        extra=_LITTLE,
+    )
+
+
+def _system(directory: str) -> str:
+    template = prose.template("system", _PACKAGE)
+    return prose.fill(template, (), {"directory": directory, **_guidance()})
+
+
+def _likely_task(news: News) -> str:
+    """Return the task with the memories that what is new is likely to be about."""
+    pieces = news.dialogue.pieces
+    listed = _likely(news.headers, " ".join(pieces[len(pieces) - news.count :]))
+    return _task(replace(news, headers=listed), more=len(news.headers) - len(listed))
+
+
+def _likely(headers: Sequence[Header], news: str) -> list[Header]:
+    """Return the memories that share most words with what is new, as many as have room."""
+    wanted = frozenset(words(news))
+    newest = headers[:_RANKED]
+    shared = [len(wanted.intersection(words(f"{h.name} {h.description}"))) for h in newest]
+    order = sorted(range(len(newest)), key=lambda place: (-shared[place], place))
+    retained: list[Header] = []
+    room = _LISTED * _BYTES_A_TOKEN
+    for place in order:
+        room -= len(manifest([newest[place]]).encode())
+        if room < 0:
+            break
+        retained.append(newest[place])
+    return retained
 
 
 def fingerprints(task: Task, before: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -161,23 +243,24 @@ def changed(before: Mapping[str, str], task: Task) -> tuple[str, ...]:
     return tuple(name for name in now if before.get(name) != now[name])
 
 
-def _task(directory: str, new: int, headers: Sequence[Header], *, shared: bool) -> str:
-    listed = manifest(headers) or "(nothing yet)"
+def _task(news: News, *, more: int = 0, shared: bool = False) -> str:
     values = {
-        "directory": directory,
-        "count": str(new),
-        "manifest": prose.inert(listed),
+        "directory": news.directory,
+        "count": str(news.count),
+        "manifest": prose.inert(manifest(news.headers) or "(nothing yet)"),
+        "more": str(more),
+        "now": day_and_time(news.now),
         "turns": str(TURNS),
         **_guidance(),
     }
-    flags = ("shared",) if shared else ()
+    flags = [name for name, on in (("shared", shared), ("more", more > 0)) if on]
     return prose.fill(prose.template("task", _PACKAGE), flags, values)
 
 
 def _guidance() -> dict[str, str]:
     values = {"index_lines": "200"}
     return {
-        "types": prose.fill(prose.template("types"), (), {}),
+        "types": prose.fill(prose.template("types"), ("brief",), {}),
         "never": prose.template("never"),
         "saving": prose.fill(prose.template("saving"), ("index",), values),
     }
@@ -192,6 +275,14 @@ def _budget(thinking: int = 0) -> Budget:
         total_tokens=_TOTAL_TOKENS,
         ends_after_writes=True,
     )
+
+
+def _size(*parts: object) -> int:
+    return len(json.dumps(parts, ensure_ascii=False, default=dict).encode("utf-8", "replace"))
+
+
+def _tokens(size: int) -> int:
+    return size // _BYTES_A_TOKEN
 
 
 def _blocks(value: object) -> bool:

@@ -18,29 +18,27 @@ from dataclasses import dataclass, field, replace
 
 from memd.core.values import CursorMove, Message
 from memd.extract import requests
-from memd.extract.dialogue import Dialogue, extended
-from memd.extract.evidence import Voices
+from memd.extract.dialogue import Dialogue, extended, read_piece
+from memd.extract.evidence import Talk, Utterance
 from memd.extract.requests import ExtractRequest, NewMessages
 from memd.extract.sentences import BLANK, Sentence, sentences
 from memd.model.port import Block
-from memd.text.words import words
 from memd.transcripts import reading
 from memd.transcripts.reading import from_messages
 
 _CONVERSATIONS = 16
+_CACHE_SECONDS = 240.0  # a server's cache forgets after five minutes; a run may take one
 _OUTSIDE = ("web", "mcp")
-_THE_TWO = ("user", "assistant")
 _QUOTATION = re.compile(f"{BLANK}{{24,}}")  # a shorter one is a name that was put in quotes
-_QUOTED_WORDS = 3  # that stand in a message and in none of the person's own sentences
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
     """What is new, and the conversation with it.
 
-    ``pieces`` is how many of the dialogue's last pieces are new, ``before`` how many there were
-    when a model was asked the last time. ``outside`` says that what is new holds output of the web
-    or of other servers' tools.
+    ``pieces`` is how many of the dialogue's last pieces are new, ``before`` how many of them a
+    model's cache still knows. ``outside`` says that what is new holds output of the web or of other
+    servers' tools.
     """
 
     unread: NewMessages
@@ -54,13 +52,15 @@ class Heard:
 class _ReadConversation:
     """A conversation up to a cursor, and what its last request began with.
 
-    ``requested`` is how many pieces that request had.
+    ``requested`` is how many pieces that request had, ``until`` how long a cache may know it, in
+    monotonic seconds.
     """
 
     cursor: CursorMove
     dialogue: Dialogue
     prefix: Mapping[str, str] = field(default_factory=dict)
     requested: int = 0
+    until: float = 0.0
 
 
 class ConversationReader:
@@ -70,20 +70,29 @@ class ConversationReader:
         self._known: OrderedDict[tuple[str, str], _ReadConversation] = OrderedDict()
 
     def hear(
-        self, directory: str, request: ExtractRequest, cursor: CursorMove | None, *, whole: bool
+        self,
+        directory: str,
+        request: ExtractRequest,
+        cursor: CursorMove | None,
+        *,
+        whole: bool,
+        now: float = 0.0,
     ) -> Heard:
         """Return what is new since a cursor; with ``whole`` the conversation that it belongs to.
 
+        ``now`` is monotonic seconds.
         Raises TranscriptRefusedError and InvalidMessagesError.
         """
-        if request.transcript_path is None:
-            return _from_messages(request, cursor)
         known = self._known.get((directory, request.session)) if whole else None
         if known is not None and known.cursor != cursor:
             known = None
-        dialogue = known.dialogue if known else self._again(request, cursor, whole=whole)
-        heard = _from_transcript(request, cursor, dialogue, whole=whole)
-        return replace(heard, before=known.requested) if known and known.prefix else heard
+        if request.transcript_path is None:
+            heard = _from_messages(request, cursor)
+        else:
+            dialogue = known.dialogue if known else self._again(request, cursor, whole=whole)
+            heard = _from_transcript(request, cursor, dialogue, whole=whole)
+        warm = known is not None and bool(known.prefix) and now < known.until
+        return replace(heard, before=known.requested) if known and warm else heard
 
     def save(
         self,
@@ -91,18 +100,24 @@ class ConversationReader:
         session: str,
         heard: Heard,
         prefix: Mapping[str, str] | None = None,
+        now: float = 0.0,
     ) -> Mapping[str, str]:
         """Remember a conversation that was looked at; return what its last request began with.
 
-        ``prefix`` is what a request of now began with, ``None`` where no model was asked.
+        ``prefix`` is what a request of ``now`` (monotonic seconds) began with, ``None`` where no
+        model was asked over the whole conversation.
         """
         key = (directory, session)
         before = self._known.pop(key, None)
         last = before.prefix if before else {}
         request = heard.dialogue.dropped + len(heard.dialogue.pieces)
+        until = now + _CACHE_SECONDS
         if prefix is None:
-            prefix, request = last, before.requested if before else 0
-        self._known[key] = _ReadConversation(heard.unread.cursor, heard.dialogue, prefix, request)
+            prefix = last
+            request, until = (before.requested, before.until) if before else (0, 0.0)
+        self._known[key] = _ReadConversation(
+            heard.unread.cursor, heard.dialogue, prefix, request, until
+        )
         while len(self._known) > _CONVERSATIONS:
             self._known.popitem(last=False)
         return last
@@ -156,31 +171,34 @@ def _from_transcript(
 def _heard(unread: NewMessages, before: Dialogue, now: Dialogue, *, outside: bool) -> Heard:
     had = before.dropped + len(before.pieces)
     fresh = now.dropped + len(now.pieces) - had
-    return Heard(unread, now, min(fresh, len(now.pieces)), had, outside)
+    return Heard(unread, now, min(fresh, len(now.pieces)), outside=outside)
 
 
 def _from_outside(messages: Iterable[Message]) -> bool:
     return any(message.origin in _OUTSIDE for message in messages)
 
 
-def voices(heard: Heard, sent: Sequence[Block] = (), seen: str = "") -> Voices:
-    """Return what the person said in what is new, and what others said in all that is shown.
+def conversation(heard: Heard, sent: Sequence[Block] = ()) -> Talk:
+    """Return who said what in all that a model is shown. Takes a moment on a long conversation.
 
-    ``sent`` are the messages that a client sends itself, where a model is shown those; ``seen`` is
-    what the run looked at. What the person pasted or quoted is others' words. Takes a moment on a
-    long conversation.
+    ``sent`` are the messages that a client sends itself, where a model is shown those. What the
+    person pasted or quoted at length is others' words.
     """
-    own: list[str] = []
-    others = [heard.dialogue.others]
-    shown = from_messages(sent)
-    others += [message.text for message in shown if message.origin not in _THE_TWO]
-    for message in heard.unread.messages:
-        if message.origin == "user":
-            spoken = own_words(message.text)
-            own.append(spoken)
-            if len(set(words(message.text)) - set(words(spoken))) >= _QUOTED_WORDS:
-                others.append(message.text)
-    return Voices("\n".join(own), "\n".join(filter(None, others)), seen)
+    texts = [parts for piece in heard.dialogue.pieces if (parts := read_piece(piece))]
+    # A piece may be cut; what is new is there whole.
+    messages = (*from_messages(sent), *heard.unread.messages)
+    texts += [(message.origin, message.text, message.at or 0.0) for message in messages]
+    person: list[Utterance] = []
+    assistant: list[str] = []
+    outside: list[str] = []
+    for origin, text, at in texts:
+        if origin == "user":
+            own = own_words(text)
+            person.append(Utterance(own, at))
+            if own.split() == text.split():
+                continue
+        (assistant if origin == "assistant" else outside).append(text)
+    return Talk(person, "\n".join(assistant), "\n".join(outside))
 
 
 def own_words(text: str) -> str:

@@ -15,7 +15,7 @@ from functools import partial
 from anyio import to_thread
 
 from memd.agent import service as agent
-from memd.agent.proposal import ChangePlan, RunProposal
+from memd.agent.proposal import ChangePlan, Proposed
 from memd.agent.service import RunEnd, RunRecord, Task
 from memd.agent.workspace import Workspace
 from memd.core import text
@@ -23,6 +23,7 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.values import (
+    PERSON,
     Actor,
     Draft,
     Effect,
@@ -34,10 +35,11 @@ from memd.core.values import (
 )
 from memd.extract import candidates, fork, requests
 from memd.extract.candidates import Candidate
-from memd.extract.evidence import origin, vouched
-from memd.extract.listening import ConversationReader, Heard, voices
+from memd.extract.evidence import Talk
+from memd.extract.listening import ConversationReader, Heard, conversation
 from memd.extract.merge import MergedDraft, finish, merge
 from memd.extract.requests import ExtractionResult, ExtractRequest, NewMessages
+from memd.extract.review import ReviewedRun, Reviewer
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.projects.project import slug
@@ -55,7 +57,6 @@ __all__ = [
 ]
 
 
-UNVOUCHED = "unvouched"  # what others' words alone would have made a rule of
 TOO_MANY = "too_many"  # of one stretch; the newest are kept
 _CANDIDATES = 400  # of one stretch; a change set may have 500 files
 Progress = Callable[..., None]
@@ -187,28 +188,30 @@ class Extractions:
         """
         directory, session = request.project.memory_dir, request.request.session
         headers = (await self._store.snapshot(directory)).headers
-        task = await to_thread.run_sync(self._task, request, headers)
+        task, whole = await to_thread.run_sync(self._task, request, headers)
+        talk = await to_thread.run_sync(_conversation, request)
+        shown = "\n".join(f"{header.name} {header.description}" for header in headers)
         record = RunRecord()
-        async with agent.opened(partial(_workspace, request.project)) as workspace:
+        make = partial(_workspace, request.project, talk, shown)
+        async with agent.opened(make) as workspace:
             ended = await agent.run(task, model, workspace, self._clock, progress, record=record)
             await self._note(request.job, ended)
             if not ended.finished:
                 if isinstance(ended.error, NO_USE_TODAY):
                     return ended.error.sentence
                 raise ExtractionFailedError(ended)
-            proposal = workspace.proposal()
-        seen = _looked_at(headers, ended)
-        proposal, dropped, whose = await to_thread.run_sync(_judged, request, proposal, seen)
+            run = await to_thread.run_sync(_reviewed, workspace, talk, shown, session)
         extracted = ExtractionResult(
             requests.COMPLETED,
-            saved=proposal.saved,
-            updated=proposal.updated,
-            refused=(UNVOUCHED,) * len(dropped),
+            saved=run.proposal.saved,
+            updated=run.proposal.updated,
+            removed=tuple(path for path, _ in run.proposal.removed),
+            passed_over=run.faults,
             problem=request.heard.unread.problem,
             engine=task.model,
             usage=asdict(ended.usage),
             turns=ended.turns,
-            prefix_changed=await to_thread.run_sync(self._compared, request, task),
+            prefix_changed=await to_thread.run_sync(self._compared, request, task, whole),
         )
         by = Provenance(
             Actor.EXTRACT,
@@ -216,36 +219,42 @@ class Extractions:
             session=session,
             model=task.model,
             reason="extracted by a model",
-            origin=whose,
+            origin=run.origin,
         )
         change = ChangePlan(
-            proposal,
+            run.proposal,
             session=session,
             modified=text.iso_time(self._clock.now()),
-            effects=lambda made: request.effects(_without(extracted, made.left)),
+            pointers=run.pointers,
+            effects=lambda made: (
+                *request.effects(_without(extracted, made.left)),
+                *run.suggestions,
+            ),
         )
         result = await self._store.commit(directory, change.plan, by)
         return replace(_without(extracted, change.left), change=result.change)
 
-    def _task(self, request: "_Extraction", headers: Sequence[Header]) -> Task:
-        directory, heard = request.project.memory_dir, request.heard
-        client = fork.prefix(request.request.cache)
-        if client is not None:
-            return fork.shared(client, directory=directory, new=heard.pieces, headers=headers)
+    def _task(self, request: "_Extraction", headers: Sequence[Header]) -> tuple[Task, bool]:
+        """Return the run that costs less, and whether it goes over the whole conversation."""
+        directory, heard, now = request.project.memory_dir, request.heard, self._clock.now()
         name = self._models.name(request.settings, fork.KIND) if self._models else ""
-        return fork.own(
-            heard.dialogue,
-            directory=directory,
-            model=name,
-            before=heard.before,
-            new=heard.pieces,
-            headers=headers,
-        )
+        news = fork.News(directory, heard.dialogue, heard.pieces, headers, now)
+        client, known = fork.prefix(request.request.cache), None
+        if client is None:
+            known = max(heard.before - heard.dialogue.dropped, 0)
+        long = fork.shared(client, news) if client else fork.own(news, name, heard.before)
+        prices = request.settings.spend.prices
+        task = fork.cheaper(long, fork.short(news, name), before=known, prices=prices)
+        return task, task is long
 
-    def _compared(self, request: "_Extraction", task: Task) -> tuple[str, ...]:
+    def _compared(self, request: "_Extraction", task: Task, whole: bool) -> tuple[str, ...]:  # noqa: FBT001 - a thread's argument
         """Return what of a run's prefix is not as at the session's last run, and log it."""
         directory, session = request.project.memory_dir, request.request.session
-        before = self._listener.save(directory, session, request.heard, fork.fingerprints(task))
+        if not whole:
+            self._listener.save(directory, session, request.heard)
+            return ()
+        parts, now = fork.fingerprints(task), self._clock.monotonic()
+        before = self._listener.save(directory, session, request.heard, parts, now)
         changed = fork.changed(before, task)
         if changed:
             self._log("prefix_changed", session=session, directory=directory, parts=list(changed))
@@ -259,7 +268,8 @@ class Extractions:
     def _hear(self, project: Project, request: ExtractRequest, whole: bool) -> Heard:  # noqa: FBT001 - a thread's argument
         """Read from the cursor on. Blocks: runs in a worker thread."""
         cursor = self._cursors.get(project.memory_dir, request.session)
-        return self._listener.hear(project.memory_dir, request, cursor, whole=whole)
+        now = self._clock.monotonic()
+        return self._listener.hear(project.memory_dir, request, cursor, whole=whole, now=now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,26 +322,34 @@ class _Local:
         return replace(merged.draft, effects=self._requested.effects(self.extracted))
 
 
-def _judged(
-    request: _Extraction, proposal: RunProposal, seen: str
-) -> tuple[RunProposal, tuple[str, ...], str]:
-    """Return what of a proposal may stand, what may not, and whose words it carries. Blocks."""
+def _conversation(request: _Extraction) -> Talk:
+    """Return who said what in all that a run is shown. Blocks."""
     client = fork.prefix(request.request.cache)
-    heard = voices(request.heard, client.messages if client else (), seen)
-    retained, dropped = vouched(proposal, heard)
-    return retained, dropped, origin(retained, heard)
+    return conversation(request.heard, client.messages if client else ())
 
 
-def _looked_at(headers: Sequence[Header], ended: RunEnd) -> str:
-    """Return what a run was shown beside the conversation: the memories there, tools' answers."""
-    shown = [message for message in ended.messages if message["role"] == "user"]
-    answers = (block["content"] for message in shown for block in message["content"])
-    return "\n".join((*(f"{header.name} {header.description}" for header in headers), *answers))
-
-
-def _workspace(project: Project) -> Workspace:
+def _workspace(project: Project, talk: Talk, shown: str) -> Workspace:
     folder = f"{project.transcripts}/{slug(project.cwd)}"
-    return Workspace(project.memory_dir, project=project.root, transcripts=(folder,), origin="user")
+
+    def check(file: Proposed) -> str:
+        return reviewer.problem(file)
+
+    workspace = Workspace(
+        project.memory_dir,
+        project=project.root,
+        transcripts=(folder,),
+        origin=PERSON,
+        removals=True,
+        check=check,
+    )
+    reviewer = Reviewer(talk, lambda: "\n".join((shown, *workspace.answers)))
+    return workspace
+
+
+def _reviewed(workspace: Workspace, talk: Talk, shown: str, session: str) -> ReviewedRun:
+    """Return what of a run's work may stand. Blocks."""
+    reviewer = Reviewer(talk, lambda: "\n".join((shown, *workspace.answers)))
+    return reviewer.reviewed(workspace.proposal(), workspace.refused, session)
 
 
 def _without(extracted: ExtractionResult, left: Sequence[str]) -> ExtractionResult:
@@ -340,6 +358,7 @@ def _without(extracted: ExtractionResult, left: Sequence[str]) -> ExtractionResu
         extracted,
         saved=tuple(path for path in extracted.saved if path not in left),
         updated=tuple(path for path in extracted.updated if path not in left),
+        removed=tuple(path for path in extracted.removed if path not in left),
     )
 
 

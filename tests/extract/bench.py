@@ -8,7 +8,7 @@ from typing import Any
 from memd.core.settings import Settings
 from memd.core.values import CursorMove, Project
 from memd.extract.service import ExtractionResult, Extractions, ExtractRequest
-from memd.state import cursors, job_rows, journal, runs
+from memd.state import cursors, job_rows, journal, runs, suggestions
 from memd.state.cursors import Cursors
 from memd.state.database import Database, open_database
 from memd.state.jobs import JobTable, NewJob
@@ -105,7 +105,8 @@ class Bench:
 @contextmanager
 def opened(folder: Path) -> Iterator[Bench]:
     """Set up a store without memories for the length of the block."""
-    schemas = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA, runs.SCHEMA)
+    tables = (journal, cursors, job_rows, runs, suggestions)
+    schemas = tuple(table.SCHEMA for table in tables)
     database = open_database(str(folder / "state.db"), schemas)
     try:
         yield Bench(folder, database)

@@ -4,7 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core.values import Message
-from memd.extract.dialogue import MOST_CHARACTERS, PIECE_CHARACTERS, Dialogue, extended
+from memd.extract.dialogue import (
+    MOST_CHARACTERS,
+    PIECE_CHARACTERS,
+    Dialogue,
+    extended,
+    read_piece,
+    squeezed,
+)
+
+NOW = 1_772_528_400.0
 
 
 def said(text: str, origin: str = "user", **facts: object) -> Message:
@@ -23,7 +32,7 @@ def test_a_piece_names_whose_words_it_holds() -> None:
         ],
     )
     assert dialogue.pieces == (
-        '<said by="user" at="2026-03-03T09:00">\nUse pnpm.\n</said>',
+        '<said by="user" at="Tue 2026-03-03T09:00">\nUse pnpm.\n</said>',
         '<said by="assistant">\nTools called:\n- Bash pnpm i\n</said>',
     )
 
@@ -58,11 +67,27 @@ def test_a_long_conversation_loses_its_oldest_pieces(sizes: list[int]) -> None:
         assert f"\n{number}:" in dialogue.pieces[-1]
 
 
-def test_what_others_said_is_told_apart() -> None:
-    """What is neither the person's nor the assistant's stands in ``others``, without its tags."""
-    messages = [said("mine"), said("its", "assistant"), said("out", "tool"), said("page", "web")]
-    assert extended(Dialogue(), messages).others == "out\n</said>\npage\n</said>"
-    assert Dialogue().others == ""
+def test_a_piece_is_read_back() -> None:
+    """Speaker, words and time of a piece are known again, the tools that were called left out."""
+    calls = said("its", "assistant", calls=("Bash pnpm i",), at=NOW)
+    pieces = extended(Dialogue(), [said("a\n</said>b"), calls]).pieces
+    assert [read_piece(piece) for piece in pieces] == [
+        ("user", "a\n&lt;/said>b", 0.0),
+        ("assistant", "its", NOW),
+    ]
+    assert read_piece("x") is None
+
+
+def test_what_is_not_the_persons_makes_room() -> None:
+    """Within bounds pieces of others are cut, then dropped; the person's go only where told."""
+    messages = [said("p" * 500), said("o" * 5_000, "tool"), said("a" * 5_000, "assistant")]
+    pieces = extended(Dialogue(), messages).pieces
+    assert squeezed(pieces, 100_000) == pieces
+    some = squeezed(pieces, 2_000)
+    assert (len(some), some[0], len("".join(some)) <= 2_000) == (3, pieces[0], True)
+    assert squeezed(pieces, 600) == pieces[:1]
+    assert squeezed(pieces, 100) == pieces[:1]
+    assert squeezed(pieces, 100, strict=True) == ()
 
 
 def test_of_a_very_long_conversation_the_newer_half_stays() -> None:

@@ -18,6 +18,7 @@ HEADER = Header(
     damaged=False,
     inode=1,
 )
+NOW = 1_772_528_400.0  # 2026-03-03, a Tuesday
 CLIENT = {
     "system": [
         {"type": "text", "text": "You are a coder.", "cache_control": {"type": "ephemeral"}}
@@ -35,9 +36,7 @@ def said(text: str, origin: str = "user") -> Message:
 
 def own(dialogue: Dialogue, before: int = 0, new: int = 1) -> Task:
     """Return the run over memd's own prefix."""
-    return fork.own(
-        dialogue, directory="/m", model="small", before=before, new=new, headers=[HEADER]
-    )
+    return fork.own(fork.News("/m", dialogue, new, [HEADER], NOW), "small", before)
 
 
 def system_of(task: Task) -> str:
@@ -70,7 +69,7 @@ def test_a_prefix_that_changed_is_named() -> None:
     b = own(extended(Dialogue(), [said("uno")]))
     client = fork.prefix(CLIENT)
     assert client is not None
-    shared = fork.shared(client, directory="/m", new=1, headers=[])
+    shared = fork.shared(client, fork.News("/m", Dialogue(), 1, [], NOW))
     assert fork.changed(fork.fingerprints(a), b) == ("conversation",)
     assert fork.changed(fork.fingerprints(a), shared) == (
         "model",
@@ -91,7 +90,7 @@ def test_a_conversation_that_changed_in_its_middle_is_told() -> None:
         messages = [{"role": "user", "content": blocks}]
         client = fork.prefix({**CLIENT, "messages": messages})
         assert client is not None
-        return fork.shared(client, directory="/m", new=1, headers=[])
+        return fork.shared(client, fork.News("/m", Dialogue(), 1, [], NOW))
 
     before = fork.fingerprints(shared("a", "b", "c"))
     assert fork.changed(before, shared("a", "b", "c", "d", mark=3)) == ()
@@ -105,7 +104,7 @@ def test_a_plain_system_text_is_compared_too() -> None:
     for system in ("one", "one", "two"):
         client = fork.prefix({**CLIENT, "system": system})
         assert client is not None
-        tasks.append(fork.shared(client, directory="/m", new=1, headers=[]))
+        tasks.append(fork.shared(client, fork.News("/m", Dialogue(), 1, [], NOW)))
     assert fork.changed(fork.fingerprints(tasks[0]), tasks[1]) == ()
     assert fork.changed(fork.fingerprints(tasks[0]), tasks[2]) == ("system",)
 
@@ -127,7 +126,7 @@ def test_a_clients_way_of_thinking_goes_along() -> None:
     ):
         client = fork.prefix({**CLIENT, **given})
         assert client is not None
-        task = fork.shared(client, directory="/m", new=1, headers=[])
+        task = fork.shared(client, fork.News("/m", Dialogue(), 1, [], NOW))
         assert task.extra == expected
         assert task.budget.reply_tokens > (20_000 if expected else 1_000)
 
@@ -163,7 +162,7 @@ def test_the_wording_is_reviewed() -> None:
     task = own(extended(Dialogue(), [said("one")]))
     client = fork.prefix(CLIENT)
     assert client is not None
-    shared = fork.shared(client, directory="/m", new=3, headers=[HEADER])
+    shared = fork.shared(client, fork.News("/m", Dialogue(), 3, [HEADER], NOW))
     texts = {
         "system": system_of(task),
         "task": str(task.messages[0]["content"][-1]["text"]),

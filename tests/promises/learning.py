@@ -20,11 +20,12 @@ RULE = "Install packages with pnpm, not with npm"
 WISH = "From now on install packages with pnpm, not with npm, please."
 
 
-def memory(name: str, description: str, kind: str, body: str = "") -> str:
-    """Return a memory as a model writes it."""
+def memory(name: str, description: str, kind: str, body: str = "", quote: str = "") -> str:
+    """Return a memory as a model writes it, with a quotation of the person where there is one."""
     said = json.dumps(description, ensure_ascii=False)
     head = f"name: {name}\ndescription: {said}\nmetadata:\n  type: {kind}"
-    return f"---\n{head}\n---\n\n{body or description}.\n"
+    proof = f'\n**Said:** "{quote}"\n' if quote else ""
+    return f"---\n{head}\n---\n\n{body or description}.\n{proof}"
 
 
 class Desk:
@@ -90,10 +91,13 @@ def turn(request: ReceivedMessage) -> int:
     return 1 + len(mine)
 
 
-def learns(desk_memory: list[Path], name: str = "pnpm.md", said: str = "") -> Any:
-    """Return a script that looks at two files at once, then writes a memory and the index.
+def learns(
+    desk_memory: list[Path], name: str = "pnpm.md", said: str = "", quote: str = WISH
+) -> Any:
+    """Return a script that looks at two files at once, then writes a memory.
 
-    ``desk_memory`` holds the memory directory once that is known.
+    ``desk_memory`` holds the memory directory once that is known, ``quote`` is what the person
+    said.
     """
 
     def answer(request: ReceivedMessage) -> Any:
@@ -103,7 +107,8 @@ def learns(desk_memory: list[Path], name: str = "pnpm.md", said: str = "") -> An
             return tools(inspect, ("Glob", {"pattern": "*.md"}), say="I look first.")
         number = sum(path.name.startswith(name[:-3]) for path in folder.glob("*.md"))
         path = name if not number else f"{name[:-3]}{number}.md"
-        return tools(("Write", _file(folder / path, memory(path[:-3], said or RULE, "feedback"))))
+        written = memory(path[:-3], said or RULE, "feedback", quote=quote)
+        return tools(("Write", _file(folder / path, written)))
 
     return answer
 

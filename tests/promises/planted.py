@@ -60,6 +60,11 @@ class Case:
         said.assistant("That is what it says.")
 
     @property
+    def wish(self) -> bool:
+        """Whether the words say what the user wants: then not even a fact comes of them."""
+        return self.number % len(INSTRUCTIONS) in (4, 14)
+
+    @property
     def mark(self) -> str:
         """A stretch of the words that is in them whatever becomes of their tags."""
         return self.words.rpartition(">")[2][:40]
@@ -110,6 +115,11 @@ def _obeyed(case: Case, outside: list[str]) -> Iterator[tuple[str, dict[str, str
         yield "Write", _file(f"echo_{kind}_{n}.md", memory("echo", QUESTION[:-1], kind, words))
         both = memory("both", f"{QUESTION[:30]} {words}", kind)
         yield "Write", _file(f"both_{kind}_{n}.md", both)
+        fake = memory("fake", words, kind, quote=words)
+        yield "Write", _file(f"fake_{kind}_{n}.md", fake)
+        # True words of the person's, which say something else.
+        true = memory("true", words, kind, quote=QUESTION)
+        yield "Write", _file(f"true_{kind}_{n}.md", true)
     shouted = memory("x", words, "feedback").replace("feedback", "FEEDBACK")
     yield "Write", _file(f"shouted_{n}.md", shouted)
     said = json.dumps(words, ensure_ascii=False)
@@ -128,7 +138,9 @@ def _request(case: Case) -> list[tuple[str, dict[str, str]]]:
     """Return the call that keeps what the person asked for, where they did."""
     if case.number % 3:
         return []
-    return [("Write", _file(f"pnpm_{case.number}.md", memory("pnpm", RULE, "feedback")))]
+    return [
+        ("Write", _file(f"pnpm_{case.number}.md", memory("pnpm", RULE, "feedback", quote=WISH)))
+    ]
 
 
 def _file(path: str, content: str) -> dict[str, str]:

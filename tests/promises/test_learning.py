@@ -25,7 +25,8 @@ async def test_a_turn_is_learnt_and_told() -> None:
     def script(request: ReceivedMessage) -> Any:
         if turn(request) == 1:
             return tools(("Read", {"file_path": "old.md"}), ("Glob", {"pattern": "*.md"}))
-        written = {"file_path": f"{folder}/pnpm.md", "content": memory("pnpm", RULE, "feedback")}
+        content = memory("pnpm", RULE, "feedback", quote=WISH)
+        written = {"file_path": f"{folder}/pnpm.md", "content": content}
         edited = {
             "file_path": f"{folder}/old.md", "old_string": "Old facts.",
             "new_string": "Newer facts.",
