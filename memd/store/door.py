@@ -4,9 +4,7 @@ A draft comes in with the tree that it was made from; a list of steps comes out,
 was there before. Nothing here touches a file, so a refusal leaves no trace.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from memd.core import limits
 from memd.core.errors import MemdError
@@ -15,20 +13,8 @@ from memd.core.text import decode
 from memd.core.values import Effect, FileEdit, Suggestion
 from memd.documents import secrets
 
-_NEAR_BYTES = 8 * 1024  # around a change: credentials of several lines are shorter
+_NEAR_LINES = 100  # around a change: credentials of several lines are shorter
 _NOT_A_TOPIC = "only topic files are written here"
-
-
-@dataclass(frozen=True, slots=True)
-class DifferingSpan:
-    """What differs: from byte ``start`` of both, up to ``before`` of one, ``after`` of the other.
-
-    The three stand at the beginning of a line or at the end of the text.
-    """
-
-    start: int
-    before: int
-    after: int
 
 
 class ConflictError(MemdError):
@@ -158,7 +144,7 @@ def check_secrets(path: str, before: bytes | None, after: bytes) -> None:
     named = secrets.find(path) if before is None else ()
     if named:
         raise SecretInNameError(named[0].rule)
-    if len(after) > limits.MEMORY_BYTES and not _new_secrets(before or b"", after):
+    if len(after) > limits.MEMORY_BYTES and not secrets.find(_changed_part(before or b"", after)):
         return
     text = decode(after)
     result = secrets.find(text)
@@ -183,35 +169,16 @@ def storable(effects: Iterable[Effect]) -> tuple[Effect, ...]:
     )
 
 
-def _new_secrets(before: bytes, after: bytes) -> bool:
-    """Say whether something looks like a credential where a large index differs, or near it."""
-    span = differing(before, after)
-    return bool(secrets.find(decode(around(after, span.start, span.after, _NEAR_BYTES))))
+def _changed_part(before: bytes, after: bytes) -> str:
+    """Return the lines of a text from the first to the last that differ, and those near them."""
+    old, new = before.split(b"\n"), after.split(b"\n")
+    start = _common(old, new)
+    same = _common(old[start:][::-1], new[start:][::-1])
+    part = new[max(0, start - _NEAR_LINES) : len(new) - same + _NEAR_LINES]
+    return decode(b"\n".join(part))
 
 
-def differing(before: bytes, after: bytes) -> DifferingSpan:
-    """Return the lines that two texts do not have in common at their beginning and their end."""
-    shorter = min(len(before), len(after))
-    if before[:shorter] == after[:shorter]:
-        start = shorter
-    else:
-        start = bisect_left(range(shorter), 1, key=lambda n: before[: n + 1] != after[: n + 1])
-    start = before.rfind(b"\n", 0, start) + 1
-    most = shorter - start
-    same = bisect_left(range(most), 1, key=lambda n: not before.endswith(after[-n - 1 :]))
-    if not all(_begins_a_line(text, start, len(text) - same) for text in (before, after)):
-        line = after.find(b"\n", len(after) - same)
-        same = 0 if line < 0 else len(after) - line - 1
-    return DifferingSpan(start, len(before) - same, len(after) - same)
-
-
-def around(text: bytes, start: int, end: int, room: int) -> bytes:
-    """Return the lines between two bytes of a text, and at least so many bytes on both sides."""
-    first = text.rfind(b"\n", 0, max(0, start - room)) + 1
-    last = text.find(b"\n", min(len(text), end + room))
-    return text[first : len(text) if last < 0 else last + 1]
-
-
-def _begins_a_line(text: bytes, start: int, at: int) -> bool:
-    """Say whether a line begins at a byte; one does at ``start``."""
-    return at == start or text.startswith(b"\n", at - 1)
+def _common(one: Sequence[bytes], other: Sequence[bytes]) -> int:
+    """Return how many lines two texts have in common at their beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))

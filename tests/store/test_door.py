@@ -1,7 +1,6 @@
 """What a change set may contain."""
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core import limits
@@ -76,16 +75,3 @@ def test_a_name_holds_no_secret() -> None:
 
 
 _TEXTS = st.lists(st.sampled_from(["a", "b", "ab", ""]), max_size=8).map("\n".join)
-
-
-@given(_TEXTS, _TEXTS)
-def test_the_rest_of_both_is_the_same_whole_lines(one: str, other: str) -> None:
-    """Outside the span both texts say the same, and it begins and ends where lines do."""
-    before, after = one.encode(), other.encode()
-    span = door.differing(before, after)
-    assert before[: span.start] == after[: span.start]
-    assert before[span.before :] == after[span.after :]
-    for text, end in ((before, span.before), (after, span.after)):
-        assert span.start <= end <= len(text)
-        for at in (span.start, end):
-            assert at in {0, len(text)} or text[at - 1 : at] == b"\n"
