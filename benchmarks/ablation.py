@@ -24,7 +24,6 @@ from benchmarks.recall_sets import (
 )
 from memd.search import query, ranking
 from memd.search.index import Entry, Index
-from memd.search.intent import QueryIntent
 from memd.search.ranking import answered
 from memd.text import words
 
@@ -43,7 +42,7 @@ PIECES: Mapping[str, Change] = {
     "floor: common words count in full": {ranking: {"_DULL": 1.0}},
     "floor: the body counts in full": {ranking: {"_BODY": 1.0}},
     "floor: no share of the prompt": {ranking: {"_COVERAGE": 0.0}},
-    "floor: the same for a follow-up": {ranking: {"_FLOORS": dict.fromkeys(QueryIntent, 0.25)}},
+    "floor: the same for rules": {ranking: {"_RULE_FLOOR": 0.35}},
     "floor: the same for those beside": {ranking: {"_FOLLOW": 1.0}},
 }
 

@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from benchmarks import talk_recall
 from benchmarks.background import folder
 from benchmarks.baselines import BASELINES
 from benchmarks.measures import Line, table
@@ -65,6 +66,8 @@ def main(data: str, model: str = "") -> int:
     else:
         print(f"skipped: there is no locomo in {data}\n")
     print(table([_CODING, *(_coding_row(name, one, projects) for name, one in results.items())]))
+    if work := talk_recall.rows(data):
+        print(f"\n{table(work)}")
     return 0
 
 

@@ -14,13 +14,13 @@ Rules of this file
 """
 
 import os
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from memd.search.intent import begins_work
 from memd.search.model_files import ModelUnusableError
 from memd.search.ranking import BELOW_FLOOR, BEYOND_LIMIT, Ranked, answered
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 ROWS = 100_000  # vectors of a directory, two bytes a number; what is beyond is found by words
 # Of the way from unrelated texts to the same text. Of the prompts that nothing helps with, those
 # that ask came as near as 0.31; a floor of 0.4 loses what meaning alone finds.
+_ASKS = re.compile(
+    "[?\uff1f\u5417\u5462]"
+)  # what is no question and has no word in common is let be
 NEAR = 0.35
 
 _NEAREST = 50  # memories that meaning proposes beside those that words propose
@@ -114,7 +117,7 @@ class Neighbours:
         model, vectors = self._made_by, self._vectors
         if model is None or vectors is None or model is not self._meaning.model:
             return lexical
-        if floor and not begins_work(text) and not answered(lexical):
+        if floor and not _ASKS.search(text) and not answered(lexical):
             return lexical  # meaning has no say: nothing to compute
         try:
             query = model.query(text)

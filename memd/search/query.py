@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from memd.search.intent import QueryIntent, intent
 from memd.text.words import is_common, list_text, words
 
 _COMMON = 0.6  # weight of the commonest words of the language
@@ -33,14 +32,13 @@ class Query:
 
     ``factors`` holds its distinct words in their order and what each counts beside its rarity;
     ``synonyms`` other words for some of them; ``pairs`` neighbouring words; ``names`` whom or what
-    it names; ``intent`` what it is after.
+    it names.
     """
 
     factors: Mapping[str, float]
     synonyms: Mapping[str, tuple[str, ...]]
     pairs: tuple[tuple[str, str], ...]
     names: frozenset[str]
-    intent: QueryIntent
 
 
 def parse(text: str) -> Query:
@@ -52,7 +50,6 @@ def parse(text: str) -> Query:
         synonyms=synonyms(result),
         pairs=tuple(dict.fromkeys(pairwise(result))),
         names=frozenset(word for name in _NAME.findall(text) for word in words(name)[:1]),
-        intent=intent(text),
     )
 
 

@@ -17,13 +17,13 @@ from functools import cache
 from operator import attrgetter
 from typing import Protocol
 
-from memd.search.intent import QueryIntent
 from memd.search.query import Query
 from memd.text.words import common
 
 BELOW_FLOOR = "below the floor"
 BEYOND_LIMIT = "beyond the limit"
 
+_RULE = " feedback "
 _FEW = 48  # words that are sooner searched for one by one than by making a set of a memory's words
 _K1 = 1.2  # BM25's usual saturation; a long memory is as good as a short one (b = 0)
 _SYNONYM = 0.45  # of a word's weight
@@ -33,15 +33,11 @@ _BACKGROUND = 50  # imagined memories without the word: rarity means something i
 _BODY = 0.5  # what a word counts towards the floor that only the body holds
 _DULL = 0.5  # … that is common, or a bare number
 # What a memory must bring, as a share of the rarity of a word that one memory holds.
-_FLOORS = {
-    QueryIntent.RECALL: 0.0,
-    QueryIntent.NEW_WORK: 0.25,
-    QueryIntent.STATEMENT: 0.35,
-    QueryIntent.FOLLOW_UP: 1.1,  # one rare word is not enough
-}
-_COVERAGE = 0.08  # … and of the weight of the prompt's heaviest words: a long one says more
+_FLOOR = 0.35
+_RULE_FLOOR = 0.28  # … for a rule: prompts name in a word or two what it is about
+_COVERAGE = 0.1  # … and of the weight of the prompt's heaviest words: a long one says more
 _COVERED_WORDS = 8  # so many of them: a long prompt is about more than one memory can match
-_FOLLOW = 0.3  # of the floor, for others beside a memory that reaches it
+_FOLLOW = 0.4  # of the floor, for others beside a memory that reaches it
 
 
 class Statistics(Protocol):
@@ -69,6 +65,11 @@ class SearchDocument:
     mtime_ns: int
     words: str
     heading: int
+
+    @property
+    def is_rule(self) -> bool:
+        """Whether its type, which stands behind the heading, says that it is a rule."""
+        return self.words.startswith(_RULE, self.heading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,10 @@ class _Weighed:
     terms: tuple[str, ...]
     brings: float  # what counts towards the floor
 
+    def reaches(self, floors: tuple[float, float], share: float = 1.0) -> bool:
+        """Whether it brings a share of its floor: the first, or the second for a rule."""
+        return self.brings >= share * floors[self.document.is_rule]
+
     @property
     def rank(self) -> tuple[float, int, str]:
         """The better first, then the newer, then by the path."""
@@ -133,25 +138,16 @@ def rank(
     terms = [_term(word, factor, query, rarity) for word, factor in query.factors.items()]
     weights = {term.word: term.forms[0][1] for term in terms}
     pairs = [(one, two, weights[one] + weights[two]) for one, two in query.pairs]
-    weighed = [
-        item
-        for item in (_weigh(terms, pairs, query.names, document) for document in documents)
-        if item is not None
-    ]
-    weighed.sort(key=attrgetter("rank"))
-    least = _least(query, terms, rarity) if floor else 0.0
-    if any(item.brings >= least for item in weighed):
-        least *= _FOLLOW
+    results = (_weigh(terms, pairs, query.names, document) for document in documents)
+    weighed = sorted(filter(None, results), key=attrgetter("rank"))
+    floors = _floors(query, terms, rarity) if floor else (0.0, 0.0)
+    follow = _FOLLOW if any(item.reaches(floors) for item in weighed) else 1.0
     result: list[Ranked] = []
-    answered = 0
+    room = limit
     for item in weighed:
-        cut = ""
-        if item.brings < least:
-            cut = BELOW_FLOOR
-        elif answered >= limit:
-            cut = BEYOND_LIMIT
-        else:
-            answered += 1
+        enough = item.reaches(floors, follow)
+        cut = "" if enough and room > 0 else BEYOND_LIMIT if enough else BELOW_FLOOR
+        room -= not cut
         result.append(Ranked(item.document.path, item.score, item.terms, item.parts, cut))
     return tuple(result)
 
@@ -191,14 +187,17 @@ def _term(word: str, factor: float, query: Query, rarity: _Rarity) -> _Term:
     return _Term(word, ((f" {word} ", weight), *others), _DULL if word in _dull() else 1.0)
 
 
-def _least(query: Query, terms: Iterable[_Term], rarity: _Rarity) -> float:
-    """Return the floor; a word that no memory holds weighs no more than one that one holds."""
+def _floors(query: Query, terms: Iterable[_Term], rarity: _Rarity) -> tuple[float, float]:
+    """Return the floors of other memories and of rules.
+
+    A word of the prompt that no memory holds weighs no more than one that one holds.
+    """
     said = [
         term.share * min(term.forms[0][1], query.factors[term.word] * rarity.unique)
         for term in terms
     ]
-    heaviest = sum(sorted(said, reverse=True)[:_COVERED_WORDS])
-    return max(_FLOORS[query.intent] * rarity.unique, _COVERAGE * heaviest)
+    covered = _COVERAGE * sum(sorted(said, reverse=True)[:_COVERED_WORDS])
+    return max(_FLOOR * rarity.unique, covered), max(_RULE_FLOOR * rarity.unique, covered)
 
 
 def _weigh(

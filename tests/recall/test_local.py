@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 
@@ -92,15 +91,6 @@ def test_what_a_model_may_choose_from(shelf: Shelf) -> None:
     assert [header.path for header in options] == ["freeze.md", "pnpm.md"]
     few = local.choose(indexes, shelf, replace(wish, options=2, query="npm or a quorum?")).options
     assert [header.path for header in few] == ["pnpm.md"]
-
-
-def test_dates_are_told_from_the_clock(shelf: Shelf) -> None:
-    """What a prompt calls last year is found by the year that it was on that clock."""
-    year = datetime.fromtimestamp(NOW, UTC).year - 1
-    shelf.put("chosen.md", f"{year}: three brokers")
-    wish = replace(WISH, query="what did we choose last year?")
-    (propose,) = local.choose(Indexes(shelf, Lock), shelf, wish).offers
-    assert propose.memory.name == "chosen"
 
 
 def test_a_memory_that_went_away_is_left_out(shelf: Shelf) -> None:

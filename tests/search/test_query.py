@@ -1,6 +1,5 @@
 """A prompt, analysed once."""
 
-from memd.search.intent import QueryIntent
 from memd.search.query import parse, synonyms
 from memd.text.words import list_text, words
 
@@ -10,7 +9,6 @@ def test_words_keep_their_order_and_count() -> None:
     query = parse("quorum lease, then work on the quorum lease")
     assert dict(query.factors) == {"quorum": 1.0, "leas": 1.0, "work": 0.6}
     assert query.pairs == (("quorum", "leas"), ("leas", "work"), ("work", "quorum"))
-    assert query.intent is QueryIntent.STATEMENT
 
 
 def test_names_stand_inside_a_prompt() -> None:

@@ -105,6 +105,7 @@ STORE = (
 ANSWERED = {
     "Write a test for the users endpoint": "testing.md",
     "how should I write tests here?": "testing.md",
+    "run the integration tests": "testing.md",
     "should we mock the database in this suite?": "testing.md",
     "can we merge this on March 6th?": "freeze.md",
     "when does the freeze begin": "freeze.md",
@@ -126,7 +127,6 @@ ANSWERED = {
 
 NOTHING = (
     "thanks, looks good",
-    "run the tests again",
     "yes, do it please",
     "ok go on",
     "commit and push this",
@@ -147,7 +147,6 @@ NOTHING = (
     "try again with the other flag",
     "update the readme",
     "what does this function return?",
-    "can you check the failing test",
     "is there a race here?",
     "bump the version",
     "split this file in two",
