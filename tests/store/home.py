@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 
+from memd.core import limits
 from memd.core.clock import Clock
 from memd.core.events import Event
 from memd.core.values import Actor, Draft, FileEdit, Provenance
@@ -81,6 +82,27 @@ class Home:
         real = str(self.real)
         async with self.store._lock(real):
             return await self.store._noticed(real)
+
+    async def write_after_waiting(self, path: str, content: bytes) -> None:
+        """Write one file, and let the time pass that a commit gives a program which writes."""
+        done = anyio.Event()
+
+        async def write() -> None:
+            await self.write(path, content)
+            done.set()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(write)
+            while not done.is_set():
+                if self.clock.sleepers:
+                    self.clock.advance(limits.WRITER_SECONDS)
+                await anyio.lowlevel.checkpoint()
+
+    async def until_it_waits(self) -> None:
+        """Return once something waits for the clock."""
+        with anyio.fail_after(10):
+            while not self.clock.sleepers:
+                await anyio.lowlevel.checkpoint()
 
 
 @contextmanager
