@@ -8,6 +8,7 @@ of the Python that runs memctl, so that the service is the very version that the
 import os
 import plistlib
 import re
+import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +18,13 @@ from memd.core.errors import MemdError
 LABEL = "dev.memd.memd"
 UNITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "units")
 MARK = "Written by memctl service install; memctl service uninstall removes it."
+
+_NARROW = r"^(MemoryDenyWriteExecute|MemoryHigh|MemoryMax|TasksMax)=.*\n"
+_ROOM = {
+    "MemoryHigh": "MemoryHigh=2G\n",
+    "MemoryMax": "MemoryMax=4G\n",
+    "TasksMax": "TasksMax=512\n",
+}
 
 Argv = tuple[str, ...]
 
@@ -48,13 +56,27 @@ class Service:
     forget: tuple[Argv, ...] = ()
 
 
-def systemd(python: str, environ: Mapping[str, str], home: str) -> Service:
-    """Return the user units of systemd."""
+def provider(config: str) -> str:
+    """Return who answers for a model by the user's settings, "" where they have no [model]."""
+    try:
+        with open(config, "rb") as opened:
+            model = tomllib.load(opened).get("model")
+    except (OSError, ValueError):
+        return ""
+    return str(model.get("provider", "messages")) if isinstance(model, dict) else ""
+
+
+def systemd(
+    python: str, environ: Mapping[str, str], home: str, *, runs_program: bool = False
+) -> Service:
+    """Return the user units of systemd; ``runs_program``: a program answers for memd's model."""
     config = environ.get("XDG_CONFIG_HOME", "")
     folder = f"{config if config.startswith('/') else f'{home}/.config'}/systemd/user"
     service = _template("memd.service").decode()
     command = f"ExecStart={_quoted(python)} -P -m memd serve"
     service = re.sub(r"^ExecStart=.*$", lambda _: command, service, flags=re.MULTILINE)
+    if runs_program:  # it inherits the unit's limits, and most have a compiler at run time
+        service = re.sub(_NARROW, lambda line: _ROOM.get(line[1], ""), service, flags=re.MULTILINE)
     mark = f"# {MARK}\n".encode()
     user = ("systemctl", "--user")
     units = ("memd.socket", "memd.service")

@@ -19,6 +19,7 @@ from memd.cli import hook
 from memd.client import hook_file
 from memd.core import limits
 from memd.core import places as core_places
+from memd.model import processes
 from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, ScriptedRefusal, Silence
 from tests.cli.home import Home
 
@@ -101,6 +102,13 @@ def test_too_much_input_is_not_sent(home: Home) -> None:
 def test_a_wrong_call_ends_silently(home: Home, args: tuple[str, ...]) -> None:
     """Missing arguments are no error: a status of 2 would block the user's prompt."""
     assert _silent(_run(home, *args))
+
+
+def test_below_a_program_of_memd_s_own_nothing_is_sent(home: Home) -> None:
+    """What answers for memd's model is no conversation to learn from."""
+    with ScriptedDaemon(home.places.socket, {"hook": {"a": 1}}) as daemon:
+        assert _silent(_run(home, "claude-code", "Stop", MEMD_MODEL_RUN="x"))
+    assert daemon.methods == []
 
 
 def test_a_socket_path_that_does_not_fit_ends_silently(home: Home) -> None:
@@ -277,6 +285,7 @@ def test_the_home_directory_is_pythons(home: str | None, monkeypatch: pytest.Mon
 def test_what_is_known_here_twice_is_the_same() -> None:
     """The variables and the limits are those of memd.core."""
     assert tuple(name.decode() for name in hook.FORWARDED) == core_places.FORWARDED
+    assert hook.OWN_RUN.decode() == processes.MARK
     assert (hook.FRAME_BYTES, hook.HEADER_BYTES) == (limits.FRAME_BYTES, limits.HEADER_BYTES)
 
 

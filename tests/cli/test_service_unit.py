@@ -67,6 +67,17 @@ def test_systemd_units_are_what_works() -> None:
         assert service_unit.MARK.encode() in content
 
 
+def test_a_program_that_answers_for_a_model_has_room() -> None:
+    """Its service allows code that is made at run time, and more memory and tasks."""
+    wide = service_unit.systemd(PYTHON, {}, "/h", runs_program=True)
+    unit = _unit(wide.files["/h/.config/systemd/user/memd.service"])["Service"]
+    assert "MemoryDenyWriteExecute" not in unit
+    assert (unit["MemoryMax"], unit["TasksMax"]) == ("4G", "512")
+    narrow = service_unit.systemd(PYTHON, {}, "/h")
+    before = _unit(narrow.files["/h/.config/systemd/user/memd.service"])["Service"]
+    assert set(before) - set(unit) == {"MemoryDenyWriteExecute"}
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is missing")
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     """The units that are installed pass the supervisor's own check without a word."""

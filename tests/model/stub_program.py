@@ -61,12 +61,23 @@ def slow() -> str:
     return "[]"
 
 
+def calls() -> str:
+    """Send a request to a socket from a child in a session of its own, and note the answer."""
+    program = (
+        "import os, socket, sys; os.setsid(); s = socket.socket(socket.AF_UNIX);"
+        " s.connect(sys.argv[1]); s.sendall(sys.argv[2].encode() + b'\\n');"
+        " open(sys.argv[3], 'wb').write(s.makefile('rb').readline())"
+    )
+    subprocess.run([sys.executable, "-c", program, *sys.argv[2:]], env={}, check=True)
+    return "[]"
+
+
 def echo() -> str:
     """Print the request."""
     return sys.stdin.read()
 
 
 if __name__ == "__main__":
-    _known = (deaf, hangs, orphans, forks, floods, fails, environment, slow, echo)
+    _known = (deaf, hangs, orphans, forks, floods, fails, environment, slow, calls, echo)
     _behaviour = {known.__name__: known for known in _known}.get(sys.argv[1])
     sys.stdout.write(_behaviour() if _behaviour else sys.argv[1])

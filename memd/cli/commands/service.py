@@ -116,7 +116,8 @@ def find(invocation: Invocation, platform: str = sys.platform) -> Service:
     home = invocation.around.home
     if platform == "darwin":
         return service_unit.launchd(sys.executable, home, os.getuid())
-    return service_unit.systemd(sys.executable, invocation.environ, home)
+    runs_program = service_unit.provider(invocation.places.config) == "command"
+    return service_unit.systemd(sys.executable, invocation.environ, home, runs_program=runs_program)
 
 
 def _enable(invocation: Invocation, service: Service, *, changed: bool) -> None:

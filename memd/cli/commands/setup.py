@@ -4,7 +4,7 @@ import difflib
 import os
 import shutil
 
-from memd.cli import output, setup_claude_code
+from memd.cli import output, service_unit, setup_claude_code
 from memd.cli.invocation import Invocation
 from memd.client import hook_file
 from memd.core.errors import MemdError
@@ -77,14 +77,9 @@ def check(invocation: Invocation) -> dict[str, str]:
 def _suggest_program(invocation: Invocation) -> None:
     """Say that a program which is here could learn for memd, where no model is configured."""
     config = invocation.places.config
-    try:
-        with open(config, encoding="utf-8", errors="replace") as opened:
-            configured = "[model]" in opened.read()
-    except OSError:
-        configured = False
     path = invocation.environ.get("PATH", "")
     here = [preset for preset, name in _PROGRAMS.items() if shutil.which(name, path=path)]
-    if here and not configured:
+    if here and not service_unit.provider(config):
         invocation.screen.note(
             f"memd can learn with {here[0]}, without a key and on your own plan with it, some "
             f"30 runs a day at most. To switch that on, write into {config}: [model] "

@@ -4,6 +4,8 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 from memd.cli import setup_claude_code
 from memd.cli.commands import setup
 from memd.client import hook_file
@@ -46,6 +48,23 @@ def test_hooks_go_in_and_out_again(home: Home) -> None:
     assert not os.path.exists(home.places.data_dir)
     ran = memctl(home, "setup", "claude-code", "--remove")
     assert ran.out == f"none of memd's hooks is in {path}\n"
+
+
+@pytest.mark.parametrize(
+    ("config", "suggested"),
+    [("", True), ("[recall]\n", True), ("[model]\nenabled = false\n", False), ("[", True)],
+)
+def test_a_program_that_is_here_is_suggested(home: Home, config: str, *, suggested: bool) -> None:
+    """Set-up says that it could learn on the person's own plan, where no model is named."""
+    program = Path(home.path) / "bin" / "codex"
+    program.parent.mkdir()
+    program.touch(mode=0o755)
+    settings = Path(home.places.config)
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(config)
+    ran = memctl(home, "setup", "claude-code", PATH=str(program.parent))
+    assert ('preset = "codex"' in ran.err and "your own plan" in ran.err) is suggested
+    assert settings.read_text() == config
 
 
 def test_a_dry_run_shows_the_change(home: Home) -> None:
