@@ -170,7 +170,7 @@ def _local_checks(invocation: Invocation) -> list[dict[str, str]]:
 
 def _bounded(today: Mapping[str, Any]) -> str:
     """Return today's money, or a program's runs, with the bound."""
-    used, runs = today["used"], today["runs_per_day"]
+    used, runs = today["used"], today.get("runs_per_day")
     money = f"${used['dollars']:.4f} of ${today['dollars_per_day']:.2f}"
     return f"{money}, {used['requests']} {'requests' if runs is None else f'of {runs} runs'}"
 
