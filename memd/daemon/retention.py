@@ -8,7 +8,16 @@ from memd.core.settings import JournalSettings
 from memd.daemon.log import Log
 from memd.state.changes import Pruned, Retention
 from memd.state.database import Database, StateUnusableError
-from memd.state.tables import KEPT_DAYS, RESUMED_DAYS, SIGHTED_DAYS, Ages, Ledger, SpendTable
+from memd.state.tables import (
+    KEPT_DAYS,
+    OPEN_DAYS,
+    RESUMED_DAYS,
+    SIGHTED_DAYS,
+    Ages,
+    Ledger,
+    SpendTable,
+    SuggestionTable,
+)
 from memd.store.service import Store
 
 LOOK_SECONDS = 45 * 60.0  # between looks at the clock: a day is counted from several runs
@@ -56,6 +65,8 @@ async def prune(
     await to_thread.run_sync(Ledger(database).prune, resumed, sighted)
     spent = await to_thread.run_sync(ages.bound, check, KEPT_DAYS)
     await to_thread.run_sync(SpendTable(database).prune, spent)
+    open_since = await to_thread.run_sync(ages.bound, check, OPEN_DAYS)
+    await to_thread.run_sync(SuggestionTable(database).prune, open_since.before)
     return total
 
 

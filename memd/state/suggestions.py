@@ -6,7 +6,7 @@ together with the cursor that passed its message, or not at all.
 Rules of this file
 - The same text, whatever its case, spacing and signs, is one row for each memory directory. One
   that was taken or dismissed does not come back; one that expired does when it is said again.
-- At most ``OPEN_MOST`` are open in a directory, each for ``DAYS``; the oldest expire first.
+- At most ``OPEN_MOST`` are open in a directory, each for ``OPEN_DAYS``; the oldest expire first.
 - A suggestion goes out at most twice, each time to another session.
 - A decided or expired row holds no text any more, only the hash by which it is known again.
 - Rows are input: a state file may be damaged, and a row that makes no sense harms no other.
@@ -43,11 +43,11 @@ CREATE INDEX IF NOT EXISTS suggestions_state ON suggestions (directory, state);
 """
 OPEN, TAKEN, DISMISSED, EXPIRED = "open", "taken", "dismissed", "expired"
 OPEN_MOST = 20  # in a memory directory
-DAYS = 30
+OPEN_DAYS = 30
 CHARACTERS = 2000  # of a text: what is longer is no statement
 _CLOSED_MOST = 1000  # rows of a directory that remember what was decided
 _LATEST = 253_402_300_799.0  # the end of the year 9999: later times have no ISO form
-_SECONDS = DAYS * 86_400.0
+_SECONDS = OPEN_DAYS * 86_400.0
 _SIGNS = re.compile(r"[\W_]+")
 _SAVE = """
 INSERT INTO suggestions (directory, hash, state, filed, session, text, at, origin, type, reason)
@@ -136,6 +136,11 @@ class SuggestionTable:
         real = os.path.realpath(directory)
         with self._database.transaction() as cursor:
             return frozenset(item.suggestion for item in decided if decide(cursor, real, item))
+
+    def prune(self, before: float) -> None:
+        """Forget the texts of all that were filed before a time (seconds since 1970)."""
+        with self._database.transaction() as cursor:
+            cursor.execute(f"{_EXPIRE} AND filed < ?", (before,))
 
     def counts(self, now: float) -> SuggestionCounts:
         """Return how many there are of all directories."""

@@ -26,6 +26,7 @@ from memd.state.runs import Runs
 from memd.state.spend import KEPT_DAYS, Account, Booking, SpendRow, SpendTable, next_day
 from memd.state.suggestions import (
     DISMISSED,
+    OPEN_DAYS,
     TAKEN,
     OpenSuggestion,
     SuggestionCounts,
@@ -53,6 +54,7 @@ __all__ = [
     "DISMISSED",
     "KEPT_DAYS",
     "KINDS",
+    "OPEN_DAYS",
     "RESUMED_DAYS",
     "SCHEMAS",
     "SIGHTED_DAYS",

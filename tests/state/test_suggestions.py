@@ -11,8 +11,8 @@ from memd.core.values import Suggestion, SuggestionDecided
 from memd.state import effects, suggestions
 from memd.state.database import Database, open_database
 from memd.state.suggestions import (
-    DAYS,
     DISMISSED,
+    OPEN_DAYS,
     OPEN_MOST,
     TAKEN,
     SuggestionCounts,
@@ -74,12 +74,16 @@ def test_the_oldest_go_first(database: Database) -> None:
 def test_a_suggestion_waits_thirty_days(database: Database) -> None:
     """It is open to the end of them and not a moment longer; said again, it is open again."""
     table = file(database, "Tabs.", at=NOW)
-    end = NOW + DAYS * DAY
+    end = NOW + OPEN_DAYS * DAY
     assert texts(table, end) == ["Tabs."]
     assert texts(table, end + 1) == []
     assert table.counts(end + 1) == SuggestionCounts(expired=1)
     file(database, "Tabs.", at=end + 2)
     assert texts(table, end + 2) == ["Tabs."]
+    table.prune(end + 2)
+    assert texts(table, end + 2) == ["Tabs."]
+    table.prune(end + 3)
+    assert texts(table, end + 2) == []
 
 
 def test_what_was_decided_does_not_come_back(database: Database) -> None:
