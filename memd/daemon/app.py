@@ -188,7 +188,16 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
     programs = ProgramRuns(ports.environ, places.state_dir, Programs(database))
     models = Models(ports.environ, clock, spent, ports.origin, programs)
     records = Runs(database)
-    extract = Extractions(store, Cursors(database), clock, models, records, note=ports.log.note)
+    suggestions = Suggestions(store, SuggestionTable(database), clock)
+    extract = Extractions(
+        store,
+        Cursors(database),
+        clock,
+        models,
+        records,
+        waiting=suggestions.open_ones,
+        note=ports.log.note,
+    )
     locks, proposals, log = DreamTable(database), ProposalTable(database), ports.log
     dreaming = Dreams(store, locks, proposals, clock, models=models, runs=records, note=log.note)
     notes += await _recovered(dreaming.recover)
@@ -211,7 +220,7 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         starter=starter,
         reviews=Reviews(store, proposals, clock),
         memories=Memories(store, clock),
-        suggestions=Suggestions(store, SuggestionTable(database), clock),
+        suggestions=suggestions,
         jobs=work,
         models=models,
         spent=spent,

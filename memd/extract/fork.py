@@ -22,7 +22,7 @@ from typing import Any
 from memd.agent.service import Budget, Task, tools
 from memd.core import prose
 from memd.core.prices import price
-from memd.core.text import sha256
+from memd.core.text import one_line, sha256
 from memd.core.values import Header
 from memd.documents.index import manifest
 from memd.extract.dialogue import Dialogue, day_and_time, squeezed
@@ -49,6 +49,7 @@ _LISTED = 700  # tokens of the memories that are there
 _BYTES_A_TOKEN = 4
 _LITTLE_TOKENS = 4_750  # of the short run's model: what a turn without news may cost
 _LAST = 4  # pieces
+_WAITING = 500  # characters of a suggestion
 _RANKED = 2_000  # memories, the newest
 _SHORT_TOOLS = frozenset({"Read", "Write", "Edit"})
 _SAID = "conversation"
@@ -95,7 +96,7 @@ def prefix(cache: Mapping[str, Any] | None) -> Prefix | None:
 class News:
     """What a run is about: the last ``count`` pieces of a conversation, and the memories there.
 
-    ``now`` is seconds since 1970.
+    ``now`` is seconds since 1970. ``waiting`` are suggestions that nobody has decided yet.
     """
 
     directory: str
@@ -103,6 +104,7 @@ class News:
     count: int
     headers: Sequence[Header]
     now: float = 0.0
+    waiting: Sequence[str] = ()
 
 
 def own(news: News, model: str, before: int) -> Task:
@@ -251,9 +253,11 @@ def _task(news: News, *, more: int = 0, shared: bool = False) -> str:
         "more": str(more),
         "now": day_and_time(news.now),
         "turns": str(TURNS),
+        "waiting": prose.inert("\n".join(f'- "{one_line(w, _WAITING)}"' for w in news.waiting)),
         **_guidance(),
     }
-    flags = [name for name, on in (("shared", shared), ("more", more > 0)) if on]
+    conditions = (("shared", shared), ("more", more > 0), ("waiting", bool(news.waiting)))
+    flags = [name for name, on in conditions if on]
     return prose.fill(prose.template("task", _PACKAGE), flags, values)
 
 

@@ -8,7 +8,7 @@ cursor and the job's end move with it: after a crash the stretch is read again.
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
@@ -31,11 +31,12 @@ from memd.core.values import (
     JobEnd,
     Project,
     Provenance,
+    Suggestion,
     Tree,
 )
 from memd.extract import candidates, fork, requests
 from memd.extract.candidates import Candidate
-from memd.extract.evidence import Talk
+from memd.extract.evidence import Talk, Utterance
 from memd.extract.listening import ConversationReader, Heard, conversation
 from memd.extract.merge import MergedDraft, finish, merge
 from memd.extract.requests import ExtractionResult, ExtractRequest, NewMessages
@@ -43,7 +44,7 @@ from memd.extract.review import ReviewedRun, Reviewer
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.projects.project import slug
-from memd.state.tables import Cursors, Runs
+from memd.state.tables import Cursors, OpenSuggestion, Runs
 from memd.store.service import Store
 from memd.transcripts import reading
 from memd.transcripts.reading import InvalidMessagesError, TranscriptRefusedError
@@ -63,8 +64,16 @@ Progress = Callable[..., None]
 Note = Callable[..., None]
 
 
+Waiting = Callable[[str], Awaitable[Sequence[OpenSuggestion]]]
+
+
 def _quiet(*_: object, **__: object) -> None:
     """Tell nobody."""
+
+
+async def _none_wait(_: str) -> Sequence[OpenSuggestion]:
+    """Return no suggestions."""
+    return ()
 
 
 class ExtractionFailedError(MemdError):
@@ -84,7 +93,8 @@ class Extractions:
     """Extractions of one daemon; one at a time per memory directory is the jobs' business.
 
     ``models`` gives the model that the settings name; ``runs`` keeps the records of its runs;
-    ``note`` is told what belongs into the log.
+    ``waiting`` gives a directory's suggestions that a model is to decide; ``note`` is told what
+    belongs into the log.
     """
 
     def __init__(
@@ -95,6 +105,7 @@ class Extractions:
         models: ModelSource | None = None,
         runs: Runs | None = None,
         *,
+        waiting: Waiting = _none_wait,
         note: Note = _quiet,
     ) -> None:
         self._store = store
@@ -102,6 +113,7 @@ class Extractions:
         self._clock = clock
         self._models = models
         self._runs = runs
+        self._waiting = waiting
         self._log = note
         self._listener = ConversationReader()
 
@@ -188,6 +200,8 @@ class Extractions:
         """
         directory, session = request.project.memory_dir, request.request.session
         headers = (await self._store.snapshot(directory)).headers
+        if request.settings.extract.suggest:
+            request = replace(request, waiting=tuple(await self._waiting(directory)))
         task, whole = await to_thread.run_sync(self._task, request, headers)
         talk = await to_thread.run_sync(_conversation, request)
         shown = "\n".join(f"{header.name} {header.description}" for header in headers)
@@ -227,8 +241,7 @@ class Extractions:
             modified=text.iso_time(self._clock.now()),
             pointers=run.pointers,
             effects=lambda made: (
-                *request.effects(_without(extracted, made.left)),
-                *run.suggestions,
+                *request.effects(_without(extracted, made.left), run.suggestions),
             ),
         )
         result = await self._store.commit(directory, change.plan, by)
@@ -238,7 +251,8 @@ class Extractions:
         """Return the run that costs less, and whether it goes over the whole conversation."""
         directory, heard, now = request.project.memory_dir, request.heard, self._clock.now()
         name = self._models.name(request.settings, fork.KIND) if self._models else ""
-        news = fork.News(directory, heard.dialogue, heard.pieces, headers, now)
+        waiting = [each.text for each in request.waiting]
+        news = fork.News(directory, heard.dialogue, heard.pieces, headers, now, waiting)
         client, known = fork.prefix(request.request.cache), None
         if client is None:
             known = max(heard.before - heard.dialogue.dropped, 0)
@@ -282,14 +296,17 @@ class _Extraction:
     heard: Heard
     job: str
     client: str
+    waiting: tuple[OpenSuggestion, ...] = ()
 
-    def effects(self, extracted: ExtractionResult) -> tuple[Effect, ...]:
-        """Return what moves with the change set: the cursor, and the job's end if it is one."""
-        cursor = self.heard.unread.cursor
+    def effects(
+        self, extracted: ExtractionResult, suggestions: Sequence[Suggestion] = ()
+    ) -> tuple[Effect, ...]:
+        """Return what moves with the change set: the cursor, the job's end, suggestions."""
+        suggested = suggestions if self.settings.extract.suggest else ()
+        effects: tuple[Effect, ...] = (self.heard.unread.cursor, *suggested)
         if not self.job:
-            return (cursor,)
-        result = json.dumps(extracted.facts())
-        return cursor, JobEnd(self.job, requests.COMPLETED, result)
+            return effects
+        return *effects, JobEnd(self.job, requests.COMPLETED, json.dumps(extracted.facts()))
 
 
 class _Local:
@@ -325,7 +342,9 @@ class _Local:
 def _conversation(request: _Extraction) -> Talk:
     """Return who said what in all that a run is shown. Blocks."""
     client = fork.prefix(request.request.cache)
-    return conversation(request.heard, client.messages if client else ())
+    talk = conversation(request.heard, client.messages if client else ())
+    earlier = (Utterance(each.text, each.at) for each in request.waiting)
+    return replace(talk, person=(*earlier, *talk.person))
 
 
 def _workspace(project: Project, talk: Talk, shown: str) -> Workspace:

@@ -13,7 +13,9 @@ from memd.state.cursors import Cursors
 from memd.state.database import Database, open_database
 from memd.state.jobs import JobTable, NewJob
 from memd.state.runs import Runs
+from memd.state.suggestions import SuggestionTable
 from memd.store.service import Store
+from memd.suggestions.service import Suggestions
 from memd.testing.clock import FakeClock
 from memd.testing.scripted_model import Answer, ScriptedModel, says
 from tests.stores import store_of
@@ -67,8 +69,15 @@ class Bench:
         """Give the model a script, and begin with a daemon that was just started."""
         self.model = Taught(answers or [says("nothing new")])
         self.log: list[tuple[str, dict[str, Any]]] = []
+        self.suggestions = Suggestions(self.store, SuggestionTable(self.database), FakeClock(NOW))
         self.extract = Extractions(
-            self.store, self.cursors, FakeClock(NOW), self.model, self.runs, note=self.note
+            self.store,
+            self.cursors,
+            FakeClock(NOW),
+            self.model,
+            self.runs,
+            waiting=self.suggestions.open_ones,
+            note=self.note,
         )
 
     def note(self, event: str, **facts: Any) -> None:

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from memd.core.values import Actor, Draft, Provenance, Suggestion
 from memd.extract.service import ExtractionFailedError, ExtractRequest
 from memd.model.errors import CapReachedError, ModelUnavailableError
 from memd.model.port import Ask, Usage
 from memd.state.history import Filter
 from memd.state.jobs import JobState
 from memd.testing.scripted_model import Answer, calls, says
-from tests.extract.bench import Bench, opened
+from tests.extract.bench import NOW, Bench, opened
 
 pytestmark = pytest.mark.anyio
 
@@ -188,3 +189,36 @@ async def test_a_changed_prefix_is_told(bench: Bench) -> None:
 
 def _texts(ask: Ask) -> list[str]:
     return [block["text"] for block in ask.messages[0]["content"]]
+
+
+async def test_a_model_decides_what_was_suggested(bench: Bench) -> None:
+    """A run is given once what waits, and its quotation proves a memory, which closes it."""
+    tabs = "We indent Makefiles with tabs."
+    memory = MEMORY.replace("From now on install packages with pnpm", tabs)
+    earlier = Draft(effects=(Suggestion("s0", tabs, NOW - 86_400, "user"),))
+    directory = str(bench.memory)
+    await bench.store.commit(directory, lambda _: earlier, Provenance(Actor.EXTRACT))
+    bench.teach(calls(write(bench, "tabs.md", memory)))
+    done = await bench.run("Please run the tests now.")
+    assert (done.saved, done.passed_over) == (("tabs.md",), ())
+    assert json.dumps(bench.model.requested[0].messages).count(tabs) == 1
+    assert f'**Said:** "{tabs}" (2026-03-02)' in (bench.memory / "tabs.md").read_text()
+    assert await bench.suggestions.waiting(directory) == ()
+    bench.model.then(says("nothing new"))
+    await bench.run("Please run the tests now.", "And once more.")
+    assert tabs not in json.dumps(bench.model.requested[0].messages)
+
+
+@pytest.mark.parametrize(("suggest", "expected"), [("true", [(SAID, "user")]), ("false", [])])
+async def test_what_is_not_proven_is_suggested(
+    bench: Bench, suggest: str, expected: list[tuple[str, str]]
+) -> None:
+    """A memory without evidence waits with the person's nearest line, unless that is off."""
+    bench.config.write_text(f"[extract]\nsuggest = {suggest}\n")
+    bench.config.chmod(0o600)
+    memory = MEMORY.replace("From now on install", "From now on always install")
+    bench.teach(calls(write(bench, text=memory)), says("I leave it out"))
+    done = await bench.run(SAID)
+    assert done.saved == ()
+    waiting = await bench.suggestions.waiting(str(bench.memory))
+    assert [(each.text, each.origin) for each in waiting] == expected
