@@ -94,6 +94,8 @@ def checked(name: str, before: bytes | None, text: str, origin: str) -> bytes:
         content = text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ChangeRefusedError(name, _NO_TEXT) from error
+    if name != INDEX:
+        content = document.strict(content, before, name)
     if len(content) > limits.MEMORY_BYTES:
         why = f"it has {len(content)} bytes of {limits.MEMORY_BYTES}"
         raise ChangeRefusedError(name, why)

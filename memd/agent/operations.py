@@ -42,7 +42,6 @@ Answer once more with a JSON list: the operations named here, mended, and no oth
 them out; what is not named here stands."""
 _OPENING, _LIST = re.compile(r"[\[{]"), re.compile(r"\[(?=\s*[{\]])")
 _LISTS = 64  # openings of a list or an object that are tried
-_NAME = 60
 _REASON = 450
 _Text = Annotated[str, msgspec.Meta(max_length=1_000_000)]
 
@@ -87,7 +86,7 @@ class OperationTools:
         """Apply one operation; ``now`` is seconds since 1970, ``over`` says that its time is up."""
         try:
             wanted = _operation(name, given)
-            path = wanted.path or f"{_slug(wanted.name)}{SUFFIX}"
+            path = wanted.path or f"{document.slug(wanted.name)}{SUFFIX}"
             text = self._text(wanted, path, now)
         except ToolError as error:
             return ToolResult(error.sentence, error.fault)
@@ -102,7 +101,7 @@ class OperationTools:
             complete = wanted.type and wanted.name and wanted.description and wanted.body
             if wanted.op != "create" or not complete:
                 raise EditFailedError(path, _ABSENT if wanted.op != "create" else _NEEDS)
-            name = _slug(wanted.name) or path.rsplit("/", 1)[-1].removesuffix(SUFFIX)
+            name = document.slug(wanted.name, path.rsplit("/", 1)[-1].removesuffix(SUFFIX))
             head = (name, wanted.description, MemoryType(wanted.type))
             content = document.new(*head, _body(wanted), session="", modified=iso_time(now))
             return decode(content)
@@ -128,7 +127,7 @@ def _operation(name: str, given: Mapping[str, Any]) -> Operation:
         wanted = msgspec.convert(members, type=Operation, strict=False)
     except (msgspec.ValidationError, RecursionError) as error:
         raise InputError(OPERATION, str(error)) from error
-    if not (wanted.path or (wanted.op == "create" and _slug(wanted.name))):
+    if not (wanted.path or (wanted.op == "create" and wanted.name.strip())):
         raise InputError(OPERATION, _NEEDS_PATH)
     return wanted
 
@@ -199,7 +198,7 @@ def _values(text: str) -> Iterator[Any]:
 def _updated(wanted: Operation, before: bytes) -> bytes:
     """Return a memory with what an operation names; the rest of its head stays."""
     fields = {
-        "name": _slug(wanted.name),
+        "name": document.slug(wanted.name) if wanted.name else "",
         "description": wanted.description,
         "metadata.type": wanted.type,
     }
@@ -216,9 +215,3 @@ def _body(wanted: Operation) -> str:
         return ""
     lines = [f'**Said:** "{text}"' for text in wanted.quotations if text not in body]
     return body + ("\n\n" + "\n".join(lines) if lines else "") + "\n"
-
-
-def _slug(name: str) -> str:
-    """Return a name in small letters and dashes, "" where nothing of it is left."""
-    plain_name = "".join(c if c.isascii() and c.isalnum() else "-" for c in name.lower())
-    return "-".join(filter(None, plain_name.split("-")))[:_NAME].strip("-")

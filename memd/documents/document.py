@@ -16,7 +16,7 @@ from memd.core import limits
 from memd.core.errors import MemdError
 from memd.core.text import decode
 from memd.core.values import ORIGINS, MemoryType
-from memd.documents import frontmatter, memory_merge
+from memd.documents import frontmatter, heads, memory_merge
 from memd.documents.frontmatter import (
     BOM,
     FENCE,
@@ -33,6 +33,7 @@ from memd.documents.frontmatter import (
     unquoted,
 )
 from memd.documents.frontmatter_edit import FrontmatterNotEditableError, edit
+from memd.documents.heads import slug
 
 __all__ = [
     "HEAD_BYTES",
@@ -48,7 +49,9 @@ __all__ = [
     "problem",
     "quick",
     "scalar",
+    "slug",
     "split",
+    "strict",
     "unquoted",
     "validate",
     "with_body",
@@ -153,6 +156,24 @@ def validate(content: bytes, path: str) -> Document:
     if problems:
         raise InvalidMemoryError(path, tuple(problems))
     return document
+
+
+def strict(content: bytes, base: bytes | None, path: str) -> bytes:
+    """Return a memory with its head as memd writes it, whatever lines a writer put there.
+
+    ``base`` is what it was before. A head that stands as it was, or that every reader understands
+    alike, keeps its bytes. The result may still lack what a memory needs.
+    """
+    fenced, old = split(content), split(base or b"")
+    if fenced is None or (base and old and content[: fenced.body] == base[: old.body]):
+        return content
+    known: dict[str, str] = {}
+    if base is not None and not (before := parse(base, path)).damaged:
+        known = {f"metadata.{key}": text for key, text in before.metadata.items()}
+        known |= {"name": before.name, "description": before.description}
+    elif plain(fenced.lines) is not None and _is_valid(content, path):
+        return content
+    return heads.rewritten(content, path, known)
 
 
 def new(

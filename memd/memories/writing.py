@@ -162,7 +162,7 @@ def _content(writing: Writing, old: MemoryFile | None, *, session: str, modified
         if missing:
             raise IncompleteMemoryError(writing.path, missing)
         return document.new(
-            writing.name or "",
+            document.slug(writing.name or "", writing.path),
             writing.description or "",
             _type(writing),
             writing.body or "",
@@ -170,8 +170,9 @@ def _content(writing: Writing, old: MemoryFile | None, *, session: str, modified
             modified=modified,
         )
     header = old.header
+    name = document.slug(writing.name, writing.path) if writing.name else writing.name
     said = {
-        "name": (writing.name, header.name),
+        "name": (name, header.name),
         "description": (writing.description, header.description),
         "metadata.type": (_type(writing) if writing.type is not None else None, header.type),
     }

@@ -1,0 +1,101 @@
+"""The head of a memory as memd writes it, from whatever lines stand above the body. Pure.
+
+Rules of this file
+- A line ``key: value`` means what a person reads there: a colon, a ``#channel``, quotes or a
+  leading sign in a value cut nothing off, though YAML would. A value in one pair of quotes loses
+  them; what stands indented below a key goes on with its value.
+- Every key stays, in its order. Name and type take the form that they must have.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+
+from memd.core.text import sha256
+from memd.documents.frontmatter import FENCE, LENIENT_LINE, scalar, split
+
+_TABLE = "metadata"
+_STAMPS = ("originSessionId", "modified")  # the last two, in this order
+_BLOCK = re.compile(r"[|>][+-]?\d?[+-]?")  # a value that stands in the lines below
+_SLUG_CHARACTERS = 60
+_DIGITS = 6
+
+
+def slug(name: str, otherwise: str = "") -> str:
+    """Return a name in small letters, digits and dashes; of another text where nothing is left."""
+    for text in (name, otherwise):
+        plain = unicodedata.normalize("NFKD", text[: 4 * _SLUG_CHARACTERS]).casefold()
+        plain = re.sub(r"[\u0300-\u036f'\u2019]", "", plain)
+        result = "-".join(re.findall("[a-z0-9]+", plain))[:_SLUG_CHARACTERS].strip("-")
+        if result:
+            return result
+    return f"memory-{sha256(name.encode('utf-8', 'replace'))[:_DIGITS]}"
+
+
+def rewritten(content: bytes, path: str, known: Mapping[str, str]) -> bytes:
+    """Return a memory with its head written anew; as it is where it has none that ends.
+
+    ``known`` are the fields that the memory had before, for what is not said again; keys below
+    ``metadata`` are ``metadata.<key>``.
+    """
+    fenced = split(content)
+    if fenced is None or not fenced.closed:
+        return content
+    new = dict(_fields(fenced.lines))
+    old = {key: text for key, text in known.items() if key.rpartition(".")[2] not in new}
+    fields = old | new
+    stem = path.rpartition("/")[2].removesuffix(".md")
+    kind = fields.pop(f"{_TABLE}.type", "") or fields.get("type", "")
+    fields.pop("type", "")
+    name, description = slug(fields.pop("name", ""), stem), fields.pop("description", "")
+    nested = {"node_type": "memory", "type": kind.strip().lower()}
+    for key in [key for key in fields if key.startswith(f"{_TABLE}.")]:
+        nested.setdefault(key.partition(".")[2], fields.pop(key))
+    nested |= {key: nested.pop(key) for key in _STAMPS if key in nested}
+    top = {"name": name, "description": description, **fields}
+    lines = [*(f"{key}: {scalar(value)}" for key, value in top.items()), f"{_TABLE}:"]
+    lines += [f"  {key}: {scalar(value)}" for key, value in nested.items()]
+    fence = FENCE.decode()
+    return "\n".join((fence, *lines, fence, "")).encode() + content[fenced.body :]
+
+
+def _fields(lines: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield each key of a head with its value."""
+    for key, values in _entries(lines):
+        text = "" if _BLOCK.fullmatch(values[0]) else values[0]
+        yield key, " ".join((_unquoted(text), *values[1:])).strip()
+
+
+def _entries(lines: tuple[str, ...]) -> list[tuple[str, list[str]]]:
+    """Return each key with the texts of its line and of those that go on with it."""
+    entries: list[tuple[str, list[str]]] = []
+    table, inner = False, ""
+    for line in lines:
+        match = LENIENT_LINE.fullmatch(line)
+        indent = match[1] if match else line[: len(line) - len(line.lstrip())]
+        if match and not indent:
+            table, inner = match[2] == _TABLE and not (match[3] or "").strip(), ""
+            if not table:
+                entries.append((match[2], [(match[3] or "").strip()]))
+        elif match and table and indent == (inner or indent):
+            inner = indent
+            entries.append((f"{_TABLE}.{match[2]}", [(match[3] or "").strip()]))
+        elif entries and line.strip() and not (not indent and line.startswith("#")):
+            entries[-1][1].append(line.strip().removeprefix("- "))
+    return entries
+
+
+def _unquoted(value: str) -> str:
+    """Return a value without the one pair of quotes that is around it."""
+    inner = value[1:-1]
+    if len(value) < 2 or value[0] != value[-1]:  # noqa: PLR2004 - a pair
+        return value
+    if value[0] == "'" and "'" not in inner.replace("''", ""):
+        return inner.replace("''", "'")
+    if value[0] == '"':
+        try:
+            return str(json.loads(value))
+        except ValueError:
+            return value if '"' in inner else inner
+    return value
