@@ -20,6 +20,7 @@ INDEX = "MEMORY.md"
 LOGS = "logs"  # daily logs, top level only
 SUFFIX = ".md"
 TEAM = "team/"  # what others write, with an index of its own
+_INDEX, _LOGS = f"/{INDEX}", f"{LOGS}/"
 _COMPONENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 # Windows opens the device whatever follows the first dot.
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
@@ -128,12 +129,10 @@ def in_catalogue(path: str) -> bool:
     It is when it ends in ``.md``, neither it nor a folder above is hidden, it is not an index and
     not a daily log. A name that is no Unicode text cannot be sent to a client and is none.
     """
-    parts = path.split("/")
-    if any(not part or part.startswith(".") for part in parts):
+    rooted = f"/{path}"
+    if not path.endswith(SUFFIX) or "/." in rooted or "//" in rooted or rooted.endswith(_INDEX):
         return False
-    if not parts[-1].endswith(SUFFIX) or parts[-1] == INDEX:
-        return False
-    return is_text(path) and not (len(parts) > 1 and parts[0] == LOGS)
+    return not path.startswith(_LOGS) and (path.isascii() or is_text(path))
 
 
 def concerns(path: str) -> bool:

@@ -208,9 +208,10 @@ class ExternalEdits:
         known = self._baseline.fingerprints(directory)
         for path, entry, _ in opened.walk([], how.enter) if opened else ():
             yield_to_requests()
-            mark = ""
-            with suppress(OSError):  # deleted while we looked
+            try:
                 mark = fingerprint(entry.stat(follow_symlinks=False), how.at)
+            except OSError:  # deleted while we looked
+                mark = ""
             if mark and known.get(path) == mark:
                 del known[path]
             else:
