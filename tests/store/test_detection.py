@@ -47,3 +47,16 @@ def test_a_look_that_fails_or_waits_forgets_nothing(tmp_path: Path) -> None:
         watched.path.unlink()
         away.rename(watched.path)
         assert actions(watched.inspect()) == {"a.md": "updated"}
+
+
+def test_now_and_then_all_is_in_doubt(tmp_path: Path) -> None:
+    """A directory in use is looked at as a whole again, and what differs is told to readers."""
+    with open_watched(tmp_path) as watched:
+        watched.bench.save("a.md", topic("a"))
+        assert watched.reading.files(watched.real)[0] == {"a.md"}
+        watched.inspect()
+        watched.detection.doubt()
+        assert watched.detection.pending() == {watched.real}
+        watched.bench.save("a.md", topic("c"))
+        watched.inspect()
+        assert [header.name for header in watched.reading.listed(watched.real)] == ["c"]

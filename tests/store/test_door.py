@@ -8,6 +8,7 @@ from memd.core.names import INDEX, NameRefusedError
 from memd.core.values import FileEdit
 from memd.store import door
 from memd.store.door import (
+    NameClashError,
     SecretRefusedError,
     TooLargeError,
     TooManyFilesError,
@@ -75,3 +76,9 @@ def test_a_name_holds_no_secret() -> None:
 
 
 _TEXTS = st.lists(st.sampled_from(["a", "b", "ab", ""]), max_size=8).map("\n".join)
+
+
+def test_one_file_is_edited_once() -> None:
+    """Two edits of one file contradict each other."""
+    with pytest.raises(NameClashError):
+        door.check_edits([FileEdit("a.md", b"x"), FileEdit("a.md", None)])

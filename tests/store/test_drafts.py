@@ -11,7 +11,7 @@ from memd.core.names import INDEX
 from memd.core.text import sha256
 from memd.core.values import Draft, FileEdit, Pointer
 from memd.files.directory import Directory, FileTooLargeError
-from memd.store.door import ConflictError, SecretRefusedError, TooLargeError
+from memd.store.door import ConflictError, NameClashError, SecretRefusedError, TooLargeError
 from memd.store.drafts import Prepared, StoreDraft, refused
 from memd.store.drafts import prepare as prepare_with
 from memd.store.tree import LiveTree
@@ -175,3 +175,26 @@ def test_an_index_grows_no_larger_than_can_be_read(tmp_path: Path) -> None:
     assert [step.path for step in prepared.steps] == ["b.md", INDEX]
     assert index_of(prepared) == text.removesuffix("- [G](g.md)\n")
     assert "more than 4194304 bytes" in prepared.note
+
+
+@pytest.mark.parametrize(
+    ("base", "content"),
+    [(sha256(INDEX_BASE), b"# Mine\n- [Ah](a.md)\n"), ("", b"# Mine\n- [Ah](a.md)\n")],
+)
+def test_an_index_is_merged_by_entries(changed: LiveTree, base: str, content: bytes) -> None:
+    """Entries that others added meanwhile stay, also where the writer knew of no index."""
+    prepared = prepare(Draft((FileEdit(INDEX, content, base),)), changed)
+    assert prepared.merged == (INDEX,)
+    text = index_of(prepared)
+    assert "# Mine\n" in text
+    assert "- [M](m.md)\n- [N](n.md)\n" in text
+    assert ("[Ah](a.md)" in text) == bool(base)
+
+
+def test_case_counts_among_new_files_too(tree: LiveTree) -> None:
+    """A new name must differ in more than case from old names and from other new ones."""
+    with pytest.raises(NameClashError):
+        prepare(Draft((FileEdit("A.md", topic("a")),)), tree)
+    with pytest.raises(NameClashError):
+        prepare(Draft((FileEdit("N.md", topic("n")), FileEdit("n.md", topic("n")))), tree)
+    prepare(Draft((FileEdit("A.md", topic("a")), FileEdit("a.md", None))), tree)

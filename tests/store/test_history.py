@@ -118,3 +118,18 @@ def test_a_refused_text_is_kept_and_comes_back(bench: Bench) -> None:
         old.undo(bench.directory, change)
     bench.commit(old.restore(bench.directory, "b.md", change), by=UNDO)
     assert bench.topics()["b.md"] == topic("b", "mine")
+
+
+def test_what_never_was_has_no_history(bench: Bench) -> None:
+    """A file that a change or the journal does not have is an error, and nobody wrote it."""
+    old, directory = past(bench), bench.directory
+    for ask in (
+        lambda: old.diff(directory, "c1", "b.md"),
+        lambda: old.compare(directory, "none.md", None, None),
+        lambda: old.restore(directory, "none.md"),
+        lambda: bench.commit(old.restore(directory, "b.md")),
+    ):
+        with pytest.raises(VersionNotFoundError):
+            ask()
+    assert old.writers(directory, "none.md").changes == ()
+    assert old.diff(directory, None) == old.diff(directory, "c4")

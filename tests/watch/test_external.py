@@ -268,3 +268,14 @@ def test_a_status_is_trusted_sooner_where_the_clock_is_fine(tmp_path: Path) -> N
     whole = os.stat_result((*status[:10], *(1.0, 1.0, 1.0), *(10**9, 10**9, 10**9)))
     assert fingerprint(whole, 2.5) == ""
     assert fingerprint(whole, 3.5) != ""
+
+
+def test_many_statuses_are_written_down_at_last(looking: Looking) -> None:
+    """What was learned of many files outlives the process, so that they are not read again."""
+    for number in range(80):
+        looking.bench.save(f"n{number}.md", topic(f"n{number}"))
+    looking.inspect(NEVER)
+    looking.inspect(LATER)
+    states = Baseline(looking.bench.database).of(looking.bench.directory) or {}
+    assert all(state.fingerprint for state in states.values())
+    assert looking.history() == 1
