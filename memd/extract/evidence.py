@@ -24,7 +24,7 @@ _LETTERS, _WORDS = 8, 2  # that a quotation has at least: "ok" and "do it" prove
 _NEAR = timedelta(days=45)  # of the conversation: a relative date that was made absolute
 _SMALL = 32  # a count below it may have been given in words
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_WORD = re.compile(f"[{_CJK}]|[^\\W{_CJK}]+")
+_WORD = re.compile(f"[{_CJK}]|[^\\W_{_CJK}]+")
 _WIDE = re.compile(f"[{_CJK}]")
 _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
 _TOKEN = re.compile(r"[^\s/,;()\[\]{}<>|=\"'`*\u2018-\u201f\u3001\u3002\uff0c]+")

@@ -135,6 +135,43 @@ async def test_planted_words_make_no_rule(bench: Bench) -> None:
     assert change.by.origin == "outside"
 
 
+async def test_what_is_taken_back_goes_and_comes_back(bench: Bench) -> None:
+    """A memory is removed in the person's own words alone, as one change that can be undone."""
+    bench.teach(calls(write(bench)))
+    await bench.run(SAID)
+    read = ("Read", {"file_path": "pnpm.md"})
+    quote = "forget what I said about pnpm"
+    for reason, removed in (("it is outdated", ()), (f'over: "{quote}"', ("pnpm.md",))):
+        over = write(bench, text=f"removed: {reason}")
+        bench.teach(calls(read), calls(over, first=5), says("done"))
+        done = await bench.run(SAID, f"Please {quote}, {reason[:3]}.")
+        assert (done.removed, "pnpm.md" in bench.names()) == (removed, not removed)
+    directory, change = str(bench.memory), done.change or ""
+    by = Provenance(Actor.UNDO)
+    await bench.store.take_back(directory, lambda past: past.undo(directory, change), by)
+    assert "pnpm.md" in bench.names()
+
+
+async def test_a_runs_own_title_and_hook_stay(bench: Bench) -> None:
+    """Of what a model makes of the index, the lines of its memories count."""
+    index = "# Mine\n- [Installing](pnpm.md) \u2014 which tool, and why\n- [Gone](gone.md)\n"
+    bench.teach(calls(write(bench), write(bench, "MEMORY.md", index)))
+    await bench.run(SAID)
+    line = "- [Installing](pnpm.md) \u2014 which tool, and why\n"
+    assert (bench.memory / "MEMORY.md").read_text(encoding="utf-8") == line
+    bench.teach(
+        calls(("Read", {"file_path": "pnpm.md"}), ("Read", {"file_path": "MEMORY.md"})),
+        calls(
+            write(bench, text=MEMORY.replace("every install", "all of it")),
+            write(bench, "MEMORY.md", "- [Installs](pnpm.md) \u2014 the tool\n"),
+            first=5,
+        ),
+    )
+    assert (await bench.run(SAID, SAID)).updated == ("pnpm.md",)
+    line = "- [Installs](pnpm.md) \u2014 the tool\n"
+    assert (bench.memory / "MEMORY.md").read_text(encoding="utf-8") == line
+
+
 async def test_conversations_with_outside_words_can_be_left_out(bench: Bench) -> None:
     """With the switch, a stretch that used the web is read and not learned from."""
     bench.config.write_text("[extract]\nskip_outside = true\n")
