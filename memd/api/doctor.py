@@ -116,6 +116,7 @@ async def _project_checks(services: Services, call: Call, cwd: str) -> list[Chec
     ]
 
 
+_MORE_TIME = "memctl setup claude-code measures it and gives prompts more time"
 _NOT_RUN = "it is there; looking costs no run of your plan"
 
 
@@ -133,8 +134,11 @@ async def _model_check(services: Services, settings: Settings) -> Check:
         fine = _NOT_RUN if settings.model.provider == COMMAND else "it answers"
         words = error.sentence if error else problem or fine
         detail = f"{models.host(settings)}, by {models.endpoint_source(settings)}: {words}"
-        bad = bool(problem or error)
+        slow = services.recall.model_is_too_slow
+        bad = bool(problem or error or slow)
         remedy = error.hint if error else "look at the model's name in [model] of memd.toml"
+        if slow and not (problem or error):
+            detail, remedy = f"{detail}, but never in the time that a prompt has", _MORE_TIME
     if models.ignored:
         detail, remedy = f"{detail}; {models.ignored}", "do that, or remove the file"
     if bad or models.ignored:

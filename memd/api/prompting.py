@@ -10,7 +10,7 @@ from memd.api.services import Services
 from memd.api.work import visit_of
 from memd.projects.project import NoProjectError
 from memd.prompt.service import LoadedPrompt
-from memd.recall.service import Prefetched, Prompt
+from memd.recall.service import ModelProbe, Prefetched, Prompt
 from memd.rpc.connection import Call
 
 
@@ -80,6 +80,15 @@ async def prefetch(
     return await services.recall.prefetch(project, settings, prompt)
 
 
+@method("recall.probe", "read")
+async def recall_probe(services: Services, _call: Call) -> ModelProbe:
+    """Ask the model that chooses memories once: how long it takes, and what a hook should give it.
+
+    It costs one small request.
+    """
+    return await services.recall.probe((await services.store.settings(None))[0])
+
+
 @method("session.start", "read", NoProjectError)
 async def session_start(
     services: Services, call: Call, *, cwd: str, _session_id: SessionId
@@ -113,4 +122,4 @@ async def session_end(services: Services, call: Call, *, cwd: str, session_id: S
     return Done()
 
 
-METHODS = (load_prompt, prefetch, session_start, session_reset, session_end)
+METHODS = (load_prompt, prefetch, recall_probe, session_start, session_reset, session_end)

@@ -31,6 +31,9 @@ EVENTS: Mapping[str, str | None] = {
     "PreCompact": None,
     "SessionEnd": None,
 }
+_PROMPT = "UserPromptSubmit"
+_DEADLINE = "MEMD_HOOK_DEADLINE_MS"
+_WAITS = re.compile(rf"\b{_DEADLINE}=([0-9]{{1,5}}) ")
 TIMEOUT = 3  # seconds after which the client gives the hook up; the hook itself gives up earlier
 # The hook in its own place, and in the package, where the settings of older versions name it.
 _OURS = ("memd/hook.py", "memd/cli/hook.py")
@@ -72,8 +75,10 @@ def default_path(environ: Mapping[str, str], home: str) -> str:
     return f"{environ.get('CLAUDE_CONFIG_DIR') or f'{home}/.claude'}/settings.json"
 
 
-def entry(event: str, hook: str) -> Settings:
+def entry(event: str, hook: str, deadline_ms: int = 0) -> Settings:
     """Return our hook of an event; ``hook`` is the absolute path of the hook file.
+
+    ``deadline_ms`` is what it gives a prompt, 0 for the usual time.
 
     The client's shell runs it, and it ends with 0 in silence whatever is missing: Python ends with
     2 for a missing script, a shell with 2 where it cannot fork or redirect, and 2 blocks a prompt.
@@ -81,11 +86,20 @@ def entry(event: str, hook: str) -> Settings:
     # Without the interpreter another one says in the log how to remove the hook; macOS has a
     # python3 that asks its user to install one.
     other = "exit 0" if sys.platform == "darwin" else "p=python3"
+    wait = f"{_DEADLINE}={deadline_ms} " if deadline_ms and event == _PROMPT else ""
     command = (
         f"trap 'exit 0' 0; exec 2>/dev/null; h={shlex.quote(hook)}; p=${{h%hook.py}}python; "
-        f'[ -x "$p" ] || {other}; "$p" -I -S "$h" {CLIENT} {event}; exit 0'
+        f'[ -x "$p" ] || {other}; {wait}"$p" -I -S "$h" {CLIENT} {event}; exit 0'
     )
     return {"type": "command", "command": command, "timeout": TIMEOUT}
+
+
+def deadline(settings: Settings) -> int:
+    """Return what our hook of prompts gives them in ms, 0 for the usual time."""
+    groups = settings.get("hooks", {}).get(_PROMPT, [])
+    ours = [item for group in groups for item in group.get("hooks", []) if _is_ours(item)]
+    result = [_WAITS.search(str(item.get("command", ""))) for item in ours]
+    return next((int(match[1]) for match in result if match), 0)
 
 
 def parse(content: bytes | None, path: str) -> Settings:
@@ -123,19 +137,25 @@ def states(settings: Settings, hook: str) -> dict[str, str]:
             for item in group.get("hooks", [])
             if _is_ours(item)
         ]
-        right = (matcher, entry(event, hook))
+        right = (matcher, entry(event, hook, deadline(settings)))
         result[event] = "absent" if not ours else "installed" if ours == [right] else "outdated"
     return result
 
 
-def install(settings: Settings, hook: str) -> Settings:
-    """Return settings with each of our hooks exactly once; others stay where they are."""
+def install(settings: Settings, hook: str, deadline_ms: int | None = None) -> Settings:
+    """Return settings with each of our hooks exactly once; others stay where they are.
+
+    ``deadline_ms`` is what a prompt gets, ``None`` for what it gets now.
+    """
     now = states(settings, hook)
+    wait = deadline(settings) if deadline_ms is None else deadline_ms
+    if wait != deadline(settings):
+        now[_PROMPT] = "outdated"
     new = remove(settings, retained=[event for event, state in now.items() if state == "installed"])
     for event, matcher in EVENTS.items():
         if now[event] != "installed":
             group: Settings = {} if matcher is None else {"matcher": matcher}
-            group["hooks"] = [entry(event, hook)]
+            group["hooks"] = [entry(event, hook, wait)]
             new.setdefault("hooks", {}).setdefault(event, []).append(group)
     return new
 

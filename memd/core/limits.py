@@ -39,6 +39,7 @@ SURFACED_LINES = 200
 SURFACED_BYTES = 4096
 INDEX_AT_ONCE = 500  # memories indexed between two looks at what changed meanwhile
 HOOK_CHARACTERS = 9_500  # Claude Code cuts injected context above 10,000 to a preview
+HOOK_DEADLINE_MS = 2_500  # of a prompt that a model chooses for; clients give a hook 3 s
 SUGGESTION_CHARACTERS = 600  # of these, for what was said and is not remembered
 BLOCK_CHARACTERS = HOOK_CHARACTERS - SUGGESTION_CHARACTERS - 1  # for memories and instructions
 

@@ -118,6 +118,11 @@ def wanted(limit: int | None, settings: Settings) -> int:
     return settings.recall.limit if limit is None else min(max(limit, 1), MOST)
 
 
+def sayable(session: str) -> str:
+    """Return a session's name as UTF-8 can hold it."""
+    return session.encode(errors="replace").decode()
+
+
 def mark_of(header: Header) -> str:
     """Return a file's fingerprint as the ledger keeps it."""
     return ":".join(map(str, header.fingerprint))

@@ -13,6 +13,7 @@ Rules of this file
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -22,6 +23,9 @@ from memd.documents.index import manifest
 from memd.model.port import Ask, Reply
 from memd.text.quoting import neutralise
 
+LEAST_SECONDS = 0.3  # a model that answers faster is not known
+PROBE_SECONDS = 3.0
+_OFTEN = 1.5  # of the time of one answer, which most answers take
 MOST_TOKENS = 256
 MEMBER = "selected_memories"
 _SYSTEM = files("memd.recall").joinpath("templates", "selector.md").read_text("utf-8").strip()
@@ -37,6 +41,32 @@ _TOOL_CHARACTERS = 100
 _CUT = "\n[...]\n"
 _ATTEMPTS = 20  # places where the JSON may begin in an answer with words around it
 _BEGINNING = re.compile(r"[{\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProbe:
+    """How long a model took to choose once, ``None`` where it did not: ``problem`` says why.
+
+    ``deadline_ms`` is what a client should give a prompt then; 0 where no time suffices.
+    """
+
+    seconds: float | None
+    deadline_ms: int
+    problem: str
+
+
+def sample(model: str) -> Ask:
+    """Return a small request as a prompt makes them, to measure a model by."""
+    memory = Header("tests.md", "", "How tests are run", None, 0, 1, damaged=False, inode=0)
+    return question(
+        [memory], "run the tests", (), limit=1, model=model, seconds=PROBE_SECONDS, project=""
+    )
+
+
+def measured(seconds: float) -> ModelProbe:
+    """Return what a model needs that took so long once; another time it takes longer."""
+    wanted = int(1000 * (LEAST_SECONDS + _OFTEN * seconds))
+    return ModelProbe(seconds, min(wanted, limits.HOOK_DEADLINE_MS), "")
 
 
 def question(

@@ -8,6 +8,7 @@ A prompt waits for nothing beyond its deadline: not for the disk, not for an ind
 being built, not for a model. What is there in time is the answer.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -31,19 +32,13 @@ from memd.recall import block, explain, local, select, selector
 from memd.recall.circuit_breaker import CircuitBreaker
 from memd.recall.explain import Explanation
 from memd.recall.indexes import IndexBusyError, Indexes, Reader
-from memd.recall.local import (
-    Hit,
-    Own,
-    RecallRequest,
-    RecallSelection,
-    SurfacedCandidate,
-    always,
-)
+from memd.recall.local import Hit, RecallRequest, RecallSelection, SurfacedCandidate
 from memd.recall.select import AUTO, Prefetched, Prompt
+from memd.recall.selector import ModelProbe
 from memd.state.database import StateUnusableError
 from memd.state.tables import Item, Ledger, Parents, Sighting
 
-__all__ = ["Prefetched", "Prompt", "Recall"]
+__all__ = ["ModelProbe", "Prefetched", "Prompt", "Recall"]
 
 T = TypeVar("T")
 
@@ -54,7 +49,7 @@ _OVERDUE = "the model did not answer in time; the local ranker answered"
 _LEFT_ALONE = "the model failed several prompts in a row; the local ranker answers for a while"
 
 _SEARCH_MOST = 100
-_LEAST_MODEL_SECONDS = 0.3  # a model that answers faster is not known
+_FEW_PROMPTS = 3  # without an answer of the model in time say that it is too slow
 _MARGIN_SECONDS = 0.02  # of a deadline, for what comes after the choice
 _WAIT_SHARE = 0.5  # of a deadline that waiting for the index may take,
 _WAIT_SECONDS = 1.0  # and no longer: what is there already is an answer (5,000 take 0.6 s)
@@ -86,7 +81,7 @@ class Recall:
         models: ModelSource | None = None,
         *,
         priority: RequestPriority | None = None,
-        own: Own = always,
+        own: local.Own = local.always,
     ) -> None:
         self._reader = reader
         self._ledger = ledger
@@ -95,6 +90,7 @@ class Recall:
         self._models = models
         self._priority = priority or RequestPriority()
         self._own = own
+        self._model_answers: Counter[bool] = Counter()  # whether there was one in time
         self._breaker = CircuitBreaker()
         self._threads = CapacityLimiter(_THREADS)
         self._unindexed: dict[str, None] = {}
@@ -138,7 +134,7 @@ class Recall:
         """
         seconds = settings.recall.seconds if prompt.seconds is None else prompt.seconds
         until = self._clock.monotonic() + max(seconds - _MARGIN_SECONDS, seconds / 2)
-        request = _Prefetch(project, settings, prompt, _sayable(prompt.session), until)
+        request = _Prefetch(project, settings, prompt, select.sayable(prompt.session), until)
         reason = select.gate(project, settings, prompt.query)
         cap = settings.recall.session_bytes
         try:
@@ -151,30 +147,49 @@ class Recall:
                 return await self._answer(request)
         except StateUnusableError as error:
             return self._nothing(request, reason or select.LEDGER_UNAVAILABLE, error.sentence)
-        except IndexBusyError:
-            return self._nothing(request, select.DEADLINE)
         except MemdError as error:  # a directory that cannot be read costs memories, not the turn
-            return self._nothing(request, select.UNREADABLE, error.sentence)
+            if not isinstance(error, IndexBusyError):
+                return self._nothing(request, select.UNREADABLE, error.sentence)
         return self._nothing(request, select.DEADLINE)
+
+    async def probe(self, settings: Settings) -> ModelProbe:
+        """Ask the model that would choose memories once, and say how long it took."""
+        model = self._models_for(settings)
+        if self._models is None or model is None:
+            return ModelProbe(None, 0, _NO_MODEL)
+        began = self._clock.monotonic()
+        with anyio.move_on_after(selector.PROBE_SECONDS):
+            try:
+                await model.ask(selector.sample(self._models.name(settings, "recall")))
+                return selector.measured(self._clock.monotonic() - began)
+            except (CapReachedError, ModelError) as error:
+                return ModelProbe(None, 0, error.sentence)
+        return ModelProbe(None, 0, _OVERDUE)
+
+    @property
+    def model_is_too_slow(self) -> bool:
+        """Whether prompts would have asked a model and none has had an answer in time."""
+        return self._model_answers[False] >= _FEW_PROMPTS and not self._model_answers[True]
 
     async def search(self, project: Project, query: str, limit: int) -> tuple[Hit, ...]:
         """Return the memories that hold a word of the query, the best first; nothing is marked.
 
         Raises what reading a directory raises.
         """
-        most = min(max(limit, 1), _SEARCH_MOST)
-        find = partial(local.search, self._indexes, self._reader, project.memory_dir, query, most)
-        return await to_thread.run_sync(find, abandon_on_cancel=True)
+        find = partial(local.search, self._indexes, self._reader, project.memory_dir, query)
+        return await to_thread.run_sync(
+            find, min(max(limit, 1), _SEARCH_MOST), abandon_on_cancel=True
+        )
 
     async def begin(self, session: str, parents: Parents) -> None:
         """Have a session that is new inherit what its parents were given."""
         with suppress(StateUnusableError):  # no prompt gets a memory then either
-            await self._begin(_sayable(session), parents)
+            await self._begin(select.sayable(session), parents)
             await self._flush()
 
     async def reset(self, session: str, but: Collection[str] = ()) -> None:
         """Forget what a session was given, ``but`` absolute paths: it was compacted or cleared."""
-        session = _sayable(session)
+        session = select.sayable(session)
         with suppress(StateUnusableError):  # from now on it is not new, and inherits nothing
             await self._begin(session)
         self._ledger.reset(session, but)
@@ -225,14 +240,14 @@ class Recall:
 
     def _model(self, request: _Prefetch) -> Model | None:
         """Return the model to ask, or ``None``."""
-        if self._models is None or request.prompt.strategy == LOCAL:
-            return None
-        fits = self._models.name(request.settings, "recall")
-        return self._models.for_(request.settings) if fits else None
+        return None if request.prompt.strategy == LOCAL else self._models_for(request.settings)
+
+    def _models_for(self, settings: Settings) -> Model | None:
+        named = self._models and self._models.name(settings, "recall")
+        return self._models.for_(settings) if self._models and named else None
 
     def _request(self, request: _Prefetch, model: Model | None) -> RecallRequest:
-        prompt, settings = request.prompt, request.settings
-        monotonic = self._clock.monotonic
+        prompt, settings, monotonic = request.prompt, request.settings, self._clock.monotonic
         return RecallRequest(
             directory=request.project.memory_dir,
             query=prompt.query,
@@ -255,18 +270,20 @@ class Recall:
         """Return what a model chose, or ``None`` with the reason in words."""
         left = request.until - self._clock.monotonic()
         seconds = min(request.settings.recall.model_seconds, left - _MARGIN_SECONDS)
-        if seconds < _LEAST_MODEL_SECONDS:
+        if seconds < selector.LEAST_SECONDS:
+            self._model_answers[False] += 1
             return None, _NO_TIME
         if not selection.options:
             return (), ""
         prompt, known_as = request.prompt, repr(request.settings.model)
         if prompt.strategy == AUTO and not self._breaker.asks(known_as, self._clock.monotonic()):
             return None, _LEFT_ALONE
+        most = select.wanted(prompt.limit, request.settings)
         question = selector.question(
             selection.options,
             prompt.query,
             prompt.recent_tools,
-            limit=select.wanted(prompt.limit, request.settings),
+            limit=most,
             model=self._models.name(request.settings, "recall") if self._models else "",
             seconds=seconds,
             project=request.project.memory_dir,
@@ -282,11 +299,11 @@ class Recall:
         names = None
         if reply is not None:
             known = [header.path for header in selection.options]
-            most = select.wanted(prompt.limit, request.settings)
             names, problem = selector.read(reply, known, most)
             if names is None:
                 problem = f"{problem}; the local ranker answered"
         now, worked = self._clock.monotonic(), names is not None
+        self._model_answers[worked] += 1
         self._breaker = self._breaker.after(known_as, now, worked=worked)
         if names is None:
             return None, problem
@@ -338,8 +355,9 @@ class Recall:
         rows = local.finish(
             selection.rows, directory, result.memories, candidates, by_model=by_model
         )
-        shown = explain.ordered(rows)
-        seen = await self._in_thread(local.sightings, self._ledger, directory, shown)
+        seen = await self._in_thread(
+            local.sightings, self._ledger, directory, explain.ordered(rows)
+        )
         explanation = Explanation(
             strategy=result.strategy,
             note=result.note or "",
@@ -379,8 +397,3 @@ class Recall:
         return await to_thread.run_sync(
             partial(work, *arguments), abandon_on_cancel=True, limiter=self._threads
         )
-
-
-def _sayable(session: str) -> str:
-    """Return a session's name as UTF-8 can hold it."""
-    return session.encode(errors="replace").decode()

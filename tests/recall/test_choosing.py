@@ -12,6 +12,7 @@ from memd.daemon.clock import SystemClock
 from memd.model.errors import ModelUnavailableError
 from memd.model.port import Ask, Reply, Usage
 from memd.recall.indexes import Indexes
+from memd.recall.selector import ModelProbe, measured
 from memd.recall.service import Recall
 from memd.state.database import Database
 from memd.state.ledger import Ledger
@@ -109,3 +110,45 @@ async def test_a_model_with_nothing_to_choose_from_is_not_asked(
     read = ["freeze.md", "pnpm.md"]
     results = await ask(recall, PROJECT, Settings(), session="s", query=FREEZE, read_paths=read)
     assert (results.skipped, model.requested) == ("no_candidates", [])
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ((chosen("tests.md"),), ModelProbe(0.0, 300, "")),
+        (
+            (ModelUnavailableError("it broke off"),),
+            ModelProbe(None, 0, "the model cannot be used just now: it broke off"),
+        ),
+    ],
+)
+async def test_a_model_is_measured(
+    shelf: Shelf, database: Database, answers: tuple[str | MemdError, ...], expected: ModelProbe
+) -> None:
+    """One small request tells how long it takes and what a prompt should get, or why not."""
+    model = Chooser(*answers)
+    recall = remembering(shelf, Ledger(database), model)
+    assert await recall.probe(Settings()) == expected
+    assert [asked.model for asked in model.requested] == ["small-recall"]
+    assert measured(1.0).deadline_ms == 1_800
+    assert measured(60.0).deadline_ms == 2_500
+
+
+async def test_nothing_is_measured_without_a_model(shelf: Shelf, database: Database) -> None:
+    """Without a model there is nothing to wait for."""
+    probe = await remembering(shelf, Ledger(database)).probe(Settings())
+    assert (probe.seconds, probe.deadline_ms) == (None, 0)
+    assert "no model is configured" in probe.problem
+
+
+async def test_a_model_that_never_has_time_is_noticed(shelf: Shelf, database: Database) -> None:
+    """Three prompts without an answer in time say so; one answer is enough to say nothing."""
+    model = Chooser(chosen(), chosen())
+    recall = remembering(shelf, Ledger(database), model)
+    for number in range(3):
+        assert not recall.model_is_too_slow
+        await ask(recall, PROJECT, Settings(), session=f"{number}", query=FREEZE, seconds=0.2)
+    assert recall.model_is_too_slow
+    assert model.requested == []
+    await ask(recall, PROJECT, Settings(), session="s", query=FREEZE)
+    assert not recall.model_is_too_slow

@@ -26,7 +26,8 @@ def claude_code(invocation: Invocation) -> int:
     if options.remove:
         wanted, ready = setup_claude_code.remove(settings), not os.path.lexists(hook)
     else:
-        wanted, ready = setup_claude_code.install(settings, hook), hook_file.is_current(places)
+        wanted = setup_claude_code.install(settings, hook, _measured(invocation))
+        ready = hook_file.is_current(places)
     screen = invocation.screen
     result: dict[str, object] = {"settings": path, "changed": wanted != settings or not ready}
     if wanted == settings and ready:
@@ -85,6 +86,26 @@ def _suggest_program(invocation: Invocation) -> None:
             f"30 runs a day at most. To switch that on, write into {config}: [model] "
             f'provider = "command", preset = "{here[0]}"'
         )
+
+
+def _measured(invocation: Invocation) -> int | None:
+    """Return what prompts need in ms for the model to choose, ``None`` where nobody can tell."""
+    screen = invocation.screen
+    try:
+        with open(invocation.places.config, encoding="utf-8", errors="replace") as opened:
+            if "[model]" not in opened.read() or invocation.options.dry_run:
+                return None
+        probe = invocation.call("recall.probe")
+    except (OSError, MemdError) as error:
+        if not isinstance(error, FileNotFoundError):
+            screen.note(f"the model was not measured: {error}")
+        return None
+    if probe["seconds"] is None:
+        screen.note(f"prompts get their memories without a model: {probe['problem']}")
+    else:
+        took, wait = probe["seconds"], probe["deadline_ms"]
+        screen.note(f"the model chose in {took:.1f} s: prompts wait {wait} ms at most")
+    return int(probe["deadline_ms"])
 
 
 def _finding(state: str, detail: str, remedy: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ import pytest
 from memd.cli import setup_claude_code
 from memd.cli.commands import setup
 from memd.client import hook_file
+from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import invocation, memctl
 from tests.cli.home import Home
 
@@ -130,3 +131,39 @@ def test_the_doctor_looks_at_the_hooks(home: Home) -> None:
     assert state() == "warning"
     path.write_bytes(b"[]")
     assert state() == "failed"
+
+
+def test_prompts_get_the_time_that_a_model_needs() -> None:
+    """The deadline stands in the hook of prompts alone, stays when unknown, and goes again."""
+    plain = setup_claude_code.install({}, "/d/memd/hook.py")
+    slow = setup_claude_code.install(plain, "/d/memd/hook.py", 1_800)
+    assert setup_claude_code.deadline(slow) == 1_800
+    assert str(slow).count("MEMD_HOOK_DEADLINE_MS=1800 ") == 1
+    assert set(setup_claude_code.states(slow, "/d/memd/hook.py").values()) == {"installed"}
+    assert setup_claude_code.install(slow, "/d/memd/hook.py") == slow
+    assert setup_claude_code.install(slow, "/d/memd/hook.py", 0) == plain
+    assert setup_claude_code.remove(slow) == {}
+
+
+@pytest.mark.parametrize(
+    ("probe", "wait", "words"),
+    [
+        ((0.9, 1_650, ""), 1_650, "the model chose in 0.9 s: prompts wait 1650 ms at most"),
+        ((None, 0, "no key"), 0, "prompts get their memories without a model: no key"),
+    ],
+)
+def test_set_up_measures_the_model(
+    home: Home, probe: tuple[float | None, int, str], wait: int, words: str
+) -> None:
+    """Where a model is named, one request tells how long a prompt has to wait for it."""
+    settings = Path(home.places.config)
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text("[model]\n")
+    ran = memctl(home, "setup", "claude-code")
+    assert "the model was not measured" in ran.err
+    answer = dict(zip(("seconds", "deadline_ms", "problem"), probe, strict=True))
+    with ScriptedDaemon(home.places.socket, {"recall.probe": answer}):
+        ran = memctl(home, "setup", "claude-code")
+        assert memctl(home, "setup", "claude-code").out.startswith("already set up")
+    assert words in ran.err
+    assert setup_claude_code.deadline(json.loads(_settings(home).read_bytes())) == wait
