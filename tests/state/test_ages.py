@@ -1,27 +1,15 @@
 """How old rows are."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from memd.core.clock_check import DAY_SECONDS
 from memd.core.values import Actor, Provenance
-from memd.daemon.app import SCHEMAS
 from memd.state.ages import NOTHING, Ages, Bound
-from memd.state.database import Database, open_database
+from memd.state.database import Database
 from memd.state.journal import Journal
 from memd.state.records import PlannedChange, Step
 
 NOON = 1_760_000_000.0
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    """Open a state file with all tables."""
-    opened = open_database(str(tmp_path / "state.db"), SCHEMAS)
-    yield opened
-    opened.close()
 
 
 def change(database: Database, at: float) -> None:

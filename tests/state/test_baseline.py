@@ -1,24 +1,11 @@
 """What memd last knew of each file."""
 
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
-import pytest
-
-from memd.state import journal
-from memd.state.baseline import SCHEMA, Baseline, BaselineChange, FileState, committed
-from memd.state.database import Database, open_database
+from memd.state.baseline import Baseline, BaselineChange, FileState, committed
+from memd.state.database import Database
 
 HERE = "/memories"
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    """Open a state file."""
-    opened = open_database(str(tmp_path / "state.db"), (journal.SCHEMA, SCHEMA))
-    yield opened
-    opened.close()
 
 
 def test_a_directory_has_no_shadow_before_it_was_seen(database: Database) -> None:

@@ -1,29 +1,15 @@
 """What the journal answers to the questions of people."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from memd.core.values import Actor, Provenance
-from memd.state import cursors, job_rows, journal
-from memd.state.database import Database, open_database
+from memd.state.database import Database
 from memd.state.history import Filter, JournalHistory
 from memd.state.journal import Journal
 from memd.state.records import FAILED, PlannedChange, Step
 
 DREAM = Provenance(Actor.DREAM, "memd", "s2")
 PERSON = Provenance(Actor.CLIENT, "editor", "s1")
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    """Open a state file with the journal's tables."""
-    opened = open_database(
-        str(tmp_path / "state.db"), [journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA]
-    )
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -1,15 +1,13 @@
 """The rows of background jobs."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from memd.core import limits
 from memd.core.values import JobEnd
-from memd.state import job_rows, jobs
-from memd.state.database import Database, open_database
+from memd.state import jobs
+from memd.state.database import Database
 from memd.state.jobs import (
     DEATHS,
     JobNotFoundError,
@@ -18,14 +16,6 @@ from memd.state.jobs import (
     JobTable,
     NewJob,
 )
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    """Open a state file with the tables of jobs alone."""
-    opened = open_database(str(tmp_path / "state.db"), [job_rows.SCHEMA])
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """The journal of change sets."""
 
 import zlib
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 from memd.core import limits
 from memd.core.text import sha256
 from memd.core.values import Actor, CommitResult, CursorMove, Provenance
-from memd.state import cursors, job_rows, journal
+from memd.state import cursors, journal
 from memd.state.database import Database, open_database
 from memd.state.journal import Journal
 from memd.state.records import CONFLICT, PlannedChange, Step
@@ -21,16 +19,6 @@ BY = Provenance(Actor.CLIENT, "editor", "s1", "model", "why", "user")
 OLD, NEW = sha256(b"old"), sha256(b"new")
 UPDATE = Step("a.md", OLD, NEW, before_mtime_ns=5, mode=0o640, after_mtime_ns=7)
 INDEX = Step("MEMORY.md", None, NEW)
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    """Open a state file with the journal's tables."""
-    opened = open_database(
-        str(tmp_path / "state.db"), [journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA]
-    )
-    yield opened
-    opened.close()
 
 
 def intent(

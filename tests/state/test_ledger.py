@@ -2,8 +2,6 @@
 
 import errno
 import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -15,14 +13,6 @@ from memd.state.ledger import SCHEMA, Item, Ledger, Sighting, Surfaced
 
 CAP = 1000
 LATER = 24 * 60 * 60.0
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    """Open an empty state file."""
-    database = open_database(str(tmp_path / "state.db"), [SCHEMA])
-    yield database
-    database.close()
 
 
 def test_a_mark_can_be_taken_back(database: Database) -> None:

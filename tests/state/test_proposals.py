@@ -1,9 +1,7 @@
 """Proposals of dreams: change sets that nothing but a person's decision makes true."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -36,14 +34,6 @@ EDITS = st.builds(
     WORDS,
     mtime_ns=st.none() | st.integers(0, 2**63 - 1),
 ) | st.builds(ProposedEdit, WORDS.map(lambda text: f"new-{text}.md"), BYTES)
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    """Open a state file with the journal alone."""
-    opened = open_database(str(tmp_path / "state.db"), [journal.SCHEMA])
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,14 +21,6 @@ from memd.state.retention import Pruned, Retention
 BY = Provenance(Actor.CLIENT, "editor")
 SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA)
 MUCH = 2**40
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    """Open a state file with the journal's tables."""
-    opened = open_database(str(tmp_path / "state.db"), SCHEMAS)
-    yield opened
-    opened.close()
 
 
 def fill(

@@ -1,7 +1,6 @@
 """The books of what models cost."""
 
 import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -22,14 +21,6 @@ NOON = datetime.fromisoformat("2026-03-05T12:00").timestamp()  # of this machine
 DAY = 24 * 3600.0
 RECALL = Account("recall", "/m", "claude-sonnet-5-5")
 USED = Sum(1, 10, 20, 30, 40, 0.25)
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    """Open an empty state file."""
-    database = open_database(str(tmp_path / "state.db"), SCHEMAS)
-    yield database
-    database.close()
 
 
 def test_old_days_are_forgotten(database: Database) -> None:

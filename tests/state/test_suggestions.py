@@ -1,9 +1,5 @@
 """Rows of suggestions: filed with a change set, bounded, decided once."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,14 +17,6 @@ from memd.state.suggestions import (
 
 NOW = 1_772_450_000.0
 DAY = 86_400.0
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    """Return an empty state file."""
-    result = open_database(str(tmp_path / "state.db"), [suggestions.SCHEMA])
-    yield result
-    result.close()
 
 
 def file(database: Database, *texts: str, at: float = NOW, origin: str = "user") -> SuggestionTable:

@@ -1,24 +1,12 @@
 """The last visit to each memory directory."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from memd.state import visits
-from memd.state.database import Database, open_database
+from memd.state.database import Database
 from memd.state.visits import Visit, Visits
 
 HERE = Visit("/p", "c", {"MEMD_BASE_DIR": "/b"}, session="s")
 DAY = 86_400.0
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    """Open a state file of its own."""
-    opened = open_database(str(tmp_path / "state.db"), (visits.SCHEMA,))
-    yield opened
-    opened.close()
 
 
 def _times(database: Database) -> list[float]:
