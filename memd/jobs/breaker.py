@@ -1,18 +1,15 @@
 """What holds work up: another try after a pause, parking, a breaker, or a person's pause.
 
 Rules of this file
-1. A failure that may pass is tried again; the pauses between the tries grow fourfold.
-2. Two failures are the same when their kinds agree and their sentences do, but for words that hold
-   a digit: counts, ids and times differ from one try to the next.
-3. The third same failure in a row, or the sixth of any sort, parks the job: it ends as failed, is
-   told with ``parked`` among the facts of its error, and keeps what was asked. Only a person puts
-   it back (``job.retry``); a newer request of its session takes its place for good.
-4. Failures of a model are counted by memory directory, over all its jobs. The third in a row opens
-   the directory's breaker: until the pause is over its jobs run without a model, at once, and
-   nothing that needs no model waits.
-5. After the pause the next job asks a model again. If that fails, the pause is twice as long as
-   the last, up to the longest; the first run of a model that ends well closes the breaker.
-   So does a person who puts a job back: it is to be done as it was meant.
+1. A failure that may pass is tried again; each pause is four times the last.
+2. Two failures are the same when their kinds agree and their sentences do, leaving out words that
+   hold a digit: counts, ids and times differ from one try to the next.
+3. The third same failure in a row, or the sixth of any sort, parks the job: it ends as failed and
+   keeps its request. A person puts it back (``job.retry``), or a newer request replaces it.
+4. Failures of a model are counted by memory directory. The third in a row opens the directory's
+   breaker: until the pause is over its jobs run without a model, at once.
+5. After the pause the next job asks a model again. If that fails, the pause doubles, up to the
+   longest; a run of a model that ends well, or a person who puts a job back, closes the breaker.
 6. A clock that was set back lengthens no pause: one that began later than now is over.
 """
 
@@ -79,53 +76,21 @@ class WorkState:
     breakers: tuple[Breaker, ...]
 
 
-class PauseControl:
-    """A person's pause and the directories' breakers: in memory, and in rows that change first.
+def model_failed(rows: Pauses, directory: str, why: str, now: float) -> None:
+    """Count a failure of a model for a directory. Blocks. Raises StateUnusableError."""
+    rows.save(failed(rows.breaker(directory), directory, why, now))
 
-    Used under the lock of ``Jobs``; what changes something blocks and may raise
-    StateUnusableError.
+
+def model_worked(rows: Pauses, directory: str) -> None:
+    """Close the breaker of a directory. Blocks. Raises StateUnusableError."""
+    if rows.breaker(directory) is not None:
+        rows.forget(directory)
+
+
+def work_state(rows: Pauses, now: float, waiting: int) -> WorkState:
+    """Return what holds work up now, with so many jobs that wait or run.
+
+    Blocks. Raises StateUnusableError.
     """
-
-    def __init__(self, rows: Pauses) -> None:
-        self._rows = rows
-        self._breakers: dict[str, Breaker] = {}
-        self.paused_since: float | None = None
-
-    def load(self) -> None:
-        """Read what an earlier daemon left."""
-        self._breakers = {row.directory: row for row in self._rows.breakers()}
-        self.paused_since = self._rows.since()
-
-    def pause(self, now: float) -> float:
-        """Pause everything; return since when it is."""
-        self._rows.pause(now)
-        if self.paused_since is None:
-            self.paused_since = now
-        return self.paused_since
-
-    def resume(self) -> None:
-        """Let work go on."""
-        self._rows.resume()
-        self.paused_since = None
-
-    def model_failed(self, directory: str, why: str, now: float) -> None:
-        """Count a failure of a model for a directory."""
-        now_is = failed(self._breakers.get(directory), directory, why, now)
-        self._rows.save(now_is)
-        self._breakers[directory] = now_is
-
-    def model_worked(self, directory: str) -> None:
-        """Close a directory's breaker."""
-        if directory in self._breakers:
-            self._rows.forget(directory)
-            del self._breakers[directory]
-
-    def model_allowed(self, directory: str, now: float) -> bool:
-        """Whether jobs of a directory may ask a model."""
-        return not is_open(self._breakers.get(directory), now)
-
-    def state(self, now: float, waiting: int) -> WorkState:
-        """Return what holds work up now, with so many jobs that wait or run."""
-        breakers = (self._breakers[directory] for directory in sorted(self._breakers))
-        opened = tuple(row for row in breakers if is_open(row, now))
-        return WorkState(self.paused_since, waiting, opened)
+    opened = tuple(row for row in rows.breakers() if is_open(row, now))
+    return WorkState(rows.since(), waiting, opened)

@@ -9,7 +9,7 @@ Rules of this file
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from anyio import from_thread
 
@@ -25,25 +25,17 @@ class RequestPriority:
         self._quiet.set()
 
     @contextmanager
-    def prompt(self) -> Iterator[None]:
+    def prompt(self, step: int = 1) -> Iterator[None]:
         """Count one prompt for the length of the block."""
-        self._enter()
+        self._count(step)
         try:
             yield
         finally:
-            self._leave()
+            self._count(-step)
 
-    @contextmanager
-    def uncounted(self) -> Iterator[None]:
-        """Leave out of the count a prompt that only waits for somebody else."""
-        if not self._prompts:
-            yield
-            return
-        self._leave()
-        try:
-            yield
-        finally:
-            self._enter()
+    def uncounted(self) -> AbstractContextManager[None]:
+        """Leave a prompt that only waits for somebody else out of the count, for a block."""
+        return self.prompt(-1) if self._prompts else nullcontext()
 
     @property
     def in_flight(self) -> int:
@@ -60,11 +52,9 @@ class RequestPriority:
         from_thread.check_cancelled()
         self.yield_to_requests()
 
-    def _enter(self) -> None:
-        self._prompts += 1
-        self._quiet.clear()
-
-    def _leave(self) -> None:
-        self._prompts -= 1
-        if not self._prompts:
+    def _count(self, step: int) -> None:
+        self._prompts += step
+        if self._prompts:
+            self._quiet.clear()
+        else:
             self._quiet.set()

@@ -1,14 +1,13 @@
 """A job's request, its run and how that ended, as values."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 from memd.core.errors import MemdError
 from memd.documents.secrets import scrub_error
 from memd.jobs import breaker
-from memd.jobs.breaker import PauseControl
-from memd.state.tables import Job
+from memd.state.tables import Job, Pauses
 
 ACCEPTED = "accepted"
 COALESCED = "coalesced"
@@ -49,14 +48,6 @@ class Running:
 # The result has ``turns`` above 0 where a model was asked; a failure of a model is an error whose
 # class says ``of_model``. Both are what the directory's breaker goes by.
 Runner = Callable[[Running], Awaitable[dict[str, Any]]]
-
-
-def runner_of(runners: Mapping[str, Runner], kind: str) -> Runner:
-    """Return the runner of a kind. Raises UnknownJobKindError: rows may be of another memd."""
-    runner = runners.get(kind)
-    if runner is None:
-        raise UnknownJobKindError(kind)
-    return runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +93,14 @@ class RunResult:
         """Whether a model was asked, as far as the run tells."""
         return self.of_model or bool(self.result and self.result.get("turns"))
 
-    def report(self, control: PauseControl, now: float) -> None:
+    def report(self, rows: Pauses, now: float) -> None:
         """Tell the directory's breaker how the model did. Blocks; raises StateUnusableError."""
         if self.row is None:
             return
         if self.error is not None:
-            control.model_failed(self.row.directory, str(self.error["message"]), now)
+            breaker.model_failed(rows, self.row.directory, str(self.error["message"]), now)
         else:
-            control.model_worked(self.row.directory)
+            breaker.model_worked(rows, self.row.directory)
 
     def setback(self) -> Setback:
         """Return what follows from the failure that was noted."""

@@ -1,15 +1,14 @@
 """Durable background jobs: accepted means it will happen.
 
 Rules of this file
-- The row is on disk before ``submit`` returns. The table is the truth for what must happen, the
-  lanes (``lanes.py``) for whose turn it is; both change under one lock, so they never disagree.
-- A job runs in a cancel scope of its own. Cancelled by a caller it is ``killed``; cancelled by a
-  pause or from outside (the daemon stops) it goes back into the queue, its attempt not counted.
-- What a failure leads to is decided in ``breaker.py``: another try after a pause in which the lane
-  is free, unless the session has asked anew; parking; and whether the directory's next jobs may
-  ask a model. A failure that says that it cannot pass is the job's end at once.
-- An end that cannot be written down is tried again until it can; the lane stays taken meanwhile,
-  and who waits is told (``waiting.py``).
+- The row is on disk before ``submit`` returns. The table says what must happen, the lanes
+  (``lanes.py``) whose turn it is; both change under one lock.
+- A job runs in a cancel scope of its own. A caller's cancellation makes it ``killed``; a pause or
+  the end of the daemon puts it back into the queue, and the attempt does not count.
+- ``breaker.py`` decides what a failure leads to: another try after a pause, the end, or parking,
+  and whether the next jobs of the directory may ask a model.
+- An end that cannot be written down is tried again until it can. The lane stays taken, and those
+  who wait get the disk's error (``waiting.py``).
 """
 
 import math
@@ -26,7 +25,8 @@ from anyio.abc import TaskGroup, TaskStatus
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.events import EventSink
-from memd.jobs.breaker import PauseControl, WorkState
+from memd.jobs import breaker
+from memd.jobs.breaker import WorkState
 from memd.jobs.lanes import Lanes, Ticket
 from memd.jobs.progress import Progress
 from memd.jobs.running import (
@@ -36,7 +36,7 @@ from memd.jobs.running import (
     Running,
     RunResult,
     Submitted,
-    runner_of,
+    UnknownJobKindError,
 )
 from memd.jobs.waiting import Waiting
 from memd.state.database import StateUnusableError
@@ -67,7 +67,7 @@ class Jobs:
         self._clock = clock
         self._on_unexpected = on_unexpected
         self._lanes = Lanes(at_once)
-        self._control = PauseControl(table.pauses)
+        self._pauses = table.pauses
         self._pausing: set[str] = set()  # cancelled, to go back into the queue
         self._lock = anyio.Lock()
         self._taken_up = False
@@ -119,7 +119,7 @@ class Jobs:
         async with self._lock:
             await self._take_up()
             await to_thread.run_sync(self._table.get, job)  # an unknown id is told as such
-            if job in self._lanes and not self._lanes.running(job):
+            if job in self._lanes and job not in self._lanes.running:
                 now = self._clock.now()
                 self._ended(await to_thread.run_sync(self._table.finish, job, JobState.KILLED, now))
                 return True
@@ -160,7 +160,7 @@ class Jobs:
             await self._take_up()
             row = await to_thread.run_sync(self._table.retry, job)
             self._lanes.put(Ticket(row.id, row.kind, row.lane, row.session))
-            await to_thread.run_sync(self._control.model_worked, row.directory)
+            await to_thread.run_sync(breaker.model_worked, self._pauses, row.directory)
         self._notify()
         return row
 
@@ -171,14 +171,14 @@ class Jobs:
         """
         async with self._lock:
             await self._take_up()
-            await to_thread.run_sync(self._control.pause, self._clock.now())
+            await to_thread.run_sync(self._pauses.pause, self._clock.now())
             self._lanes.paused = True
         self._notify()
         if now:
             self._pausing |= self._scopes.keys()
             for scope in self._scopes.values():
                 scope.cancel()
-            while self._lanes.paused and not self._lanes.idle():
+            while self._lanes.paused and self._lanes.running:
                 if self._waiting.stuck:
                     raise self._waiting.stuck.with_traceback(None)
                 await self._changed.wait()
@@ -188,7 +188,7 @@ class Jobs:
         """End a pause. Raises StateUnusableError."""
         async with self._lock:
             await self._take_up()
-            await to_thread.run_sync(self._control.resume)
+            await to_thread.run_sync(self._pauses.resume)
             self._lanes.paused = False
         self._notify()
         return await self.state()
@@ -197,16 +197,13 @@ class Jobs:
         """Return what holds work up now. Raises StateUnusableError."""
         async with self._lock:
             await self._take_up()
-        return self._control.state(self._clock.now(), self.unfinished())
+            now, waiting = self._clock.now(), len(self._lanes)
+            return await to_thread.run_sync(breaker.work_state, self._pauses, now, waiting)
 
     async def under_way(self, kind: str, directory: str) -> str | None:
         """Return the oldest job of a kind that waits or runs in a memory directory."""
         lane = await to_thread.run_sync(os.path.realpath, directory)
         return next((t.job for t in self._lanes if (t.kind, t.lane) == (kind, lane)), None)
-
-    def unfinished(self) -> int:
-        """Return how many jobs wait or run."""
-        return len(self._lanes)
 
     async def run(
         self,
@@ -247,8 +244,7 @@ class Jobs:
             return
         for job in await to_thread.run_sync(self._table.take_up, self._clock.now()):
             self._lanes.put(Ticket(job.id, job.kind, job.lane, job.session))
-        await to_thread.run_sync(self._control.load)
-        self._lanes.paused = self._control.paused_since is not None
+        self._lanes.paused = await to_thread.run_sync(self._pauses.since) is not None
         self._taken_up = True
         self._notify()
 
@@ -263,7 +259,7 @@ class Jobs:
                 async with self._lock:
                     run.row = row = await to_thread.run_sync(start)
                 if not row.over:
-                    run.result = await runner_of(runners, row.kind)(self._running(row))
+                    run.result = await self._run(row, runners)
         except anyio.get_cancelled_exc_class():
             # What cannot be put back now is taken up by the next start.
             with anyio.move_on_after(_CLEANUP_SECONDS, shield=True), suppress(StateUnusableError):
@@ -276,7 +272,7 @@ class Jobs:
         except Exception as failure:  # noqa: BLE001 - the job edge: no bug of a runner may end the daemon or another job
             run.broke(self._on_unexpected(failure))
         if run.about_model():
-            tell = partial(run.report, self._control, self._clock.now())
+            tell = partial(run.report, self._pauses, self._clock.now())
             await self._durably(partial(to_thread.run_sync, tell))
         # A job that answered before its cancellation reached it has done its work.
         if run.result is not None:
@@ -329,7 +325,7 @@ class Jobs:
             del self._scopes[job]
             self.progress.forget(job)
             self._pausing.discard(job)
-            self._lanes.back(job) if error is None else self._lanes.hold(job)
+            self._lanes.put_back(job, hold=error is not None)
             self._notify()
             return True
 
@@ -357,9 +353,14 @@ class Jobs:
         self._lanes.release(job)
         self._notify()
 
-    def _running(self, row: Job) -> Running:
-        allowed = self._control.model_allowed(row.directory, self._clock.now())
-        return Running(row, row.request, self.progress.teller(row), model_allowed=allowed)
+    async def _run(self, row: Job, runners: Mapping[str, Runner]) -> dict[str, Any]:
+        """Run one job and return its result. Raises what its runner raises."""
+        if row.kind not in runners:  # a row of another version
+            raise UnknownJobKindError(row.kind)
+        last = await to_thread.run_sync(self._pauses.breaker, row.directory)
+        allowed = not breaker.is_open(last, self._clock.now())
+        teller = self.progress.teller(row)
+        return await runners[row.kind](Running(row, row.request, teller, model_allowed=allowed))
 
     def _ended(self, job: Job) -> None:
         """Forget an ended job, wake who waits for it, and tell everyone."""

@@ -4,13 +4,9 @@ A job that the disk keeps from ending is tried again for as long as it takes. No
 that: who waits, or begins to, is told what the disk said, until it takes something again.
 """
 
-from typing import TypeVar
-
 import anyio
 
 from memd.core.errors import MemdError
-
-R = TypeVar("R", MemdError, MemdError | None)
 
 
 class Waiting:
@@ -31,7 +27,7 @@ class Waiting:
 
     def tried(self, refusal: MemdError | None) -> None:
         """Note whether the state file took what had to be written down."""
-        self.stuck = _bare(refusal)
+        self.stuck = refusal and _bare(refusal)
         if refusal is not None:
             for job in list(self._events):
                 self._tell(job)
@@ -57,8 +53,7 @@ class Waiting:
             event.set()
 
 
-def _bare(refusal: R) -> R:
+def _bare(refusal: MemdError) -> MemdError:
     """Return an error without what it holds: its frames would keep the state file open."""
-    if refusal is not None:
-        refusal.__traceback__ = refusal.__cause__ = refusal.__context__ = None
+    refusal.__traceback__ = refusal.__cause__ = refusal.__context__ = None
     return refusal

@@ -62,6 +62,10 @@ class Pauses:
         rows = self._database.read("SELECT * FROM breakers ORDER BY directory")
         return tuple(Breaker(**dict(row)) for row in rows)
 
+    def breaker(self, directory: str) -> Breaker | None:
+        """Return the breaker of a directory, ``None`` where its last model worked."""
+        return next((row for row in self.breakers() if row.directory == directory), None)
+
     def save(self, breaker: Breaker) -> None:
         """Write a directory's breaker in the place of its last."""
         self._database.write(

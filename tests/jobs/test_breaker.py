@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memd.core import limits
 from memd.jobs import breaker
-from memd.jobs.breaker import PauseControl
+from memd.jobs.breaker import WorkState
 from memd.state.jobs import JobTable
 from memd.state.pauses import Breaker
 from tests.jobs.bench import Bench
@@ -53,26 +53,19 @@ def test_a_directorys_pause_grows_within_its_bound(count: int, now: float) -> No
     assert not breaker.is_open(None, now)
 
 
-def test_it_is_the_same_after_a_restart(bench: Bench) -> None:
-    """A pause and the breakers are in memory and in the state file alike."""
+def test_what_holds_work_up_is_in_the_state_file(bench: Bench) -> None:
+    """A pause begins once, and a breaker opens for one directory until a model works there."""
     rows = JobTable(bench.database).pauses
-    first, second = PauseControl(rows), PauseControl(rows)
-    assert first.pause(10.0) == 10.0
-    assert first.pause(20.0) == 10.0
+    for now in (10.0, 20.0):
+        rows.pause(now)
     for _ in range(limits.BREAKER_AFTER):
-        first.model_failed("/m", "down", 10.0)
-    first.model_failed("/n", "down", 10.0)
-    second.load()
-    for control in (first, second):
-        state = control.state(11.0, 2)
-        assert state.paused_since == 10.0
-        assert [row.directory for row in state.breakers] == ["/m"]
-        assert not control.model_allowed("/m", 11.0)
-        assert control.model_allowed("/n", 11.0)
-        assert control.model_allowed("/m", 10.0 + limits.BREAKER_SECONDS)
-    first.resume()
-    first.model_worked("/m")
-    first.model_worked("/never")
-    second.load()
-    assert second.state(11.0, 0).breakers == ()
-    assert second.paused_since is None
+        breaker.model_failed(rows, "/m", "down", 10.0)
+    breaker.model_failed(rows, "/n", "down", 10.0)
+    state = breaker.work_state(rows, 11.0, 2)
+    assert (state.paused_since, state.waiting) == (10.0, 2)
+    assert [row.directory for row in state.breakers] == ["/m"]
+    assert not breaker.work_state(rows, 10.0 + limits.BREAKER_SECONDS, 2).breakers
+    rows.resume()
+    for directory in ("/m", "/never"):
+        breaker.model_worked(rows, directory)
+    assert breaker.work_state(rows, 11.0, 0) == WorkState(None, 0, ())

@@ -15,10 +15,10 @@ def test_nothing_starts_in_a_pause() -> None:
     lanes.start("j1")
     lanes.paused = True
     assert lanes.next() is None
-    assert not lanes.idle()
+    assert lanes.running
     assert not lanes.settled()
-    lanes.back("j1")
-    assert lanes.idle()
+    lanes.put_back("j1", hold=False)
+    assert not lanes.running
     assert lanes.settled()
     lanes.paused = False
     assert not lanes.settled()
@@ -90,7 +90,7 @@ class _Model:
             del self.tickets[job], self.newest[job]
         else:
             self.held.append(job)
-            self.lanes.hold(job)
+            self.lanes.put_back(job, hold=True)
 
     def release(self) -> None:
         if self.held:

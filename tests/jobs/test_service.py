@@ -44,7 +44,7 @@ async def test_a_job_runs_and_tells(bench: Bench, tmp_path: Path) -> None:
         assert (ended.directory, ended.phase) == (link, "working")
         assert await service.wait(answer.job) == ended
         assert [job.id for job in await service.list(link)] == [answer.job]
-        assert service.unfinished() == 0
+        assert (await service.state()).waiting == 0
     facts = {"job": answer.job, "kind": "extract"}
     assert bench.sink.events == [
         Event(JOB_PROGRESS, link, {**facts, "phase": "working", "name": "a"}),
@@ -270,7 +270,7 @@ async def test_an_end_that_cannot_be_written_is_tried_again(bench: Bench) -> Non
         bench.gates["a"].set()
         await until(lambda: len(bench.unexpected) == 1)
         await anyio.wait_all_tasks_blocked()
-        assert service.unfinished() == 1
+        assert (await service.state()).waiting == 1
         with bench.database.transaction() as cursor:
             cursor.execute("ALTER TABLE away RENAME TO jobs")
         bench.clock.advance(1.0)

@@ -140,7 +140,7 @@ async def test_a_pause_can_end_what_runs(bench: Bench) -> None:
         await service.pause(now=True)
         back = await service.get(job)
         assert (back.state, back.attempts, back.holder) == (JobState.QUEUED, 0, None)
-        assert service.unfinished() == 1
+        assert (await service.state()).waiting == 1
         bench.gates.clear()
         await service.resume()
         assert (await service.wait(job)).state is JobState.COMPLETED
