@@ -94,7 +94,7 @@ class Stopping(Result):
 
 @method("hello", "read")
 async def hello(
-    services: Services,
+    _services: Services,
     call: Call,
     *,
     client: str = "",
@@ -116,7 +116,7 @@ async def hello(
         version=__version__,
         protocol=PROTOCOL,
         capabilities=list(CAPABILITIES),
-        pid=services.pid,
+        pid=os.getpid(),
     )
 
 
@@ -156,8 +156,8 @@ async def status(services: Services, _call: Call) -> Status:
     waiting = await services.reviews.waiting()
     return Status(
         name="memd",
-        version=services.version,
-        pid=services.pid,
+        version=__version__,
+        pid=os.getpid(),
         uptime=round(services.clock.monotonic() - services.started, 3),
         socket=services.places.socket,
         state_dir=services.places.state_dir,

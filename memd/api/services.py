@@ -81,8 +81,6 @@ class Services:
     priority: RequestPriority
     clock: Clock
     places: Places
-    version: str
-    pid: int
     started: float
     notes: Sequence[str]
     stop: Callable[[], None]

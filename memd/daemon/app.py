@@ -30,7 +30,7 @@ from memd.daemon import machine, notify
 from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
 from memd.daemon.retention import keep_bounded
-from memd.daemon.runners import Runners
+from memd.daemon.runners import runners
 from memd.dream.gates import Pressure
 from memd.dream.service import Dreams
 from memd.extract.service import Extractions
@@ -104,15 +104,14 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
     stop = stop or anyio.Event()
     hub = Hub()
     try:
-        composed = await _compose(ports, database, hub, stop)
-        services = composed.services
+        services, starter, by_kind = await _compose(ports, database, hub, stop)
         async with anyio.create_task_group() as group:
             await group.start(services.store.run)
             await group.start(services.recall.run)
             await _open_last(services, Visits(database))
-            await group.start(services.jobs.run, composed.runners)
+            await group.start(services.jobs.run, by_kind)
             group.start_soon(_warm, services)
-            group.start_soon(composed.starter.watch)
+            group.start_soon(starter.watch)
             group.start_soon(
                 keep_bounded, database, services.store, services.ages, ports.clock, ports.log
             )
@@ -161,57 +160,46 @@ async def _run(ports: Ports) -> None:
         group.cancel_scope.cancel()
 
 
-@dataclass(frozen=True, slots=True)
-class _Composed:
-    """What handlers call, what begins dreams, and what jobs do."""
-
-    services: Services
-    starter: DreamStarter
-    runners: Mapping[str, Runner]
-
-
-async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event) -> _Composed:
+async def _compose(
+    ports: Ports, database: Database, hub: Hub, stop: anyio.Event
+) -> tuple[Services, DreamStarter, Mapping[str, Runner]]:
+    """Return what handlers call, what begins dreams, and what jobs do."""
     clock, places = ports.clock, ports.places
+    configuration, home = Configuration(places.config), places.home
     store = Store(
         database,
-        Configuration(places.config),
+        configuration,
         clock,
         hub,
-        home=places.home,
+        home=home,
         environ=ports.environ,
         headers=places.headers,
     )
-    notes = await _recovered(store.recover)
-    notes += database.file.notes
-    table = JobTable(database, os.getpid())
+    notes = [*await _recovered(store.recover), *database.file.notes]
     spent = SpendTable(database, Tally(places.spent))
     programs = ProgramRuns(ports.environ, places.state_dir, Programs(database))
     models = Models(ports.environ, clock, spent, ports.origin, programs)
     records = Runs(database)
     suggestions = Suggestions(store, SuggestionTable(database), clock)
-    extract = Extractions(
-        store,
-        Cursors(database),
-        clock,
-        models,
-        records,
-        waiting=suggestions.open_ones,
-        note=ports.log.note,
-    )
-    locks, proposals, log = DreamTable(database), ProposalTable(database), ports.log
+    cursors, waiting, log = Cursors(database), suggestions.open_ones, ports.log
+    extract = Extractions(store, cursors, clock, models, records, waiting=waiting, note=log.note)
+    locks, proposals = DreamTable(database), ProposalTable(database)
     dreaming = Dreams(store, locks, proposals, clock, models=models, runs=records, note=log.note)
     notes += await _recovered(dreaming.recover)
     notes += await _recovered(models.recover)
     for note in notes:
-        ports.log.warning("recovered", detail=note)
-    database.on_note(partial(_tell, notes, ports.log))
+        log.warning("recovered", detail=note)
+    tell = partial(_tell, notes, log)
+    database.on_note(tell)
     priority = RequestPriority()
-    work = Jobs(table, clock, hub, on_unexpected=ports.log.unexpected)
+    work = Jobs(JobTable(database, os.getpid()), clock, hub, on_unexpected=log.unexpected)
     last_visits, busy = Visits(database), ports.pressure
     starter = DreamStarter(
         store, dreaming, work, last_visits, clock=clock, priority=priority, pressure=busy, log=log
     )
-    shown, indexes, own = Ledger(database), _indexes(ports, store, notes), Journal(database).wrote
+    shown, own, folder = Ledger(database), Journal(database).wrote, f"{places.state_dir}/index"
+    # What the indices keep on disk is made anew when it is lost.
+    indexes = Indexes(store.reading, threading.Lock, folder, meaning=Meaning(tell))
     services = Services(
         store=store,
         prompts=Prompts(store),
@@ -229,14 +217,12 @@ async def _compose(ports: Ports, database: Database, hub: Hub, stop: anyio.Event
         priority=priority,
         clock=clock,
         places=places,
-        version=__version__,
-        pid=os.getpid(),
         started=clock.monotonic(),
         notes=notes,
         stop=stop.set,
         connections=hub.connections,
     )
-    return _Composed(services, starter, Runners(store, extract, starter, hub, priority).table())
+    return services, starter, runners(store, extract, starter, hub, priority)
 
 
 async def _recovered(recover: Callable[[], Awaitable[tuple[str, ...]]]) -> list[str]:
@@ -245,16 +231,6 @@ async def _recovered(recover: Callable[[], Awaitable[tuple[str, ...]]]) -> list[
         return list(await recover())
     except StateUnusableError:
         return []
-
-
-def _indexes(ports: Ports, store: Store, notes: list[str]) -> Indexes:
-    """Return the search indices; what they keep on disk is made anew when it is lost."""
-    return Indexes(
-        store.reading,
-        threading.Lock,
-        f"{ports.places.state_dir}/index",
-        meaning=Meaning(partial(_tell, notes, ports.log)),
-    )
 
 
 async def _open_last(services: Services, last_visits: Visits) -> None:

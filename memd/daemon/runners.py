@@ -12,42 +12,28 @@ from memd.state.tables import Visit
 from memd.store.service import Store
 
 
-class Runners:
-    """The runners by kind."""
+def runners(
+    store: Store,
+    extractions: Extractions,
+    starter: DreamStarter,
+    events: EventSink,
+    priority: RequestPriority,
+) -> dict[str, Runner]:
+    """Return the runner of each kind of job; each lets prompts go first, piece by piece."""
 
-    def __init__(
-        self,
-        store: Store,
-        extract: Extractions,
-        starter: DreamStarter,
-        events: EventSink,
-        priority: RequestPriority,
-    ) -> None:
-        self._store = store
-        self._extract = extract
-        self._starter = starter
-        self._events = events
-        self._priority = priority
-
-    def table(self) -> dict[str, Runner]:
-        """Return the runner of each kind of job."""
-        return {"extract": self._yielding(self.extract), "dream": self._yielding(self._starter.run)}
-
-    def _yielding(self, runner: Runner) -> Runner:
-        """Return a runner that lets prompts go first, and dies at the next piece of its work."""
-
+    def by_turns(runner: Runner) -> Runner:
         async def run(running: Running) -> dict[str, Any]:
-            with yielding(self._priority.checkpoint):
+            with yielding(priority.checkpoint):
                 return await runner(running)
 
         return run
 
-    async def extract(self, running: Running) -> dict[str, Any]:
+    async def extract(running: Running) -> dict[str, Any]:
         """Run one extraction and tell subscribers what it saved; a due dream may follow."""
         request = running.request
-        project, settings, _ = await self._store.where(request["cwd"], request["environment"])
+        project, settings, _ = await store.where(request["cwd"], request["environment"])
         running.progress("reading")
-        extracted = await self._extract.run(
+        extracted = await extractions.run(
             project,
             settings,
             ExtractRequest(
@@ -65,8 +51,10 @@ class Runners:
         visit = Visit(*(request[name] for name in ("cwd", "client", "environment", "session")))
         if extracted.change:
             saved = facts | {"session": request["session"], "job": running.job.id}
-            self._events.publish(Event(MEMORY_SAVED, project.memory_dir, saved))
-            await self._starter.consider(visit)
+            events.publish(Event(MEMORY_SAVED, project.memory_dir, saved))
+            await starter.consider(visit)
         else:
-            await self._starter.visited(project, visit)
+            await starter.visited(project, visit)
         return facts
+
+    return {"extract": by_turns(extract), "dream": by_turns(starter.run)}

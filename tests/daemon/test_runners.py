@@ -13,7 +13,7 @@ from memd.core.yielding import yield_to_requests
 from memd.daemon.app import SCHEMAS
 from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
-from memd.daemon.runners import Runners
+from memd.daemon.runners import runners
 from memd.dream.gates import Pressure
 from memd.dream.values import Wanted
 from memd.extract.service import Extractions
@@ -93,11 +93,11 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
         pressure=Pressure,
         log=log,
     )
-    runners = Runners(bench.store, extract, starter, bench.sink, priority)
+    by_kind = runners(bench.store, extract, starter, bench.sink, priority)
     request = {"cwd": str(tmp_path / "repo"), "environment": {}, "client": "c", "session": "s"}
     running = Running(bench.jobs.get(bench.job()), request, bench.progress)
     with anyio.fail_after(20), anyio.CancelScope() as scope:
-        await runners.table()["dream"](running)
+        await by_kind["dream"](running)
     database.close()
     assert scope.cancelled_caught
     assert len(looked) == 3
