@@ -175,7 +175,6 @@ async def _compose(
         environ=ports.environ,
         headers=places.headers,
     )
-    notes = [*await _recovered(store.recover), *database.file.notes]
     spent = SpendTable(database, Tally(places.spent))
     programs = ProgramRuns(ports.environ, places.state_dir, Programs(database))
     models = Models(ports.environ, clock, spent, ports.origin, programs)
@@ -185,10 +184,7 @@ async def _compose(
     extract = Extractions(store, cursors, clock, models, records, waiting=waiting, note=log.note)
     locks, proposals = DreamTable(database), ProposalTable(database)
     dreaming = Dreams(store, locks, proposals, clock, models=models, runs=records, note=log.note)
-    notes += await _recovered(dreaming.recover)
-    notes += await _recovered(models.recover)
-    for note in notes:
-        log.warning("recovered", detail=note)
+    notes = await _recovered(database, log, store.recover, dreaming.recover, models.recover)
     tell = partial(_tell, notes, log)
     database.on_note(tell)
     priority = RequestPriority()
@@ -225,12 +221,21 @@ async def _compose(
     return services, starter, runners(store, extract, starter, hub, priority)
 
 
-async def _recovered(recover: Callable[[], Awaitable[tuple[str, ...]]]) -> list[str]:
-    """Finish what a crash left; what the state file keeps from that waits for its next use."""
-    try:
-        return list(await recover())
-    except StateUnusableError:
-        return []
+async def _recovered(
+    database: Database, log: Log, *steps: Callable[[], Awaitable[tuple[str, ...]]]
+) -> list[str]:
+    """Finish what a crash left and return what was done; it is logged.
+
+    A step that cannot use the state file now is done at the file's next use.
+    """
+    notes: list[str] = []
+    for recover in steps:
+        with suppress(StateUnusableError):
+            notes += await recover()
+    notes += database.file.notes
+    for note in notes:
+        log.warning("recovered", detail=note)
+    return notes
 
 
 async def _open_last(services: Services, last_visits: Visits) -> None:
