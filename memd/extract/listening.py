@@ -23,13 +23,15 @@ from memd.extract.evidence import Talk, Utterance
 from memd.extract.requests import ExtractRequest, NewMessages
 from memd.extract.sentences import BLANK, Sentence, sentences
 from memd.model.port import Block
+from memd.text.words import has_cjk
 from memd.transcripts import reading
 from memd.transcripts.reading import from_messages
 
 _CONVERSATIONS = 16
 _CACHE_SECONDS = 240.0  # a server's cache forgets after five minutes; a run may take one
 _OUTSIDE = ("web", "mcp")
-_QUOTATION = re.compile(f"{BLANK}{{24,}}")  # a shorter one is a name that was put in quotes
+_QUOTATION = re.compile(f"{BLANK}{{18,}}")
+_SPACES = 5  # in a quotation: one with fewer is a name or a turn of phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +212,9 @@ def _unquoted(sentence: Sentence) -> str:
     """Return a sentence without what stands in it in quotation marks at length."""
     retained, position = "", 0
     for match in _QUOTATION.finditer(sentence.masked):
-        retained += sentence.text[position : match.start()]
-        position = match.end()
+        quoted = sentence.text[match.start() : match.end()]
+        spaces = _SPACES if not has_cjk(quoted) else 0
+        if not quoted.startswith("`") and quoted.count(" ") >= spaces:
+            retained += sentence.text[position : match.start()]
+            position = match.end()
     return retained + sentence.text[position:]
