@@ -169,6 +169,7 @@ def _beginnings(name: str) -> Iterator[str]:
 
 
 def _check_shape(name: str, parts: list[str]) -> None:
+    """Refuse a name that is absolute, has empty parts or is too deep."""
     if name.startswith("/"):
         raise NameRefusedError(name, _ABSOLUTE)
     if "" in parts:

@@ -64,6 +64,7 @@ def _fits(model: str, name: str) -> bool:
 
 
 def _dearest(table: Mapping[str, Price]) -> Price:
+    """Return the highest price of each column."""
     prices = table.values()
     return Price(
         input=max(item.input for item in prices),
@@ -95,6 +96,7 @@ def _said(line: str) -> str:
 
 
 def _entry(line: str) -> tuple[str, Price] | None:
+    """Return the model and the price of a line, ``None`` if it is not one."""
     words = _said(line).split()
     if len(words) != _COLUMNS:
         return None

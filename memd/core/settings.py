@@ -273,6 +273,7 @@ def declared(cls: type = Settings, prefix: str = "") -> Iterator[tuple[str, Any,
 def _apply(
     current: Any, options: Mapping[str, Any], source: str, prefix: str, problems: list[str]
 ) -> Any:
+    """Return options with those of one layer in place; add a sentence for each bad one."""
     known: dict[str, Any] = {item.name: item for item in fields(current)}
     for key, value in options.items():
         name = f"{prefix}{key}"
@@ -304,6 +305,7 @@ _WORDS: Mapping[type, str] = {
 
 
 def _check(item: "Field[Any]", value: Any) -> tuple[Any, str]:
+    """Return what is wrong with the value of an option, "" if nothing is."""
     wanted = type(item.default)
     if wanted is float and type(value) is int:
         value = float(value)

@@ -114,6 +114,7 @@ def matches(a: Sequence[bytes], b: Sequence[bytes]) -> list[tuple[int, int]]:
 def _parts(
     base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]
 ) -> list[bytes | Chunk]:
+    """Return shared lines and, between them, the chunks that differ."""
     in_ours, in_theirs = dict(matches(base, ours)), dict(matches(base, theirs))
     shared = [(i, in_ours[i], in_theirs[i]) for i in sorted(in_ours.keys() & in_theirs.keys())]
     parts: list[bytes | Chunk] = []

@@ -264,6 +264,7 @@ def _is_valid(content: bytes, path: str) -> bool:
 
 
 def _read(fenced: Fenced | None) -> _Fields:
+    """Return the fields between the fences: by simple lines, by YAML, or leniently."""
     if fenced is None:
         return _Fields({}, "", damaged=False)
     why = "" if fenced.closed else f"it is not closed within {limits.HEAD_LINES} lines"
@@ -291,6 +292,7 @@ def _body(content: bytes, fenced: Fenced) -> str:
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the top fields as texts, but for name, description and the table."""
     flat = {key: _text(value) for key, value in values.items()}
     for key in ("name", "description"):
         flat.pop(key, None)
@@ -300,6 +302,7 @@ def _flat(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
+    """Return a YAML value as one text."""
     if isinstance(value, dict):
         return ", ".join(f"{_text(key)}: {_text(item)}" for key, item in value.items())
     if isinstance(value, list):
@@ -316,6 +319,7 @@ def _type(value: Any) -> MemoryType | None:
 
 
 def _missing(document: Document, values: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each field that a memory must have and this one lacks."""
     problems: list[str] = []
     name = _text(values.get("name", ""))
     if not name:

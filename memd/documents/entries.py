@@ -135,6 +135,7 @@ def _parts(raw: bytes) -> tuple[str, str, str, str]:
 
 
 def _composed(bullet: str, target: str, pointer: Pointer) -> str:
+    """Return the line of an entry, with its title and hook cut to fit."""
     title = one_line(_CONTROL.sub(" ", pointer.title), _TITLE_CHARACTERS) or "Untitled"
     escaped = re.sub(r"([\\\[\]])", r"\\\1", title)
     head = f"{bullet}[{escaped}]{target}"

@@ -210,6 +210,7 @@ def problem(raw: str) -> str:
 
 
 def _after_lines(head: bytes) -> int:
+    """Return the offset behind the lines that may hold a head."""
     at = 0
     for _ in range(limits.HEAD_LINES):
         at = head.find(b"\n", at) + 1
@@ -230,6 +231,7 @@ def simple(value: str) -> str | None:
 
 
 def _is_plain(text: str) -> bool:
+    """Say whether YAML reads an unquoted text as this very text."""
     return (
         text[0] not in _INDICATORS
         and ": " not in text
@@ -241,6 +243,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _head_text(raw: bytes) -> str | None:
+    """Return the text of a raw value in a head, ``None`` if YAML must be asked."""
     try:
         text = simple(raw.decode().strip(" "))
     except UnicodeDecodeError:
@@ -251,6 +254,7 @@ def _head_text(raw: bytes) -> str | None:
 
 
 def _walk(raw: str) -> str:
+    """Check the stream of YAML events; return why it is refused, "" if it is not."""
     depth = nodes = documents = 0
     for event in yaml.parse(raw, Loader=LOADER):
         documents += isinstance(event, yaml.DocumentStartEvent)
@@ -268,6 +272,7 @@ def _walk(raw: str) -> str:
 
 
 def _forbidden(event: Any, *, root: bool) -> str:
+    """Return why a YAML event is refused, "" if it is not."""
     words = ""
     if isinstance(event, yaml.AliasEvent):
         words = "it uses an alias"

@@ -48,6 +48,7 @@ def edit(content: bytes, fenced: Fenced, fields: Mapping[str, str]) -> bytes:
 
 
 def _set_top(lines: list[bytes], key: str, value: str, eol: bytes) -> None:
+    """Set a field at the top of a head, in place or where it belongs."""
     new = _line(b"", key, value)
     span = _find(lines, key, b"")
     if span is not None:
@@ -65,6 +66,7 @@ def _set_top(lines: list[bytes], key: str, value: str, eol: bytes) -> None:
 
 
 def _set_nested(lines: list[bytes], key: str, value: str, eol: bytes) -> None:
+    """Set a field below ``metadata``, or at the top where a file has it there."""
     span = _find(lines, _TABLE, b"")
     if span is None:
         if _find(lines, key, b""):  # the flat form
@@ -112,6 +114,7 @@ def _find(lines: list[bytes], key: str, indent: bytes) -> tuple[int, int] | None
 
 
 def _continues(line: bytes, indent: bytes) -> bool:
+    """Say whether a line belongs to the value of the key above it."""
     text = line.strip()
     if not text or text.startswith(b"#"):
         return not text or len(_indent(line)) > len(indent)

@@ -168,6 +168,7 @@ def _settled(
 
 
 def _warning(lines: int, size: int) -> str:
+    """Return the line that says that the index was cut, and how large it is."""
     over = []
     if lines > limits.INDEX_LINES:
         over.append(f"{lines} lines (limit {limits.INDEX_LINES})")
@@ -185,6 +186,7 @@ def _named(path: str) -> Pointer:
 
 
 def _manifest_line(result: Header) -> str:
+    """Return the line of one memory in the manifest."""
     kind = f"[{result.type.value}] " if result.type else ""
     path = " ".join(without_directions(result.path).splitlines())
     at = iso_time(min(max(result.mtime_ns / 1e9, 0), _LAST_SECOND))

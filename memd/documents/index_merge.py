@@ -56,6 +56,7 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
 
 
 def _resolve_entries(chunk: Chunk) -> Sequence[bytes] | None:
+    """Unite the entries of a chunk that both sides changed; ``None`` is a conflict."""
     hand = [_hand(side) for side in (chunk.base, chunk.ours, chunk.theirs)]
     text = pick(*hand)
     if text is None and hand[0]:

@@ -63,6 +63,7 @@ def _merge_text(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
 
 
 def _resolve_text(chunk: Chunk) -> Sequence[bytes] | None:
+    """Merge a chunk that both sides changed; ``None`` is a conflict."""
     ours, theirs = _added(chunk.base, chunk.ours), _added(chunk.base, chunk.theirs)
     if ours is not None and theirs is not None:
         return chunk.base + _both(theirs, ours)
@@ -114,6 +115,7 @@ def _merge_head(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
 def _merged(
     base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]
 ) -> list[bytes] | None:
+    """Merge lines of heads without stamps, key by key where the keys are the same."""
     keys = [[_KEY.match(line) for line in lines] for lines in (base, ours, theirs)]
     names = [[match and match[0] for match in row] for row in keys]
     if None in names[0] or names[0] != names[1] or names[0] != names[2]:

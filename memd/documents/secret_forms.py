@@ -74,6 +74,7 @@ def derived(text: str) -> Derived:
 
 
 def _parts(text: str) -> Iterator[tuple[str, tuple[DerivedPart, ...]]]:
+    """Yield each joined or decoded text, with the parts that it was made from."""
     for match in compiled(_BROKEN).finditer(text):
         for spans in _windows(_lines(text, match.start(), match.end())):
             own = "".join(text[start:end] for start, end in spans)

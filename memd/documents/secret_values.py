@@ -158,6 +158,7 @@ def _is_named(part: str) -> bool:
 
 
 def _is_word(part: str) -> bool:
+    """Say whether a part reads as a word, or as words written together."""
     if not _WORD.fullmatch(part):
         return False
     if not _ASCII.fullmatch(part):

@@ -128,6 +128,7 @@ def _scrubbed(text: str, *, lines: bool) -> str:
 
 
 def _replace(text: str, hits: tuple[_Hit, ...], *, lines: bool) -> str:
+    """Return a text with each hit replaced by the name of its rule."""
     parts: list[str] = []
     position = 0
     for hit in sorted(hits, key=lambda hit: (hit.start, -hit.end)):
@@ -140,6 +141,7 @@ def _replace(text: str, hits: tuple[_Hit, ...], *, lines: bool) -> str:
 
 
 def _forms(text: str) -> Iterator[str]:
+    """Yield a text as it is, normalised, and without invisible characters."""
     yield text
     if text.isascii():
         return
@@ -165,6 +167,7 @@ def _changed(text: str, form: str) -> str:
 
 
 def _hits(text: str) -> Iterator[_Hit]:
+    """Yield what the rules find in a text, and in what it says joined and decoded."""
     # A lone surrogate cannot be encoded for re2; it is no part of any credential.
     text = text.encode("utf-8", "replace").decode("utf-8")
     plain = tuple(_matches(text, _table().rules))
@@ -179,6 +182,7 @@ def _hits(text: str) -> Iterator[_Hit]:
 
 
 def _matches(text: str, rules: tuple[_Rule, ...]) -> Iterator[_Hit]:
+    """Yield each match of a rule whose value may be a credential."""
     lowered = text.lower()
     long = len(text) > _LONG
     for rule in rules:
@@ -198,6 +202,7 @@ def _matches(text: str, rules: tuple[_Rule, ...]) -> Iterator[_Hit]:
 
 
 def _credible(value: str, name: _Name, rule: _Rule) -> bool:
+    """Say whether a matched value may be a credential of this rule."""
     table = _table()
     run = _RUN.search(value)
     if len(set(value.lower())) < _VARIETY or (run and 3 * len(run.group()) > len(value)):

@@ -254,6 +254,7 @@ class Directory:
             os.close(fd)
 
     def _read(self, name: str, limit: int, *, whole: bool) -> tuple[bytes, os.stat_result] | None:
+        """Return a file's bytes up to a limit, and its status."""
         with self._opened(name) as opened:
             if opened is None:
                 return None
@@ -289,6 +290,7 @@ class Directory:
             return None
 
     def _make_folders(self, parts: list[str]) -> int:
+        """Make missing folders one by one, and return a descriptor of the last."""
         here = os.dup(self.fd)
         try:
             for part in parts:
@@ -311,6 +313,7 @@ class Directory:
     def _list(
         self, fd: int, folder: str, folders: list[str], problems: list[str]
     ) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
+        """Yield the memories in an open folder, and add its folders to the list."""
         try:
             with os.scandir(fd) as entries:
                 for entry in entries:
@@ -338,6 +341,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _check(name: str, status: os.stat_result, owners: frozenset[int]) -> None:
+    """Refuse a link, what is no regular file, and another user's file."""
     if stat.S_ISLNK(status.st_mode):
         raise PathRefusedError(name, _LINK)
     if not stat.S_ISREG(status.st_mode):

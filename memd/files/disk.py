@@ -105,6 +105,7 @@ def find_renamer(system: str, machine: str, library: Any) -> Renamer | None:
 
 
 def _renamer(native: Any, flags: dict[str, int]) -> Renamer | None:
+    """Return a rename that calls a C function with its flags."""
     if native is None:
         return None
 
@@ -208,6 +209,7 @@ class Disk:
             os.close(file)
 
     def _native(self, folder: int, source: str, target: str, how: str) -> bool:
+        """Rename with flags; say whether the system and the file system can."""
         if self._renamer is None:
             return False
         try:
@@ -220,6 +222,7 @@ class Disk:
 
 
 def _link(folder: int, name: str, spare: str) -> None:
+    """Link a file to a spare name; a link that a crash left is fine."""
     try:
         os.link(name, spare, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     except FileExistsError:
@@ -231,6 +234,7 @@ def _link(folder: int, name: str, spare: str) -> None:
 
 
 def _read(file: int) -> Content:
+    """Return the content of an open file, unless it is no readable memory."""
     facts = os.fstat(file)
     if not stat.S_ISREG(facts.st_mode) or facts.st_size > limits.READ_BYTES:
         return Content(NOT_A_MEMORY, b"", 0, 0)
@@ -280,6 +284,7 @@ def real_disk() -> Disk:
 
 
 def _probe(disk: Disk, directory: Directory) -> None:
+    """Write, flush and remove a small file. Raises OSError."""
     name = f".memd-probe-{tokens.token_hex(4)}.tmp"
     with directory.parent("x") as (folder, _):
         file = disk.create(folder, name)

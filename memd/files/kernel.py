@@ -77,6 +77,7 @@ def open_for_writing(file: int) -> bool | None:
 
 
 def _openat2(root: int, name: str, flags: int, number: int = _NR_OPENAT2) -> int:
+    """Call openat2, following no link and staying beneath the folder. Raises OSError."""
     how = struct.pack("QQQ", flags, 0, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS)
     fd = int(_syscall()(number, root, os.fsencode(name), how, len(how)))
     if fd < 0:
@@ -109,6 +110,7 @@ def _walk_open(root: int, parts: list[str], flags: int) -> int:
 
 
 def _step(here: int, part: str, flags: int) -> int:
+    """Open one component of a name, following no link. Raises OSError."""
     try:
         return os.open(part, flags | os.O_NOFOLLOW, dir_fd=here)
     except NotADirectoryError as error:

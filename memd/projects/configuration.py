@@ -49,6 +49,7 @@ class Configuration:
             return self._parsed[key]
 
     def _load(self, path: str, *, private: bool = True) -> Loaded:
+        """Return a settings file as it was read last, or anew if it changed."""
         try:
             facts = os.stat(path)
         except OSError as error:
@@ -63,6 +64,7 @@ class Configuration:
 
 
 def _read(path: str, facts: os.stat_result, *, private: bool) -> tuple[dict[str, Any], str]:
+    """Return the options of a settings file, or why it is ignored."""
     if not stat.S_ISREG(facts.st_mode) or facts.st_size > _FILE_BYTES:
         return {}, f"{path} is not a regular file of at most 1 MiB; it is ignored"
     if private and facts.st_uid not in (os.getuid(), 0):
@@ -107,6 +109,7 @@ def _combine(
 def _with_repository(
     settings: Settings, problems: tuple[str, ...], repository: Loaded
 ) -> tuple[Settings, tuple[str, ...]]:
+    """Return settings with the one option that a repository may set."""
     _, options, problem = repository
     more = [problem] if problem else []
     ignored = sorted(set(options) - {"enabled"})

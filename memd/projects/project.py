@@ -157,6 +157,7 @@ def agent_directory(project: Project, agent: str, scope: str, environ: Environ) 
 
 
 def _real(cwd: str) -> str:
+    """Return the real path of a directory. Raises NoProjectError."""
     if not cwd.startswith("/"):
         raise NoProjectError(cwd, _NOT_ABSOLUTE)
     try:
@@ -178,6 +179,7 @@ def _directories(settings: Settings, client: Environ) -> Iterator[tuple[str, str
 def _bases(
     settings: Settings, environs: tuple[Environ, Environ], home: str
 ) -> Iterator[tuple[str, str]]:
+    """Yield the settings that may name the base directory, the strongest first."""
     yield _REMOTE_BASE, _get(_REMOTE_BASE, environs)
     yield "MEMD_BASE_DIR", _get("MEMD_BASE_DIR", environs)
     yield "base_dir", settings.base_dir

@@ -166,6 +166,7 @@ class Application:
         return True
 
     def _back(self, step: Step) -> None:
+        """Undo one swap, unless somebody saved the file since."""
         folder, live = self._folder(step.path), os.path.basename(step.path)
         if hash_of(self.live(step)) != step.after:
             return

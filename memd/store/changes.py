@@ -226,6 +226,7 @@ class Changes:
         return LiveTree(directory, self._listing(path), partial(self._journal.known, path))
 
     def _attempts(self, request: ChangeRequest, directory: Directory) -> CommitResult:
+        """Plan, record and apply, again and again while another program saves the same files."""
         path = ""
         for _ in range(_ATTEMPTS):
             tree = self._tree(directory)
@@ -251,6 +252,7 @@ class Changes:
     def _prepared(
         self, request: ChangeRequest, directory: Directory, tree: LiveTree
     ) -> tuple[Draft, Prepared]:
+        """Run the plan and check its draft; keep the text of a conflict in the journal."""
         draft: Draft | None = None
         try:
             draft = request.plan(tree)
@@ -275,6 +277,7 @@ class Changes:
     def _apply(
         self, directory: Directory, record: ChangeRecord, bodies: Mapping[str, bytes], now: float
     ) -> None:
+        """Put the recorded files in place, or take all of them back."""
         health = self._health.setdefault(record.directory, Health())
         with Application(directory, self._disk, health) as application:
             try:
@@ -302,6 +305,7 @@ class Changes:
         bodies: Mapping[str, bytes],
         error: OSError | MemdError,
     ) -> None:
+        """Undo what was applied of a set, after an error."""
         try:
             application.take_back()
             _sweep(application, record, bodies)
@@ -341,6 +345,7 @@ def _sweep(application: Application, record: ChangeRecord, unfinished: Mapping[s
 
 
 def _intent(request: ChangeRequest, draft: Draft, prepared: Prepared) -> PlannedChange:
+    """Return the change set as the journal records it before it is applied."""
     return PlannedChange(
         request.directory,
         request.at,

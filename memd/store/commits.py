@@ -70,6 +70,7 @@ class Commits:
         return results, again
 
     def _change(self, request: ChangeRequest) -> CommitResult:
+        """Commit a request and note the paths that it changed."""
         committed = self._changes.commit(request)
         record = self._journal.change(request.directory, committed.change or "")
         if record is not None and not committed.repeated:
@@ -87,6 +88,7 @@ class Commits:
             self._change(replace(request, plan=plan, by=PUT_BACK, id="", writers=OpenFiles.IGNORE))
 
     def _save(self, real: str, save: DelayedSave, at: float, now: float) -> CommitResult:
+        """Bring one late save into the directory, or into the history alone."""
         request = ChangeRequest(
             real, late_save_plan(save, self._journal.blob), LATE_SAVE, at, monotonic=now
         )

@@ -219,6 +219,7 @@ def _add(
     result: StoredFile | None,
     mode: int | None,
 ) -> None:
+    """Add the step of an edit and the bodies of both its sides, unless nothing changes."""
     before = result.hash if result else None
     after = None if edit.content is None else sha256(edit.content)
     if before == after:

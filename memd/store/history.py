@@ -377,6 +377,7 @@ def _writer(record: ChangeRecord, path: str) -> Writer:
 
 
 def _unified(path: str, before: bytes | None, after: bytes | None) -> str:
+    """Return the unified diff of two bodies; ``None`` is a body that is lost."""
     if before is None or after is None:
         return f"{path}: the journal does not hold this text any more\n"
     try:

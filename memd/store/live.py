@@ -144,6 +144,7 @@ class Live:
         return self.troubles + self._index_trouble
 
     def _read(self, opened: Directory, path: str) -> Header | None:
+        """Read one header; note a file that cannot be read."""
         self._troubles.pop(path, None)
         try:
             return catalogue.read(opened, path)

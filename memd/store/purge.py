@@ -88,6 +88,7 @@ class Pattern:
         return body
 
     def _cleaned_value(self, value: Any) -> Any:
+        """Return a JSON value without the pattern in its strings."""
         if isinstance(value, str):
             return self.cleaned(value)
         if isinstance(value, list):
@@ -167,6 +168,7 @@ class Purger:
         return Purged(dry_run, bodies, texts, tuple(files), live, self._purge.running())
 
     def _hashes(self, what: PurgeRequest) -> frozenset[str]:
+        """Return the hashes of all bodies that a request means."""
         if what.pattern:
             return self._purge.holding(what.pattern.holds)
         if what.change:
@@ -182,6 +184,7 @@ class Purger:
         return (*(f"{file.directory}/{file.path}" for file in result), *retained)
 
     def _stands(self, file: LiveFile, pattern: Pattern | None, hashes: Collection[str]) -> bool:
+        """Say whether what is purged still stands in a live file, or in its name."""
         if file.hash in hashes:
             return True
         if pattern is None:
@@ -234,6 +237,7 @@ def purge_request(
 
 
 def _holds(path: str, pattern: Pattern | None, hashes: Collection[str]) -> bool:
+    """Say whether a file has one of the hashes, or holds the pattern."""
     try:
         with open(path, "rb") as file:
             body = file.read(limits.READ_BYTES)

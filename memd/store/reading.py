@@ -182,6 +182,7 @@ class DirectoryReader:
         return result[0].content if result else None
 
     def _results(self, directory: Directory, path: str) -> StoredFile | None:
+        """Read one file under a name that the rule allows, or that a scan found."""
         try:
             check_name(path, index=True)
         except NameRefusedError:
@@ -232,6 +233,7 @@ class DirectoryReader:
                 live.lock.release()
 
     def _save(self, real: str, live: Live) -> None:
+        """Write the headers of a catalogue to the disk if they changed."""
         if self._files is None or not live.unsaved:
             return
         with live.lock:
@@ -240,6 +242,7 @@ class DirectoryReader:
         self._files.save(real, headers)
 
     def _refresh(self, real: str, live: Live) -> bool:
+        """Read again what may have changed in a directory; say whether anything did."""
         watch, at = self._watch, self._clock.now()
         number = watch.add(real) if watch else None
         if watch:
@@ -264,6 +267,7 @@ class DirectoryReader:
     def _scan(
         self, real: str, live: Live, opened: Directory, doubted: frozenset[str], at: float
     ) -> bool:
+        """Scan a directory, with the headers that an earlier process wrote down."""
         watch = self._watch
         stored = self._files.load(real) if self._files and not live.headers else None
 

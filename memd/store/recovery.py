@@ -100,6 +100,7 @@ def sweep_strays(journal: Journal, disk: Disk, directory: Directory) -> RolledFo
 def _finish(
     journal: Journal, application: Application, record: ChangeRecord, open_steps: list[Step]
 ) -> list[str]:
+    """Roll one set forward; return the paths that something else had changed."""
     left: list[str] = []
     ours: list[tuple[Step, bytes]] = []
     redo: list[tuple[Step, bytes]] = []
@@ -126,6 +127,7 @@ def _finish(
 
 
 def _redo(application: Application, redo: list[tuple[Step, bytes]], left: list[str]) -> None:
+    """Stage and swap files of a set that are not in place yet."""
     for step, body in redo:
         application.sweep(step, unfinished=body)
         if step.after is not None:
@@ -176,6 +178,7 @@ def _is_known(step: Step, temp: Content | None) -> bool:
 
 
 def _disposable(journal: Journal, name: str, result: Content) -> bool:
+    """Say whether the journal has the text of a temporary file, or what it is the start of."""
     match = _TEMP.fullmatch(name)
     if match is None or not result.hash:
         return False

@@ -106,6 +106,7 @@ class Replaced:
         self._files.clear()
 
     def _is_due(self, opened: Directory, file: _Replaced, now: float) -> bool:
+        """Say whether a replaced file may be read now: nobody writes to it any more."""
         written_to = self._open_for_writing(opened, beside(file.step))
         if written_to is None:
             return now >= file.since + limits.HOLD_SECONDS

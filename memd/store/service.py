@@ -306,6 +306,7 @@ class Store:
         *,
         dry_run: bool = False,
     ) -> CommitResult:
+        """Commit or rehearse a plan under the directory's lock, and publish the change."""
         real = await self._real(directory)
         until = self._clock.monotonic() + limits.WRITER_SECONDS
 

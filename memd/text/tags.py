@@ -49,6 +49,7 @@ def strip(text: str) -> str:
 
 
 def _without(text: str, openings: re.Pattern[str]) -> str:
+    """Return a text without the insertions that begin with one of the openings."""
     retained: list[str] = []
     position = 0
     while (opening := openings.search(text, position)) is not None:
@@ -59,6 +60,7 @@ def _without(text: str, openings: re.Pattern[str]) -> str:
 
 
 def _end(text: str, tag: str, start: int) -> int:
+    """Return the offset behind the tag that closes an insertion, the text's end if none does."""
     depth = 1
     for mark in _MARK.finditer(text, start):
         if mark.group(2).lower() == tag:

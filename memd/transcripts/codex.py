@@ -74,6 +74,7 @@ class Rollout:
             yield from self._event(payload)
 
     def _item(self, item: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
+        """Yield what the model's side of a line says."""
         result = string(item.get(_NAME))
         if result == "message" and item.get("role") == ASSISTANT:
             if not isinstance(item.get("content"), list):
@@ -96,6 +97,7 @@ class Rollout:
             yield TranscriptPiece(USER, origin=known.WEB, tool="web_search")
 
     def _call(self, item: Mapping[str, Any]) -> TranscriptPiece:
+        """Return a tool call with the paths that it writes."""
         name = f"{string(item.get('namespace'))}{string(item.get('name')) or 'shell'}"
         reported = item.get("arguments") or item.get("input") or item.get("action")
         given = read_object(reported) or members(reported)
@@ -112,6 +114,7 @@ class Rollout:
         )
 
     def _event(self, event: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
+        """Yield what an event says that the model's side does not."""
         result = string(event.get(_NAME))
         if result == "user_message" and event.get("kind", "plain") in ("plain", None):
             yield self._said(event.get("message"), string(event.get("id")))
@@ -173,6 +176,7 @@ def _served(call: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
 
 
 def _is_sub_agent(meta: Mapping[str, Any]) -> bool:
+    """Say whether the first line of a file names a sub-agent."""
     source = meta.get("source")
     return (
         (isinstance(source, dict) and any("agent" in str(name).lower() for name in source))

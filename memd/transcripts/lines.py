@@ -116,6 +116,7 @@ class Assembly:
         return tuple(self._closed(max(0, self._first) if from_a_turn else 0))
 
     def _pieces(self, line: Any) -> Iterator[TranscriptPiece]:
+        """Yield what a line of Codex or Claude Code says."""
         if codex.is_line(line):
             self.recognised += 1
             at = parse_time(line.get("timestamp"))
@@ -139,6 +140,7 @@ class Assembly:
             yield replace(piece, id=name, key=key, at=at)
 
     def _blocks(self, role: str, content: Any, cwd: str) -> Iterator[TranscriptPiece]:
+        """Yield what the content blocks of one message say."""
         if isinstance(content, str):
             content = [{"type": "text", "text": content}]
         blocks = content if isinstance(content, list) else [None]
@@ -156,6 +158,7 @@ class Assembly:
             self._failed.add(piece.failed)
 
     def _add(self, piece: TranscriptPiece) -> None:
+        """Add a piece to the message that it belongs to, or begin one with it."""
         self._name(piece)
         if piece.answers and piece.answers not in self._names:
             self.unnamed.add(piece.answers)
@@ -178,6 +181,7 @@ class Assembly:
             last.calls.append(piece.call)
 
     def _closed(self, start: int) -> Iterator[Message]:
+        """Yield the messages from a place on, without writes of failed calls."""
         for item in self._open[start:]:
             first = item.first
             tool = first.tool or self._names.get(first.answers, "")

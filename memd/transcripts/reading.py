@@ -148,6 +148,7 @@ def open_transcript(path: str) -> BinaryIO:
 
 
 def _part(file: BinaryIO, path: str, start: int, most: int) -> TranscriptPart:
+    """Read messages from an offset until a part is full."""
     assembly = Assembly()
     _first_line(file, start, assembly)
     file.seek(start)

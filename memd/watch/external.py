@@ -178,6 +178,7 @@ class ExternalEdits:
                         quiet[path] = seen.state
 
     def _fill(self, opened: Directory, how: DetectionScope) -> None:
+        """Store the states of all files of a directory that is seen for the first time."""
         result = _Differences(opened.path)
         paths = (path for path, _, _ in opened.walk([], how.enter))
         for path in chain(paths, (INDEX,)):
@@ -190,6 +191,7 @@ class ExternalEdits:
         self._baseline.move(opened.path, BaselineChange(result.states, result.bodies))
 
     def _compare(self, directory: str, opened: Directory | None, how: DetectionScope) -> Detected:
+        """Compare a known directory with the baseline and journal what differs."""
         result = _Differences(directory)
         if how.paths is None:
             paths = self._changed(directory, opened, how)
@@ -255,6 +257,7 @@ class ExternalEdits:
             result.add(path, known, seen)
 
     def _journal_change(self, result: _Differences, at: float) -> ChangeRecord | None:
+        """Journal the differences as one change, ``None`` if there are none."""
         directory = result.directory
         if not result.steps:
             self._remember(directory, _QUIET_FILES)
@@ -323,6 +326,7 @@ def _state_of(key: str, status: os.stat_result, at: float) -> FileState:
 
 
 def _step(path: str, old: FileState | None, new: FileState | None) -> Step:
+    """Return the step from one known state of a file to another."""
     modes = [state.mode for state in (old, new) if state is not None and state.mode is not None]
     return Step(
         path,

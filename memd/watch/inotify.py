@@ -130,6 +130,7 @@ class Inotify:
                 self._wake()
 
     def _open(self, directory: str, folder: str) -> None:
+        """Watch a folder and remember its place. Raises OSError."""
         path = os.fsencode(f"{directory}/{folder}" if folder else directory)
         watch = _checked(self._calls.inotify_add_watch(self._queue, path, _WANTED))
         watches = self._watches[directory]
@@ -165,6 +166,7 @@ class Inotify:
                 return
 
     def _event(self, watch: int, mask: int, name: bytes) -> None:
+        """Report what one event of the queue means."""
         if mask & _OVERFLOW:
             for directory in self._watches:
                 self._say(directory, None)
@@ -179,6 +181,7 @@ class Inotify:
                 self._change(directory, folder, mask, name)
 
     def _change(self, directory: str, folder: str, mask: int, name: bytes) -> None:
+        """Report a change of a name in a watched folder."""
         if not name:  # the folder itself
             self._say(directory, None)
             return

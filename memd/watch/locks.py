@@ -325,6 +325,7 @@ def _same(folder: int, guard: int) -> bool:
 
 
 def _read(folder: int, directory: str) -> _LockFile | None:
+    """Return the lock file as it lies there, ``None`` if there is none."""
     opened = _open_regular(folder, LOCK, os.O_RDONLY, directory)
     if opened < 0:
         return None
@@ -364,6 +365,7 @@ def _put_in_place(folder: int, directory: str) -> None:
 
 
 def _put_back(folder: int, directory: str, prior_ns: int | None) -> None:
+    """Give the lock file its earlier time, or remove the file if there was none."""
     if prior_ns is not None:
         _replace(folder, directory, b"", prior_ns)
         return
