@@ -35,10 +35,26 @@ class Proposed:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """What a run saw of daily logs (``log``) or of transcripts in one answer.
+
+    ``at`` is when the newest of these files changed last, in seconds since 1970.
+    """
+
+    text: str
+    at: float = 0.0
+    log: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RunProposal:
-    """Everything that a run wants to change, the index among it where the run edited it."""
+    """Everything that a run wants to change, the index among it where the run edited it.
+
+    ``sources`` is what it saw of logs and transcripts.
+    """
 
     files: tuple[Proposed, ...]
+    sources: tuple[Source, ...] = ()
 
     @property
     def saved(self) -> tuple[str, ...]:

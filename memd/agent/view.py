@@ -139,6 +139,7 @@ class AgentView:
         self._folders = folders
         self._written = written
         self._taken_in = taken_in
+        self.read: set[FileEntry] = set()  # whose text this call has seen
 
     def entry(self, path: str) -> FileEntry:
         """Return what stands at a path. Raises NotReachableError and PathMissingError."""
@@ -180,6 +181,7 @@ class AgentView:
     def pieces(self, entry: FileEntry, start: int = 0) -> Iterator[TextPiece]:
         """Yield a file's text from a byte on, in whole lines. Raises LimitError."""
         place = entry.place
+        self.read.add(entry)
         own = self._known(place)
         if own is not None:
             yield TextPiece(decode(own[start:]), foreign=False)

@@ -11,6 +11,7 @@ Rules of this file
   what was refused last of a file that did not come to stand is known at the end (``refused``).
 """
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import chain
@@ -18,7 +19,7 @@ from typing import Any, Self
 
 from memd.agent import drafting, looking, places, shell, tools, view
 from memd.agent.places import MEMORY, PROJECT, TRANSCRIPTS
-from memd.agent.proposal import Proposed, RunProposal
+from memd.agent.proposal import Proposed, RunProposal, Source
 from memd.agent.refusals import (
     ChangeRefusedError,
     EditFailedError,
@@ -30,14 +31,17 @@ from memd.agent.step import DENIED, FAILED, ToolResult
 from memd.agent.view import AgentView, Meter
 from memd.core import limits
 from memd.core.errors import MemdError
-from memd.core.names import INDEX, clash
+from memd.core.names import INDEX, LOGS, clash
 from memd.core.yielding import yield_to_requests
 from memd.files.directory import Directory, DirectoryMissingError, PathRefusedError
 
+SOURCE_CHARACTERS = 1024 * 1024  # of logs and transcripts that a run remembers
 FILES = 100  # that one run may write
 BYTES = 1024 * 1024  # that one run may write in all
 
 Check = Callable[[Proposed], str]
+_NS = 1_000_000_000
+_NUMBERED = re.compile(r"^ *\d+\t", re.MULTILINE)
 _NOT_READ = "read it first"
 _NOT_UTF8 = "it is not UTF-8"
 _SEVERAL_NAMES = "the file has several names (hard links)"
@@ -80,6 +84,7 @@ class Workspace:
         self._base: dict[str, bytes | None] = {}  # as first read; None where there was no file
         self._written: dict[str, bytes | None] = {}
         self._reasons: dict[str, str] = {}
+        self._sources: list[Source] = []
         self._listed: frozenset[str] | None = None
         self._directory: Directory | None = None
         with suppress(DirectoryMissingError):  # nobody has written a memory here yet
@@ -118,7 +123,8 @@ class Workspace:
                 Proposed(name, self._base.get(name), content, self._reasons.get(name, ""))
                 for name, content in self._written.items()
                 if content != self._base.get(name)
-            )
+            ),
+            tuple(self._sources),
         )
 
     def content(self, path: str) -> bytes | None:
@@ -135,13 +141,26 @@ class Workspace:
         if name not in tools.NAMES:
             return ToolResult(NoSuchToolError(name).sentence, NoSuchToolError.fault)
         try:
-            return self._run(tools.parse(name, given), self._view(now, over))
+            return self._answer(tools.parse(name, given), self._view(now, over))
         except ToolError as error:
             return ToolResult(error.sentence, error.fault)
         except MemdError as error:
             return ToolResult(
                 error.sentence, DENIED if isinstance(error, PathRefusedError) else FAILED
             )
+
+    def _answer(self, given: tools.Input, sight: AgentView) -> ToolResult:
+        """Run a tool; what it shows of logs or transcripts, and of nothing else, is kept."""
+        result = self._run(given, sight)
+        places = [entry.place for entry in sight.read]
+        logs = [p.root.kind == MEMORY and p.name.startswith(f"{LOGS}/") for p in places]
+        spoken = [p.root.kind == TRANSCRIPTS for p in places]
+        size = sum(len(source.text) for source in self._sources)
+        if places and (all(logs) or all(spoken)) and size < SOURCE_CHARACTERS:
+            at = max(entry.mtime_ns for entry in sight.read) / _NS
+            plain = _NUMBERED.sub("", result.text).replace("\\n", "\n").replace('\\"', '"')
+            self._sources.append(Source(plain, at, all(logs)))
+        return result
 
     def _view(self, now: float, over: Callable[[], bool]) -> AgentView:
         return AgentView(

@@ -10,7 +10,7 @@ from memd.api.services import Services
 from memd.api.work import Ended, ended, visit_of
 from memd.dream.gates import Gate
 from memd.dream.report_page import markdown
-from memd.dream.service import Contradiction, DirectorySize, Left, Removal
+from memd.dream.service import DirectorySize, Left, Question, Removal
 from memd.model.port import LOCAL
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
@@ -26,7 +26,8 @@ class Merged(Result):
 class Dreamed(Ended):
     """What became of a dream. ``proposal`` was not done for its ``problems``; a person decides.
 
-    ``left`` stayed since somebody changed it meanwhile, ``listed`` needs a person.
+    ``left`` stayed since somebody changed it meanwhile, ``listed`` needs a person. ``questions``
+    are pairs that contradict or repeat each other.
     """
 
     gate: str | None = None
@@ -37,7 +38,7 @@ class Dreamed(Ended):
     removed: list[Removal] | None = None
     left: list[Left] | None = None
     listed: list[Left] | None = None
-    contradictions: list[Contradiction] | None = None
+    questions: list[Question] | None = None
     orphans: list[str] | None = None
     before: DirectorySize | None = None
     after: DirectorySize | None = None

@@ -1,45 +1,97 @@
 """The deterministic pass: what can be tightened without understanding. Pure.
 
 Rules of this file
-- What may change at all: ``material.py``. Broken frontmatter: ``repair.py``. Duplicates:
-  ``merging.py``. The index: ``shorten.py``. Links to what was merged: ``links.py``.
+- A memory goes where another one of its type has all its statements, its description and what the
+  index says of it. The other one stays as it is, byte for byte. Of a person's own rules only exact
+  copies go. Other duplicates, and what contradicts, are named (``questions.py``).
+- What anything links to stays. Of two equal memories it is the one that stays.
 - Relative dates of ``project`` memories become absolute, counted from the ``modified`` stamp of
   the memory, else from its mtime. The memory does not become newer by that.
-- A second pass finds nothing: who takes in whom depends on the texts alone, and the pass goes on
-  until no two memories are left that could be merged.
-- What a person took back or refused stays so while the text is the same: such a file is left
-  alone, neither changed nor merged.
-- The frontmatter, the line ends and every byte that needs no change stay.
+- Changed are only memories of a known type that parse, are UTF-8, within the size limit and without
+  anything like a secret, none that is shared with a team. The others are listed, each with why; for
+  secrets only what would change is looked through.
+- A second pass changes nothing. What a person took back or refused stays so while the text is the
+  same: such a file is left alone.
 """
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from memd.core import limits
-from memd.core.names import INDEX
-from memd.core.text import sha256
-from memd.core.values import FileEdit, MemoryType, Pointer, Tree
+from memd.core.errors import MemdError
+from memd.core.instants import written
+from memd.core.names import INDEX, TEAM, check_name
+from memd.core.text import decode, sha256
+from memd.core.values import PERSONAL, FileEdit, MemoryFile, MemoryType, Pointer, Tree
 from memd.core.yielding import yield_to_requests
 from memd.documents import document, index, secrets
-from memd.documents.document import FrontmatterNotEditableError
-from memd.dream import shorten
-from memd.dream.links import LinkMoves
-from memd.dream.material import Material, Memory, compared, gather
-from memd.dream.merging import carries, merge_all
-from memd.dream.rules import written
-from memd.dream.similarity import Prose, fenced
-from memd.dream.values import Left, Merge, Wanted, in_the_end
+from memd.documents.document import Document, FrontmatterNotEditableError
+from memd.dream import repair
+from memd.dream.grounds import restated
+from memd.dream.links import Linked, leads_to, targets
+from memd.dream.values import DAMAGED, LISTED, Left, Merge, Wanted, in_the_end
+from memd.text.statements import Statement, fenced, statements
 
 Resolve = Callable[[str, float], str]  # (text, when it was written) -> with absolute dates
 Repeats = Callable[[Sequence[FileEdit]], Collection[str]]  # paths of edits that were taken back
 
 _NS = 1_000_000_000
-_ROUNDS = 8  # each finds what the last one would do instead of what was taken back
+_ROUNDS = 8  # each sees what the last one would do instead of what was taken back
 _FILES = limits.CHANGE_FILES - 1  # without the index
+_TEMPLATE = 200  # memories with one statement in common; more is a template and says nothing
 _PARAGRAPHS = re.compile(r"(?<=\n)(?=\n)")
 _TAKEN_BACK = "a dream changed this text before, and that was taken back or refused"
+_CREDENTIAL = "it holds what looks like a credential"
+_UNTYPED = f"its type is none of {', '.join(MemoryType)}"
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """A memory as the pass changes it: ``head`` is everything before the body."""
+
+    file: MemoryFile
+    read: Document
+    head: bytes
+    body: str
+    pinned: bool = False
+
+    @property
+    def path(self) -> str:
+        return self.file.header.path
+
+    @property
+    def content(self) -> bytes:
+        return self.head + self.body.encode()
+
+    @property
+    def changed(self) -> bool:
+        return self.content != self.file.content
+
+    @property
+    def at(self) -> float:
+        """Its stamp, or its mtime where it has none."""
+        stamp = written(self.read.metadata.get("modified", ""))
+        return self.file.header.mtime_ns / _NS if stamp is None else stamp
+
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        return tuple(statements(self.body))
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """What a duplicate has in common: of a person's own rules every byte."""
+        if self.read.type in PERSONAL:
+            return frozenset((self.body.strip(), self.read.description))
+        return frozenset(one.key for one in self.statements if one.key)
+
+    @property
+    def rank(self) -> tuple[bool, int, int, str]:
+        """What stays first: what is linked to, then the richest; a second pass decides the same."""
+        return (not self.pinned, -len(self.keys), -len(self.body), self.path)
 
 
 def fixed(
@@ -70,28 +122,28 @@ def fixed(
 
 def consolidate(tree: Tree, resolve: Resolve, frozen: AbstractSet[str] = frozenset()) -> Wanted:
     """Return what the pass would change in a memory directory; ``frozen`` paths stay."""
-    material = gather(tree, frozen)
-    dated = _within([_with_dates(memory, resolve) for memory in material.memories])
-    hooks: dict[str, str] = {}
-    for entry in shorten.pointers(material.index or b""):
-        hooks.setdefault(entry.path, entry.hook)  # of several pointers the first one stays
-    room = _FILES - sum(_changes(memory) for memory in dated)
-    while True:
-        retained, merges = _merged(dated, room, hooks)
-        touched = sum(_changes(memory) for memory in retained) + len(merges)
-        if touched <= _FILES or not merges:
-            break
-        room = min(room, 2 * len(merges)) - 2 * (touched - _FILES)
-    before = {memory.path: memory.file for memory in material.memories}
+    before = tree.index()
+    memories, listed = _gathered(tree, frozen, before or b"")
+    dated = [_with_dates(memory, resolve) for memory in memories]
+    hooks = {entry.path: entry.hook for entry in reversed(index.entries(before or b""))}
+    into = dict(_duplicates(dated, hooks))
+    wanted = [memory for memory in dated if memory.changed or memory.path in into]
+    doubted = {memory.path for memory in wanted if secrets.find(decode(memory.file.content))}
+    listed += tuple(Left(path, _CREDENTIAL) for path in sorted(doubted))
     edits = [
-        FileEdit(memory.path, memory.content, memory.file.hash, memory.mtime_ns)
-        for memory in retained
-        if _changes(memory)
-    ]
-    edits += [FileEdit(merge.source, None, before[merge.source].hash) for merge in merges]
-    if INDEX not in frozen:
-        edits += _index(tree, material, retained, merges, resolve)
-    return Wanted(tuple(edits), merges, listed=material.listed)
+        FileEdit(m.path, None, m.file.hash)
+        if m.path in into
+        else FileEdit(m.path, m.content, m.file.hash, m.file.header.mtime_ns)
+        for m in sorted(wanted, key=lambda m: m.path not in into)
+        if m.path not in doubted
+    ][:_FILES]
+    touched = {edit.path for edit in edits}
+    if before is not None and INDEX not in frozen:
+        after = _with_dated_hooks(before, [m for m in dated if m.path not in into], resolve)
+        edits += [FileEdit(INDEX, after, sha256(before))] if after != before else []
+    gone = [path for path in into if path in touched]
+    merges = tuple(Merge(in_the_end(into, path), path) for path in gone)
+    return Wanted(tuple(edits), merges, listed=listed)
 
 
 def absolute(text: str, at: float, resolve: Resolve) -> str:
@@ -99,162 +151,140 @@ def absolute(text: str, at: float, resolve: Resolve) -> str:
 
     ``at`` is when the text was written, in seconds since 1970.
     """
-
-    def resolved(part: str) -> str:
-        yield_to_requests()
-        return resolve(part, at)
-
-    done: list[str] = []
+    parts: list[str] = []
     for place, part in enumerate(fenced(text)):
-        if place % 2:
-            done.append(part)
+        pieces = [part] if place % 2 else _PARAGRAPHS.split(part)
+        for piece in pieces:
+            yield_to_requests()
+            new = piece if place % 2 else resolve(piece, at)
+            if not place % 2 and resolve(new, at) != new:
+                return text
+            parts.append(new)
+    return "".join(parts)
+
+
+def _gathered(
+    tree: Tree, frozen: AbstractSet[str], before: bytes
+) -> tuple[list[_Memory], tuple[Left, ...]]:
+    """Return the memories that may change, and sentences on those that may not."""
+    free: list[_Memory] = []
+    listed: list[Left] = []
+    links: set[str] = set(targets(_without_pointers(before), INDEX))
+    for header in tree.headers():
+        yield_to_requests()
+        if header.path.startswith(TEAM):
             continue
-        pieces = [resolved(piece) for piece in _PARAGRAPHS.split(part)]
-        if [resolved(piece) for piece in pieces] != pieces:
-            return text
-        done += pieces
-    return "".join(done)
+        try:
+            file = tree.read(header.path)
+            check_name(header.path)
+        except MemdError as error:
+            listed.append(Left(header.path, error.sentence))
+            continue
+        if file is None:
+            continue
+        links |= targets(file.body, header.path)
+        memory, why = _memory(file)
+        if why:
+            listed.append(Left(header.path, why))
+        if memory is not None and header.path not in frozen:
+            free.append(memory)
+    pins = frozenset(links)
+    named = [(memory, Linked(memory.path, memory.read.name)) for memory in free]
+    pinned = [replace(memory, pinned=leads_to(pins, name)) for memory, name in named]
+    return pinned, tuple(listed[:LISTED])
 
 
-def _changes(memory: Memory) -> bool:
-    return memory.content != memory.file.content
+def _memory(file: MemoryFile) -> tuple[_Memory | None, str]:
+    """Return a memory that may change, or why not, or both where its head cannot be mended."""
+    content, body = file.content, file.body.encode()
+    read = document.parse(content, file.header.path)
+    why = ""
+    if len(content) > limits.MEMORY_BYTES:
+        why = f"it is larger than {limits.MEMORY_BYTES} bytes"
+    elif read.damaged:
+        why = DAMAGED
+    elif not content.endswith(body) or decode(content).encode() != content:
+        why = "it is not UTF-8"
+    elif read.type is None:
+        why = _UNTYPED
+    if why:
+        return None, why
+    better = repair.mended(content)
+    trouble = repair.trouble(better)
+    head = better[: len(better) - len(body)]
+    why = f"other programs cannot read its frontmatter: {trouble}" if trouble else ""
+    return _Memory(file, read, head, file.body), why
 
 
-def _within(memories: Sequence[Memory]) -> list[Memory]:
-    """Return the memories with no more changed than a change set holds; the next pass goes on."""
-    result: list[Memory] = []
-    room = _FILES
-    for memory in memories:
-        if _changes(memory):
-            room -= 1
-        result.append(memory if room >= 0 or not _changes(memory) else _as_it_was(memory))
+def _without_pointers(content: bytes) -> str:
+    """Return the index without what its pointers point to: the lines of people, and hooks."""
+    lines = decode(content).splitlines()
+    for entry in index.entries(content):
+        if entry.line < len(lines):
+            lines[entry.line] = entry.hook
+    return "\n".join(lines)
+
+
+def _with_dates(memory: _Memory, resolve: Resolve) -> _Memory:
+    if memory.read.type is not MemoryType.PROJECT:
+        return memory
+    body = absolute(memory.body, memory.at, resolve)
+    description = absolute(memory.read.description, memory.at, resolve)
+    result = replace(memory, body=body)
+    if description != memory.read.description:
+        try:
+            head = document.with_fields(memory.head, {"description": description})
+        except FrontmatterNotEditableError:
+            return result
+        result = replace(result, head=head, read=replace(memory.read, description=description))
     return result
 
 
-def _as_it_was(memory: Memory) -> Memory:
-    file = memory.file
-    head = file.content[: len(file.content) - len(file.body.encode())]
-    text = compared(file.body, file.header.description)
-    return replace(
-        memory, head=head, body=file.body, description=file.header.description, text=text
+def _with_dated_hooks(before: bytes, memories: Sequence[_Memory], resolve: Resolve) -> bytes:
+    after = before
+    when = {m.path: m.at for m in memories if m.read.type is MemoryType.PROJECT}
+    for entry in index.entries(before):
+        if entry.path in when:
+            hook = absolute(entry.hook, when[entry.path], resolve)
+            if hook != entry.hook and not secrets.find(hook):
+                after = index.with_pointer(after, entry.path, Pointer(entry.title, hook))
+    return before if index.load(after).cut and not index.load(before).cut else after
+
+
+def _duplicates(memories: Sequence[_Memory], hooks: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield each memory that another one has in it, with that one."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for memory in memories:
+        yield_to_requests()
+        counts.update((memory.read.type or "", key) for key in memory.keys)
+    holders: dict[tuple[str, str], list[_Memory]] = defaultdict(list)
+    for memory in sorted(memories, key=lambda one: one.rank):
+        yield_to_requests()
+        kind = memory.read.type or ""
+        rarest = min(memory.keys, key=lambda key: (counts[kind, key], key), default="")
+        if rarest and not memory.pinned and 1 < counts[kind, rarest] <= _TEMPLATE:
+            winners = (one for one in holders[kind, rarest] if _has(one, memory, hooks))
+            winner = next(winners, None)
+            if winner is not None:
+                yield memory.path, winner.path
+                continue
+        for key in memory.keys:
+            holders[kind, key].append(memory)
+
+
+def _has(winner: _Memory, loser: _Memory, hooks: dict[str, str]) -> bool:
+    """Whether a memory says all that another one says, the index's words on it among that."""
+    if not loser.keys <= winner.keys:
+        return False
+    said = [*winner.statements, Statement(winner.read.description), Statement(winner.read.name)]
+    raw = f"{winner.read.description}\n{winner.body}"
+    wanted = [Statement(loser.read.description)]
+    hook = hooks.get(loser.path, "")
+    if hook and hook != loser.read.description:
+        wanted.append(Statement(hook))
+    known = frozenset[str]().union(*(one.words for one in said))
+    return all(
+        one.key in {other.key for other in said}
+        or (one.words <= known and restated(one, said, raw))
+        for one in wanted
     )
-
-
-def _merged(
-    memories: Sequence[Memory], room: int, hooks: dict[str, str]
-) -> tuple[tuple[Memory, ...], tuple[Merge, ...]]:
-    """Merge and lead links on, until neither makes anything new to merge."""
-    every = {memory.path: memory.named for memory in memories}
-    into: dict[str, str] = {}
-    retained = tuple(memories)
-    while True:
-        retained, merges = merge_all(retained, room - 2 * len(into), hooks)
-        into |= {merge.source: merge.into for merge in merges}
-        moves = LinkMoves(
-            [(every[source], every[in_the_end(into, source)]) for source in into],
-            [memory.named for memory in retained],
-        )
-        led = tuple(_led(memory, moves) for memory in retained)
-        if led == retained:
-            break
-        retained = led
-    return retained, tuple(Merge(in_the_end(into, source), source) for source in into)
-
-
-def _led(memory: Memory, moves: LinkMoves) -> Memory:
-    """Return a memory whose links lead to what is still there, as far as it may change."""
-    yield_to_requests()
-    if memory.lasting:
-        return memory
-    body = moves.repointed(memory.body, memory.path)
-    taken = tuple(
-        (path, replace(said, body=moves.repointed(said.body, path))) for path, said in memory.says
-    )
-    if body == memory.body and taken == memory.says:
-        return memory
-    led = replace(memory.with_text(body), taken=taken)
-    return led if carries(led) else memory
-
-
-def _written_at(memory: Memory) -> float:
-    """Return the stamp of a memory, or its mtime where it has none."""
-    result = document.parse(memory.file.content, memory.path)
-    return next(written(result, memory.file.header.mtime_ns / _NS))
-
-
-def _with_dates(memory: Memory, resolve: Resolve) -> Memory:
-    yield_to_requests()
-    if memory.type is not MemoryType.PROJECT:
-        return memory
-    at = _written_at(memory)
-    body = absolute(memory.body, at, resolve)
-    description = absolute(memory.description, at, resolve)
-    head = memory.head
-    if description != memory.description:
-        try:
-            head = document.with_fields(head, {"description": description})
-        except FrontmatterNotEditableError:
-            description = memory.description
-    if (head, body) == (memory.head, memory.body):
-        return memory
-    text = compared(body, description)
-    return replace(memory, head=head, description=description, body=body, text=text)
-
-
-def _index(
-    tree: Tree,
-    material: Material,
-    retained: Sequence[Memory],
-    merges: Sequence[Merge],
-    resolve: Resolve,
-) -> list[FileEdit]:
-    """Return the edit of the index, if more is to change than the store sees to by itself.
-
-    The store drops and adds pointers at each commit. They are counted here, so that a line is cut
-    as the whole will need it. Where the whole is too large all the same, only the lines that are
-    there already change, and none gets longer.
-    """
-    before = material.index
-    if before is None:
-        return []
-    when = {m.path: _written_at(m) for m in material.memories if m.type is MemoryType.PROJECT}
-    said = {m.path: shorten.WordRuns(m.text, Prose(m.description)) for m in retained}
-
-    def dated(path: str, hook: str) -> str:
-        new = absolute(hook, when[path], resolve) if path in when else hook
-        return hook if new != hook and secrets.find(new) else new
-
-    def stable(path: str, hook: str) -> bool:
-        return dated(path, hook) == hook and not secrets.find(hook)
-
-    def better(content: bytes, *, dates: bool = True) -> bytes:
-        hooks = {e.line: dated(e.path, e.hook) for e in shorten.pointers(content) if dates}
-        return shorten.shortened(shorten.with_hooks(content, hooks), said, stable)
-
-    yield_to_requests()
-    whole = _reconciled(tree, before, retained, merges)
-    wanted = better(whole)
-    if wanted == whole:
-        return []
-    if index.load(wanted).cut:
-        tries = (better(before), better(before, dates=False))
-        wanted = next((new for new in tries if _no_larger(before, new)), before)
-    return [FileEdit(INDEX, wanted, sha256(before))] if wanted != before else []
-
-
-def _reconciled(
-    tree: Tree, before: bytes, retained: Sequence[Memory], merges: Sequence[Merge]
-) -> bytes:
-    """Return the index as the store will make it, but for pointers to what is not there."""
-    gone = {merge.source for merge in merges}
-    headers = [header for header in tree.headers() if header.path not in gone]
-    lines = {h.path: Pointer(h.name, h.description) for h in headers}
-    lines |= {m.path: Pointer(m.file.header.name, m.description) for m in retained}
-    named = {entry.path for entry in shorten.pointers(before)} - gone
-    files = lines.keys() if len(headers) <= limits.INDEX_ENTRIES else ()
-    return index.reconcile(before, frozenset(files), lines, frozenset(named)) or b""
-
-
-def _no_larger(before: bytes, after: bytes) -> bool:
-    old, new = index.load(before), index.load(after)
-    return not new.cut or (bool(old.cut) and new.lines <= old.lines and new.bytes < old.bytes)

@@ -13,7 +13,7 @@ Rules of this file
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
@@ -23,10 +23,8 @@ from memd.core.names import INDEX
 from memd.core.text import iso_time, sha256
 from memd.core.values import FileEdit, Tree
 from memd.documents import document
-from memd.dream.material import DAMAGED
-from memd.dream.similarity import Prose
-from memd.dream.values import LISTED, Left, Merge, Wanted, in_the_end
-from memd.dream.verbatim import DATED
+from memd.dream.values import DAMAGED, LISTED, Left, Merge, Wanted, in_the_end
+from memd.text.statements import statements, undated
 
 _CLAIM = re.compile(r"merged into:?\s+[`'\"<(\[]*([^\s`'\"<>()\[\]]+)", re.IGNORECASE)
 _NS = 1_000_000_000
@@ -62,7 +60,9 @@ def wanted(
     """
     result = _Changes(proposal, tree, session, at).wanted()
     again = repeats([edit for edit in result.edits if edit.path != INDEX])
-    return _Changes(proposal, tree, session, at, again).wanted() if again else result
+    if again:
+        result = _Changes(proposal, tree, session, at, again).wanted()
+    return replace(result, sources=proposal.sources)
 
 
 class _Changes:
@@ -176,9 +176,9 @@ class _Memory:
 
     @cached_property
     def says(self) -> frozenset[str]:
-        """Its type and its sentences; a date behind a relative one adds nothing."""
-        texts = (Prose(DATED.sub("", part)) for part in (self._read.description, self._read.body))
-        return frozenset((str(self._read.type), *(key for text in texts for key in text.sentences)))
+        """Its type and its statements; a date behind a relative one adds nothing."""
+        text = undated(f"{self._read.description}\n\n{self._read.body}")
+        return frozenset((str(self._read.type), *(one.key for one in statements(text))))
 
 
 def _says_nothing_new(content: bytes, base: bytes, taken_in: Sequence[bytes]) -> bool:

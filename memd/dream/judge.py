@@ -1,321 +1,414 @@
-"""What a dream did to the memories, computed and not believed, and whether it may stand. Pure.
+"""What a dream did to the memories, by files and facts, and which part of it may stand. Pure.
 
-Rules of this file: nothing evaporates
-- Seen are the memories before and after, and nothing of what a dream says of itself but where a
-  memory went and why it is gone; where it went counts when ``carried.py`` finds it there. Links to
-  what went may be led on to where it went.
-- Each memory that was there before is there after, or is carried by a named one, or was removed
-  for a reason of at least two words. Where nothing is claimed, but exactly one memory that the
-  dream wrote carries all of it, it went there.
-- ``user`` and ``feedback`` memories: ``rules.py``. Nothing else is good enough for them. One
-  without a type may be one of them: each of its sentences stands afterwards, word for word.
-- A "Why" and a "How to apply" are not lost from a memory that stays or goes into another one.
-- More than a third is not taken away: ``amount.py``.
-- A new text holds no secret that the old one did not hold. No problem quotes one.
-- A damaged file is not touched: what memd cannot read whole it cannot compare. A head
-  that memd reads and others refuse is not damaged; mending it changes nothing that is read. No new
-  text is damaged or too large.
-- What takes others in, or is a rule, is not longer afterwards than what recall shows of a memory.
-- The lines of the index: ``handwritten.py``.
-- What stays and denies what went is a contradiction that the dream resolved; it is told.
+Rules of this file
+- Seen are the memories before and after; of what a model says only reasons of removals and where
+  a memory went, and both are looked at. Each group (``groups.py``) is judged by itself.
+- The body of a ``user``, ``feedback`` or untyped memory stays byte for byte, as do its fields but
+  the stamps. An exact copy of one may go. No memory becomes one of these.
+- New statements of others rest on something (``grounds.py``); what they said stands afterwards in
+  the group, or was void: a day that is over, a newer statement. Evidence goes with its memory.
+- A removal names what makes the memory void. By reasons alone a tenth of the memories or five go
+  in one night, a third in 30 days. Of one memory half the telling words may go in 30 days.
+- The least trusted origin of a group is the origin of what its memories newly say.
+- A damaged file is not touched; nothing new is damaged, too large or holds a credential.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from memd.core import limits
-from memd.core.names import INDEX, in_catalogue
-from memd.core.text import decode
+from memd.core.names import INDEX, TEAM, in_catalogue
+from memd.core.text import decode, iso_time, sha256
+from memd.core.values import FileEdit
 from memd.core.yielding import yield_to_requests
-from memd.documents import secrets
-from memd.documents.document import parse
-from memd.dream import amount, handwritten, rules
-from memd.dream.carried import Denials, Facts, is_shown, lacks, reason_lost
-from memd.dream.links import led_on
-from memd.dream.values import SHOWN, Contradiction, JudgeResult, Merge, Removal, Wanted, quoted
-from memd.dream.verbatim import missing
-from memd.dream.wording import words
+from memd.documents import document, secrets
+from memd.documents.document import Document, FrontmatterNotEditableError, split
+from memd.dream import index_lines
+from memd.dream.grounds import Grounds, restated, void
+from memd.dream.groups import Text, groups, named
+from memd.dream.links import Known
+from memd.dream.values import JudgeResult, Memory, Merge, Removal, Wanted, quoted
+from memd.text.dates import resolve
+from memd.text.similarity import RESEMBLING, resemblance
+from memd.text.statements import DATE, Statement, statements
+from memd.text.words import words
 
-_LIKELY = 0.5  # of the telling words: what has fewer of them is another text
-_REASON_WORDS = 2  # "old" says nothing that a person could judge
-_CONTRADICTIONS = 20
-_INSPECTIONS = (
-    50_000  # steps of looking for them, some 50 ms: a report may do without the last ones
-)
+_STAMPS = frozenset({"modified", "originSessionId", "node_type", "type", "origin"})
+_TRUST = ("outside", "import", "team", "assistant", "user")  # the least trusted first
+_ORIGIN = "metadata.origin"
+_NIGHT_LEAST, _NIGHT_PART, _MONTH_PART = 5, 10, 3
+_HALF = 2
+_REASON_WORDS = 2
+_NONE: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class _Removed:
+    """What became of a memory that is gone: merged, removed for a reason, or wrongly so."""
+
+    into: str = ""
+    problem: str = ""
 
 
 def judge(
-    before: Mapping[str, bytes],
+    before: Mapping[str, Memory],
     wanted: Wanted,
     *,
     index: bytes | None = None,
-    times: Mapping[str, float] = MappingProxyType({}),
-    total_bytes: int = 0,
+    now: float = 0.0,
+    known: Collection[str] = frozenset(),
     total: int = 0,
     gone_lately: int = 0,
-    lost_lately: int = 0,
+    lost_lately: Mapping[str, int] = _NONE,
 ) -> JudgeResult:
-    """Return what the edits do to the memories, and every reason why they may not.
+    """Return what may stand of the edits, and every reason why the others may not.
 
-    ``before`` holds each memory that an edit or a merge names, and of which the index says
-    something new; ``index`` is the index before, ``times`` are the mtimes in seconds since 1970.
-    ``total`` and ``total_bytes`` say how much all memories are, ``gone_lately`` how many dreams
-    removed in the last 30 days without merging them, and ``lost_lately`` how many bytes they lost.
+    ``before`` holds each memory that an edit, a merge, a link or a reason names; ``known`` are the
+    paths of all memories, ``total`` how many there are. ``gone_lately`` is how many dreams removed
+    by reasons in 30 days, ``lost_lately`` how many telling words they took from each. ``now`` is
+    in seconds since 1970.
     """
-    dream = _Dream(before, wanted)
-    merged, removed, problems = _went(dream)
-    problems += [f"{path} is damaged and would be touched" for path in dream.damaged]
-    hidden, result = _secrets(dream, index)
-    for path in dream.written:
-        yield_to_requests()
-        problems += _written(dream, path)
-    places = {path: dream.places(path) for path in dream.old} | _into(merged)
-    problems += rules.problems(dream.old, dream.new, places, times)
-    left = {path: amount.left(dream.old[path], dream.targets(path)) for path in dream.touched}
-    rewritten = [path for path in dream.changed if left[path] < amount.REWRITTEN]
-    lost = int(sum(amount.lost(len(dream.before[path]), part) for path, part in left.items()))
-    problems += amount.too_many(len(removed), len(rewritten), total, gone_lately)
-    problems += amount.too_much(lost, total_bytes, lost_lately, total)
-    if INDEX in dream.edits:
-        memories = {path: said.document for path, said in dream.new.items()}
-        free = {path for path in dream.written if not dream.new[path].lasting}
-        problems += handwritten.problems(index or b"", dream.edits[INDEX] or b"", memories, free)
+    night = _Night(before, wanted, now, frozenset(known) | before.keys())
+    judged = [_Group(night, members, lost_lately) for members in night.groups()]
+    removals = [group for group in judged if group.removed and not group.problems]
+    count = sum(len(group.removed) for group in removals)
+    for sentence in _too_many(count, total, gone_lately):
+        for group in removals:
+            group.problems.append(sentence)
+    accepted = [path for group in judged if not group.problems for path in group.members]
+    waiting = {path for group in judged if group.problems for path in group.members}
+    lines = index_lines.judge(
+        index, night.index, night.texts(accepted), set(accepted), waiting & night.edits.keys()
+    )
+    return _result(night, judged, lines)
+
+
+def _result(
+    night: "_Night", judged: Sequence["_Group"], lines: index_lines.JudgedIndex
+) -> JudgeResult:
+    stands = [group for group in judged if not group.problems]
+    problems = [sentence for group in judged for sentence in group.problems]
+    edits = [edit for group in stands for edit in group.edits()]
+    held_back = [
+        night.edits[p] for g in judged if g.problems for p in g.members if p in night.edits
+    ]
+    if night.index_edit is not None:
+        if lines.content is not None:
+            edits.append(replace(night.index_edit, content=lines.content))
+        if lines.problems or (held_back and lines.held_back):
+            held_back.append(night.index_edit)
+    touched = [e.path for e in edits if e.content is not None and e.path in night.edits]
+    lost = {path: count for group in stands for path, count in group.lost.items() if count}
     return JudgeResult(
-        created=dream.created,
-        changed=dream.changed,
-        merged=tuple(merged),
-        removed=tuple(Removal(item.path, secrets.scrub(item.reason)) for item in removed),
-        contradictions=_contradictions(dream),
-        problems=(*result, *dict.fromkeys(problems)),
+        edits=tuple(edits),
+        kept_back=tuple(held_back),
+        created=tuple(path for path in touched if path not in night.before),
+        changed=tuple(path for path in touched if path in night.before),
+        merged=tuple(merge for group in stands for merge in group.merged),
+        removed=tuple(removal for group in stands for removal in group.removed),
+        problems=tuple(dict.fromkeys((*problems, *lines.problems))),
+        secrets=tuple(night.secrets),
         lost=lost,
-        secrets=hidden,
     )
 
 
-class _Dream:
+def _too_many(count: int, total: int, lately: int) -> Iterator[str]:
+    night = max(_NIGHT_LEAST, total // _NIGHT_PART)
+    month = max(1, (total + lately) // _MONTH_PART)
+    if count > night:
+        yield f"{count} of {total} memories would go by reasons alone; {night} may in one night"
+    elif count and count + lately > month:
+        yield (
+            f"{count} of {total} memories would go by reasons alone, {lately} went lately; "
+            f"{month} may in 30 days"
+        )
+
+
+class _Night:
     """The memories that a dream touches or names, before and after."""
 
-    def __init__(self, before: Mapping[str, bytes], wanted: Wanted) -> None:
-        self.before = {path: content for path, content in before.items() if path != INDEX}
-        self.edits = {edit.path: edit.content for edit in wanted.edits}
-        self.reasons = wanted.reasons
-        self.claims: dict[str, list[Merge]] = defaultdict(list)
-        for merge in wanted.merges:
-            self.claims[merge.source].append(merge)
-        self.old = {path: Facts(parse(content, path)) for path, content in self.before.items()}
-        self.new = dict(self.old)
-        touched = {path: content for path, content in self.edits.items() if path != INDEX}
-        for path, content in touched.items():
-            if content is None:
-                self.new.pop(path, None)
-            elif content != before.get(path):
-                self.new[path] = Facts(parse(content, path))
-        same = {path for path, content in touched.items() if content == before.get(path)}
-        self.written = tuple(path for path in touched if path in self.new and path not in same)
-        self.created = tuple(path for path in self.written if path not in before)
-        self.changed = tuple(path for path in self.written if path in before)
-        self.led = self._led()
-        self.gone = tuple(sorted(self.old.keys() - self.new.keys()))
-        self.touched = (*self.changed, *self.gone)
-        self.damaged = [path for path in self.touched if self.old[path].document.damaged]
-
-    def _led(self) -> dict[str, Facts]:
-        """Return the memories before with links to what went led on to where it went."""
-        into = {merge.source: merge.into for result in self.claims.values() for merge in result}
-        texts = {path: said.document for path, said in (self.new | self.old).items()}
-        went = {source: place for source, place in into.items() if source not in self.new}
-        led = led_on(texts, went)
-        return {
-            path: said if led[path] == said.document else Facts(led[path])
-            for path, said in self.old.items()
+    def __init__(
+        self, before: Mapping[str, Memory], wanted: Wanted, now: float, known: frozenset[str]
+    ) -> None:
+        self.wanted = wanted
+        self.today = iso_time(now)[:10]
+        self.edits = {edit.path: edit for edit in wanted.edits if edit.path != INDEX}
+        self.index_edit = next((edit for edit in wanted.edits if edit.path == INDEX), None)
+        self.index = self.index_edit.content if self.index_edit else None
+        self.known = Known(known | self.edits.keys())
+        self.before = {
+            path: Text(memory.content, path, memory.at, self.known)
+            for path, memory in before.items()
+            if path != INDEX
         }
+        self.after = {path: text for path, text in self.before.items() if path not in self.edits}
+        for path, edit in self.edits.items():
+            if edit.content is not None:
+                self.after[path] = Text(edit.content, path, now, self.known)
+        self.sources = [(source, statements(source.text)) for source in wanted.sources]
+        self.secrets: list[str] = []
 
-    def hides(self, path: str) -> bool:
-        """Whether a rule, or what took others in, would be shown less whole than before."""
-        after, old = self.new[path], self.old.get(path)
-        took_in = [said for source, said in self.old.items() if self.goes_into(source, path)]
-        if not took_in and not (after.lasting and old):
-            return False
-        before = [old] if old else took_in
-        whole = all(is_shown(said.document.body) for said in before)
-        return whole and not is_shown(after.document.body)
+    def groups(self) -> list[tuple[str, ...]]:
+        """Return what belongs together, of the memories that are there."""
+        return groups(self.before, self.edits, self.after, self.wanted)
 
-    def goes_into(self, source: str, path: str) -> bool:
-        """Whether a memory is said to go into another one."""
-        return any(claim.into == path for claim in self.claims.get(source, ()))
-
-    def rules(self) -> list[bytes]:
-        """Return the person's rules of before."""
-        return [self.before[path] for path, said in self.old.items() if said.lasting]
-
-    def lost(self, path: str, targets: Sequence[Facts]) -> str:
-        """Return a sentence of a memory that the targets do not say, its links led on or not."""
-        lost = lacks(self.old[path], targets)
-        if lost and self.led[path] is not self.old[path]:
-            return lacks(self.led[path], targets)
-        return lost
-
-    def places(self, path: str) -> tuple[str, ...]:
-        """Return where a memory is after the dream: itself, and what it is said to be in."""
-        said = (path, *(merge.into for merge in self.claims.get(path, ())))
-        return tuple(place for place in dict.fromkeys(said) if place in self.new)
-
-    def targets(self, path: str) -> list[Facts]:
-        """Return the memories that a memory is in after the dream."""
-        return [self.new[place] for place in self.places(path)]
+    def texts(self, accepted: Collection[str]) -> dict[str, Text]:
+        """Return the memories as they will be, if these paths alone are changed."""
+        old = {path: text for path, text in self.before.items() if path not in accepted}
+        return old | {path: text for path, text in self.after.items() if path in accepted}
 
 
-def _went(dream: _Dream) -> tuple[list[Merge], list[Removal], list[str]]:
-    """Return where each memory went that is gone, and what is wrong with that."""
-    merged: list[Merge] = []
-    removed: list[Removal] = []
-    problems: list[str] = []
-    for path in dream.gone:
-        yield_to_requests()
-        claims = dream.claims.get(path, ())
-        result = _proven(dream, path, claims) if claims else _computed(dream, path)
-        merged += result
-        if result:
-            continue
-        reason = dream.reasons.get(path, "")
-        removed.append(Removal(path, reason))
-        if claims:
-            problems += [_untrue(dream, path, claim) for claim in claims]
-        elif dream.old[path].lasting:
-            kind = dream.old[path].document.type
-            problems.append(f"{path} is a {kind} memory and would go without going into another")
-        elif dream.old[path].untyped:
-            problems.append(f"{path} has no type and may be a person's rule, but would go")
-        elif len(words(reason)) < _REASON_WORDS:
-            problems.append(f"{path} would go without a reason")
-    return merged, removed, problems
+class _Group:
+    """One group, judged: what is wrong with it, and what became of its memories."""
 
+    def __init__(
+        self, night: _Night, members: tuple[str, ...], lost_lately: Mapping[str, int]
+    ) -> None:
+        self._night = night
+        self.members = members
+        self._old = [night.before[path] for path in members if path in night.before]
+        self._new = [night.after[path] for path in members if path in night.after]
+        self._there = [one for text in self._new for one in text.statements]
+        self._keys = frozenset(one.key for one in self._there)
+        self._raw = "\n".join(text.raw for text in self._new)
+        self._grounds = Grounds(
+            [one for text in self._old for one in text.statements],
+            logs=self._from(log=True),
+            transcripts=self._from(log=False),
+            raw="\n".join(text.raw for text in self._old),
+            paths=night.known.paths,
+            days={day for text in self._old for day in text.days},
+        )
+        self.merged: list[Merge] = []
+        self.removed: list[Removal] = []
+        self.lost: dict[str, int] = {}
+        self._foreign: set[str] = set()  # memories that say something new
+        self._outside = False
+        self.problems = list(dict.fromkeys(self._problems(lost_lately)))
 
-def _proven(dream: _Dream, path: str, claims: Sequence[Merge]) -> Sequence[Merge]:
-    """Return the claims that are true: those where one target carries it, or all together."""
-    there = [claim for claim in claims if claim.into in dream.new]
-    alone = [claim for claim in there if not dream.lost(path, [dream.new[claim.into]])]
-    if alone or len(there) < 2:  # noqa: PLR2004 - one target alone was asked already
-        return alone
-    return [] if dream.lost(path, dream.targets(path)) else there
-
-
-def _computed(dream: _Dream, path: str) -> Sequence[Merge]:
-    source = dream.old[path]
-    result = [
-        target
-        for target in dream.written
-        if _likely(source, dream.new[target]) and not dream.lost(path, [dream.new[target]])
-    ]
-    return [Merge(result[0], path)] if len(result) == 1 else []
-
-
-def _likely(source: Facts, target: Facts) -> bool:
-    return len(source.statement & target.words) >= _LIKELY * len(source.statement)
-
-
-def _into(merged: Sequence[Merge]) -> dict[str, tuple[str, ...]]:
-    into: dict[str, tuple[str, ...]] = {}
-    for merge in merged:
-        into[merge.source] = (*into.get(merge.source, ()), merge.into)
-    return into
-
-
-def _untrue(dream: _Dream, path: str, claim: Merge) -> str:
-    if claim.into not in dream.new:  # whatever a model may have written there
-        return f"{path} is said to be in {quoted(claim.into)}, which is not there"
-    source, target = dream.old[path], dream.new[claim.into]
-    if source.lasting and not target.lasting:
-        kind = source.document.type
-        return f"{path} is a {kind} memory and would go into {claim.into}, which is none"
-    sentence = quoted(dream.lost(path, [target]))
-    return f"{path} is said to be in {claim.into}, where this is missing: '{sentence}'"
-
-
-def _written(dream: _Dream, path: str) -> Iterator[str]:
-    """Yield what is wrong with the new text of one memory, whatever its type."""
-    content, after = dream.edits[path] or b"", dream.new[path].document
-    if len(content) > limits.MEMORY_BYTES:
-        yield f"{path} would have {len(content)} bytes, the limit is {limits.MEMORY_BYTES}"
-    if after.damaged:
-        yield f"{path} would be damaged"
-    if not in_catalogue(path):  # such as a log: nothing there is ever recalled
-        yield f"{path} is no place for a memory"
-    line = rules.foreign_line(content, after, dream.rules()) if dream.new[path].lasting else ""
-    if line:
-        yield f"{path} would say in its head: '{quoted(line)}'"
-    if dream.hides(path):
-        yield f"{path} would be longer than what is shown of it: {limits.SURFACED_BYTES} bytes"
-    yield from _less(dream, path)
-
-
-def _less(dream: _Dream, path: str) -> Iterator[str]:
-    """Yield what a memory that was there before would lose, whatever its type."""
-    after, old = dream.new[path].document, dream.old.get(path)
-    if old is None:
-        return
-    if old.document.type is not None and after.type is None:
-        yield f"{path} would lose its type"
-    if old.untyped:
-        targets = [target.verbatim for target in dream.targets(path)]
-        gone = missing(old.verbatim, targets)
-        if gone:
-            yield f"{path} has no type and may be a person's rule, but would lose '{quoted(gone)}'"
-    if not old.lasting:
-        lost = reason_lost(old, dream.targets(path))
-        if lost and reason_lost(dream.led[path], dream.targets(path)):
-            yield f"{path} would lose its reason: '{quoted(lost)}'"
-
-
-def _secrets(dream: _Dream, index: bytes | None) -> tuple[tuple[str, ...], list[str]]:
-    """Return the paths whose new text holds a secret that the old one did not, and sentences."""
-    paths: list[str] = []
-    problems: list[str] = []
-    for path, content in dream.edits.items():
-        yield_to_requests()
-        old = (index if path == INDEX else dream.before.get(path)) or b""
-        if content is None or content == old:
-            continue
-        result = _flagged(content)
-        fresh = {what: line for what, line in result.items() if what not in _flagged(old)}
-        if fresh:
-            paths.append(path)
-        problems += [
-            f"{path} would hold what looks like a secret in line {line} ({rule})"
-            for (rule, _), line in fresh.items()
+    def edits(self) -> list[FileEdit]:
+        """Return the edits with the origin of what they newly say."""
+        result = [
+            self._marked(self._night.edits[p]) for p in self.members if p in self._night.edits
         ]
-    return tuple(paths), problems
+        for merge in self.merged:
+            into = self._night.after[merge.into]
+            if merge.into not in self._night.edits and self._origin(merge.into) != _origin(into):
+                edit = FileEdit(into.path, into.content, sha256(into.content), int(into.at * 1e9))
+                result.append(self._marked(edit))
+        return list({edit.path: edit for edit in result}.values())
+
+    def _marked(self, edit: FileEdit) -> FileEdit:
+        origin = self._origin(edit.path)
+        if edit.content is None or not origin:
+            return edit
+        try:
+            return replace(edit, content=document.with_fields(edit.content, {_ORIGIN: origin}))
+        except FrontmatterNotEditableError:
+            return edit
+
+    def _origin(self, path: str) -> str:
+        """Return the origin that a memory is to have; "" where it has none and gets none."""
+        mine = self._night.before.get(path)
+        others = {merge.source for merge in self.merged if merge.into == path}
+        if path in self._foreign or mine is None:
+            others |= set(self.members)
+        texts = [text for text in self._old if text.path in others]
+        found = [_origin(text) for text in (*texts, *([mine] if mine else []))]
+        if self._outside and path in self._foreign:
+            found.append(_TRUST[0])
+        if mine is None or (path in self._foreign and any(found)):
+            found.append("assistant")
+        ranked = sorted((one for one in found if one in _TRUST), key=_TRUST.index)
+        return ranked[0] if ranked else ""
+
+    def _problems(self, lost_lately: Mapping[str, int]) -> Iterator[str]:
+        for path in self.members:
+            yield_to_requests()
+            if path not in self._night.edits:
+                continue
+            old, new = self._night.before.get(path), self._night.after.get(path)
+            if old is not None and old.document.damaged:
+                yield f"{path} is damaged and would be touched"
+            elif new is None:
+                yield from self._gone(path)
+            else:
+                yield from self._form(path, old, new)
+                if new.fixed or (old is not None and old.fixed):
+                    yield from self._personal(path, old, new)
+                else:
+                    yield from self._said(path, old, new)
+                    yield from self._unsaid(path, old, lost_lately.get(path, 0))
+
+    def _gone(self, path: str) -> Iterator[str]:
+        old = self._night.before.get(path)
+        if old is None:
+            return
+        reason = self._night.wanted.reasons.get(path, "")
+        claims = [merge.into for merge in self._night.wanted.merges if merge.source == path]
+        copies = [text for text in self._new if _same(text, old)]
+        if old.fixed and not copies:
+            kind = old.document.type or "untyped"
+            yield f"{path} is a {kind} memory and would go; only an exact copy of one may"
+            return
+        targets = [text.path for text in (copies or self._new) if text.path != path]
+        first = [*claims, *named(reason, targets)]
+        ordered = sorted(targets, key=lambda target: (target not in first, target))
+        evaporated = list(self._evaporated(old))
+        into = next((t for t in ordered if t in first or self._takes(t, old)), "")
+        if into and not evaporated:
+            self.merged.append(Merge(into, path))
+        elif claims:
+            if claims[0] not in self._night.after:  # whatever a model may have written there
+                yield f"{path} is said to be in {quoted(claims[0])}, which is not there"
+            for one in evaporated[:1]:
+                yield f"{path} is said to be in {claims[0]}, where '{quoted(one.raw)}' is missing"
+        elif len(words(reason)) < _REASON_WORDS:
+            yield f"{path} would go without a reason"
+        elif not self._is_void(old, reason):
+            yield f"{path} would go, and its reason names nothing that voids it: {quoted(reason)}"
+        else:
+            self.removed.append(Removal(path, secrets.scrub(reason)))
+
+    def _takes(self, target: str, old: Text) -> bool:
+        return any(one.key in self._night.after[target].keys for one in old.body)
+
+    def _is_void(self, old: Text, reason: str) -> bool:
+        """Whether a reason names a day that is over, or something newer that speaks of it."""
+        dates = [
+            f for one in old.statements for kind, f in one.facts if kind == DATE and f[0] in "12"
+        ]
+        meant = resolve(reason, old.at)
+        if dates and max(dates) < self._night.today and max(dates) in meant:
+            return True
+        newer = [text for text in self._new if text.path in named(reason, self.members)]
+        for text in newer:
+            if text.at > old.at and any(_near(one, two) for one in text.body for two in old.body):
+                return True
+        spoken = Statement(reason)
+        sources = [one for one in self._newer(old) if resemblance(spoken, one) >= RESEMBLING]
+        return any(_near(one, two) for one in sources for two in old.statements)
+
+    def _form(self, path: str, old: Text | None, new: Text) -> Iterator[str]:
+        """Yield what is wrong with a new text whatever it says."""
+        if len(new.content) > limits.MEMORY_BYTES:
+            yield f"{path} would have {len(new.content)} bytes, the limit is {limits.MEMORY_BYTES}"
+        untyped = new.document.type is None and not (old and old.document.type is None)
+        if new.document.damaged or untyped:
+            yield f"{path} would be damaged or without a type"
+        if not in_catalogue(path) or path.startswith(TEAM):
+            yield f"{path} is no place for a dream's memory"
+        for rule, line in _secrets(new.content, old.content if old else b""):
+            self._night.secrets.append(path)
+            yield f"{path} would hold what looks like a secret in line {line} ({rule})"
+        known = [text.document for text in self._old]
+        for field in _new_fields(new.document, [old.document] if old else known):
+            yield f"{path} would have a field that it had not: '{quoted(field)}'"
+        for field in _new_fields(old.document, [new.document]) if old else ():
+            yield f"{path} would lose the field '{quoted(field)}'"
+        lines = {line for one in self._old for line in _head(one.content)}
+        for text in _head(new.content):
+            if text not in lines and (" #" in text or text.lstrip().startswith("#")):
+                yield f"{path} would have a comment in its head: '{quoted(text)}'"
+
+    def _personal(self, path: str, old: Text | None, new: Text) -> Iterator[str]:
+        kind = new.document.type or (old and old.document.type) or "untyped"
+        if old is None:
+            gone = [text for text in self._old if text.path not in self._night.after]
+            if not any(_same(new, text) for text in gone):
+                yield f"{path} would be a new {kind} memory, which needs the person"
+            return
+        was, now = old.document, new.document
+        if was.type != now.type:
+            yield f"{path} would change its type from {was.type or 'none'} to {now.type or 'none'}"
+        elif was.body.encode() != now.body.encode():
+            yield f"{path} is a {kind} memory and would say something else"
+        elif (was.name, was.description) != (now.name, now.description):
+            yield f"{path} is a {kind} memory and would get another name or description"
+
+    def _said(self, path: str, old: Text | None, new: Text) -> Iterator[str]:
+        """Yield what a memory would newly say without a ground for it."""
+        newer = self._newer(old)
+        known = old.keys if old else frozenset[str]()
+        for one in new.statements:
+            if one.key in known or not one.words:
+                continue
+            self._foreign.add(path)
+            problem = self._grounds.problem(one, newer)
+            if problem:
+                yield f"{path} {problem}: '{quoted(one.raw)}'"
+            self._outside |= self._grounds.outside(one)
+
+    def _unsaid(self, path: str, old: Text | None, lately: int) -> Iterator[str]:
+        """Yield what a memory that stays would lose."""
+        if old is None:
+            return
+        for one in self._evaporated(old):
+            yield f"{path} would lose without a reason: '{quoted(one.raw)}'"
+        there = frozenset[str]().union(*(one.words for one in self._there))
+        restated = [one for one in old.statements if one.key not in self._keys]
+        said = frozenset[str]().union(*(one.words for one in old.body))
+        alive = [one for one in restated if not self._void(one, old)]
+        gone = frozenset[str]().union(*(one.words for one in alive)) & said - there
+        self.lost[path] = len(gone)
+        if gone and _HALF * (len(gone) + lately) > len(said) + lately:
+            yield f"{path} would lose more than half of its words within a month"
+
+    def _evaporated(self, old: Text) -> Iterator[Statement]:
+        """Yield the statements of a memory that stand nowhere in its group afterwards."""
+        for one in old.statements:
+            if one.key in self._keys or not one.words:
+                continue
+            plain = one is old.description
+            if not self._void(one, old) and not restated(one, self._there, self._raw, plain=plain):
+                yield one
+
+    def _void(self, one: Statement, old: Text) -> bool:
+        fresh = [new for new in self._there if new.key not in self._grounds.keys]
+        since = iso_time(min(old.times))[:10]
+        return void(one, [*self._newer(old), *fresh], written=since, today=self._night.today)
+
+    def _newer(self, old: Text | None) -> list[Statement]:
+        """Return the statements of memories and sources that are newer than a memory."""
+        at = old.at if old else 0.0
+        texts = [one for text in self._old if old and text.at > at for one in text.statements]
+        sources = [one for source, said in self._night.sources if source.at >= at for one in said]
+        return [*texts, *sources]
+
+    def _from(self, *, log: bool) -> list[Statement]:
+        return [one for source, said in self._night.sources if source.log is log for one in said]
 
 
-def _flagged(content: bytes) -> dict[tuple[str, str], int]:
-    """Return the lines that look like a secret by rule and text, with their numbers."""
-    text = decode(content)
+def _same(one: Text, two: Text) -> bool:
+    first, second = one.document, two.document
+    return first.type == second.type and first.body.strip() == second.body.strip()
+
+
+def _near(one: Statement, two: Statement) -> bool:
+    return len(one.words & two.words) > 1 and resemblance(one, two) >= RESEMBLING
+
+
+def _origin(text: Text) -> str:
+    return text.document.metadata.get("origin", "")
+
+
+def _new_fields(new: Document, known: Sequence[Document]) -> Iterator[str]:
+    """Yield the fields of a head that none of others has; stamps and origin are memd's."""
+    for name, value in new.metadata.items():
+        if name not in _STAMPS and all(one.metadata.get(name) != value for one in known):
+            yield f"{name}: {value}"
+
+
+def _head(content: bytes) -> list[str]:
+    fenced = split(content)
+    return [] if fenced is None else [line.rstrip() for line in fenced.lines]
+
+
+def _secrets(content: bytes, old: bytes) -> Iterator[tuple[str, int]]:
+    """Yield the rules and lines of what looks like a secret and did not stand there before."""
+    text, known = decode(content), decode(old)
     lines = text.split("\n")
-    return {(result.rule, lines[result.line - 1]): result.line for result in secrets.find(text)}
-
-
-def _contradictions(dream: _Dream) -> tuple[Contradiction, ...]:
-    """Return what went because something else stays, as far as a bounded search finds it."""
-    into = {merge.into for claims in dream.claims.values() for merge in claims}
-    stays = {path: dream.new[path] for path in (*dream.written, *sorted(into & dream.new.keys()))}
-    forms = frozenset[str]().union(*(said.forms for said in stays.values()))
-    lost = [
-        (path, raw)
-        for path in sorted((*dream.changed, *dream.gone))
-        for name, raw in dream.led[path].sentences.items()
-        if name not in forms
-    ]
-    if not lost:
-        return ()
-    reported = (raw for said in stays.values() for raw in said.sentences.values())
-    denials = Denials(reported, _INSPECTIONS)
-    result: list[Contradiction] = []
-    for path, gone in lost:
-        yield_to_requests()
-        other = denials.of(gone)
-        if other:
-            result.append(Contradiction(path, quoted(gone, SHOWN), quoted(other, SHOWN)))
-        if len(result) == _CONTRADICTIONS:
-            break
-    return tuple(result)
+    for found in secrets.find(text):
+        if lines[found.line - 1] not in known:
+            yield found.rule, found.line

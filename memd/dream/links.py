@@ -10,13 +10,11 @@ Rules of this file
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 from memd.core.names import SUFFIX
-from memd.core.values import PERSONAL
-from memd.documents.document import Document
-from memd.dream.similarity import fenced
+from memd.text.statements import fenced
 
 _LINK = re.compile(
     r"(?P<code>(?P<mark>`+)(?!`).*?(?<!`)(?P=mark)(?!`))"
@@ -50,68 +48,26 @@ class Linked:
         return (self.name, self.stem, self.bare)
 
 
-class LinkMoves:
-    """Where links lead after merges. ``moved`` maps what is gone to what took it in."""
+class Known:
+    """The paths of memories, and all names that double brackets may give them."""
 
-    def __init__(self, moved: Iterable[tuple[Linked, Linked]], stay: Iterable[Linked]) -> None:
-        self._paths: dict[str, str] = {}
-        self._names: dict[str, str] = {}
-        retained = list(stay)
-        known = {name for memory in retained for name in memory.names}
-        counts: dict[str, int] = {}
-        for memory in retained:
-            for name in set(memory.names):
-                counts[name] = counts.get(name, 0) + 1
-        for old, new in moved:
-            self._paths[old.path] = new.path
-            for was, becomes in zip(old.names, new.names, strict=True):
-                if was not in known:
-                    unique = counts.get(becomes) == 1
-                    self._names.setdefault(was, becomes if unique else new.bare)
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.paths = frozenset(paths)
+        self._names = frozenset(name for path in self.paths for name in Linked(path, "").names)
 
-    def repointed(self, text: str, path: str) -> str:
-        """Return the text of the memory at ``path`` with links to what is gone led on."""
+    def unlinked(self, text: str, path: str) -> str:
+        """Return the text of the memory at ``path`` without where its links to memories lead."""
         folder = posixpath.dirname(path)
 
         def lead(target: str) -> str:
-            return self._path(target, folder)
+            plain = unquote(target)
+            near = posixpath.normpath(posixpath.join(folder, plain))
+            return "" if {near, posixpath.normpath(plain)} & self.paths else target
 
         def name(wiki: str) -> str:
-            return self._name(wiki)
+            return "" if wiki.strip().removesuffix(SUFFIX) in self._names else wiki
 
-        return _replaced(text, lead, name)
-
-    def _path(self, target: str, folder: str) -> str:
-        plain = unquote(target)
-        if near := self._paths.get(posixpath.normpath(posixpath.join(folder, plain))):
-            return posixpath.relpath(near, folder or ".")
-        return self._paths.get(posixpath.normpath(plain), target)
-
-    def _name(self, wiki: str) -> str:
-        bare = wiki.strip()
-        result = self._names.get(bare.removesuffix(SUFFIX))
-        if result is None:
-            return wiki
-        return wiki.replace(bare, result + (SUFFIX if bare.endswith(SUFFIX) else ""))
-
-
-def led_on(texts: Mapping[str, Document], into: Mapping[str, str]) -> dict[str, Document]:
-    """Return memories with their links led on to where memories went, as the pass does it.
-
-    A person's own rules keep theirs. ``into`` maps what went to where; both are among the texts.
-    """
-    named = {path: Linked(path, text.name) for path, text in texts.items()}
-    went = {old: new for old, new in into.items() if old in named and new in named}
-    if not went:
-        return dict(texts)
-    stay = [memory for path, memory in named.items() if path not in went]
-    moves = LinkMoves([(named[old], named[new]) for old, new in went.items()], stay)
-    return {
-        path: text
-        if text.type in PERSONAL
-        else replace(text, body=moves.repointed(text.body, path))
-        for path, text in texts.items()
-    }
+        return _replaced(text, lead, name).replace("[[]]", "").replace("]()", "]")
 
 
 def targets(text: str, path: str) -> frozenset[str]:

@@ -2,7 +2,8 @@
 
 Rules of this file
 - Model or fixed pass, before the commit or within it: all are judged here, on the tree that is
-  given. ``holds`` says whether what was found on one tree is true of another.
+  given; what stands of it is committed, the rest is a proposal. ``holds`` says whether what came
+  of one tree is true of another.
 - A proposal holds what a person needs to decide: each file before and after, whence and why. What
   the judge took for a secret is kept nowhere.
 """
@@ -11,21 +12,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 
 from memd.core.errors import MemdError
 from memd.core.names import INDEX
 from memd.core.text import decode, sha256
 from memd.core.values import FileEdit, Header, MemoryFile, Tree
+from memd.core.yielding import yield_to_requests
+from memd.documents.document import parse
+from memd.documents.index import pointers
 from memd.documents.index import read as read_index
-from memd.dream import handwritten
+from memd.dream.groups import named
 from memd.dream.judge import judge
+from memd.dream.links import targets
+from memd.dream.questions import Said, questions
 from memd.dream.report import Report
-from memd.dream.values import DirectorySize, JudgeResult, Wanted
+from memd.dream.values import DirectorySize, JudgeResult, Memory, Question, Wanted
 from memd.model.port import LOCAL, Usage
 from memd.state.changes import Proposal, ProposedEdit
 from memd.store.history import Past
 
 _ORPHANS = 50
+_NONE: Mapping[str, int] = MappingProxyType({})
 _NS = 1_000_000_000
 Work = Callable[[Tree], Wanted]  # a pass: what it would change
 Pass = Callable[[Past], Work]  # the pass of one dream, which may ask what was done before
@@ -62,6 +70,7 @@ class PassResult:
     judged: JudgeResult
     texts: Mapping[str, bytes]
     before: DirectorySize
+    questions: tuple[Question, ...] = ()
 
     def holds(self, tree: Tree) -> bool:
         """Whether the files that the pass would touch are in a tree as it saw them."""
@@ -77,19 +86,18 @@ class PassResult:
     def report(self) -> Report:
         """Return the report as far as it is known before the commit."""
         judged, wanted, done = self.judged, self.wanted, self.done
-        stands = not judged.problems
         return Report(
             engine=done.engine,
             model_problem=done.problem,
-            created=judged.created if stands else (),
-            changed=judged.changed if stands else (),
-            merged=judged.merged if stands else (),
-            removed=judged.removed if stands else (),
-            contradictions=judged.contradictions if stands else (),
+            created=judged.created,
+            changed=judged.changed,
+            merged=judged.merged,
+            removed=judged.removed,
+            questions=self.questions,
             left=wanted.left,
             listed=wanted.listed,
             before=self.before,
-            lost=judged.lost if stands else 0,
+            lost=judged.lost,
             problems=judged.problems,
             turns=done.turns,
             usage=asdict(done.usage) if any(asdict(done.usage).values()) else None,
@@ -98,11 +106,11 @@ class PassResult:
         )
 
     def proposal(self, directory: str, job: str, at: float) -> Proposal:
-        """Return the proposal that is kept where the judge does not let the pass through."""
+        """Return the proposal of what is kept back."""
         into = {merge.source: merge.into for merge in self.wanted.merges}
         edits = tuple(
             self._edit(edit, into.get(edit.path, ""))
-            for edit in self.wanted.edits
+            for edit in self.judged.kept_back
             if edit.path not in self.judged.secrets
         )
         return Proposal(
@@ -126,34 +134,69 @@ class PassResult:
 
 
 def find(
-    tree: Tree, done: ReadyPass, past: Past, gone: AbstractSet[str] = frozenset(), lost: int = 0
+    tree: Tree,
+    done: ReadyPass,
+    past: Past,
+    now: float,
+    lately: tuple[AbstractSet[str], Mapping[str, int]] = (frozenset(), _NONE),
 ) -> PassResult:
     """Return what a pass comes to on a tree. Raises what the pass and reading the tree raise.
 
-    ``gone`` are memories that dreams removed lately, ``lost`` the bytes that they lost; memories
-    that came back do not count.
+    ``lately`` are the memories that dreams removed by reasons in 30 days, and how many words they
+    took from each of the others; memories that came back do not count.
     """
     wanted = done.work(past)(tree)
     headers, index = tree.headers(), tree.index()
-    named = {edit.path for edit in wanted.edits} | {merge.into for merge in wanted.merges}
-    for edit in wanted.edits:
-        if edit.path == INDEX:
-            named |= handwritten.reworded(index or b"", edit.content or b"")
-    files = dict(_files(tree, named - {INDEX}))
-    texts = {path: file.content for path, file in files.items()}
-    before = size(headers, index)
+    known = {header.path for header in headers}
+    files = dict(_files(tree, _named(wanted, index, known)))
+    gone, lost = lately
     judged = judge(
-        texts,
+        {path: Memory(file.content, file.header.mtime_ns / _NS) for path, file in files.items()},
         wanted,
         index=index,
-        times={path: file.header.mtime_ns / _NS for path, file in files.items()},
-        total=before.memories,
-        total_bytes=before.memory_bytes,
-        gone_lately=len(gone - {header.path for header in headers}) if gone else 0,
+        now=now,
+        known=known,
+        total=len(headers),
+        gone_lately=len(gone - known),
         lost_lately=lost,
     )
+    texts = {path: file.content for path, file in files.items()}
     shown = texts if index is None else texts | {INDEX: index}
-    return PassResult(done, wanted, judged, shown, before)
+    return PassResult(
+        done, wanted, judged, shown, size(headers, index), _questions(tree, judged, headers)
+    )
+
+
+def _named(wanted: Wanted, index: bytes | None, known: AbstractSet[str]) -> set[str]:
+    """Return the memories that a pass touches, names or links to."""
+    result = {edit.path for edit in wanted.edits}
+    result |= {merge.into for merge in wanted.merges}
+    for reason in wanted.reasons.values():
+        result.update(named(reason, known))
+    for edit in wanted.edits:
+        if edit.path == INDEX:
+            old, new = pointers(index), pointers(edit.content)
+            result |= {path for path in new if old.get(path) != new[path]} & known
+        elif edit.content is not None:
+            result |= targets(decode(edit.content), edit.path) & known
+    return result - {INDEX}
+
+
+def _questions(tree: Tree, judged: JudgeResult, headers: Sequence[Header]) -> tuple[Question, ...]:
+    """Return what a person should look at, of the memories as the dream leaves them."""
+    edits = {edit.path: edit.content for edit in judged.edits}
+    said: list[Said] = []
+    for path in sorted({header.path for header in headers} | edits.keys() - {INDEX}):
+        yield_to_requests()
+        content = edits.get(path, b"")
+        if path not in edits:
+            with suppress(MemdError):
+                file = tree.read(path)
+                content = file.content if file else None
+        if content:
+            read = parse(content, path)
+            said.append((path, read.type, f"{read.description}\n\n{read.body}"))
+    return questions(said)
 
 
 def _files(tree: Tree, paths: AbstractSet[str]) -> Iterator[tuple[str, MemoryFile]]:

@@ -100,7 +100,7 @@ def _sections(facts: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
     yield "Tightened", _listed(map(_named, _tightened(facts)))
     yield "New", _listed(map(_named, texts(facts.get("created"))))
     yield "Removed", _listed(_reasoned(facts.get("removed")))
-    yield "Contradictions resolved (gone → stays)", _listed(_denied(facts))
+    yield "Which of these holds?", _listed(_questions(facts))
     yield "Left alone", _listed(_reasoned(facts.get("left")))
     yield (
         "Needs your look",
@@ -133,10 +133,13 @@ def _reasoned(value: object) -> Iterator[str]:
         yield f"{_named(row.get('path'))}: {why}" if why else _named(row.get("path"))
 
 
-def _denied(facts: Mapping[str, Any]) -> Iterator[str]:
-    for row in rows(facts.get("contradictions")):
-        gone, stays = (span(row.get(name)) or "(nothing)" for name in ("gone", "stays"))
-        yield f"{_named(row.get('path'))}: {gone} → {stays}"
+def _questions(facts: Mapping[str, Any]) -> Iterator[str]:
+    for row in rows(facts.get("questions")):
+        paths = texts(row.get("paths"))
+        one, two = (span(row.get(name)) or "(nothing)" for name in ("one", "two"))
+        how = "contradict" if row.get("kind") == "contradict" else "seem to repeat"
+        who = " and ".join(map(_named, paths)) or _UNNAMED
+        yield f"{who} {how} each other: {one} / {two}"
 
 
 def _proposal(facts: Mapping[str, Any]) -> Iterator[str]:

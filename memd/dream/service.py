@@ -10,8 +10,8 @@ Rules of this file
 - A model works in a workspace. It hears once what the judge has against its work. One that does not
   finish has done nothing; one that cannot be asked today is replaced by the fixed pass.
 - Settling the lock is shielded from cancellation, and bounded.
-- What the judge does not let through is kept as a proposal (``state/proposals.py``); nothing of
-  it is done, and the dream counts as done: tomorrow's proposal would be the same.
+- What the judge does not let through is kept as a proposal (``state/proposals.py``); the rest of
+  the dream is committed, and the dream counts as done: tomorrow's proposal would be the same.
 """
 
 import json
@@ -45,7 +45,7 @@ from memd.dream.run import (
     LockLostError,
     ModelRun,
 )
-from memd.dream.values import Contradiction, DirectorySize, Left, Removal
+from memd.dream.values import DirectorySize, Left, Question, Removal
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import Model, ModelSource
 from memd.state.changes import ProposalTable
@@ -58,7 +58,7 @@ from memd.text import dates
 from memd.watch import locks
 from memd.watch.locks import ConsolidationLock
 
-__all__ = ["Contradiction", "DirectorySize", "Dreams", "Left", "Removal", "Report"]
+__all__ = ["DirectorySize", "Dreams", "Left", "Question", "Removal", "Report"]
 
 _CLEANUP_SECONDS = 5.0  # two renames and one durable transaction, on a slow disk
 _MINUTE = 60.0
@@ -185,17 +185,27 @@ class Dreams:
         raise failure
 
     async def _dream(self, dream: DreamRun) -> None:
-        result, change = await self._committed(dream, await self._pass(dream))
-        report = result.report()
+        early = await self._pass(dream)
+        proposal = await self._proposed(dream, early)
+        result, change = await self._committed(dream, early, proposal)
+        if result is not early:
+            proposal = await self._proposed(dream, result)
+        dream.report = replace(result.report(), change=change, proposal=proposal or None)
+
+    async def _proposed(self, dream: DreamRun, result: PassResult) -> str:
+        """Keep what may not be done as a proposal; returns its id, "" where there is none."""
         if not result.judged.problems:
-            dream.report = replace(report, change=change)
-            return
-        proposal = result.proposal(dream.directory, dream.job, self._clock.now())
-        with anyio.CancelScope(shield=True):  # one set; then the dream has its end
-            name = await to_thread.run_sync(
-                self._proposals.propose, proposal, dream.by(result.done)
-            )
-        dream.report = replace(report, proposal=name)
+            return ""
+        dream.check()
+        wanted = result.proposal(dream.directory, dream.job, self._clock.now())
+        names: list[str] = []
+
+        def propose() -> None:
+            names.append(self._proposals.propose(wanted, dream.by(result.done)))
+
+        with anyio.CancelScope(shield=True):  # one set
+            await to_thread.run_sync(propose)
+        return names[0]
 
     async def _surveyed(self, dream: DreamRun, done: ReadyPass) -> PassResult:
         """Have a pass judged on the directory as it is; no writer waits meanwhile."""
@@ -206,10 +216,12 @@ class Dreams:
 
         return await self._store.consult(survey, dream.directory)
 
-    async def _committed(self, dream: DreamRun, early: PassResult) -> tuple[PassResult, str | None]:
-        """Commit what was found where nothing is wrong; look again if a file is not as it was.
+    async def _committed(
+        self, dream: DreamRun, early: PassResult, proposal: str
+    ) -> tuple[PassResult, str | None]:
+        """Commit what may stand; judge again if a file is not as it was.
 
-        Returns what was found in the end, and the change's id if there is one.
+        Returns what came of it in the end, and the change's id if there is one.
         """
         result = early
 
@@ -220,12 +232,13 @@ class Dreams:
             dream.check()
             if not dream.held.ours():
                 raise LockLostError(dream.directory)
-            if result.judged.problems:
+            if result.judged.problems and not result.judged.edits:
                 return Draft()
-            end = JobEnd(dream.job, "completed", json.dumps(result.report().facts()))
+            report = replace(result.report(), proposal=proposal or None)
+            end = JobEnd(dream.job, "completed", json.dumps(report.facts()))
             retained = LockTaken(dream.directory, dream.held.taken_ns)
             mend = all(left.path != INDEX for left in result.wanted.left)
-            return StoreDraft(result.wanted.edits, effects=(end, retained), mend_index=mend)
+            return StoreDraft(result.judged.edits, effects=(end, retained), mend_index=mend)
 
         committed = await self._store.take_back(
             dream.directory, lambda past: partial(plan, past), dream.by(early.done)
@@ -235,8 +248,9 @@ class Dreams:
     def _results(self, dream: DreamRun, done: ReadyPass, past: Past, tree: Tree) -> PassResult:
         """Return what a pass comes to. Blocks; raises DreamEndedError once the dream is over."""
         with checking(dream.check):
-            gone, lost = self._table.lately(dream.directory, self._clock.now() - _LATELY_SECONDS)
-            return find(tree, done, past, gone, lost)
+            now = self._clock.now()
+            lately = self._table.lately(dream.directory, now - _LATELY_SECONDS)
+            return find(tree, done, past, now, lately)
 
     async def _pass(self, dream: DreamRun) -> PassResult:
         """Return what a pass comes to: a model's where there is one, else the fixed one.

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from memd.agent.proposal import Source
 from memd.core.text import one_line
 from memd.core.values import FileEdit
 from memd.documents import secrets
 
 QUOTED = 120  # characters of a sentence that a problem names
-SHOWN = 200  # of one that a report shows
 LISTED = 100  # files in a report that need a person; beyond, that has other worries
+SHOWN = 200  # characters of a sentence that a report shows
+DAMAGED = "its frontmatter does not parse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +39,24 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Contradiction:
-    """A sentence of a memory that went because another one, which stays, denies it."""
+class Question:
+    """Two memories of which a person should decide: they contradict, or repeat, each other.
 
-    path: str
-    gone: str
-    stays: str
+    ``one`` and ``two`` are the statements in which they do.
+    """
+
+    paths: tuple[str, str]
+    kind: str
+    one: str
+    two: str
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A memory as it was: its bytes, and when it changed last in seconds since 1970."""
+
+    content: bytes
+    at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +65,7 @@ class Wanted:
 
     ``reasons`` maps what would go to why. ``left`` are files that it keeps its hands off since
     somebody changed them meanwhile; ``listed`` are files that it cannot help, such as damaged
-    ones, each with a sentence.
+    ones, each with a sentence. ``sources`` are the logs and transcripts that the run has read.
     """
 
     edits: tuple[FileEdit, ...] = ()
@@ -59,26 +73,28 @@ class Wanted:
     reasons: Mapping[str, str] = field(default_factory=dict)
     left: tuple[Left, ...] = ()
     listed: tuple[Left, ...] = ()
+    sources: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """What a dream does. It may stand when ``problems`` is empty; each is a sentence.
+    """What a dream does, and what is kept back for a person.
 
+    ``edits`` are what may stand, ``kept_back`` what may not, for its ``problems``, each a sentence.
     ``created`` and ``changed`` leave the index out; what is neither there nor in ``merged`` or
-    ``removed`` is kept as it was. ``secrets`` are paths whose new text must be kept nowhere.
-    ``lost`` is how many bytes of what memories said stand nowhere any more, as far as their words
-    tell.
+    ``removed`` is as it was. ``secrets`` are paths whose new text must be kept nowhere. ``lost`` is
+    how many telling words each changed memory has lost.
     """
 
+    edits: tuple[FileEdit, ...] = ()
+    kept_back: tuple[FileEdit, ...] = ()
     created: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     merged: tuple[Merge, ...] = ()
     removed: tuple[Removal, ...] = ()
-    contradictions: tuple[Contradiction, ...] = ()
     problems: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
-    lost: int = 0
+    lost: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ Rules of this file
   starting.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -78,11 +79,11 @@ class DreamTable:
         """Drop the row of a lock that is settled."""
         self._database.write("DELETE FROM dream_locks WHERE directory = ?", (directory,))
 
-    def lately(self, directory: str, since: float) -> tuple[frozenset[str], int]:
+    def lately(self, directory: str, since: float) -> tuple[frozenset[str], dict[str, int]]:
         """Return what dreams took away since a time, whether or not it was taken back.
 
-        These are the memories that they removed without merging them, and how many bytes of what
-        memories said they lost.
+        These are the memories that they removed without merging them, and how many words each of
+        the others lost.
         """
         rows = self._database.read(
             "SELECT result FROM jobs WHERE kind = 'dream' AND directory = ? AND ended >= ?"
@@ -91,8 +92,15 @@ class DreamTable:
         )
         results = [_changed(row["result"]) for row in rows]
         gone = frozenset(path for facts in results for path in _removed(facts.get("removed")))
-        counts = [facts.get("lost") for facts in results]
-        return gone, sum(count for count in counts if type(count) is int and count > 0)
+        lost: Counter[str] = Counter()
+        for facts in results:
+            words = facts.get("lost")
+            lost.update(
+                {path: n for path, n in words.items() if type(n) is int and n > 0}
+                if isinstance(words, dict)
+                else {}
+            )
+        return gone, dict(lost)
 
     def locks(self) -> tuple[LockRow, ...]:
         """Return all rows, in the order of their directories."""

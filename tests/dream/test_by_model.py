@@ -154,39 +154,16 @@ async def test_a_person_who_edits_a_target_keeps_what_was_to_go_into_it(bench: B
         (bench.memory / "deploys.md").write_text(mine)
         return says("Done.")
 
-    *script, _ = merging(bench, ("Read", {"file_path": "wiki.md"}))
-    dreaming, _ = bench.taught(
-        *script, calls(write("wiki.md", "removed: the wiki was shut down in May"), first=30), save
-    )
+    bench.write("party.md", "The party was on 2026-02-20.\n")
+    why = "the party was on 2026-02-20, which is over"
+    *script, _ = merging(bench, ("Read", {"file_path": "party.md"}))
+    dreaming, _ = bench.taught(*script, calls(write("party.md", f"removed: {why}"), first=30), save)
     report = await bench.run(dreaming)
     assert report.problems == ()
-    assert report.removed == (Removal("wiki.md", "the wiki was shut down in May"),)
+    assert report.removed == (Removal("party.md", why),)
     assert {left.path for left in report.left} == {"deploys.md", "rollbacks.md"}
     assert (bench.memory / "deploys.md").read_text() == mine
     assert BO in (bench.memory / "rollbacks.md").read_text()
-
-
-async def test_a_third_does_not_go_bit_by_bit(bench: Bench) -> None:
-    """What dreams removed of late counts, unless it came back; so does nothing older."""
-    for name in ("atlas", "radio", "forum"):
-        bench.write(f"{name}.md", f"The {name} is at https://{name}.example and is read by all.\n")
-
-    async def dream(*names: str) -> Report:
-        gone = [write(f"{name}.md", f"removed: the {name} was shut down") for name in names]
-        dreaming, _ = bench.taught(
-            read(*(f"{name}.md" for name in names)), calls(*gone, first=20), says("Gone.")
-        )
-        bench.clock.advance(DAY)
-        return await bench.run(dreaming)
-
-    first = await dream("atlas", "radio")
-    assert len(first.removed) == 2
-    second = await dream("board", "wiki")
-    assert second.proposal is not None
-    assert any("lately" in problem for problem in second.problems), second.problems
-    bench.clock.advance(31 * DAY)
-    third = await dream("board", "wiki")
-    assert len(third.removed) == 2
 
 
 async def test_rules_are_not_reworded(bench: Bench) -> None:

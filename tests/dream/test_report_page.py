@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memd.dream.report import Report
 from memd.dream.report_page import ROWS, few, identity, markdown, number, rows, span, texts
-from memd.dream.values import Contradiction, DirectorySize, Left, Merge, Removal
+from memd.dream.values import DirectorySize, Left, Merge, Question, Removal
 
 AT = 1_772_539_200.0
 SPAN = re.compile(r"`[^`\n]+`")
@@ -18,7 +18,7 @@ TITLES = {
     "Tightened",
     "New",
     "Removed",
-    "Contradictions resolved (gone → stays)",
+    "Which of these holds?",
     "Left alone",
     "Needs your look",
     "Not in the index",
@@ -35,7 +35,7 @@ FULL = Report(
     removed=(Removal("r.md", "it was superseded"),),
     left=(Left("l.md", "somebody changed it"),),
     listed=(Left("d.md", "its frontmatter is broken"),),
-    contradictions=(Contradiction("a.md", "It is on.", "It is off."),),
+    questions=(Question(("a.md", "b.md"), "contradict", "It is on.", "It is off."),),
     orphans=("o.md",),
     before=DirectorySize(41, 9000, 180, 9000),
     after=DirectorySize(39, 8000, 150, 8000),
@@ -75,9 +75,9 @@ Dream j5, 2026-03-03 12:00 UTC.
 
 - `r.md`: `it was superseded`
 
-## Contradictions resolved (gone → stays)
+## Which of these holds?
 
-- `a.md`: `It is on.` → `It is off.`
+- `a.md` and `b.md` contradict each other: `It is on.` / `It is off.`
 
 ## Left alone
 
@@ -163,7 +163,7 @@ def test_what_is_odd_is_left_out() -> None:
         "change": "c1; rm -rf ~",
         "proposal": "$(reboot)",
         "merged": [{"into": "a.md", "from": []}, {"into": 5, "from": ["\u200b"]}, 7],
-        "contradictions": [{}],
+        "questions": [{}],
         "removed": [{"reason": 5}],
         "problems": ["\u202e"],
     }
@@ -173,7 +173,7 @@ def test_what_is_odd_is_left_out() -> None:
     assert "`memctl dream review`" in page
     assert "Dream without an id, at a time that is not known." in page
     assert "- a memory without a name took in a memory without a name\n" in page
-    assert "- a memory without a name: (nothing) → (nothing)\n" in page
+    assert "- a memory without a name seem to repeat each other: (nothing) / (nothing)\n" in page
     assert "- kept back: (no words)\n" in page
 
 

@@ -65,8 +65,8 @@ def test_damaged_results_of_dreams_remove_nothing(tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     opened = open_database(str(path), [dreams.SCHEMA, job_rows.SCHEMA])
     rows = JobTable(opened)
-    few = '{"change": "c1", "lost": 7}'
-    mixed = '{"change": "c1", "lost": "8", "removed": [7, {}, {"path": 8}, {"path": "a.md"}]}'
+    few = '{"change": "c1", "lost": {"b.md": 7, "c.md": "8", "d.md": -1}}'
+    mixed = '{"change": "c1", "lost": [8], "removed": [7, {}, {"path": 8}, {"path": "a.md"}]}'
     for result in ("no json", "[1]", '{"change": 1, "removed": 5}', "[" * 9999, few, mixed):
         job = rows.add(NewJob("dream", "/m", "/m", "", {}), 200.0)
         rows.start(job, 200.0)
@@ -76,7 +76,7 @@ def test_damaged_results_of_dreams_remove_nothing(tmp_path: Path) -> None:
                 "UPDATE jobs SET result = ? WHERE number = (SELECT max(number) FROM jobs)", [result]
             )
         other.close()
-    assert DreamTable(opened).lately("/m", 150.0) == (frozenset({"a.md"}), 7)
+    assert DreamTable(opened).lately("/m", 150.0) == (frozenset({"a.md"}), {"b.md": 7})
     opened.close()
 
 
@@ -98,13 +98,14 @@ def test_what_dreams_removed_lately_is_known(tmp_path: Path) -> None:
 
     dreamt(100.0, gone("old.md"))
     dreamt(200.0, gone("a.md", "b.md"))
-    dreamt(300.0, {"change": "c2", "lost": 90})
-    dreamt(300.0, {"change": None, "lost": 80})
+    dreamt(300.0, {"change": "c2", "lost": {"c.md": 50}})
+    dreamt(310.0, {"change": "c3", "lost": {"c.md": 40}})
+    dreamt(300.0, {"change": None, "lost": {"c.md": 80}})
     dreamt(300.0, gone("kept.md", change=None))
     dreamt(300.0, gone("x.md"), kind="extract")
     dreamt(300.0, gone("y.md"), where="/other")
     failed = rows.add(NewJob("dream", "/m", "/m", "", {}), 300.0)
     rows.start(failed, 300.0)
     rows.finish(failed, JobState.FAILED, 300.0, error={"kind": "x", "message": "y"})
-    assert DreamTable(opened).lately("/m", 150.0) == (frozenset({"a.md", "b.md"}), 90)
+    assert DreamTable(opened).lately("/m", 150.0) == (frozenset({"a.md", "b.md"}), {"c.md": 90})
     opened.close()

@@ -1,0 +1,175 @@
+"""Which memories of a dream belong together, so that each such group is judged by itself. Pure.
+
+Rules of this file
+- A group are memories that are merged, that hand text to each other, or that are linked to each
+  other. Memories that a change only names belong to it as well; they are read and stay.
+- Links to memories are no text: where one leads is compared apart from what the sentence says.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+
+from memd.core.instants import written
+from memd.core.values import PERSONAL, FileEdit
+from memd.core.yielding import yield_to_requests
+from memd.documents.document import Document, parse
+from memd.dream.links import Known, targets
+from memd.dream.values import Wanted
+from memd.text.dates import resolve
+from memd.text.similarity import RESEMBLING, resemblance
+from memd.text.statements import DATE, Statement, statements
+
+_SHARED = 2  # telling words, at least, of a sentence that went from one memory to another
+_PATH = re.compile(r"[\w./-]+\.md\b")
+
+
+class Text:
+    """A memory with its statements; ``known`` are the memories that links may lead to."""
+
+    def __init__(self, content: bytes, path: str, at: float, known: Known) -> None:
+        self.content = content
+        self.path = path
+        self.at = at
+        self._known = known
+
+    @cached_property
+    def document(self) -> Document:
+        """The memory as it is read."""
+        return parse(self.content, self.path)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether its body stays byte for byte: a person's own words, or perhaps so."""
+        return self.document.type in (None, *PERSONAL)
+
+    @cached_property
+    def raw(self) -> str:
+        """Description and body, without where links to memories lead."""
+        body = self._known.unlinked(self.document.body, self.path)
+        return f"{self.document.description}\n{body}"
+
+    @cached_property
+    def description(self) -> Statement:
+        """The description."""
+        return Statement(self.document.description)
+
+    @cached_property
+    def body(self) -> tuple[Statement, ...]:
+        """The statements of the body."""
+        return tuple(statements(self._known.unlinked(self.document.body, self.path)))
+
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        """All statements."""
+        return (*self.body, self.description)
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """What its statements are compared by."""
+        return frozenset(statement.key for statement in self.statements)
+
+    @property
+    def times(self) -> list[float]:
+        """When it may have been written, in seconds since 1970: its mtime and its stamp."""
+        stamp = written(self.document.metadata.get("modified", ""))
+        return [self.at] if stamp is None else [self.at, stamp]
+
+    @cached_property
+    def days(self) -> frozenset[str]:
+        """The dates that its relative dates may mean."""
+        parts = [*self.raw.split("\n\n"), *(one.raw for one in self.statements)]
+        meant = {resolve(part, at) for part in parts for at in self.times}
+        facts = {fact for text in meant for fact in Statement(text).facts}
+        return frozenset(form for kind, form in facts if kind == DATE)
+
+    @cached_property
+    def links(self) -> frozenset[str]:
+        """What its links may lead to."""
+        return targets(self.document.body, self.path)
+
+
+def named(reason: str, known: Collection[str]) -> tuple[str, ...]:
+    """Return the memories that a reason names."""
+    return tuple(path for path in dict.fromkeys(_PATH.findall(reason)) if path in known)
+
+
+def groups(
+    before: Mapping[str, Text],
+    edits: Mapping[str, FileEdit],
+    after: Mapping[str, Text],
+    wanted: Wanted,
+) -> list[tuple[str, ...]]:
+    """Return the groups in the order of their first edits, each with its members."""
+    union = _Union()
+    for path in edits:
+        union.add(path)
+    for merge in wanted.merges:
+        if merge.source in edits:
+            union.join(merge.source, merge.into)
+    for path, reason in wanted.reasons.items():
+        for other in named(reason, before.keys() | after.keys()):
+            union.join(path, other)
+    for path in edits:
+        old = before[path].links if path in before else frozenset[str]()
+        new = after[path].links if path in after else frozenset[str]()
+        for other in sorted((new - old) & (before.keys() | after.keys())):
+            union.join(path, other)
+        for other in sorted(old & edits.keys() - after.keys()):
+            union.join(path, other)
+    for one, two in _handed(before, edits, after):
+        union.join(one, two)
+    return union.groups()
+
+
+def _handed(
+    before: Mapping[str, Text], edits: Mapping[str, FileEdit], after: Mapping[str, Text]
+) -> Iterator[tuple[str, str]]:
+    """Yield the memories of which one lost a sentence that another one gained."""
+    losers: dict[str, list[tuple[str, Statement]]] = defaultdict(list)
+    for path in edits.keys() & before.keys():
+        retained = after[path].keys if path in after else frozenset[str]()
+        for old in before[path].body:
+            if old.key not in retained:
+                for word in old.words or {old.key}:
+                    losers[word].append((path, old))
+    for path in edits.keys() & after.keys():
+        yield_to_requests()
+        known = before[path].keys if path in before else frozenset[str]()
+        for new in after[path].body:
+            if new.key in known:
+                continue
+            own = before[path].body if path in before else ()
+            least = max((resemblance(new, old) for old in own), default=0.0)
+            for other, old in {id(o): (p, o) for w in new.words for p, o in losers[w]}.values():
+                shared = len(old.words & new.words)
+                near = shared >= _SHARED and resemblance(new, old) >= max(RESEMBLING, least)
+                if other != path and (near or old.key == new.key):
+                    yield path, other
+
+
+class _Union:
+    """Sets of paths that grow together, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._above: dict[str, str] = {}
+
+    def add(self, path: str) -> None:
+        self._above.setdefault(path, path)
+
+    def join(self, one: str, two: str) -> None:
+        self.add(one)
+        self.add(two)
+        self._above[self._top(two)] = self._top(one)
+
+    def groups(self) -> list[tuple[str, ...]]:
+        result: dict[str, list[str]] = defaultdict(list)
+        for path in self._above:
+            result[self._top(path)].append(path)
+        return [tuple(group) for group in result.values()]
+
+    def _top(self, path: str) -> str:
+        while self._above[path] != path:
+            path = self._above[path]
+        return path

@@ -1,0 +1,103 @@
+"""Which statements resemble each other, and which of those cannot both hold. Pure.
+
+The one similarity of the program: shares of telling words. Nothing here understands a synonym;
+where two sentences differ in one place, that place counts as a contradiction.
+"""
+
+from difflib import SequenceMatcher
+from functools import cache, lru_cache
+
+from memd.text.statements import CODE, DENIAL, Statement, is_telling, stem
+
+RESEMBLING = 0.5  # of the telling words of the shorter one: below, two sentences differ in subject
+_EXCHANGED = 2  # words in a row that take the place of others
+_EQUAL = 0.5  # of the words in order: a sentence that otherwise stays
+_PREFIXES = ("un", "dis", "de", "in", "im", "ir", "non", "mis", "anti")
+_NOBODY: frozenset[str] = frozenset()
+_PAIRS = (
+    "on off, before after, allow forbid, allowed denied, accept reject, first last, more less,"
+    " most least, up down, include exclude, with without, true false, public private, add remove,"
+    " start stop, start end, begin end, open closed, required optional, primary secondary, old new,"
+    " yes no, enable disable, all none, increase decrease, manual automatic, success failure,"
+    " mandatory optional,"
+    " minimum maximum, early late, above below, always never, hot cold, sync async, left right"
+)
+
+
+def resemblance(one: Statement, two: Statement) -> float:
+    """Return which share of the telling words of the shorter statement both have."""
+    fewest = min(len(one.words), len(two.words))
+    return len(one.words & two.words) / fewest if fewest else float(one.key == two.key)
+
+
+def contradiction(new: Statement, old: Statement) -> str:
+    """Return why two statements that resemble each other cannot both hold, "" where they may."""
+    if (DENIAL in new.limits) != (DENIAL in old.limits):
+        return "one denies what the other says"
+    if opposed(new, old):
+        return "one has the opposite word"
+    for kind in {kind for kind, _ in new.facts}:
+        left = {form for its, form in new.facts if its == kind}
+        right = {form for its, form in old.facts if its == kind}
+        if left - right and right - left:
+            return "a fact differs"
+    return "one word differs" if exchanged(new, old) else ""
+
+
+def opposed(new: Statement, old: Statement) -> bool:
+    """Whether one statement has the opposite of a word that only the other has."""
+    left = {token.form for token in new.tokens if token.kind != CODE}
+    right = {token.form for token in old.tokens if token.kind != CODE}
+    mine, theirs = left - right, right - left
+    return any(
+        not _opposites().get(word, _NOBODY).isdisjoint(theirs)
+        or _without_prefix(word) & theirs
+        or any(_without_prefix(other) & {word} for other in theirs)
+        for word in mine
+    )
+
+
+def exchanged(new: Statement, old: Statement) -> bool:
+    """Whether a sentence that otherwise stays has other words in one place, or two in turn."""
+    left, right = _forms(new), _forms(old)
+    if turned(new, old):
+        return True
+    matcher = SequenceMatcher(None, left, right, autojunk=False)
+    if matcher.ratio() < _EQUAL:
+        return False
+    for tag, i, j, k, m in matcher.get_opcodes():
+        short = j - i <= _EXCHANGED and m - k <= _EXCHANGED
+        if tag == "replace" and short and not set(left[i:j]) & set(right[k:m]):
+            return True
+    return False
+
+
+def turned(new: Statement, old: Statement) -> bool:
+    """Whether two words of a sentence stand in each other's place: "A calls B", "B calls A"."""
+    for kind in (*{kind for kind, _ in new.facts}, ""):
+        left = [t.form for t in new.tokens if t.kind == kind or (not kind and is_telling(t))]
+        right = [t.form for t in old.tokens if t.kind == kind or (not kind and is_telling(t))]
+        both = set(left) & set(right)
+        left, right = ([form for form in side if form in both] for side in (left, right))
+        places = [n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b]
+        if len(left) != len(right) or not places:
+            continue
+        if kind or (len(places) == 2 and places[1] - places[0] > 1):  # noqa: PLR2004 - a pair
+            return True
+    return False
+
+
+@cache
+def _opposites() -> dict[str, frozenset[str]]:
+    pairs = [tuple(map(stem, pair.split())) for pair in _PAIRS.split(",")]
+    both = [*pairs, *(pair[::-1] for pair in pairs)]
+    return {word: frozenset(other for one, other in both if one == word) for word, _ in both}
+
+
+@lru_cache(8192)
+def _without_prefix(word: str) -> frozenset[str]:
+    return frozenset(word.removeprefix(p) for p in _PREFIXES if word.startswith(p))
+
+
+def _forms(of: Statement) -> list[str]:
+    return [token.form for token in of.tokens if is_telling(token)]

@@ -1,0 +1,382 @@
+"""A text as statements: sentences with their words, facts and denials, ready to be compared. Pure.
+
+Rules of this file
+- A statement knows what it stands under (a heading, a line with a colon, the list item above, a
+  bold label): the same words below another heading are another statement.
+- A fact is a number, date, name, address, path or piece of code. Names are found by their capitals,
+  so in German every noun is one; that makes comparisons stricter, never looser.
+- A clause is what a fact is bound to: "the API on 8080 and the page on 9090" has two.
+- Word lists are read on first use: call from a worker thread.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+
+from memd.core.yielding import yield_to_requests
+from memd.text import stems
+from memd.text.normal import normal
+from memd.text.words import MONTHS, word_list
+
+NUMBER, DATE, NAME = "number", "date", "name"
+ADDRESS, PATH, CODE, PLAIN = "address", "path", "code", "plain"
+DENIAL = "not"
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+FENCE = re.compile(r" {0,3}(```|~~~)")
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_TOKEN = re.compile(
+    r"(?P<address>[a-z][a-z0-9+.-]*://[^\s<>()\[\]\"'`]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+    r"|\b\d{1,3}(?:\.\d{1,3}){3}\b)"
+    r"|(?P<date>\b\d{4}-\d\d(?:-\d\d)?\b)"
+    r"|(?P<path>(?<!\w)(?:~|\.{1,2})?/[\w.@~/-]*\w|\b\w[\w.-]*/[\w./-]*\w)"
+    r"|(?P<flag>(?<![\w-])--?[A-Za-z][\w-]*)"
+    rf"|(?P<cjk>[{_CJK}])"
+    rf"|(?P<word>(?:(?![{_CJK}])\w)+(?:[.':_@%+-](?:(?![{_CJK}])\w)+)*(?:\+\+|\#|%)?)"
+)
+_SUFFIXES = _set(
+    "md py js ts json yml yaml toml txt sh log rs go c h cpp java kt rb sql css html xml csv cfg"
+    " ini lock env"
+)
+_DAYS = frozenset((*MONTHS, *_set("monday tuesday wednesday thursday friday saturday sunday")))
+_LITTLE = _set("的 了 是 在 和 也 就 而 及 与 着 は が を に の で と も 이 가 은 는 을 를")
+_DENIALS = _set(
+    "not no never none nor neither without cannot cant nicht kein keine keinen keiner keinem nie"
+    " niemals ohne nunca jamás jamas sin ningún ninguna ne pas jamais sans aucun aucune não nao"
+    " nenhum sem jamais non mai senza nessun nessuna не нет никогда без нельзя"
+    " 不 没 沒 無 无"
+    " 未 勿 非 莫 别 別 ない ません ず 안 않 못 없"
+)
+_CJK_DENIALS = re.compile("[不没沒無无未勿莫别別안않못없]|ない|なく|ません|禁止")
+_BOUNDS = _set(
+    "only unless except until before after nur außer bis solo sólo salvo excepto hasta seulement"
+    " sauf somente exceto soltanto tranne только кроме 只 除"
+)
+_ITEM = re.compile(r"([ \t]*)(?:[-*+]|\d{1,3}[.)])[ \t]+")
+_ALONE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\||>)")
+_LABEL = re.compile(r"\*\*([^*\n]{1,40})(?:[:\uff1a]\*\*|\*\*[:\uff1a])")
+_PARTS = re.compile(r"(?:why|how to apply|said)", re.IGNORECASE)  # of each memory: no context
+_SENTENCE = re.compile(r"(?<=[.!?])[ \t]+(?=\S)|(?<=[\u3002\uff01\uff1f])\s*(?=\S)")
+_EMPHASIS = re.compile(r"\*\*|__|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
+_MARKS = re.compile(r"[,;:!?.\u3002\uff0c\uff1b\uff1a]+(?=\s|$)|(?<=\s)[\u2013\u2014|-](?=\s)")
+_CLAUSE = re.compile(
+    r"[,;:.!?](?=\s|$)|[()\u2013\u2014|\u3002\uff0c\uff1b\uff1a]|\s-\s"
+    r"|\b(?:and|but|while|whereas|which|und|aber|wobei|y|pero|et|mais|e|ma|и|но)\b"
+)
+_DATED = re.compile(r"\s?\((?:week of )?\d{4}-(?:Q\d|\d\d)(?:-\d\d)?(?: to \d{4}-\d\d)?\)")
+_DIGIT = re.compile(r"\d")
+_CACHED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word: its comparable form, what kind of fact it is, and what stands in the text."""
+
+    form: str
+    kind: str
+    raw: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """What a fact is bound to: forms of the telling words, the facts with their kinds, denials."""
+
+    words: frozenset[str]
+    facts: frozenset[tuple[str, str]]
+    limits: frozenset[str]
+
+
+class Statement:
+    """A sentence, list item, row or block of code, with what it stands under."""
+
+    def __init__(self, raw: str, context: str = "") -> None:
+        self.raw = raw
+        self.context = context
+
+    @cached_property
+    def key(self) -> str:
+        """What two statements have in common exactly when they say the same."""
+        if FENCE.match(self.raw):
+            return self.raw
+        return f"{_folded(self.context)}>{_folded(self.raw)}" if self.context else _folded(self.raw)
+
+    @cached_property
+    def text(self) -> str:
+        """The statement with its context, as it is compared."""
+        return f"{self.context}, {self.raw}" if self.context else self.raw
+
+    @cached_property
+    def tokens(self) -> tuple[Token, ...]:
+        """All words in their order."""
+        return tuple(tokens(self.text))
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The forms of the words that say something."""
+        return frozenset(token.form for token in self.tokens if is_telling(token))
+
+    @cached_property
+    def facts(self) -> frozenset[tuple[str, str]]:
+        """The facts as (kind, form)."""
+        return frozenset((token.kind, token.form) for token in self.tokens if token.kind != PLAIN)
+
+    @cached_property
+    def code(self) -> tuple[str, ...]:
+        """The pieces of code, as they are."""
+        if FENCE.match(self.raw):
+            return tuple(line.strip() for line in self.raw.splitlines()[1:-1] if line.strip())
+        return tuple(part.strip() for part in self.raw.split("`")[1::2] if part.strip())
+
+    @cached_property
+    def limits(self) -> frozenset[str]:
+        """What denies or bounds it."""
+        return _limits(self.text, self.tokens)
+
+    @cached_property
+    def clauses(self) -> tuple[Clause, ...]:
+        """The clauses; one without a fact and a word beside it belongs to the next."""
+        return tuple(_clauses(self.text))
+
+
+def statements(text: str) -> list[Statement]:
+    """Return the statements of a text in their order."""
+    return list(_statements(text))
+
+
+def is_telling(token: Token) -> bool:
+    """Whether a word says something: no grammar, no denial."""
+    return token.kind != PLAIN or not (
+        token.form in _stop() or token.form in _DENIALS or token.form in _LITTLE
+    )
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """Yield the words of a text."""
+    parts = normal(text).replace("\u2019", "'").split("`")
+    if len(parts) % 2 == 0:
+        parts = [" ".join(parts)]
+    for number, part in enumerate(parts):
+        first = number == 0
+        for match in _TOKEN.finditer(part):
+            yield _token(match, coded=number % 2 == 1, first=first)
+            first = part[match.end() : match.end() + 1] in {".", "!", "?", ":", "*"}
+
+
+def _token(match: re.Match[str], *, coded: bool, first: bool) -> Token:
+    raw, group = match.group(), match.lastgroup or ""
+    folded = raw.casefold()
+    if coded:
+        return Token(stem(folded), CODE, raw)
+    if group == "flag":
+        return Token(folded, CODE if raw.startswith("--") else PLAIN, raw)
+    if group in (ADDRESS, DATE, PATH):
+        return Token(folded, group, raw)
+    if group == "cjk":
+        return Token(raw, PLAIN, raw)
+    kind = _kind(raw, folded, first=first)
+    return Token(folded if kind in (NUMBER, ADDRESS, PATH) else stem(folded), kind, raw)
+
+
+def _kind(raw: str, folded: str, *, first: bool) -> str:
+    if _DIGIT.search(raw):
+        return NUMBER
+    if "." in raw:
+        suffix = folded.rpartition(".")[2]
+        return PATH if suffix in _SUFFIXES else ADDRESS if len(suffix) > 1 else PLAIN
+    if "_" in raw or (raw[1:] != folded[1:] and _inner_capital(raw)):
+        return NAME
+    if stem(folded) in _days() and (raw != "may"):
+        return DATE
+    if not raw[0].isupper() or folded in _stop() or stem(folded) in _stop():
+        return PLAIN
+    return NAME if not first or stem(folded) not in _common() else PLAIN
+
+
+def _inner_capital(raw: str) -> bool:
+    return any(char.isupper() for char in raw[1:])
+
+
+def _limits(text: str, found: tuple[Token, ...]) -> frozenset[str]:
+    result = {_bound(token) for token in found}
+    if not text.isascii() and _CJK_DENIALS.search(text):
+        result.add(DENIAL)
+    return frozenset(result - {""})
+
+
+def _bound(token: Token) -> str:
+    word = token.raw.casefold()
+    if token.kind == CODE:
+        return ""
+    if word in _DENIALS or word.endswith("n't"):
+        return DENIAL
+    return word if word in _BOUNDS else ""
+
+
+def _clauses(text: str) -> Iterator[Clause]:
+    waiting = ""
+    for piece in _split(text):
+        waiting = f"{waiting} {piece}".strip()
+        clause = _clause(waiting)
+        if clause.facts and len(clause.words) > 1:
+            yield clause
+            waiting = ""
+    if waiting:
+        yield _clause(waiting)
+
+
+def _split(text: str) -> Iterator[str]:
+    """Yield what stands between the marks of clauses, code left whole."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        yield from _CLAUSE.split(text)
+        return
+    coded = parts[1::2]
+    plain = "`\0`".join(parts[::2])
+    spans = iter(coded)
+    for piece in _CLAUSE.split(plain):
+        yield re.sub("`\0`", lambda _: f"`{next(spans)}`", piece)
+
+
+def _clause(text: str) -> Clause:
+    there = tuple(tokens(f". {text}"))
+    return Clause(
+        frozenset(token.form for token in there if is_telling(token)),
+        frozenset((token.kind, token.form) for token in there if token.kind != PLAIN),
+        _limits(text, there),
+    )
+
+
+def _statements(text: str) -> Iterator[Statement]:
+    heading, lead, label = "", "", ""
+    items: list[tuple[int, str]] = []
+    for block in _blocks(text):
+        yield_to_requests()
+        if FENCE.match(block):
+            yield Statement(block, lead or heading)
+            continue
+        plain = " ".join(block.split())
+        if block.lstrip().startswith("#"):
+            heading, lead, label, items = plain.lstrip("# "), "", "", []
+            yield Statement(plain)
+            continue
+        item = _ITEM.match(block)
+        if item:
+            depth = len(item.group(1).expandtabs(4))
+            items = [one for one in items if one[0] < depth]
+            above = items[-1][1] if items else lead
+            plain = plain[len(item.group().strip()) :].strip()
+            items.append((depth, plain))
+        else:
+            items, above = [], lead if block.startswith((" ", "\t", "|", ">")) else ""
+        label_match = _LABEL.match(plain)
+        label = ""
+        for number, sentence in enumerate(_SENTENCE.split(plain)):
+            context = ", ".join(filter(None, (heading, above, label)))
+            yield Statement(sentence.strip(), context)
+            if number == 0 and label_match and not _PARTS.match(label_match.group(1)):
+                label = label_match.group(1)
+        if not item:
+            table = plain if block.startswith("|") and not lead.startswith("|") else lead
+            lead = plain if plain.endswith((":", "\uff1a")) else table if "|" in block else ""
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Yield paragraphs, list items, headings, rows and blocks of code."""
+    part: list[str] = []
+    fence = ""
+    for line in text.splitlines():
+        mark = FENCE.match(line)
+        if fence:
+            part.append(line)
+            if mark and mark.group(1) == fence:
+                yield "\n".join(part)
+                part, fence = [], ""
+            continue
+        if part and (mark or not line.strip() or _ITEM.match(line) or _ALONE.match(line)):
+            yield "\n".join(part)
+            part = []
+        if mark:
+            fence = mark.group(1)
+        if line.strip():
+            part.append(line)
+        if part and _ALONE.match(line) and not mark:
+            yield "\n".join(part)
+            part = []
+    if part:
+        yield "\n".join(part)
+
+
+@lru_cache(_CACHED)
+def _folded(text: str) -> str:
+    parts = normal(text).replace("\u2019", "'").split("`")
+    if len(parts) % 2 == 0:
+        parts = [" ".join(parts)]
+    parts[::2] = [_MARKS.sub(" ", _EMPHASIS.sub("", part)).casefold() for part in parts[::2]]
+    return " ".join("`".join(parts).replace("`", "").split())
+
+
+@lru_cache(_CACHED)
+def stem(word: str) -> str:
+    """Return an English word in lower case without its ending; any other one as it is."""
+    if not word.isascii():
+        return word
+    word = word.removesuffix("'s")
+    return (stems.analyse(word, ()) or [word])[0] if word.isalpha() else word
+
+
+@cache
+def _stop() -> frozenset[str]:
+    return frozenset(word_list("stop.txt"))
+
+
+@cache
+def _common() -> frozenset[str]:
+    lists = (*word_list("common.txt"), *word_list("starters.txt"))
+    return frozenset(map(stem, lists)) | _stop()
+
+
+@cache
+def _days() -> frozenset[str]:
+    return frozenset(map(stem, _DAYS))
+
+
+_CRUDE = re.compile(rf"[{_CJK}]{{2}}|(?:(?![{_CJK}])\w){{2,}}")
+_LETTERS = 5
+
+
+def crude_words(text: str) -> set[str]:
+    """Return the beginnings of the words of a text: cheap, and enough to see what is related."""
+    return {word[:_LETTERS] for word in _CRUDE.findall(text.casefold()) if word not in _stop()}
+
+
+def crude(word: str) -> str:
+    """Return the beginning by which a word is among the ``crude_words`` of a text."""
+    return word[:_LETTERS]
+
+
+def undated(text: str) -> str:
+    """Return a text without the dates that stand behind relative ones."""
+    return _DATED.sub("", text)
+
+
+def fenced(text: str) -> list[str]:
+    """Return the parts of a text in turn: the odd ones are code blocks, all others are prose."""
+    parts: list[str] = [""]
+    fence = ""
+    for line in text.splitlines(keepends=True):
+        mark = FENCE.match(line)
+        if mark and not fence:
+            fence = mark.group(1)
+            parts += [line, ""]
+        elif fence:
+            parts[-2] += line
+            fence = "" if mark and mark.group(1) == fence else fence
+        else:
+            parts[-1] += line
+    return parts
