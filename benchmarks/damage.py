@@ -160,7 +160,9 @@ def _copies(
         counts.append(sum(max(0, len(group) - 1) for group in doubted))
     most = int(counts[0] * (1 - _LESS))
     bar = f"at most {most}"
-    return [Check("copies that nobody names", *map(str, counts), bar, met=counts[1] <= most)]
+    before_count, after_count = map(str, counts)
+    what = "copies that nobody names"
+    return [Check(what, before_count, after_count, bar, met=counts[1] <= most)]
 
 
 def _index(planted: Planted, before: Files, after: Files) -> list[Check]:

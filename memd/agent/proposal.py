@@ -35,7 +35,7 @@ class Proposed:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceText:
     """What a run saw of daily logs (``log``) or of transcripts in one answer.
 
     ``at`` is when the newest of these files changed last, in seconds since 1970.
@@ -54,7 +54,7 @@ class RunProposal:
     """
 
     files: tuple[Proposed, ...]
-    sources: tuple[Source, ...] = ()
+    sources: tuple[SourceText, ...] = ()
 
     @property
     def saved(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from memd.agent import drafting, looking, places, shell, tools, view
 from memd.agent.places import MEMORY, PROJECT, TRANSCRIPTS
-from memd.agent.proposal import Proposed, RunProposal, Source
+from memd.agent.proposal import Proposed, RunProposal, SourceText
 from memd.agent.refusals import (
     ChangeRefusedError,
     EditFailedError,
@@ -84,7 +84,7 @@ class Workspace:
         self._base: dict[str, bytes | None] = {}  # as first read; None where there was no file
         self._written: dict[str, bytes | None] = {}
         self._reasons: dict[str, str] = {}
-        self._sources: list[Source] = []
+        self._sources: list[SourceText] = []
         self._listed: frozenset[str] | None = None
         self._directory: Directory | None = None
         with suppress(DirectoryMissingError):  # nobody has written a memory here yet
@@ -159,7 +159,7 @@ class Workspace:
         if places and (all(logs) or all(spoken)) and size < SOURCE_CHARACTERS:
             at = max(entry.mtime_ns for entry in sight.read) / _NS
             plain = _NUMBERED.sub("", result.text).replace("\\n", "\n").replace('\\"', '"')
-            self._sources.append(Source(plain, at, all(logs)))
+            self._sources.append(SourceText(plain, at, all(logs)))
         return result
 
     def _view(self, now: float, over: Callable[[], bool]) -> AgentView:

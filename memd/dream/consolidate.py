@@ -50,7 +50,7 @@ _UNTYPED = f"its type is none of {', '.join(MemoryType)}"
 
 
 @dataclass(frozen=True)
-class _Memory:
+class _Candidate:
     """A memory as the pass changes it: ``head`` is everything before the body."""
 
     file: MemoryFile
@@ -61,14 +61,17 @@ class _Memory:
 
     @property
     def path(self) -> str:
+        """The path below the memory directory."""
         return self.file.header.path
 
     @property
     def content(self) -> bytes:
+        """The bytes that the file would have."""
         return self.head + self.body.encode()
 
     @property
     def changed(self) -> bool:
+        """Whether the file would change."""
         return self.content != self.file.content
 
     @property
@@ -79,6 +82,7 @@ class _Memory:
 
     @cached_property
     def statements(self) -> tuple[Statement, ...]:
+        """The statements of its text."""
         return tuple(statements(self.body))
 
     @cached_property
@@ -165,9 +169,9 @@ def absolute(text: str, at: float, resolve: Resolve) -> str:
 
 def _gathered(
     tree: Tree, frozen: AbstractSet[str], before: bytes
-) -> tuple[list[_Memory], tuple[Left, ...]]:
+) -> tuple[list[_Candidate], tuple[Left, ...]]:
     """Return the memories that may change, and sentences on those that may not."""
-    free: list[_Memory] = []
+    free: list[_Candidate] = []
     listed: list[Left] = []
     links: set[str] = set(targets(_without_pointers(before), INDEX))
     for header in tree.headers():
@@ -194,7 +198,7 @@ def _gathered(
     return pinned, tuple(listed[:LISTED])
 
 
-def _memory(file: MemoryFile) -> tuple[_Memory | None, str]:
+def _memory(file: MemoryFile) -> tuple[_Candidate | None, str]:
     """Return a memory that may change, or why not, or both where its head cannot be mended."""
     content, body = file.content, file.body.encode()
     read = document.parse(content, file.header.path)
@@ -213,7 +217,7 @@ def _memory(file: MemoryFile) -> tuple[_Memory | None, str]:
     trouble = repair.trouble(better)
     head = better[: len(better) - len(body)]
     why = f"other programs cannot read its frontmatter: {trouble}" if trouble else ""
-    return _Memory(file, read, head, file.body), why
+    return _Candidate(file, read, head, file.body), why
 
 
 def _without_pointers(content: bytes) -> str:
@@ -225,7 +229,7 @@ def _without_pointers(content: bytes) -> str:
     return "\n".join(lines)
 
 
-def _with_dates(memory: _Memory, resolve: Resolve) -> _Memory:
+def _with_dates(memory: _Candidate, resolve: Resolve) -> _Candidate:
     if memory.read.type is not MemoryType.PROJECT:
         return memory
     body = absolute(memory.body, memory.at, resolve)
@@ -240,7 +244,7 @@ def _with_dates(memory: _Memory, resolve: Resolve) -> _Memory:
     return result
 
 
-def _with_dated_hooks(before: bytes, memories: Sequence[_Memory], resolve: Resolve) -> bytes:
+def _with_dated_hooks(before: bytes, memories: Sequence[_Candidate], resolve: Resolve) -> bytes:
     after = before
     when = {m.path: m.at for m in memories if m.read.type is MemoryType.PROJECT}
     for entry in index.entries(before):
@@ -251,13 +255,13 @@ def _with_dated_hooks(before: bytes, memories: Sequence[_Memory], resolve: Resol
     return before if index.load(after).cut and not index.load(before).cut else after
 
 
-def _duplicates(memories: Sequence[_Memory], hooks: dict[str, str]) -> Iterator[tuple[str, str]]:
+def _duplicates(memories: Sequence[_Candidate], hooks: dict[str, str]) -> Iterator[tuple[str, str]]:
     """Yield each memory that another one has in it, with that one."""
     counts: Counter[tuple[str, str]] = Counter()
     for memory in memories:
         yield_to_requests()
         counts.update((memory.read.type or "", key) for key in memory.keys)
-    holders: dict[tuple[str, str], list[_Memory]] = defaultdict(list)
+    holders: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
     for memory in sorted(memories, key=lambda one: one.rank):
         yield_to_requests()
         kind = memory.read.type or ""
@@ -272,7 +276,7 @@ def _duplicates(memories: Sequence[_Memory], hooks: dict[str, str]) -> Iterator[
             holders[kind, key].append(memory)
 
 
-def _has(winner: _Memory, loser: _Memory, hooks: dict[str, str]) -> bool:
+def _has(winner: _Candidate, loser: _Candidate, hooks: dict[str, str]) -> bool:
     """Whether a memory says all that another one says, the index's words on it among that."""
     if not loser.keys <= winner.keys:
         return False

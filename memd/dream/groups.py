@@ -156,14 +156,17 @@ class _Union:
         self._above: dict[str, str] = {}
 
     def add(self, path: str) -> None:
+        """Take in a path."""
         self._above.setdefault(path, path)
 
     def join(self, one: str, two: str) -> None:
+        """Put the sets of two paths together."""
         self.add(one)
         self.add(two)
         self._above[self._top(two)] = self._top(one)
 
     def groups(self) -> list[tuple[str, ...]]:
+        """Return the sets."""
         result: dict[str, list[str]] = defaultdict(list)
         for path in self._above:
             result[self._top(path)].append(path)

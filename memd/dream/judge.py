@@ -17,14 +17,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from memd.core import limits
-from memd.core.names import INDEX, TEAM, in_catalogue
-from memd.core.text import decode, iso_time, sha256
+from memd.core.names import INDEX
+from memd.core.text import iso_time, sha256
 from memd.core.values import FileEdit
 from memd.core.yielding import yield_to_requests
 from memd.documents import document, secrets
-from memd.documents.document import Document, FrontmatterNotEditableError, split
-from memd.dream import index_lines
+from memd.documents.document import FrontmatterNotEditableError
+from memd.dream import heads, index_lines
 from memd.dream.grounds import Grounds, restated, void
 from memd.dream.groups import Text, groups, named
 from memd.dream.links import Known
@@ -34,7 +33,6 @@ from memd.text.similarity import RESEMBLING, resemblance
 from memd.text.statements import DATE, Statement, statements
 from memd.text.words import words
 
-_STAMPS = frozenset({"modified", "originSessionId", "node_type", "type", "origin"})
 _TRUST = ("outside", "import", "team", "assistant", "user")  # the least trusted first
 _ORIGIN = "metadata.origin"
 _NIGHT_LEAST, _NIGHT_PART, _MONTH_PART = 5, 10, 3
@@ -215,12 +213,12 @@ class _Group:
         if path in self._foreign or mine is None:
             others |= set(self.members)
         texts = [text for text in self._old if text.path in others]
-        found = [_origin(text) for text in (*texts, *([mine] if mine else []))]
+        origins = [_origin(text) for text in (*texts, *([mine] if mine else []))]
         if self._outside and path in self._foreign:
-            found.append(_TRUST[0])
-        if mine is None or (path in self._foreign and any(found)):
-            found.append("assistant")
-        ranked = sorted((one for one in found if one in _TRUST), key=_TRUST.index)
+            origins.append(_TRUST[0])
+        if mine is None or (path in self._foreign and any(origins)):
+            origins.append("assistant")
+        ranked = sorted((one for one in origins if one in _TRUST), key=_TRUST.index)
         return ranked[0] if ranked else ""
 
     def _problems(self, lost_lately: Mapping[str, int]) -> Iterator[str]:
@@ -234,7 +232,9 @@ class _Group:
             elif new is None:
                 yield from self._gone(path)
             else:
-                yield from self._form(path, old, new)
+                for kind, problem in heads.problems(new, old, self._old):
+                    yield f"{path} {problem}"
+                    self._night.secrets += [path] if kind == heads.SECRET else []
                 if new.fixed or (old is not None and old.fixed):
                     yield from self._personal(path, old, new)
                 else:
@@ -289,28 +289,6 @@ class _Group:
         spoken = Statement(reason)
         sources = [one for one in self._newer(old) if resemblance(spoken, one) >= RESEMBLING]
         return any(_near(one, two) for one in sources for two in old.statements)
-
-    def _form(self, path: str, old: Text | None, new: Text) -> Iterator[str]:
-        """Yield what is wrong with a new text whatever it says."""
-        if len(new.content) > limits.MEMORY_BYTES:
-            yield f"{path} would have {len(new.content)} bytes, the limit is {limits.MEMORY_BYTES}"
-        untyped = new.document.type is None and not (old and old.document.type is None)
-        if new.document.damaged or untyped:
-            yield f"{path} would be damaged or without a type"
-        if not in_catalogue(path) or path.startswith(TEAM):
-            yield f"{path} is no place for a dream's memory"
-        for rule, line in _secrets(new.content, old.content if old else b""):
-            self._night.secrets.append(path)
-            yield f"{path} would hold what looks like a secret in line {line} ({rule})"
-        known = [text.document for text in self._old]
-        for field in _new_fields(new.document, [old.document] if old else known):
-            yield f"{path} would have a field that it had not: '{quoted(field)}'"
-        for field in _new_fields(old.document, [new.document]) if old else ():
-            yield f"{path} would lose the field '{quoted(field)}'"
-        lines = {line for one in self._old for line in _head(one.content)}
-        for text in _head(new.content):
-            if text not in lines and (" #" in text or text.lstrip().startswith("#")):
-                yield f"{path} would have a comment in its head: '{quoted(text)}'"
 
     def _personal(self, path: str, old: Text | None, new: Text) -> Iterator[str]:
         kind = new.document.type or (old and old.document.type) or "untyped"
@@ -391,24 +369,3 @@ def _near(one: Statement, two: Statement) -> bool:
 
 def _origin(text: Text) -> str:
     return text.document.metadata.get("origin", "")
-
-
-def _new_fields(new: Document, known: Sequence[Document]) -> Iterator[str]:
-    """Yield the fields of a head that none of others has; stamps and origin are memd's."""
-    for name, value in new.metadata.items():
-        if name not in _STAMPS and all(one.metadata.get(name) != value for one in known):
-            yield f"{name}: {value}"
-
-
-def _head(content: bytes) -> list[str]:
-    fenced = split(content)
-    return [] if fenced is None else [line.rstrip() for line in fenced.lines]
-
-
-def _secrets(content: bytes, old: bytes) -> Iterator[tuple[str, int]]:
-    """Yield the rules and lines of what looks like a secret and did not stand there before."""
-    text, known = decode(content), decode(old)
-    lines = text.split("\n")
-    for found in secrets.find(text):
-        if lines[found.line - 1] not in known:
-            yield found.rule, found.line

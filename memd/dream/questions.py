@@ -32,13 +32,13 @@ Said = tuple[str, MemoryType | None, str]  # a path, the type, description and b
 def questions(memories: Sequence[Said]) -> tuple[Question, ...]:
     """Return the pairs that a person should look at: rules first, then the likeliest."""
     rules = {path for path, kind, _ in memories if kind in PERSONAL}
-    found = sorted(
+    ranked = sorted(
         _weighed(memories), key=lambda one: (one[1].paths[0] not in rules, -one[0], one[1].paths)
     )
     return tuple(
         question
         for kind in (CONTRADICT, REPEAT)
-        for question in [question for _, question in found if question.kind == kind][:_MOST]
+        for question in [question for _, question in ranked if question.kind == kind][:_MOST]
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memd.agent.proposal import Source
+from memd.agent.proposal import SourceText
 from memd.core.text import one_line
 from memd.core.values import FileEdit
 from memd.documents import secrets
@@ -73,7 +73,7 @@ class Wanted:
     reasons: Mapping[str, str] = field(default_factory=dict)
     left: tuple[Left, ...] = ()
     listed: tuple[Left, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sources: tuple[SourceText, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ _VERBS = re.compile(
     r"\s+\S",
     re.IGNORECASE,
 )
-_WISH = re.compile(
+_DESIRE = re.compile(
     r"\b(?:wants?|wanted|prefers?|preferred|wish(?:es|ed)?|would (?:like|love|rather)|likes? to"
     r"|insists?|insisted|asked|asks (?:for|to|that|us|you)|requests?|requested|expects?|expected"
     r"|demands?|demanded|desires?|hates?|dislikes?|loves?|told (?:us|me|you|claude|the)"
@@ -52,4 +52,4 @@ def orders(text: str) -> bool:
 
 def wishes(text: str) -> bool:
     """Whether a sentence says what somebody wants or asked for."""
-    return bool(_WISH.search(text))
+    return bool(_DESIRE.search(text))

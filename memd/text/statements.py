@@ -6,7 +6,7 @@ Rules of this file
 - A fact is a number, date, name, address, path or piece of code. Names are found by their capitals,
   so in German every noun is one; that makes comparisons stricter, never looser.
 - A clause is what a fact is bound to: "the API on 8080 and the page on 9090" has two.
-- Word lists are read on first use: call from a worker thread.
+- SpokenWord lists are read on first use: call from a worker thread.
 """
 
 import re
@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 
-from memd.core.yielding import yield_to_requests
 from memd.text import stems
 from memd.text.normal import normal
 from memd.text.words import MONTHS, word_list
@@ -64,7 +63,9 @@ _LABEL = re.compile(r"\*\*([^*\n]{1,40})(?:[:\uff1a]\*\*|\*\*[:\uff1a])")
 _PARTS = re.compile(r"(?:why|how to apply|said)", re.IGNORECASE)  # of each memory: no context
 _SENTENCE = re.compile(r"(?<=[.!?])[ \t]+(?=\S)|(?<=[\u3002\uff01\uff1f])\s*(?=\S)")
 _EMPHASIS = re.compile(r"\*\*|__|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
-_MARKS = re.compile(r"[,;:!?.\u3002\uff0c\uff1b\uff1a]+(?=\s|$)|(?<=\s)[\u2013\u2014|-](?=\s)")
+_PUNCTUATION = re.compile(
+    r"[,;:!?.\u3002\uff0c\uff1b\uff1a]+(?=\s|$)|(?<=\s)[\u2013\u2014|-](?=\s)"
+)
 _CLAUSE = re.compile(
     r"[,;:.!?](?=\s|$)|[()\u2013\u2014|\u3002\uff0c\uff1b\uff1a]|\s-\s"
     r"|\b(?:and|but|while|whereas|which|und|aber|wobei|y|pero|et|mais|e|ma|и|но)\b"
@@ -75,7 +76,7 @@ _CACHED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class SpokenWord:
     """A word: its comparable form, what kind of fact it is, and what stands in the text."""
 
     form: str
@@ -112,7 +113,7 @@ class Statement:
         return f"{self.context}, {self.raw}" if self.context else self.raw
 
     @cached_property
-    def tokens(self) -> tuple[Token, ...]:
+    def tokens(self) -> tuple[SpokenWord, ...]:
         """All words in their order."""
         return tuple(tokens(self.text))
 
@@ -149,14 +150,14 @@ def statements(text: str) -> list[Statement]:
     return list(_statements(text))
 
 
-def is_telling(token: Token) -> bool:
+def is_telling(token: SpokenWord) -> bool:
     """Whether a word says something: no grammar, no denial."""
     return token.kind != PLAIN or not (
         token.form in _stop() or token.form in _DENIALS or token.form in _LITTLE
     )
 
 
-def tokens(text: str) -> Iterator[Token]:
+def tokens(text: str) -> Iterator[SpokenWord]:
     """Yield the words of a text."""
     parts = normal(text).replace("\u2019", "'").split("`")
     if len(parts) % 2 == 0:
@@ -168,19 +169,19 @@ def tokens(text: str) -> Iterator[Token]:
             first = part[match.end() : match.end() + 1] in {".", "!", "?", ":", "*"}
 
 
-def _token(match: re.Match[str], *, coded: bool, first: bool) -> Token:
+def _token(match: re.Match[str], *, coded: bool, first: bool) -> SpokenWord:
     raw, group = match.group(), match.lastgroup or ""
     folded = raw.casefold()
     if coded:
-        return Token(stem(folded), CODE, raw)
+        return SpokenWord(stem(folded), CODE, raw)
     if group == "flag":
-        return Token(folded, CODE if raw.startswith("--") else PLAIN, raw)
+        return SpokenWord(folded, CODE if raw.startswith("--") else PLAIN, raw)
     if group in (ADDRESS, DATE, PATH):
-        return Token(folded, group, raw)
+        return SpokenWord(folded, group, raw)
     if group == "cjk":
-        return Token(raw, PLAIN, raw)
+        return SpokenWord(raw, PLAIN, raw)
     kind = _kind(raw, folded, first=first)
-    return Token(folded if kind in (NUMBER, ADDRESS, PATH) else stem(folded), kind, raw)
+    return SpokenWord(folded if kind in (NUMBER, ADDRESS, PATH) else stem(folded), kind, raw)
 
 
 def _kind(raw: str, folded: str, *, first: bool) -> str:
@@ -202,14 +203,14 @@ def _inner_capital(raw: str) -> bool:
     return any(char.isupper() for char in raw[1:])
 
 
-def _limits(text: str, found: tuple[Token, ...]) -> frozenset[str]:
-    result = {_bound(token) for token in found}
+def _limits(text: str, read: tuple[SpokenWord, ...]) -> frozenset[str]:
+    result = {_bound(token) for token in read}
     if not text.isascii() and _CJK_DENIALS.search(text):
         result.add(DENIAL)
     return frozenset(result - {""})
 
 
-def _bound(token: Token) -> str:
+def _bound(token: SpokenWord) -> str:
     word = token.raw.casefold()
     if token.kind == CODE:
         return ""
@@ -256,7 +257,6 @@ def _statements(text: str) -> Iterator[Statement]:
     heading, lead, label = "", "", ""
     items: list[tuple[int, str]] = []
     for block in _blocks(text):
-        yield_to_requests()
         if FENCE.match(block):
             yield Statement(block, lead or heading)
             continue
@@ -317,7 +317,7 @@ def _folded(text: str) -> str:
     parts = normal(text).replace("\u2019", "'").split("`")
     if len(parts) % 2 == 0:
         parts = [" ".join(parts)]
-    parts[::2] = [_MARKS.sub(" ", _EMPHASIS.sub("", part)).casefold() for part in parts[::2]]
+    parts[::2] = [_PUNCTUATION.sub(" ", _EMPHASIS.sub("", part)).casefold() for part in parts[::2]]
     return " ".join("`".join(parts).replace("`", "").split())
 
 

@@ -9,7 +9,7 @@ from memd.core.names import INDEX
 from memd.dream.report import Report
 from memd.model.port import Reply
 from memd.projects.project import slug
-from memd.state import cursors, dreams, jobs, journal, runs
+from memd.state import cursors, dreams, job_rows, journal, runs
 from memd.state.database import open_database
 from memd.testing.scripted_model import calls, says
 from tests.dream.bench import DAY, NOW, Bench
@@ -17,7 +17,7 @@ from tests.dream.cases import Case, Edit, reference
 
 FILLERS = 24
 LOG = "logs/2026/03/2026-03-02.md"
-SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, jobs.SCHEMA, dreams.SCHEMA, runs.SCHEMA)
+SCHEMAS = (journal.SCHEMA, cursors.SCHEMA, job_rows.SCHEMA, dreams.SCHEMA, runs.SCHEMA)
 THINGS = "atlas badge cedar delta ember fjord grove haven inlet jetty kiosk latch"
 PARTS = ("owns the rack of", "names the colour of")
 

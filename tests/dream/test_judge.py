@@ -14,7 +14,6 @@ from memd.testing.scripted_model import calls, says
 from tests.dream.bench import DAY
 from tests.dream.cases import (
     DEPLOY,
-    HARMS,
     RELEASE,
     STRICT,
     USER,
@@ -24,6 +23,7 @@ from tests.dream.cases import (
     project,
     reference,
 )
+from tests.dream.harms import HARMS
 from tests.dream.nights import bench_in, fill, night, texts
 
 pytestmark = pytest.mark.anyio
@@ -194,8 +194,10 @@ async def test_text_of_a_transcript_alone_is_marked(tmp_path: Path) -> None:
     for where, origin in (("transcript", "outside"), ("log", "assistant")):
         folder = tmp_path / where
         folder.mkdir()
-        source = {where: fact if where == "transcript" else f"- 10:00 {fact}\n"}
-        case = Case("new", {}, {"queue.md": project(fact, "The queue for macOS")}, **source)
+        edits = {"queue.md": project(fact, "The queue for macOS")}
+        case = Case("new", {}, edits, transcript=fact)
+        if where == "log":
+            case = Case("new", {}, edits, log=f"- 10:00 {fact}\n")
         with bench_in(folder) as bench:
             fill(bench, case)
             report = await night(bench, case)
