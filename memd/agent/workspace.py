@@ -141,7 +141,7 @@ class Workspace:
         if name not in tools.NAMES:
             return ToolResult(NoSuchToolError(name).sentence, NoSuchToolError.fault)
         try:
-            return self._answer(tools.parse(name, given), self._view(now, over))
+            return self._run(tools.parse(name, given), self._view(now, over))
         except ToolError as error:
             return ToolResult(error.sentence, error.fault)
         except MemdError as error:
@@ -149,18 +149,16 @@ class Workspace:
                 error.sentence, DENIED if isinstance(error, PathRefusedError) else FAILED
             )
 
-    def _answer(self, given: tools.Input, sight: AgentView) -> ToolResult:
-        """Run a tool; what it shows of logs or transcripts, and of nothing else, is kept."""
-        result = self._run(given, sight)
+    def _note(self, sight: AgentView, text: str) -> None:
+        """Remember what an answer shows of logs or of transcripts, and of nothing else."""
         places = [entry.place for entry in sight.read]
         logs = [p.root.kind == MEMORY and p.name.startswith(f"{LOGS}/") for p in places]
         spoken = [p.root.kind == TRANSCRIPTS for p in places]
         size = sum(len(source.text) for source in self._sources)
         if places and (all(logs) or all(spoken)) and size < SOURCE_CHARACTERS:
             at = max(entry.mtime_ns for entry in sight.read) / _NS
-            plain = _NUMBERED.sub("", result.text).replace("\\n", "\n").replace('\\"', '"')
+            plain = _NUMBERED.sub("", text).replace("\\n", "\n").replace('\\"', '"')
             self._sources.append(SourceText(plain, at, all(logs)))
-        return result
 
     def _view(self, now: float, over: Callable[[], bool]) -> AgentView:
         return AgentView(
@@ -176,6 +174,7 @@ class Workspace:
                 return self._edit(given)
         result = self._answer(given, sight)
         self.answers.append(result.text)
+        self._note(sight, result.text)
         return result
 
     def _answer(self, given: tools.Reading, sight: AgentView) -> ToolResult:

@@ -337,7 +337,7 @@ def _stop() -> frozenset[str]:
 
 @cache
 def _common() -> frozenset[str]:
-    lists = (*word_list("common.txt"), *word_list("starters.txt"))
+    lists = word_list("common.txt")
     return frozenset(map(stem, lists)) | _stop()
 
 

@@ -1,6 +1,7 @@
 """What a model wants of a night: sensible work is done, harm waits, each group by itself."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memd.core.names import INDEX
+from memd.core.values import FileEdit
 from memd.documents.document import parse
+from memd.dream.values import Wanted
 from memd.model.port import Reply
 from memd.testing.scripted_model import calls, says
-from tests.dream.bench import DAY
+from tests.dream.bench import DAY, Bench
 from tests.dream.cases import (
     DEPLOY,
     RELEASE,
@@ -27,6 +30,15 @@ from tests.dream.harms import HARMS
 from tests.dream.nights import bench_in, fill, night, texts
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """Set up an empty store."""
+    with bench_in(tmp_path) as made:
+        yield made
+
+
 STAMP = re.compile(r"\n  (?:modified|origin|originSessionId): .*")
 
 
@@ -204,6 +216,19 @@ async def test_text_of_a_transcript_alone_is_marked(tmp_path: Path) -> None:
             assert report.created == ("queue.md",), report.problems
             written = (bench.memory / "queue.md").read_bytes()
             assert parse(written, "").metadata["origin"] == origin
+
+
+async def test_a_credential_is_kept_nowhere(bench: Bench) -> None:
+    """A pass that would write a credential waits, and neither proposal nor report quotes it."""
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    bench.write("deploy.md", "Deploys go out.")
+    content = project(f"The token is {token}.").encode()
+    wanted = Wanted((FileEdit("deploy.md", content), FileEdit("new.md", content)))
+    report = await bench.run(bench.dreams(lambda _tree: wanted))
+    assert len(report.problems) >= 2
+    (proposal,) = bench.proposals.of_directory(str(bench.memory))
+    assert token not in f"{proposal}{report}"
+    assert proposal.edits == ()
 
 
 BODIES = st.sampled_from(
