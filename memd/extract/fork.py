@@ -19,11 +19,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from memd.agent.service import Budget, Task, tools
+from memd.agent.service import Budget, Task, single_shot, tools
 from memd.core import prose
 from memd.core.prices import price
-from memd.core.text import one_line, sha256
-from memd.core.values import Header
+from memd.core.text import decode, one_line, sha256
+from memd.core.values import Header, MemoryFile
 from memd.documents.index import manifest
 from memd.extract.dialogue import Dialogue, day_and_time, squeezed
 from memd.model.port import Block
@@ -50,6 +50,8 @@ _BYTES_A_TOKEN = 4
 _LITTLE_TOKENS = 4_750  # of the short run's model: what a turn without news may cost
 _LAST = 4  # pieces
 _WAITING = 500  # characters of a suggestion
+_WHOLE = 3  # memories that a single request shows with their text
+_WHOLE_BYTES = 3_500  # that these may have together
 _RANKED = 2_000  # memories, the newest
 _SHORT_TOOLS = frozenset({"Read", "Write", "Edit"})
 _SAID = "conversation"
@@ -120,15 +122,44 @@ def own(news: News, model: str, before: int) -> Task:
 
 def short(news: News, model: str) -> Task:
     """Return the run over what is new, with little of anything else and nothing for a cache."""
+    tail = _tail(news)
+    blocks = [
+        {"type": "text", "text": text} for text in (*tail.dialogue.pieces, _likely_task(tail))
+    ]
+    system = {"type": "text", "text": _system(news.directory)}
+    return _own(news, model, blocks, system, _SHORT_TOOLS)
+
+
+def single(news: News, model: str, files: Sequence[MemoryFile]) -> Task:
+    """Return the run with one request over what is new, for a model that calls no tools.
+
+    ``files`` are memories that it is shown whole, as far as there is room.
+    """
+    shown, room = [], _WHOLE_BYTES
+    for file in files:
+        room -= len(file.content)
+        if room >= 0:
+            shown.append((file.header.path, decode(file.content)))
+    tail = _tail(news)
+    request = (_system(news.directory, single=True), *tail.dialogue.pieces)
+    text = "\n\n".join((*request, _likely_task(tail, single=True)))
+    return single_shot.task(KIND, model, text, directory=news.directory, shown=shown)
+
+
+def touched(news: News) -> tuple[str, ...]:
+    """Return the paths of the few memories that what is new is most likely about."""
+    said = " ".join(_tail(news).dialogue.pieces[-news.count :]) if news.count else ""
+    return tuple(header.path for header in _likely(news.headers, said)[:_WHOLE])
+
+
+def _tail(news: News) -> News:
+    """Return what is new, and what was said just before, with bounded lengths."""
     start = len(news.dialogue.pieces) - news.count
     new = squeezed(news.dialogue.pieces[start:], _NEWS * _BYTES_A_TOKEN)
     before = news.dialogue.pieces[:start][-_LAST:]
     before = squeezed(before, _BEFORE * _BYTES_A_TOKEN, strict=True)
     dialogue = replace(news.dialogue, pieces=(*before, *new))
-    text = _likely_task(replace(news, dialogue=dialogue, count=len(new)))
-    blocks = [{"type": "text", "text": text} for text in (*dialogue.pieces, text)]
-    system = {"type": "text", "text": _system(news.directory)}
-    return _own(news, model, blocks, system, _SHORT_TOOLS)
+    return replace(news, dialogue=dialogue, count=len(new))
 
 
 def shared(client: Prefix, news: News) -> Task:
@@ -190,16 +221,18 @@ def _own(
     )
 
 
-def _system(directory: str) -> str:
+def _system(directory: str, *, single: bool = False) -> str:
     template = prose.template("system", _PACKAGE)
-    return prose.fill(template, (), {"directory": directory, **_guidance()})
+    flags = ("single",) if single else ()
+    return prose.fill(template, flags, {"directory": directory, **_guidance()})
 
 
-def _likely_task(news: News) -> str:
+def _likely_task(news: News, *, single: bool = False) -> str:
     """Return the task with the memories that what is new is likely to be about."""
     pieces = news.dialogue.pieces
     listed = _likely(news.headers, " ".join(pieces[len(pieces) - news.count :]))
-    return _task(replace(news, headers=listed), more=len(news.headers) - len(listed))
+    more = len(news.headers) - len(listed)
+    return _task(replace(news, headers=listed), more=more, single=single)
 
 
 def _likely(headers: Sequence[Header], news: str) -> list[Header]:
@@ -245,7 +278,7 @@ def changed(before: Mapping[str, str], task: Task) -> tuple[str, ...]:
     return tuple(name for name in now if before.get(name) != now[name])
 
 
-def _task(news: News, *, more: int = 0, shared: bool = False) -> str:
+def _task(news: News, *, more: int = 0, shared: bool = False, single: bool = False) -> str:
     values = {
         "directory": news.directory,
         "count": str(news.count),
@@ -256,8 +289,13 @@ def _task(news: News, *, more: int = 0, shared: bool = False) -> str:
         "waiting": prose.inert("\n".join(f'- "{one_line(w, _WAITING)}"' for w in news.waiting)),
         **_guidance(),
     }
-    conditions = (("shared", shared), ("more", more > 0), ("waiting", bool(news.waiting)))
-    flags = [name for name, on in conditions if on]
+    conditions = {
+        "shared": shared,
+        "single": single,
+        "more": more > 0,
+        "waiting": bool(news.waiting),
+    }
+    flags = [name for name, on in conditions.items() if on]
     return prose.fill(prose.template("task", _PACKAGE), flags, values)
 
 

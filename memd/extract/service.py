@@ -202,7 +202,10 @@ class Extractions:
         headers = (await self._store.snapshot(directory)).headers
         if request.settings.extract.suggest:
             request = replace(request, waiting=tuple(await self._waiting(directory)))
-        task, whole = await to_thread.run_sync(self._task, request, headers)
+        if model.calls_tools:
+            task, whole = await to_thread.run_sync(self._task, request, headers)
+        else:
+            task, whole = await self._single(request, headers), False
         talk = await to_thread.run_sync(_conversation, request)
         shown = "\n".join(f"{header.name} {header.description}" for header in headers)
         record = RunRecord()
@@ -247,12 +250,25 @@ class Extractions:
         result = await self._store.commit(directory, change.plan, by)
         return replace(_without(extracted, change.left), change=result.change)
 
+    async def _single(self, request: "_Extraction", headers: Sequence[Header]) -> Task:
+        """Return the run of one request, for a model that calls no tools."""
+        news, name = self._news(request, headers)
+        likely = await to_thread.run_sync(fork.touched, news)
+        files = await self._store.read_many(news.directory, likely)
+        return await to_thread.run_sync(fork.single, news, name, files)
+
+    def _news(self, request: "_Extraction", headers: Sequence[Header]) -> tuple[fork.News, str]:
+        """Return what a run is about, and its model's name."""
+        heard, now = request.heard, self._clock.now()
+        name = self._models.name(request.settings, fork.KIND) if self._models else ""
+        directory = request.project.memory_dir
+        waiting = [each.text for each in request.waiting]
+        return fork.News(directory, heard.dialogue, heard.pieces, headers, now, waiting), name
+
     def _task(self, request: "_Extraction", headers: Sequence[Header]) -> tuple[Task, bool]:
         """Return the run that costs less, and whether it goes over the whole conversation."""
-        directory, heard, now = request.project.memory_dir, request.heard, self._clock.now()
-        name = self._models.name(request.settings, fork.KIND) if self._models else ""
-        waiting = [each.text for each in request.waiting]
-        news = fork.News(directory, heard.dialogue, heard.pieces, headers, now, waiting)
+        news, name = self._news(request, headers)
+        heard = request.heard
         client, known = fork.prefix(request.request.cache), None
         if client is None:
             known = max(heard.before - heard.dialogue.dropped, 0)
