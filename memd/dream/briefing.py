@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from memd.agent import workspace
-from memd.agent.service import Budget, RunEnd, Task, tools, total
+from memd.agent.service import Budget, RunEnd, Task, single_shot, tools, total
 from memd.core import limits, prose
 from memd.core.errors import MemdError
 from memd.core.names import LOGS, SUFFIX
 from memd.core.settings import DreamSettings
 from memd.core.text import decode, iso_time
-from memd.core.values import Project, Snapshot
+from memd.core.values import MemoryFile, Project, Snapshot
 from memd.documents.index import manifest
 from memd.files.confined import Confined
 from memd.model.port import Block
@@ -41,6 +41,9 @@ _MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
 _OPTIONS: Mapping[str, Any] = {"thinking": {"type": "between_tools"}, **_MARK}
 _PACKAGE = "memd.dream"
 _SYSTEM, _TASK, _MEND = "system", "task", "mend"
+_SINGLE = "single"
+SHOWN = 100  # memories, the newest, of which one request shows
+_SHOWN_BYTES = 60_000
 
 
 def task(
@@ -53,8 +56,9 @@ def task(
     refusals: Sequence[RefusedEdits],
     settings: DreamSettings,
     log_days: Sequence[str],
+    files: Sequence[MemoryFile] | None = None,
 ) -> Task:
-    """Return what a model is asked.
+    """Return what a model is asked; given ``files``, in one request that shows them whole.
 
     ``now`` and ``last``, the time of the last dream, are seconds since 1970. ``refusals`` are what
     the person did not want of earlier ones, ``log_days`` the daily logs to look at, below the
@@ -62,7 +66,9 @@ def task(
     """
     directory, headers = project.memory_dir, seen.headers
     system = prose.fill(
-        prose.template(_SYSTEM, _PACKAGE), (), {"directory": directory, **_guidance()}
+        prose.template(_SYSTEM, _PACKAGE),
+        () if files is None else (_SINGLE,),
+        {"directory": directory, **_guidance()},
     )
     values = {
         "directory": directory,
@@ -85,11 +91,18 @@ def task(
     said = {
         "last": last is not None,
         "logs": bool(log_days),
-        "more": len(headers) > limits.MANIFEST_ENTRIES,
+        "more": len(headers) > (limits.MANIFEST_ENTRIES if files is None else len(_shown(files))),
         "refused": bool(refusals),
     }
     flags = [name for name, true in said.items() if true]
-    text = prose.fill(prose.template(_TASK, _PACKAGE), flags, values)
+    name = _TASK if files is None else _SINGLE
+    text = prose.fill(prose.template(name, _PACKAGE), flags, values)
+    seconds = settings.max_minutes * _MINUTE * _PART
+    if files is not None:
+        shown, request = _shown(files), f"{system}\n\n{text}"
+        return single_shot.task(
+            KIND, model, request, directory=directory, shown=shown, seconds=seconds
+        )
     return Task(
         kind=KIND,
         model=model,
@@ -98,7 +111,7 @@ def task(
         runs=tools.NAMES,
         system=({"type": "text", "text": system, **_MARK},),
         budget=_budget(settings.max_turns),
-        seconds=settings.max_minutes * _MINUTE * _PART,
+        seconds=seconds,
         ask_seconds=ASK_SECONDS,
         project=directory,
         extra=_OPTIONS,
@@ -116,7 +129,8 @@ def mend(request: Task, ended: RunEnd, problems: Sequence[str]) -> Task:
         calls=budget.calls - ended.calls,
     )
     values = {"problems": prose.inert(_listed(problems, "- ")), "turns": str(left.turns)}
-    text = prose.fill(prose.template(_MEND, _PACKAGE), (), values)
+    flags = () if request.tools else (_SINGLE,)
+    text = prose.fill(prose.template(_MEND, _PACKAGE), flags, values)
     reported: Block = {"type": "text", "text": text}
     said = [*request.messages, *ended.messages]
     if ended.text.strip():
@@ -127,6 +141,16 @@ def mend(request: Task, ended: RunEnd, problems: Sequence[str]) -> Task:
     else:  # it ended without a word: what follows belongs to what it was told last
         said[-1] = {**said[-1], "content": [*said[-1]["content"], reported]}
     return replace(request, messages=tuple(said), budget=left)
+
+
+def _shown(files: Sequence[MemoryFile]) -> list[tuple[str, str]]:
+    """Return the memories that one request shows, with their text."""
+    shown, room = [], _SHOWN_BYTES
+    for file in files:
+        room -= len(file.content)
+        if room >= 0:
+            shown.append((file.header.path, decode(file.content)))
+    return shown
 
 
 def _budget(turns: int) -> Budget:
