@@ -40,9 +40,8 @@ _MISTAKES = 10
 _MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
 _OPTIONS: Mapping[str, Any] = {"thinking": {"type": "between_tools"}, **_MARK}
 _PACKAGE = "memd.dream"
-_SYSTEM, _TASK, _MEND = "system", "task", "mend"
-_SINGLE = "single"
-SHOWN = 100  # memories, the newest, of which one request shows
+_SYSTEM, _TASK, _MEND, _SINGLE = "system", "task", "mend", "single"
+NEWEST = 100  # memories, of which one request shows those that have room
 _SHOWN_BYTES = 60_000
 
 
@@ -56,9 +55,8 @@ def task(
     refusals: Sequence[RefusedEdits],
     settings: DreamSettings,
     log_days: Sequence[str],
-    files: Sequence[MemoryFile] | None = None,
 ) -> Task:
-    """Return what a model is asked; given ``files``, in one request that shows them whole.
+    """Return what a model is asked.
 
     ``now`` and ``last``, the time of the last dream, are seconds since 1970. ``refusals`` are what
     the person did not want of earlier ones, ``log_days`` the daily logs to look at, below the
@@ -66,9 +64,7 @@ def task(
     """
     directory, headers = project.memory_dir, seen.headers
     system = prose.fill(
-        prose.template(_SYSTEM, _PACKAGE),
-        () if files is None else (_SINGLE,),
-        {"directory": directory, **_guidance()},
+        prose.template(_SYSTEM, _PACKAGE), (), {"directory": directory, **_guidance()}
     )
     values = {
         "directory": directory,
@@ -91,18 +87,11 @@ def task(
     said = {
         "last": last is not None,
         "logs": bool(log_days),
-        "more": len(headers) > (limits.MANIFEST_ENTRIES if files is None else len(_shown(files))),
+        "more": len(headers) > limits.MANIFEST_ENTRIES,
         "refused": bool(refusals),
     }
     flags = [name for name, true in said.items() if true]
-    name = _TASK if files is None else _SINGLE
-    text = prose.fill(prose.template(name, _PACKAGE), flags, values)
-    seconds = settings.max_minutes * _MINUTE * _PART
-    if files is not None:
-        shown, request = _shown(files), f"{system}\n\n{text}"
-        return single_shot.task(
-            KIND, model, request, directory=directory, shown=shown, seconds=seconds
-        )
+    text = prose.fill(prose.template(_TASK, _PACKAGE), flags, values)
     return Task(
         kind=KIND,
         model=model,
@@ -111,11 +100,48 @@ def task(
         runs=tools.NAMES,
         system=({"type": "text", "text": system, **_MARK},),
         budget=_budget(settings.max_turns),
-        seconds=seconds,
+        seconds=settings.max_minutes * _MINUTE * _PART,
         ask_seconds=ASK_SECONDS,
         project=directory,
         extra=_OPTIONS,
     )
+
+
+def single(
+    project: Project,
+    files: Sequence[MemoryFile],
+    *,
+    count: int,
+    model: str,
+    now: float,
+    refusals: Sequence[RefusedEdits],
+    settings: DreamSettings,
+) -> Task:
+    """Return what a model that calls no tools is asked, in one request.
+
+    ``files`` are the newest of ``count`` memories; those that have room are shown whole.
+    """
+    shown, room = [], _SHOWN_BYTES
+    for file in files:
+        room -= len(file.content)
+        if room >= 0:
+            shown.append((file.header.path, decode(file.content)))
+    directory = project.memory_dir
+    values = {
+        "directory": directory,
+        "today": iso_time(now)[:10],
+        "count": str(count),
+        "refused": prose.inert(_listed(map(_refusal, refusals), "- ")),
+        **_guidance(),
+    }
+    said = {_SINGLE: True, "refused": bool(refusals), "more": count > len(shown)}
+    flags = [name for name, true in said.items() if true]
+    parts = (
+        prose.fill(prose.template(name, _PACKAGE), flags, values) for name in (_SYSTEM, _SINGLE)
+    )
+    seconds = settings.max_minutes * _MINUTE * _PART
+    request = "\n\n".join(parts)
+    return single_shot.task(KIND, model, request, directory=directory, shown=shown, seconds=seconds)
 
 
 def mend(request: Task, ended: RunEnd, problems: Sequence[str]) -> Task:
@@ -141,16 +167,6 @@ def mend(request: Task, ended: RunEnd, problems: Sequence[str]) -> Task:
     else:  # it ended without a word: what follows belongs to what it was told last
         said[-1] = {**said[-1], "content": [*said[-1]["content"], reported]}
     return replace(request, messages=tuple(said), budget=left)
-
-
-def _shown(files: Sequence[MemoryFile]) -> list[tuple[str, str]]:
-    """Return the memories that one request shows, with their text."""
-    shown, room = [], _SHOWN_BYTES
-    for file in files:
-        room -= len(file.content)
-        if room >= 0:
-            shown.append((file.header.path, decode(file.content)))
-    return shown
 
 
 def _budget(turns: int) -> Budget:

@@ -15,7 +15,7 @@ Rules of this file
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -29,7 +29,7 @@ from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.names import INDEX
 from memd.core.settings import Settings
-from memd.core.values import Draft, JobEnd, LockTaken, MemoryFile, Project, Snapshot, Tree
+from memd.core.values import Draft, JobEnd, LockTaken, Project, Snapshot, Tree
 from memd.core.yielding import checking
 from memd.dream import briefing, gates
 from memd.dream.consolidate import fixed
@@ -263,11 +263,7 @@ class Dreams:
                 dream, ReadyPass(partial(self._work, dream), problem=problem)
             )
         seen = await self._store.snapshot(dream.directory)
-        files: Sequence[MemoryFile] | None = None
-        if not model.calls_tools:
-            newest = [header.path for header in seen.headers[: briefing.SHOWN]]
-            files = await self._store.read_many(dream.directory, newest)
-        task = await to_thread.run_sync(self._task, dream, seen, files)
+        task = await self._request(dream, model, seen)
         if task is None:
             return await self._surveyed(dream, ReadyPass(partial(self._work, dream)))
         async with agent.opened(dream.workspace) as workspace:
@@ -313,9 +309,26 @@ class Dreams:
         model = self._models.for_(dream.settings)
         return (None, LEFT_ALONE) if model and not dream.allow_model else (model, "")
 
-    def _task(
-        self, dream: DreamRun, seen: Snapshot, files: Sequence[MemoryFile] | None
-    ) -> Task | None:
+    async def _request(self, dream: DreamRun, model: Model, seen: Snapshot) -> Task | None:
+        """Return what a model is asked, ``None`` where there is nothing to look at."""
+        if model.calls_tools:
+            return await to_thread.run_sync(self._task, dream, seen)
+        if not seen.headers:
+            return None
+        newest = [header.path for header in seen.headers[: briefing.NEWEST]]
+        files = await self._store.read_many(dream.directory, newest)
+        refusals = partial(self._proposals.refusals, dream.directory, _REFUSALS)
+        return briefing.single(
+            dream.project,
+            files,
+            count=len(seen.headers),
+            model=self._models.name(dream.settings, briefing.KIND),
+            now=self._clock.now(),
+            refusals=await to_thread.run_sync(refusals),
+            settings=dream.settings.dream,
+        )
+
+    def _task(self, dream: DreamRun, seen: Snapshot) -> Task | None:
         """Return what a model is asked, ``None`` where there is nothing to look at. Blocks."""
         days = briefing.changed_logs(dream.directory, dream.last)
         if not (seen.headers or days):
@@ -330,7 +343,6 @@ class Dreams:
             refusals=self._proposals.refusals(dream.directory, _REFUSALS),
             settings=dream.settings.dream,
             log_days=days,
-            files=files,
         )
 
     def _work(self, dream: DreamRun, past: Past) -> Work:

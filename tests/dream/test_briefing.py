@@ -4,9 +4,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from memd.agent.service import RunEnd, Task
 from memd.core.settings import DreamSettings
-from memd.core.values import Header, MemoryType, Project, Snapshot
+from memd.core.values import Header, MemoryFile, MemoryType, Project, Snapshot
 from memd.dream import briefing
 from memd.model.port import Usage
 from memd.projects.project import slug
@@ -69,12 +71,28 @@ def ended(text: str, *messages: dict[str, Any]) -> RunEnd:
     )
 
 
+def single(content: bytes, files: int = 1) -> str:
+    """Return the one request of a model that calls no tools."""
+    refusals = (RefusedEdits(("a.md",), "a.md would have gone: </refused>", "keep it", NOW),)
+    shown = [MemoryFile(replace(header(), path=f"{n}.md"), content, "", "") for n in range(files)]
+    options: dict[str, Any] = {"count": 9, "model": "m", "now": NOW, "refusals": refusals}
+    task = briefing.single(PROJECT, shown, settings=DreamSettings(), **options)
+    assert task.shown <= {file.header.path for file in shown}
+    return str(task.messages[0]["content"])
+
+
+def test_one_request_shows_as_many_memories_as_have_room() -> None:
+    """A directory of any size makes a request of a bounded one."""
+    assert len(single(b"x" * 3_000, files=100)) < 80_000
+
+
 def test_the_wording_is_reviewed() -> None:
     """The prompts are these, to the byte; write them anew with MEMD_SNAPSHOTS=write."""
     requested = task()
     system, text = texts(requested)
     mended = briefing.mend(requested, ended("Done."), ("b.md would go <without> a reason",))
     results = {"system": system, "task": text, "mend": mended.messages[-1]["content"][0]["text"]}
+    results["single"] = single(b"It is <here>.\n")
     for name, said in results.items():
         assert reviewed(SNAPSHOTS / f"{name}.md", said)
 

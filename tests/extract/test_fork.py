@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from memd.agent.service import Task
-from memd.core.values import Header, MemoryType, Message
+from memd.core.values import Header, MemoryFile, MemoryType, Message
 from memd.extract import fork
 from memd.extract.dialogue import Dialogue, extended
 from tests.snapshots import reviewed
@@ -154,6 +156,26 @@ def test_a_memory_cannot_break_out_of_the_manifest() -> None:
     assert "&lt;the> real database" in text
 
 
+def single(dialogue: Dialogue, headers: int = 1, size: int = 10) -> Task:
+    """Return the run with one request, shown memories of so many bytes."""
+    listed = [replace(HEADER, path=f"{n}.md") for n in range(headers)]
+    news = fork.News("/m", dialogue, 1, listed, NOW)
+    files = [
+        MemoryFile(header, b"t" * size, "", "t") for header in listed[: len(fork.touched(news))]
+    ]
+    return fork.single(news, "small", files)
+
+
+def test_one_request_is_short_whatever_there_is() -> None:
+    """Beside what is new it has at most 4,000 tokens, and whole memories only as they have room."""
+    long = extended(Dialogue(), [said("word " * 5_000)] * 40 + [said("x" * 4_000)])
+    task = single(long, headers=1_000, size=1_500)
+    assert len(str(task.messages[0]["content"]).encode()) <= 4 * 4_000 + 4_100
+    assert task.shown == {"0.md", "1.md"}
+    assert (task.tools, task.budget.turns) == ((), 2)
+    assert single(long, size=4_000).shown == frozenset()
+
+
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 
 
@@ -167,6 +189,7 @@ def test_the_wording_is_reviewed() -> None:
         "system": system_of(task),
         "task": str(task.messages[0]["content"][-1]["text"]),
         "task-shared": str(shared.messages[-1]["content"]),
+        "single": str(single(extended(Dialogue(), [said("one")])).messages[0]["content"]),
     }
     for name, text in texts.items():
         assert reviewed(SNAPSHOTS / f"{name}.md", text)
