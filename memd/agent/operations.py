@@ -114,7 +114,9 @@ class OperationTools:
         if wanted.op == "create" or path not in self._shown:
             self._shown.add(path)
             why = _THERE if wanted.op == "create" else _NOT_SHOWN
-            raise NotShownError(path, why, decode(before))
+            text = decode(before)
+            self._workspace.answers.append(text)
+            raise NotShownError(path, why, text)
         return decode(_updated(wanted, before))
 
 

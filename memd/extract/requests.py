@@ -1,8 +1,8 @@
 """What an extraction is asked, what it answers, and where a conversation goes on. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memd.core import text
@@ -62,6 +62,15 @@ class ExtractionResult:
     usage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_USAGE, 0))
     turns: int = 0
     prefix_changed: tuple[str, ...] = ()
+
+    def without(self, left: Collection[str]) -> "ExtractionResult":
+        """Return it without the files that were left as others made them meanwhile."""
+        return replace(
+            self,
+            saved=tuple(path for path in self.saved if path not in left),
+            updated=tuple(path for path in self.updated if path not in left),
+            removed=tuple(path for path in self.removed if path not in left),
+        )
 
     def facts(self) -> dict[str, Any]:
         """Return it as JSON values, as a job's result and on the wire."""

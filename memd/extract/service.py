@@ -202,12 +202,10 @@ class Extractions:
         headers = (await self._store.snapshot(directory)).headers
         if request.settings.extract.suggest:
             request = replace(request, waiting=tuple(await self._waiting(directory)))
-        if model.calls_tools:
-            task, whole = await to_thread.run_sync(self._task, request, headers)
-        else:
-            task, whole = await self._single(request, headers), False
+        task, whole, texts = await self._request(request, model, headers)
         talk = await to_thread.run_sync(_conversation, request)
-        shown = "\n".join(f"{header.name} {header.description}" for header in headers)
+        listed = (f"{header.name} {header.description}" for header in headers)
+        shown = "\n".join((*listed, *texts))
         record = RunRecord()
         make = partial(_workspace, request.project, talk, shown)
         async with agent.opened(make) as workspace:
@@ -243,19 +241,22 @@ class Extractions:
             session=session,
             modified=text.iso_time(self._clock.now()),
             pointers=run.pointers,
-            effects=lambda made: (
-                *request.effects(_without(extracted, made.left), run.suggestions),
-            ),
+            effects=lambda made: request.effects(extracted.without(made.left), run.suggestions),
         )
         result = await self._store.commit(directory, change.plan, by)
-        return replace(_without(extracted, change.left), change=result.change)
+        return replace(extracted.without(change.left), change=result.change)
 
-    async def _single(self, request: "_Extraction", headers: Sequence[Header]) -> Task:
-        """Return the run of one request, for a model that calls no tools."""
+    async def _request(
+        self, request: "_Extraction", model: Model, headers: Sequence[Header]
+    ) -> tuple[Task, bool, Sequence[str]]:
+        """Return the run, whether it goes over the whole conversation, and what it shows whole."""
+        if model.calls_tools:
+            return *await to_thread.run_sync(self._task, request, headers), ()
         news, name = self._news(request, headers)
         likely = await to_thread.run_sync(fork.touched, news)
         files = await self._store.read_many(news.directory, likely)
-        return await to_thread.run_sync(fork.single, news, name, files)
+        task = await to_thread.run_sync(fork.single, news, name, files)
+        return task, False, [file.body for file in files]
 
     def _news(self, request: "_Extraction", headers: Sequence[Header]) -> tuple[fork.News, str]:
         """Return what a run is about, and its model's name."""
@@ -268,11 +269,10 @@ class Extractions:
     def _task(self, request: "_Extraction", headers: Sequence[Header]) -> tuple[Task, bool]:
         """Return the run that costs less, and whether it goes over the whole conversation."""
         news, name = self._news(request, headers)
-        heard = request.heard
         client, known = fork.prefix(request.request.cache), None
         if client is None:
-            known = max(heard.before - heard.dialogue.dropped, 0)
-        long = fork.shared(client, news) if client else fork.own(news, name, heard.before)
+            known = max(request.heard.before - news.dialogue.dropped, 0)
+        long = fork.shared(client, news) if client else fork.own(news, name, request.heard.before)
         prices = request.settings.spend.prices
         task = fork.cheaper(long, fork.short(news, name), before=known, prices=prices)
         return task, task is long
@@ -385,16 +385,6 @@ def _reviewed(workspace: Workspace, talk: Talk, shown: str, session: str) -> Rev
     """Return what of a run's work may stand. Blocks."""
     reviewer = Reviewer(talk, lambda: "\n".join((shown, *workspace.answers)))
     return reviewer.reviewed(workspace.proposal(), workspace.refused, session)
-
-
-def _without(extracted: ExtractionResult, left: Sequence[str]) -> ExtractionResult:
-    """Return a result without the files that were left as others made them meanwhile."""
-    return replace(
-        extracted,
-        saved=tuple(path for path in extracted.saved if path not in left),
-        updated=tuple(path for path in extracted.updated if path not in left),
-        removed=tuple(path for path in extracted.removed if path not in left),
-    )
 
 
 def _wrote_memory(project: Project, unread: NewMessages) -> bool:
