@@ -96,3 +96,13 @@ async def test_the_status_names_what_is_under_way_and_what_is_off(caller: Caller
     assert status["engine"] == "claude-test"
     config.write_text(config.read_text().replace("[dream]", "[dream]\nuse_model = false"))
     assert (await caller.call("dream.status"))["engine"] == "local"
+
+
+async def test_a_dream_that_is_not_due_names_its_gate(caller: Caller) -> None:
+    """Right after a dream the time gate is closed, and so it says."""
+    await caller.write("a.md")
+    started = await caller.call("dream", force=True)
+    assert started["status"] == "started"
+    await caller.plain("job.wait", job=started["job"])
+    skipped = await caller.call("dream")
+    assert (skipped["status"], skipped["gate"]) == ("skipped", "time")

@@ -186,3 +186,11 @@ async def test_the_table_discovers_itself(caller: Caller) -> None:
     names = {method["name"] for method in document["methods"]}
     assert document["openrpc"].startswith("1.")
     assert {"load_prompt", "memory.write", "hook", "job.wait"} <= names
+
+
+async def test_doctor_sees_memory_that_is_off(caller: Caller) -> None:
+    """A switch that is off is a warning with its reason."""
+    await caller.plain("hello", environment={"MEMD_DISABLE": "1"})
+    checks = (await caller.call("doctor"))["checks"]
+    project = next(check for check in checks if check["name"] == "project")
+    assert (project["state"], "memory is off" in project["detail"]) == ("warning", True)

@@ -134,3 +134,10 @@ async def test_a_running_job_tells_what_its_model_said(caller: Caller) -> None:
         assert (progress["turn"], progress["tool_calls"], progress["touched"]) == (2, 1, [])
         assert await caller.plain("job.cancel", job=job) == {"cancelled": True}
     assert (await caller.plain("job.get", job=job))["progress"] is None
+
+
+async def test_switched_off_extraction_is_skipped(caller: Caller) -> None:
+    """A closed gate answers skipped with its name."""
+    await caller.plain("hello", environment={"MEMD_DISABLE": "1"})
+    done = await caller.call("extract", session_id="s", messages=[])
+    assert (done["status"], bool(done["reason"]), done["job"]) == ("skipped", True, None)

@@ -151,3 +151,11 @@ def test_main_takes_the_process_as_it_is(
     monkeypatch.setenv("MEMD_SOCKET", f"{home.path}/s")
     assert main(["sockname"]) == 0
     assert capsys.readouterr().out == f"{home.path}/s\n"
+
+
+def test_no_command_is_answered_with_the_help(home: Home) -> None:
+    """Memctl alone is a wrong command line that is told what there is."""
+    around = surroundings(home)
+    assert run([], around) == 2
+    assert isinstance(around.stderr, Stream)
+    assert "load-prompt" in around.stderr.getvalue()

@@ -17,6 +17,7 @@ from memd.client.blocking import (
     DaemonUnavailableError,
     RemoteError,
 )
+from memd.core.events import Event
 from memd.rpc.connection import Call
 from memd.rpc.errors import BusyError
 from memd.testing.server import Serving, serving
@@ -199,3 +200,43 @@ def test_a_cancellation_that_cannot_be_sent_ends_the_client(
             client.call("echo", {"x": "y" * 4_000_000}, timeout=0.05)
         with pytest.raises(DaemonUnavailableError):
             client.call("echo")
+
+
+@pytest.mark.anyio
+async def test_notifications_come_in_order() -> None:
+    """What came during a call is kept; the stream ends when nothing more comes in time."""
+    async with server() as running:
+        subscribed = threading.Event()
+        published = threading.Event()
+
+        def work() -> Any:
+            with Client(running.path, environment={}) as client:
+                client.call("subscribe")
+                subscribed.set()
+                published.wait(10)
+                client.call("echo")
+                return [note.params["n"] for note in client.notifications(timeout=0.05)]
+
+        async def publish() -> None:
+            await anyio.to_thread.run_sync(subscribed.wait)
+            for number in range(3):
+                running.hub.publish(Event("memory.changed", "/a", {"n": number}))
+            published.set()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(publish)
+            assert await run(work) == [0, 1, 2]
+
+
+@pytest.mark.anyio
+async def test_progress_is_handed_over() -> None:
+    """Each progress value reaches the callback; without one it is dropped."""
+    seen: list[Any] = []
+    async with server() as running:
+
+        def work() -> Any:
+            with Client(running.path, environment={}) as client:
+                return client.call("steps", progress=seen.append), client.call("steps")
+
+        assert await run(work) == ("done", "done")
+    assert seen == [{"step": 1}, {"step": 2}]

@@ -4,9 +4,9 @@ import pytest
 
 from memd.core.values import Actor, Provenance
 from memd.state.database import Database
-from memd.state.history import Filter, JournalHistory
+from memd.state.history import Filter, JournalHistory, compose
 from memd.state.journal import Journal
-from memd.state.records import FAILED, PlannedChange, Step
+from memd.state.records import FAILED, ChangeRecord, PlannedChange, Step
 
 DREAM = Provenance(Actor.DREAM, "memd", "s2")
 PERSON = Provenance(Actor.CLIENT, "editor", "s1")
@@ -84,3 +84,18 @@ def test_a_step_that_was_made_before_is_known(
         frozenset({step.path}) if known else frozenset()
     )
     assert history.done_before("/n", Actor.DREAM, [step]) == frozenset()
+
+
+def test_a_gap_between_sets_is_told() -> None:
+    """A file that changed unseen between two sets is no step of the whole, and is named."""
+    steps = (
+        (Step("a.md", "1", "2"), Step("MEMORY.md", "i1", "i2")),
+        (Step("a.md", "7", "8"), Step("b.md", "1", "2", conflict=True)),
+        (Step("MEMORY.md", "i9", "i3"), Step("c.md", "1", "2")),
+    )
+    span = compose(
+        [ChangeRecord(n, "/m", "applied", 1.0, DREAM, "", s) for n, s in enumerate(steps)]
+    )
+    assert span is not None
+    assert [step.path for step in span.record.steps] == ["c.md"]
+    assert (span.gaps, span.first_index) == (("a.md",), "i1")

@@ -13,6 +13,7 @@ from memd.testing.clock import FakeClock
 from memd.testing.messages import (
     MODELS,
     Cut,
+    Drip,
     Failure,
     Hang,
     Interrupt,
@@ -253,3 +254,11 @@ def test_what_is_too_long_is_refused_or_cut() -> None:
 
 def _counted() -> dict[str, Any]:
     return {name: value for name, value in ASK.items() if name != "max_tokens"}
+
+
+def test_a_drip_comes_piece_by_piece() -> None:
+    """Each piece of a body waits for its release."""
+    with served(Drip(text("drop " * 30), size=100)) as (server, client):
+        server.release(1000)
+        with client.messages.stream(**ASK) as stream:
+            assert "".join(stream.text_stream) == "drop " * 30

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from memd.testing.messages_request import ReceivedMessage
 from memd.testing.messages_script import InvalidScriptError, echo, parse, read
 from memd.testing.messages_steps import (
     Cut,
@@ -18,6 +19,8 @@ from memd.testing.messages_steps import (
     Step,
     text,
 )
+
+REQUEST = ReceivedMessage(1, "POST", "/v1/messages", {}, b'{"messages":[{"content":"hi"}]}')
 
 
 @pytest.mark.parametrize(
@@ -72,3 +75,11 @@ def test_a_broken_file_is_an_unclear_script(tmp_path: Path) -> None:
             read(str(tmp_path / name))
     with pytest.raises(FileNotFoundError):
         read(str(tmp_path / "missing"))
+
+
+def test_otherwise_is_for_ever() -> None:
+    """After the list comes the other step, as often as it is asked for."""
+    script = parse({"steps": [{"text": "a"}], "otherwise": "echo"}).script
+    assert callable(script)
+    assert [script(REQUEST) for _ in range(3)] == [text("a"), text("hi"), text("hi")]
+    assert parse({}).script is echo

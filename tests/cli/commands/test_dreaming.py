@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memd.core.text import iso_time
-from memd.testing.scripted_daemon import ScriptedDaemon
+from memd.testing.scripted_daemon import ScriptedDaemon, SentProgress
 from tests.cli.driver import memctl
 from tests.cli.home import Home
 
@@ -198,3 +198,21 @@ def test_a_proposal_is_rejected(home: Home) -> None:
         memctl(home, "dream", "reject", "p3")
         assert daemon.params("dream.reject") == {"cwd": home.cwd, "proposal": "p3"}
     assert (ran.status, ran.out) == (0, "rejected a.md\np3 is decided, accepted in part\n")
+
+
+def test_no_dream_is_a_note(home: Home) -> None:
+    """Where none has run nothing goes to standard output."""
+    with ScriptedDaemon(home.places.socket, {"dream.last": {"job": None, "markdown": ""}}):
+        ran = memctl(home, "dream", "--last")
+    assert (ran.status, ran.out, ran.err) == (0, "", "no dream has run here\n")
+
+
+def test_a_dream_is_watched_on_a_terminal(home: Home) -> None:
+    """On a terminal the job is followed live, and its end is the answer."""
+    reported = SentProgress({"status": "started", "job": "j1"}, (("job.done", {"job": "j1"}),))
+    job = {"job": "j1", "state": "completed", "result": {"changed": []}}
+    script = {"subscribe": {}, "dream": reported, "job.get": job}
+    with ScriptedDaemon(home.places.socket, script) as daemon:
+        ran = memctl(home, "dream", "--wait", terminal=True)
+    assert (ran.status, ran.out) == (0, "completed as j1\n")
+    assert daemon.methods == ["status", "subscribe", "dream", "job.get"]

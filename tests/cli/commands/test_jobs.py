@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memd.testing.scripted_daemon import ScriptedDaemon
+from memd.testing.scripted_daemon import ScriptedDaemon, SentProgress
 from tests.cli.driver import memctl
 from tests.cli.home import Home
 
@@ -173,3 +173,16 @@ def test_a_job_is_cancelled(home: Home) -> None:
         with ScriptedDaemon(home.places.socket, {"job.cancel": {"cancelled": cancelled}}):
             ran = memctl(home, "job", "cancel", "j1")
         assert (ran.status, ran.out) == (0, words)
+
+
+def test_waiting_on_a_terminal_shows_how_it_goes(home: Home) -> None:
+    """What was said before comes on standard error; the job at its end is the answer."""
+    texts = [{"turn": 1, "text": "I look first."}]
+    running = {**RUNNING, "progress": {"phase": "starting", "texts": texts}}
+    answers: list[Any] = [SentProgress(running, (("job.done", {"job": "j2"}),)), FAILED]
+    script = {"subscribe": {}, "job.get": lambda _: answers.pop(0)}
+    with ScriptedDaemon(home.places.socket, script):
+        ran = memctl(home, "job", "wait", "j2", terminal=True)
+    assert ran.status == 1
+    assert "I look first." in ran.err
+    assert "no disk" in ran.out

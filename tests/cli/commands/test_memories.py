@@ -105,3 +105,12 @@ def test_a_memory_is_never_replaced_by_adding(home: Home) -> None:
     assert (ran.status, based.status) == (1, 75)
     assert "there is a memory a.md already" in ran.err
     assert based.err == "memctl: it changed\n"
+
+
+def test_a_memory_is_deleted(home: Home) -> None:
+    """Deleting says how to take it back."""
+    with ScriptedDaemon(home.places.socket, {"memory.delete": {"change": "c2"}}) as daemon:
+        ran = memctl(home, "rm", "a.md", "--base-hash", "h")
+    assert (ran.status, ran.out) == (0, "deleted a.md; undo with: memctl undo c2\n")
+    params = daemon.params("memory.delete")
+    assert (params["path"], params["base_hash"]) == ("a.md", "h")

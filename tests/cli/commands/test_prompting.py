@@ -120,3 +120,12 @@ def test_an_explanation_fits_the_terminal(home: Home) -> None:
         ran = memctl(home, "prefetch", "--explain", "freeze", terminal=True, TERM="xterm")
     assert "\x1b[1ma\\u001b[2Jb.md\x1b[0m" in ran.out
     assert " w0 w1 w2 w3 w4 w5 w6 w7 …  " in ran.out
+
+
+def test_what_went_otherwise_is_noted(home: Home) -> None:
+    """Why the local ranker answered, or what is not indexed yet, goes to standard error."""
+    said = "3 of 7 memories are not indexed yet"
+    for more, words in (({}, ""), ({"memories": [], "block": ""}, "no memory fits\n")):
+        with ScriptedDaemon(home.places.socket, {"prefetch": {**FOUND, "note": said, **more}}):
+            ran = memctl(home, "prefetch", "hello")
+        assert (ran.status, ran.err) == (0, f"{words}{said}\n")

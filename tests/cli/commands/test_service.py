@@ -178,3 +178,14 @@ def test_a_program_that_cannot_run_is_no_supervisor(home: Home) -> None:
     Supervisor(home).refuse("quiet")
     (Path(supervisor.path) / "systemctl").write_text("#!/bin/sh\nexit 4\n")
     assert service._run(run, ("systemctl", "--user")) == "status 4"
+
+
+def test_without_a_supervisor_it_says_what_to_run(home: Home) -> None:
+    """The files are in place, and the commands for the user's own session are named."""
+    ran = _service(home, "install", own=f"{home.path}/own.sock")
+    assert ran.status == 0
+    assert "systemctl --user enable --now memd.socket memd.service" in ran.err
+    assert "the service does not see MEMD_SOCKET" in ran.err
+    assert _files(home) == ["memd.service", "memd.socket"]
+    ran = _service(home, "install", "--no-enable")
+    assert (ran.out, ran.err) == ("the files are in place already\n", "")

@@ -167,3 +167,12 @@ def test_set_up_measures_the_model(
         assert memctl(home, "setup", "claude-code").out.startswith("already set up")
     assert words in ran.err
     assert setup_claude_code.deadline(json.loads(_settings(home).read_bytes())) == wait
+
+
+def test_a_file_of_our_own_goes_with_the_hooks(home: Home) -> None:
+    """Where there were no settings there are none after removing, and no backup of nothing."""
+    path = _settings(home)
+    assert memctl(home, "setup", "claude-code").status == 0
+    assert path.exists()
+    assert memctl(home, "setup", "claude-code", "--remove").status == 0
+    assert os.listdir(path.parent) == []
