@@ -1,5 +1,9 @@
 """Rows of suggestions: filed with a change set, bounded, decided once."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,27 +103,36 @@ def test_a_suggestion_goes_out_twice_at_most(database: Database) -> None:
     assert table.open_in("/m", NOW)[0].offered == ("a", "b")
 
 
+@contextmanager
+def emptied() -> Iterator[Database]:
+    """Open a state file for one example of a property."""
+    with TemporaryDirectory() as folder:
+        database = open_database(f"{folder}/state.db", [suggestions.SCHEMA])
+        yield database
+        database.close()
+
+
 @given(st.text(max_size=30), st.text(max_size=5), st.floats() | st.integers())
 def test_no_text_keeps_a_change_from_coming_true(text: str, session: str, at: float) -> None:
     """Whatever a suggestion holds, its row is written, or it is none."""
-    database = open_database(":memory:", [suggestions.SCHEMA])
-    wanted = effects.from_text(effects.to_text([Suggestion(session, text, at, text)]))
-    with database.transaction() as cursor:
-        effects.make_true(cursor, "/m", wanted, "c1", NOW)
-    table = SuggestionTable(database)
-    assert len(table.open_in("/m", NOW)) == bool(suggestions.letters(text))
-    table.surface("/m", ["s1", "", "s", "s\u0663", text], session, NOW)
-    database.close()
+    with emptied() as database:
+        wanted = effects.from_text(effects.to_text([Suggestion(session, text, at, text)]))
+        with database.transaction() as cursor:
+            effects.make_true(cursor, "/m", wanted, "c1", NOW)
+        table = SuggestionTable(database)
+        assert len(table.open_in("/m", NOW)) == bool(suggestions.letters(text))
+        table.surface("/m", ["s1", "", "s", "s\u0663", text], session, NOW)
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=8))
 def test_a_damaged_row_harms_no_other(words: list[str]) -> None:
     """A state or an origin that nobody knows is read as it stands."""
-    database = open_database(":memory:", [suggestions.SCHEMA])
-    table = file(database, "Tabs.", "Spaces.")
-    with database.transaction() as cursor:
-        state = "".join(words)
-        cursor.execute("UPDATE suggestions SET state = ?, at = 9e999 WHERE number = 1", (state,))
-    assert texts(table) == ["Spaces."]
-    assert table.counts(NOW).open == 1
-    database.close()
+    with emptied() as database:
+        table = file(database, "Tabs.", "Spaces.")
+        with database.transaction() as cursor:
+            state = "".join(words)
+            cursor.execute(
+                "UPDATE suggestions SET state = ?, at = 9e999 WHERE number = 1", (state,)
+            )
+        assert texts(table) == ["Spaces."]
+        assert table.counts(NOW).open == 1
