@@ -63,14 +63,14 @@ _WEEK = 7
 _JUST_OVER = timedelta(days=60)
 
 
-def resolve(text: str, at: float, offset: float = 0.0) -> str:
+def resolve(text: str, at: float) -> str:
     """Return a text with an ISO date behind each relative one.
 
-    ``at`` is when it was said, in seconds since 1970; ``offset`` is the speaker's distance from
-    UTC in seconds. A date that no calendar holds stays relative.
+    ``at`` is the time of the text in seconds since 1970; its day is the one of UTC. A date that no
+    calendar holds stays relative.
     """
     try:
-        day = (datetime.fromtimestamp(at, UTC) + timedelta(seconds=offset)).date()
+        day = datetime.fromtimestamp(at, UTC).date()
     except (OverflowError, ValueError, OSError):
         return text
     habits = Habits(text)

@@ -9,7 +9,6 @@ or letters behind them, and the controls. The constants are the insides of chara
 """
 
 import re
-from collections.abc import Callable
 
 # Marks, embeddings, overrides and isolates (the property Bidi_Control).
 DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -47,10 +46,6 @@ def find(text: str) -> str:
     return f"U+{ord(result.group()):04X}" if result else ""
 
 
-def spelled_out(text: str, spell: Callable[[re.Match[str]], str] | None = None) -> str:
-    """Return a text with such characters spelled out: as ``<U+XXXX>``, or as ``spell`` does."""
-    return _NOT_HONEST.sub(spell or _code_point, text)
-
-
-def _code_point(result: re.Match[str]) -> str:
-    return f"<U+{ord(result.group()):04X}>"
+def spelled_out(text: str) -> str:
+    """Return a text with each hidden character spelled out as ``<U+XXXX>``."""
+    return _NOT_HONEST.sub(lambda match: f"<U+{ord(match.group()):04X}>", text)

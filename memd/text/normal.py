@@ -6,14 +6,13 @@ piece; a letter whose marks begin the next piece keeps them apart, which no real
 """
 
 import unicodedata
-from typing import Literal
 
 _PIECE = 256  # characters; a piece of nothing but marks takes 0.2 ms
 
 
-def normal(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
-    """Return a text in a normal form."""
+def normal(text: str) -> str:
+    """Return a text in the normal form NFKC."""
     if text.isascii():
         return text
     pieces = (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
-    return "".join(unicodedata.normalize(form, piece) for piece in pieces)
+    return "".join(unicodedata.normalize("NFKC", piece) for piece in pieces)
