@@ -54,12 +54,9 @@ class AlreadyRunningError(MemdError):
 
     def __init__(self, pid: int = 0, version: str = "", socket: str = "") -> None:
         who = f"memd {version} serves already: process {pid} at {socket}"
-        super().__init__(
-            who if pid else "another memd serves already", pid=pid, version=version, socket=socket
-        )
+        words = who if pid else "another memd serves already"
+        super().__init__(words, pid=pid, version=version, socket=socket)
         self.pid = pid
-        self.version = version
-        self.socket = socket
 
 
 class Instance:

@@ -20,7 +20,13 @@ T = TypeVar("T")
 
 def pressure() -> Pressure:
     """Return how busy the machine is. Reads a few small files of the system, no more."""
-    return Pressure(or_unknown(_on_battery), or_unknown(_load), or_unknown(_free_memory))
+    import psutil  # noqa: PLC0415 - see the rules of this file
+
+    return Pressure(
+        or_unknown(lambda: on_battery(psutil.sensors_battery())),
+        or_unknown(lambda: os.getloadavg()[0] / (os.cpu_count() or math.inf)),
+        or_unknown(lambda: int(psutil.virtual_memory().available)),
+    )
 
 
 def or_unknown(ask: Callable[[], T]) -> T | None:
@@ -37,19 +43,3 @@ def on_battery(battery: object) -> bool | None:
     """Return what psutil's battery says: ``None`` where there is none or it does not know."""
     plugged = getattr(battery, "power_plugged", None)
     return None if plugged is None else not plugged
-
-
-def _on_battery() -> bool | None:
-    import psutil  # noqa: PLC0415 - see the rules of this file
-
-    return on_battery(psutil.sensors_battery())
-
-
-def _load() -> float:
-    return os.getloadavg()[0] / (os.cpu_count() or math.inf)
-
-
-def _free_memory() -> int:
-    import psutil  # noqa: PLC0415 - see the rules of this file
-
-    return int(psutil.virtual_memory().available)

@@ -37,7 +37,10 @@ async def keep_bounded(
         try:
             check = await to_thread.run_sync(ages.inspect, clock.now(), clock.monotonic())
             if clock.monotonic() >= due:
-                _tell(log, await prune(database, settings.journal, ages, check))
+                done = await prune(database, settings.journal, ages, check)
+                if done != Pruned():
+                    facts = {"changes": done.changes, "bodies": done.bodies}
+                    log.note("pruned", **facts, requests=done.requests)
                 due = clock.monotonic() + DAY_SECONDS
         except StateUnusableError as error:
             log.warning("not pruned", detail=error.sentence)
@@ -68,8 +71,3 @@ async def prune(
     open_since = await to_thread.run_sync(ages.bound, check, OPEN_DAYS)
     await to_thread.run_sync(SuggestionTable(database).prune, open_since.before)
     return total
-
-
-def _tell(log: Log, pruned: Pruned) -> None:
-    if pruned != Pruned():
-        log.note("pruned", changes=pruned.changes, bodies=pruned.bodies, requests=pruned.requests)

@@ -43,7 +43,8 @@ def test_who_comes_second_learns_who_serves(tmp_path: Path) -> None:
             pass
         assert first.holds()
     error = caught.value
-    assert (error.pid, error.version, error.socket) == (os.getpid(), "1.2", "/run/x.sock")
+    facts = {"pid": os.getpid(), "version": "1.2", "socket": "/run/x.sock"}
+    assert error.facts == facts
     assert error.exit_status == 0
     assert error.sentence == f"memd 1.2 serves already: process {os.getpid()} at /run/x.sock"
     assert not first.holds()
