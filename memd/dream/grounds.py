@@ -23,6 +23,7 @@ from memd.text.statements import ADDRESS, CODE, DATE, DENIAL, Clause, Statement,
 from memd.text.words import words
 
 _KNOWN = 0.5  # of the telling words: below, nobody said it
+_FEW = 2  # telling words: with no fact and no denial among them they say nothing
 _NEARLY = 0.75  # of the telling words: what one denies of the two, the other denies too
 SAID = "**Said:**"
 _TERM = re.compile(
@@ -109,10 +110,12 @@ class Grounds:
             if piece not in self._raw and piece not in self._raw_sources:
                 return piece
         said = [form for form in new.words if form in self._forms or form in self._paths]
-        near = (*self.memories, *self._sources)
         if len(said) < _KNOWN * len(new.words) - len(self._days & new.words):
             return new.raw
-        return "" if any(resemblance(new, old) >= RESEMBLING for old in near) else new.raw
+        least = min(2, len(new.words))
+        spoken = [one for one in self._sources if len(new.words & one.words) >= least]
+        near = any(resemblance(new, one) >= RESEMBLING for one in (*self.memories, *spoken))
+        return "" if near else new.raw
 
     def _is_day(self, raw: str) -> bool:
         spelled = f" {' '.join(words(raw))} "
@@ -242,7 +245,7 @@ def restated(old: Statement, after: Sequence[Statement], raw: str, *, plain: boo
     yield_to_requests()
     if old.raw.startswith(SAID):
         return old.raw in raw
-    if len(old.words) <= 1 and not old.facts:
+    if len(old.words) <= _FEW and not (old.facts or old.limits or old.raw.startswith("**")):
         return True
     near = [one for one in after if one.words & old.words]
     alike = [one for one in near if resemblance(one, old) >= RESEMBLING]

@@ -309,6 +309,10 @@ class _Group:
         """Yield what a memory would newly say without a ground for it."""
         newer = self._newer(old)
         known = old.keys if old else frozenset[str]()
+        links = frozenset[str]().union(*(text.links for text in self._old))
+        for link in sorted(new.links - links - self._night.known.paths):
+            if link.endswith(".md"):
+                yield f"{path} would link to what is not there: '{quoted(link)}'"
         for one in new.statements:
             if one.key in known or not one.words:
                 continue

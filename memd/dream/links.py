@@ -24,6 +24,8 @@ _LINK = re.compile(
     re.MULTILINE,
 )
 
+_LOCAL = re.compile(r"(?!/|~|[a-z]+:)[\w./-]+\.md", re.IGNORECASE)  # what leads to a memory
+
 
 @dataclass(frozen=True, slots=True)
 class Linked:
@@ -56,13 +58,17 @@ class Known:
         self._names = frozenset(name for path in self.paths for name in Linked(path, "").names)
 
     def unlinked(self, text: str, path: str) -> str:
-        """Return the text of the memory at ``path`` without where its links to memories lead."""
+        """Return the text of the memory at ``path`` without where its links to memories lead.
+
+        Links to memories that are not there are none the less.
+        """
         folder = posixpath.dirname(path)
 
         def lead(target: str) -> str:
             plain = unquote(target)
             near = posixpath.normpath(posixpath.join(folder, plain))
-            return "" if {near, posixpath.normpath(plain)} & self.paths else target
+            known = {near, posixpath.normpath(plain)} & self.paths
+            return "" if known or _LOCAL.fullmatch(plain) else target
 
         def name(wiki: str) -> str:
             return "" if wiki.strip().removesuffix(SUFFIX) in self._names else wiki

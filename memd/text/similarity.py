@@ -7,7 +7,7 @@ where two sentences differ in one place, that place counts as a contradiction.
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 
-from memd.text.statements import CODE, DENIAL, Statement, is_telling, stem
+from memd.text.statements import CODE, DENIAL, PLAIN, Statement, is_telling, stem
 
 RESEMBLING = 0.5  # of the telling words of the shorter one: below, two sentences differ in subject
 _EXCHANGED = 2  # words in a row that take the place of others
@@ -74,15 +74,19 @@ def exchanged(new: Statement, old: Statement) -> bool:
 
 def turned(new: Statement, old: Statement) -> bool:
     """Whether two words of a sentence stand in each other's place: "A calls B", "B calls A"."""
-    for kind in (*{kind for kind, _ in new.facts}, ""):
-        left = [t.form for t in new.tokens if t.kind == kind or (not kind and is_telling(t))]
-        right = [t.form for t in old.tokens if t.kind == kind or (not kind and is_telling(t))]
-        both = set(left) & set(right)
-        left, right = ([form for form in side if form in both] for side in (left, right))
-        places = [n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b]
-        if len(left) != len(right) or not places:
+    kinds = dict(sorted((form, kind) for kind, form in new.facts | old.facts))
+    both = set(_forms(new)) & set(_forms(old))
+    for kind in {*kinds.values(), PLAIN}:
+        sides = [[form for form in _forms(one) if form in both] for one in (new, old)]
+        if kind != PLAIN:
+            sides = [[form for form in side if kinds.get(form) == kind] for side in sides]
+        pairs = [(n, a, b) for n, (a, b) in enumerate(zip(*sides, strict=False)) if a != b]
+        if not pairs or len(sides[0]) != len(sides[1]):
             continue
-        if kind or (len(places) == 2 and places[1] - places[0] > 1):  # noqa: PLR2004 - a pair
+        if kind != PLAIN:
+            return True
+        apart = len(pairs) == 2 and pairs[1][0] - pairs[0][0] > 1  # noqa: PLR2004 - a pair
+        if apart and kinds.get(pairs[0][1]) == kinds.get(pairs[0][2]):
             return True
     return False
 

@@ -303,7 +303,7 @@ def _blocks(text: str) -> Iterator[str]:
             part = []
         if mark:
             fence = mark.group(1)
-        if line.strip():
+        if line.strip(" \t|:-") or (part and line.strip()):
             part.append(line)
         if part and _ALONE.match(line) and not mark:
             yield "\n".join(part)
