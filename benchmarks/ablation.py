@@ -3,7 +3,7 @@
 Each line leaves one piece out, in process, with the floor on: recall@5 and @10 on LoCoMo's
 conversations 1 to 3 and 4 to 5, then recall@5 and the share of silence on the coding set: tuned
 on, held out, natural prompts, and later ones; "foreign" is the share of prompts of other projects
-that were answered.
+that were answered. "work" are the five figures of ``talk_recall.py`` on prompts of real work.
 """
 
 import sys
@@ -11,20 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from benchmarks import talk_recall
 from benchmarks.measures import table
 from benchmarks.recall_sets import (
     PARTS,
     Answer,
     Collection,
-    Search,
     answers,
     coding,
     conversations,
+    indexed_search,
     mean,
 )
+from benchmarks.talk_recall import figures
 from memd.search import query, ranking
-from memd.search.index import Entry, Index
-from memd.search.ranking import answered
 from memd.text import words
 
 Change = Mapping[Any, Mapping[str, Any]]
@@ -49,11 +49,12 @@ PIECES: Mapping[str, Change] = {
 
 def main(data: str) -> int:
     """Print the table; return the exit status."""
-    talks, projects = conversations(data), coding()
+    talks, projects, sources = conversations(data), coding(), talk_recall.sources(data)
     rows: list[tuple[str, ...]] = [
         (
             *("left out", "talks 1-3", "talks 4-5", "coding", "silent"),
             *("held out", "silent", "natural", "silent", "later", "silent", "foreign"),
+            *("work: tuned", "held out"),
         )
     ]
     for name, change in PIECES.items():
@@ -63,7 +64,9 @@ def main(data: str) -> int:
                 answers(one, indexed_search(one, floor=floor)) for one in (*talks, *projects)
             ]
             foreign = _foreign(projects, floor=floor)
-        rows.append((name, *_figures(results[: len(talks)], results[len(talks) :]), foreign))
+            work = [figures(sources, held_out=held, floor=floor) for held in (False, True)]
+        parts = _figures(results[: len(talks)], results[len(talks) :])
+        rows.append((name, *parts, foreign, *map(" ".join, work)))
     print(table(rows))
     return 0
 
@@ -91,16 +94,6 @@ def _foreign(projects: Sequence[Collection], *, floor: bool) -> str:
         for question in (other.questions if other is not one else ())
     ]
     return f"{mean(map(float, brought)):.3f}"
-
-
-def indexed_search(collection: Collection, *, floor: bool) -> Search:
-    """Return a search over an index in memory."""
-    index = Index(None)
-    index.update(
-        Entry(item.path, (at, 0, 0), 0, item.name, item.description, item.type, item.body)
-        for at, item in enumerate(collection.items)
-    )
-    return lambda text, limit: [one.path for one in answered(index.rank(text, limit, floor=floor))]
 
 
 @contextmanager

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from memd.search.index import Entry, Index
+from memd.search.ranking import answered
+
 Search = Callable[[str, int], Sequence[str]]  # a question and a limit → paths, the best first
 
 PARTS = ("tuned", "held out", "natural", "later")
@@ -174,6 +177,16 @@ def answers(collection: Collection, search: Search) -> list[Answer]:
             )
         )
     return results
+
+
+def indexed_search(collection: Collection, *, floor: bool) -> Search:
+    """Return a search over an index in memory."""
+    index = Index(None)
+    index.update(
+        Entry(item.path, (at, 0, 0), 0, item.name, item.description, item.type, item.body)
+        for at, item in enumerate(collection.items)
+    )
+    return lambda text, limit: [one.path for one in answered(index.rank(text, limit, floor=floor))]
 
 
 def mean(values: Iterable[float | None]) -> float:

@@ -12,9 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.ablation import indexed_search
 from benchmarks.measures import table
-from benchmarks.recall_sets import Collection, Item, Question, mean
+from benchmarks.recall_sets import Collection, Item, Question, indexed_search, mean
 
 _LABELS = Path(__file__).with_name("talk_prompts.jsonl")
 HEADING = ("prompts of real work", "recall@5", "dropped", "wrong", "silent", "foreign")
