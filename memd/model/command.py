@@ -10,8 +10,8 @@ Rules of this file
 """
 
 import os
-import secrets
 import shutil
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from subprocess import PIPE
@@ -32,7 +32,6 @@ from memd.model.errors import (
 from memd.model.patient import overdue
 from memd.model.port import Ask, Reply, Usage
 from memd.model.presets import Program
-from memd.model.wire import tame
 from memd.state.database import StateUnusableError
 from memd.state.tables import Programs, StartedProgram
 
@@ -78,7 +77,7 @@ class ProgramRuns:
 
     async def run(self, program: Program, model: str, text: str, seconds: float) -> str:
         """Return what a program prints to a request. Raises ModelError."""
-        started = StartedProgram(secrets.token_hex(8))
+        started = StartedProgram(uuid.uuid4().hex)
         try:
             path, environ = await to_thread.run_sync(self._prepared, program, started)
         except StateUnusableError as error:
@@ -128,8 +127,8 @@ class ProgramRuns:
         if answer.full:
             raise ModelReplyError(cause="it is longer than any reply")
         if process.returncode:
-            said = tame(trouble.text.strip() or answer.text[-_ERROR_BYTES:].strip(), ())
-            raise ProgramFailedError(process.returncode, said)
+            words = presets.complaint(answer.text, trouble.text)
+            raise ProgramFailedError(process.returncode, words)
         return answer.text
 
     def _prepared(self, program: Program, started: StartedProgram) -> tuple[str, dict[str, str]]:

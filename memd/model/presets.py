@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memd.core.settings import ModelSettings
+from memd.documents import secrets
 from memd.model.errors import ModelReplyError
 from memd.model.port import Usage
+from memd.model.wire import tame
 
 SETTINGS = "settings.json"  # beside the working directory of a program that reads one
 _SYSTEM = "You do what the request says and answer with nothing but the JSON that it wants."
@@ -25,6 +27,7 @@ _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 _OFF_IN_CODEX = ("hooks", "memories", "shell_tool", "unified_exec", "apps", "plugins")
 _NOT_JSON = "it is not the JSON that this program prints"
 _WITHOUT_TEXT = "it holds no answer"
+_COMPLAINT = 4_096
 _FAILED = "the program says that it failed"
 
 Answer = tuple[str, Usage]
@@ -76,6 +79,16 @@ def program(settings: ModelSettings) -> Program | str:
     return "model.provider is command and neither model.preset nor model.argv names one"
 
 
+def complaint(output: str, trouble: str) -> str:
+    """Return what a program that failed says of it: in its answer, else beside it, else at all."""
+    try:
+        result = _object(output).get("result")
+    except ModelReplyError:
+        result = None
+    words = result if isinstance(result, str) else trouble.strip() or output
+    return tame(secrets.scrub(words[-_COMPLAINT:].strip()), ())
+
+
 def _as_it_is(output: str) -> Answer:
     if not output.strip():
         raise ModelReplyError(_WITHOUT_TEXT)
@@ -85,7 +98,7 @@ def _as_it_is(output: str) -> Answer:
 def _claude_code(output: str) -> Answer:
     result = _object(output)
     if result.get("is_error"):
-        raise ModelReplyError(str(result.get("result") or _FAILED))
+        raise ModelReplyError(complaint(output, _FAILED))
     used = _mapping(result.get("usage"))
     return _text(result.get("result")), Usage(
         input=_count(used.get("input_tokens")),
@@ -102,7 +115,8 @@ def _codex(output: str) -> Answer:
         if event.get("type") == "item.completed" and item.get("type") == "agent_message":
             text = _text(item.get("text"))
         elif event.get("type") == "turn.failed":
-            raise ModelReplyError(str(_mapping(event.get("error")).get("message", _FAILED)))
+            words = str(_mapping(event.get("error")).get("message", _FAILED))
+            raise ModelReplyError(tame(secrets.scrub(words), ()))
         elif event.get("type") == "turn.completed":
             cached = _count(used.get("cached_input_tokens"))
             read = max(_count(used.get("input_tokens")) - cached, 0)

@@ -252,6 +252,17 @@ def test_presets_read_what_their_programs_print(preset: str, output: str) -> Non
             presets.PRESETS[preset].answer(junk)
 
 
+def test_what_a_program_says_of_its_failure_is_told() -> None:
+    """Its own sentence comes out of its JSON, on one short line and without a credential."""
+    key = "ghp_" + "16C7e42F292c6912" + "E7710c838347Ae178B4a"
+    failed = json.dumps({"is_error": True, "result": f"Not signed in\nkey {key}"})
+    words = presets.complaint(failed, "a warning")
+    assert words.startswith("Not signed in key")
+    assert key not in words
+    assert presets.complaint("junk", " unknown option ") == "unknown option"
+    assert presets.complaint("junk", "") == "junk"
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (
