@@ -46,7 +46,6 @@ class SuggestionNotFoundError(MemdError):
     code = 1001
     kind = "suggestion_not_found"
     hint = "memctl suggestions lists those that wait"
-    exit_status = 66
 
     def __init__(self, suggestion: str) -> None:
         shown = suggestion[:_SHOWN_CHARACTERS]

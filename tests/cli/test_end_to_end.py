@@ -1,14 +1,22 @@
 """memctl and the hook against the real daemon."""
 
 import json
+import os
+import re
+import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from memd.cli import hook
+from memd.core.values import Suggestion
+from memd.daemon.app import SCHEMAS
+from memd.state.database import open_database
+from memd.state.suggestions import save
 from tests.cli.home import Home
 
 MEMCTL = [sys.executable, "-c", "import sys; from memd.cli.main import main; sys.exit(main())"]
@@ -25,6 +33,26 @@ def _memctl(home: Home, *arguments: str, stdin: str = "") -> "subprocess.Complet
         timeout=60,
         check=False,
     )
+
+
+def _hook(home: Home, prompt: str, session: str) -> dict[str, str]:
+    """Return what the hook of a client prints for a prompt."""
+    payload = {
+        "session_id": session,
+        "cwd": home.cwd,
+        "hook_event_name": "UserPromptSubmit",
+        "prompt": prompt,
+    }
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(Path(hook.__file__)), "claude-code", "UserPromptSubmit"],
+        input=json.dumps(payload).encode(),
+        env={**home.environ, "MEMD_HOOK_DEADLINE_MS": "10000"},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    output: dict[str, str] = json.loads(done.stdout)["hookSpecificOutput"]
+    return output
 
 
 @pytest.fixture(name="started")
@@ -103,20 +131,28 @@ def test_the_hook_brings_a_memory_to_a_prompt(started: Home) -> None:
         "--description", "Merge freeze on main until the release",
         "--body", "Nothing is merged to main until the release.",
     )  # fmt: skip
-    payload = {
-        "session_id": "s1",
-        "cwd": home.cwd,
-        "hook_event_name": "UserPromptSubmit",
-        "prompt": "can I merge to main before the release?",
-    }
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", str(Path(hook.__file__)), "claude-code", "UserPromptSubmit"],
-        input=json.dumps(payload).encode(),
-        env={**home.environ, "MEMD_HOOK_DEADLINE_MS": "10000"},
-        capture_output=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, b"")
-    output = json.loads(done.stdout)["hookSpecificOutput"]
+    output = _hook(home, "can I merge to main before the release?", "s1")
     assert output["hookEventName"] == "UserPromptSubmit"
     assert "Nothing is merged to main" in output["additionalContext"]
+
+
+def test_the_commands_that_a_suggestion_names_work(started: Home) -> None:
+    """An assistant runs what the hook shows, as it stands, and the memory is there."""
+    home = started
+    wanted = ("Makefiles are indented with tabs.", "Reviews are done on Mondays.")
+    directory = os.path.realpath(json.loads(_memctl(home, "list", "--json").stdout)["memory_dir"])
+    database = open_database(home.places.database, SCHEMAS)
+    with database.transaction() as cursor:
+        for text in wanted:
+            save(cursor, directory, Suggestion("s0", text, time.time(), "user"), time.time())
+    database.close()
+    shown = _hook(home, "ok", "s1")["additionalContext"]
+    accept, edit = re.findall("`memctl (.*?)`", shown)
+    assert _memctl(home, *shlex.split(accept)).stdout.startswith("saved as feedback_reviews-")
+    refused = _memctl(home, *shlex.split(edit))
+    assert (refused.returncode, "no suggestion 's2' waits" in refused.stderr) == (1, True)
+    edited = _memctl(home, *shlex.split(edit.replace("s2", "s1").replace("…", "Tabs it is.")))
+    assert edited.stdout.startswith("saved as feedback_tabs-it-is.md")
+    assert f'**Said:** "{wanted[0]}" (' in _memctl(home, "show", "feedback_tabs-it-is.md").stdout
+    assert _memctl(home, "suggestions").stdout.strip() == ""
+    assert "0 open: memctl suggestions; 2 offered, 2 taken" in _memctl(home, "status").stdout
