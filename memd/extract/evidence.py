@@ -11,50 +11,36 @@ Rules of this file
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 
+from memd.core.yielding import yield_to_requests
 from memd.text import dates
 from memd.text.normal import normal
 
-_RUN = 8.0  # words in a row that two texts hardly share by chance
-_LINE = 4.0  # words of a line that is repeated whole
+_WORD_WEIGHT = 3  # of a word; a Chinese, Japanese or Korean character weighs two
+_RUN = 8 * _WORD_WEIGHT  # words in a row that two texts hardly share by chance
+_LINE = 4 * _WORD_WEIGHT  # words of a line that is repeated whole
+_HALF = 4  # words of a short quotation that have to be shared
 _LETTERS, _WORDS = 8, 2  # that a quotation has at least: "ok" and "do it" prove nothing
 _NEAR = timedelta(days=45)  # of the conversation: a relative date that was made absolute
 _SMALL = 32  # a count below it may have been given in words
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = re.compile(f"[{_CJK}]|[^\\W_{_CJK}]+")
 _WIDE = re.compile(f"[{_CJK}]")
-_ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
+_YEAR = re.compile(r"\d{4}\b")
 _TOKEN = re.compile(r"[^\s/,;()\[\]{}<>|=\"'`*\u2018-\u201f\u3001\u3002\uff0c]+")
 _EXACT = re.compile(r"\d|[a-z][A-Z]|@|[^\W\d_]{2}\.[^\W\d_]{2}|\w_\w")
+_DASHED = re.compile(r"\d-|-\d")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 # Only English tells a name inside a sentence by its capital; German writes every noun so.
 _ENGLISH = re.compile(r"\b(?:the|is|are|of|to|and|with|for|in)\b")
 _NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{2,}\b")
-_CALENDAR = frozenset(
-    [
-        "mon",
-        "tue",
-        "wed",
-        "thu",
-        "fri",
-        "sat",
-        "sun",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "may",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "oct",
-        "nov",
-        "dec",
-    ]
+_CALENDAR = re.compile(
+    "(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|(?:Janu|Febru)ary|March|April|May|June|July"
+    "|August|(?:Septem|Octo|Novem|Decem)ber"
 )
 
 
@@ -90,7 +76,7 @@ class Talk:
         lines = [Utterance(line, said.at) for said in self.person for line in said.text.split("\n")]
         shares = [(len(wanted & set(_words(line.text))), line) for line in lines]
         most, line = max(shares, key=lambda share: share[0], default=(0, None))
-        return line if 2 * most >= max(len(wanted), _LINE) else None
+        return line if 2 * most >= max(len(wanted), _HALF) else None
 
     def repeats(self, lines: Iterable[str], exempt: str, seen: str) -> bool:
         """Return whether lines say eight words in a row, or a line whole, as others said them.
@@ -98,16 +84,24 @@ class Talk:
         ``seen`` is what a run was shown. What the person said as well repeats nobody, nor does
         what stands in the ``exempt`` text.
         """
-        others, own = self._others + _row(_words(seen)), (*self._own, _row(_words(exempt)))
-        runs = (_row(run) for line in lines for run in _runs(_words(line)))
-        return any(run in others and not any(run in text for text in own) for run in runs)
+        shown, own = _words(seen), (*self._own, _row(_words(exempt)))
+        others, runs = self._others + _row(shown), self._foreign | _hashes(shown)
+        for words in map(_words, lines):
+            yield_to_requests()
+            if _LINE <= sum(map(_weight, words)) < _RUN:
+                repeated = [_row(words)] if _row(words) in others else []
+            else:
+                repeated = [run for run in map(_row, _runs(words)) if hash(run) in runs]
+            if any(not any(run in text for text in own) for run in repeated):
+                return True
+        return False
 
     def unknown(self, lines: Iterable[str], exempt: str, seen: str) -> tuple[str, bool]:
         """Return a number, name, date or address that nobody gave, "" where there is none.
 
         The second value says whether one was given by others alone.
         """
-        own = "\0".join((*self._own, self._reply, self._resolved, _row(_words(exempt))))
+        own = "\0".join((*self._own, self._reply, _row(_words(exempt))))
         others = self._others + _row(_words(seen))
         outside = False
         for particular in (particular for line in lines for particular in _particulars(line)):
@@ -132,51 +126,63 @@ class Talk:
         return _row(_words(self.outside))
 
     @cached_property
+    def _foreign(self) -> frozenset[int]:
+        """The runs of eight words of others, by their hashes."""
+        return _hashes(_words(self.outside))
+
+    @cached_property
     def _resolved(self) -> str:
-        """The conversation with a date behind each relative one."""
-        texts = [dates.resolve(said.text, said.at) for said in self.person if said.at]
-        last = max((said.at for said in self.person), default=0.0)
-        return _row(_words("\n".join((*texts, dates.resolve(self.assistant, last)))))
+        """The person's words with a date behind each relative one; takes a moment."""
+        texts = (dates.resolve(said.text, said.at) for said in self.person if said.at)
+        return _row(_words("\n".join(texts)))
 
     def _is_day(self, text: str, own: str) -> bool:
-        """Return whether a date is near the conversation, or was named in other digits."""
-        known = [datetime.fromtimestamp(said.at, UTC).date() for said in self.person if said.at]
-        match = _ISO.fullmatch(text)
-        if match is None:
-            return text in {str(day.year) for day in known}
-        try:
-            day = date(*map(int, match.groups()))
-        except ValueError:
+        """Return whether a date is near the conversation, or was named in other words."""
+        if not _YEAR.match(text):
             return False
-        named = f" {day.day} " in own and (f" {day.month} " in own or f" {day.year} " in own)
-        return named or any(abs(day - other) <= _NEAR for other in known)
+        known = [datetime.fromtimestamp(said.at, UTC).date() for said in self.person if said.at]
+        if any(text == str(day.year) for day in known):
+            return True
+        with suppress(ValueError, TypeError):
+            day = date.fromisoformat(text)
+            named = f" {day.day} " in own and (f" {day.month} " in own or f" {day.year} " in own)
+            if named or any(abs(day - other) <= _NEAR for other in known):
+                return True
+        return _row(_words(text)) in self._resolved
 
 
 def _particulars(line: str) -> Iterator[str]:
     """Yield the numbers, names, dates and addresses of a line."""
     for match in _TOKEN.finditer(line):
         token = match.group().strip(".:!?-#~\u2026")
-        plain = ordinal[1] if (ordinal := _ORDINAL.fullmatch(token)) else token
-        if _EXACT.search(plain) and not (plain.isdecimal() and int(plain) < _SMALL):
-            yield plain
+        # "NixOS-based" is a name and a word, 2026-03-05 is one date.
+        for part in (token,) if _DASHED.search(token) else token.split("-"):
+            plain = ordinal[1] if (ordinal := _ORDINAL.fullmatch(part)) else part
+            if _EXACT.search(plain) and not (plain.isdecimal() and int(plain) < _SMALL):
+                yield plain
     if _ENGLISH.search(line):
         names = (match.group() for match in _NAME.finditer(line))
-        yield from (name for name in names if name[:3].lower() not in _CALENDAR)
+        yield from (name for name in names if not _CALENDAR.fullmatch(name))
 
 
 def _runs(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield each stretch of eight words, or the whole where it is a shorter line."""
-    weights = [2 / 3 if _WIDE.match(word) else 1.0 for word in words]
-    if _LINE <= sum(weights) < _RUN:
-        yield words
-    start, weight = 0, 0.0
-    for end, more in enumerate(weights, 1):
-        weight += more
-        while weight - weights[start] >= _RUN:
-            weight -= weights[start]
+    """Yield each stretch of eight words."""
+    start = weight = 0
+    for end, word in enumerate(words, 1):
+        weight += _weight(word)
+        while weight - _weight(words[start]) >= _RUN:
+            weight -= _weight(words[start])
             start += 1
         if weight >= _RUN:
             yield words[start:end]
+
+
+def _weight(word: str) -> int:
+    return 2 if _WIDE.match(word) else _WORD_WEIGHT
+
+
+def _hashes(words: Sequence[str]) -> frozenset[int]:
+    return frozenset(hash(_row(run)) for run in _runs(words))
 
 
 def _words(text: str) -> list[str]:
