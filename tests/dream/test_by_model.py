@@ -1,5 +1,6 @@
 """Dreams by a model against a real store, with a model that says what it is told to."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from memd.state.jobs import JobState
 from memd.testing.scripted_model import calls, says
 from memd.watch import locks
 from tests.dream.bench import DAY, NOW, Bench
-from tests.dream.scripts import BO, both, filled, merging, read, write
+from tests.dream.scripts import ANA, BO, both, filled, merging, read, write
 from tests.undoing import undo
 
 pytestmark = pytest.mark.anyio
@@ -178,3 +179,21 @@ async def test_rules_are_not_reworded(bench: Bench) -> None:
     assert (report.change, report.proposal is not None) == (None, True)
     assert any("rule.md" in problem for problem in report.problems)
     assert path.read_bytes() == before
+
+
+async def test_a_model_without_tools_dreams_in_one_request(bench: Bench) -> None:
+    """It sees the memories whole; what the judge has against its answer is mended once."""
+    update = {"op": "update", "path": "deploys.md", "body": f"{ANA}\n\n{BO}"}
+    delete = {"op": "delete", "path": "rollbacks.md", "reason": "merged into deploys.md"}
+    wrong = {"op": "delete", "path": "rollbacks.md", "reason": "it is of no use"}
+    dreaming, model = bench.taught(says(json.dumps([wrong])), says(json.dumps([update, delete])))
+    model.calls_tools = False
+    report = await bench.run(dreaming)
+    assert report.merged == (Merge("deploys.md", "rollbacks.md"),)
+    assert report.turns == 2
+    first, second = model.requested
+    assert ANA in first.messages[0]["content"]
+    assert not first.tools
+    assert "rollbacks.md" in second.messages[-1]["content"]
+    assert BO in (bench.memory / "deploys.md").read_text()
+    assert not (bench.memory / "rollbacks.md").exists()

@@ -40,7 +40,7 @@ def answer(request: ReceivedMessage) -> ScriptedReply:
     asked = json.dumps(request.json["messages"])
     if SAID in asked:
         return text(json.dumps([RULE]))
-    gone = {"op": "delete", "path": "port-again.md", "reason": "the same as port.md"}
+    gone = {"op": "delete", "path": "port-again.md", "reason": "merged into port.md"}
     return text(json.dumps([gone] if "port-again.md" in asked else []))
 
 
@@ -134,7 +134,8 @@ def test_it_dreams(home: Home, server: MessagesServer) -> None:
             body = {"body": "Staging listens on port 8080.\n"}
             caller.call("memory.write", {"cwd": cwd, "path": f"{name}.md", **parts, **body})
         done = caller.call("dream", {"cwd": cwd, "force": True, "wait": True})
-        assert [gone["path"] for gone in done["removed"]] == ["port-again.md"], done
+        listed = caller.call("memory.list", {"cwd": cwd})["memories"]
+        assert [memory["path"] for memory in listed] == ["port.md"], done
         caller.call("memory.undo", {"cwd": cwd, "change": done["change"]})
         assert caller.call("memory.read", {"cwd": cwd, "path": "port-again.md"})["name"]
     assert len(server.messages) == 1

@@ -259,3 +259,41 @@ async def test_what_is_not_proven_is_suggested(
     assert done.saved == ()
     waiting = await bench.suggestions.waiting(str(bench.memory))
     assert [(each.text, each.origin) for each in waiting] == expected
+
+
+def operation(**members: str) -> dict[str, str]:
+    """Return what a model that calls no tools wants created."""
+    parts = {"op": "create", "path": "pnpm.md", "type": "feedback", "name": "pnpm"}
+    words = {"description": "installs go through pnpm", "body": "Use pnpm for every install."}
+    return {**parts, **words, **members}
+
+
+async def test_a_model_without_tools_learns_in_one_request(bench: Bench) -> None:
+    """A quotation that nobody said is named and mended; the result is as any other run's."""
+    bench.memory.mkdir()
+    (bench.memory / "pnpm-ci.md").write_text(MEMORY.replace("every install", "CI"))
+    lie, truth = operation(said="always use yarn"), operation(said="install packages with pnpm")
+    bench.teach(says(json.dumps([lie])), says(f"```json\n{json.dumps([truth])}\n```"))
+    bench.model.calls_tools = False
+    job = bench.job()
+    done = await bench.run(SAID, job=job)
+    assert (done.status, done.saved, done.turns) == ("completed", ("pnpm.md",), 2)
+    text = (bench.memory / "pnpm.md").read_text()
+    assert "origin: user" in text
+    assert '**Said:** "install packages with pnpm"' in text
+    first, second = bench.model.requested
+    assert not first.tools
+    assert "Use pnpm for CI." in first.messages[0]["content"]
+    assert "operation 1" in second.messages[-1]["content"]
+    assert bench.table.get(job).state is JobState.COMPLETED
+    assert len(bench.runs.of(job)) == 2
+
+
+async def test_half_an_answer_keeps_nothing(bench: Bench) -> None:
+    """An answer that stays unreadable fails the run: no memory, and the cursor stays."""
+    bench.teach(says(json.dumps([operation(said=SAID)])[:-1]))
+    bench.model.calls_tools = False
+    with pytest.raises(ExtractionFailedError):
+        await bench.run(SAID)
+    assert bench.cursor() is None
+    assert len(bench.model.requested) == 2
