@@ -38,7 +38,8 @@ CLIENTS = ("claude-code",)
 _PROMPT = "UserPromptSubmit"
 _REMEMBERED_EVENTS = 1024
 _PROMPT_MS = 200  # what the hook gives a prompt unless it says more
-_SUGGESTED_SECONDS = 0.03  # of that for what may be worth remembering, if they are left
+_START_SECONDS = 0.2  # of a session's start for what may be worth remembering
+_SUGGESTED_SECONDS = 0.03  # of a prompt's time for the same, if they are left
 _SHARE = 0.75  # of a hook's time: the rest is its start, the way here and back
 
 
@@ -140,8 +141,8 @@ async def _session_start(services: Services, call: Call, payload: Payload) -> di
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(payload.cwd, environment)
     services.recall.prepare(project, settings)
-    seconds = _SUGGESTED_SECONDS
-    suggested = await services.suggestions.surface(project, settings, payload.session_id, seconds)
+    session, seconds = payload.session_id, _START_SECONDS
+    suggested = await services.suggestions.surface(project, settings, session, seconds)
     if await services.store.client_loads_memory(project, environment):
         return _context("SessionStart", suggested)
     loaded = await services.prompts.load(project, settings, environment=environment)

@@ -10,6 +10,7 @@ Rules of this file
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 from anyio import to_thread
@@ -105,11 +106,11 @@ class Suggestions:
         """
         if not (project.enabled and settings.enabled and settings.extract.suggest):
             return ""
+        until = self._clock.monotonic() + seconds
+        choose = partial(self._surface, project.memory_dir, session, until)
         with anyio.move_on_after(seconds):
             try:
-                return await to_thread.run_sync(
-                    self._surface, project.memory_dir, session, abandon_on_cancel=True
-                )
+                return await to_thread.run_sync(choose, abandon_on_cancel=True)
             except MemdError:  # a file or a directory that cannot be read costs no prompt anything
                 return ""
         return ""
@@ -184,8 +185,8 @@ class Suggestions:
         known = {each.id: letters(each.text) for each in current}
         return frozenset(id_ for id_, text in known.items() if any(text in m for m in memories))
 
-    def _surface(self, directory: str, session: str) -> str:
-        """Choose, note and render what goes to a session. Blocks."""
+    def _surface(self, directory: str, session: str, until: float) -> str:
+        """Choose, note and render what goes to a session. Blocks; too late it notes nothing."""
         fitting = [
             each
             for each in self._open(directory)
@@ -193,7 +194,7 @@ class Suggestions:
         ]
         fitting.sort(key=lambda each: len(each.offered))  # of the same number the newest first
         chosen = fitting[:SHOWN]
-        if not chosen:
+        if not chosen or self._clock.monotonic() >= until:
             return ""
         ids = [each.id for each in chosen]
         going = self._table.surface(directory, ids, session, self._clock.now())

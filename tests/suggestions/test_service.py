@@ -163,6 +163,7 @@ async def test_no_time_and_no_directory_cost_nothing(bench: Bench) -> None:
     """A hook that cannot wait, or a directory that cannot be read, gets an empty answer or ours."""
     await bench.file("Tabs.")
     assert await bench.room.surface(bench.project, Settings(), "a", 0.0) == ""
+    assert (await bench.room.waiting(bench.directory))[0].offered == ()
     off = Settings(extract=ExtractSettings(suggest=False))
     assert await bench.surface("b", off) == ""
     os.chmod(bench.memory, 0o000)
@@ -170,6 +171,7 @@ async def test_no_time_and_no_directory_cost_nothing(bench: Bench) -> None:
         assert "Tabs." in await bench.surface("c")
     finally:
         os.chmod(bench.memory, 0o700)
+    await bench.file("Spaces.")
     bench.database.close()
     assert await bench.surface("d") == ""
     assert await bench.room.open_ones(bench.directory) == ()
