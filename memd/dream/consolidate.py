@@ -30,7 +30,6 @@ from memd.core.values import PERSONAL, FileEdit, MemoryFile, MemoryType, Pointer
 from memd.core.yielding import yield_to_requests
 from memd.documents import document, index, secrets
 from memd.documents.document import Document, FrontmatterNotEditableError
-from memd.dream import repair
 from memd.dream.grounds import restated
 from memd.dream.links import Linked, leads_to, targets
 from memd.dream.values import DAMAGED, LISTED, Left, Merge, Wanted, in_the_end
@@ -213,11 +212,30 @@ def _memory(file: MemoryFile) -> tuple[_Candidate | None, str]:
         why = _UNTYPED
     if why:
         return None, why
-    better = repair.mended(content)
-    trouble = repair.trouble(better)
-    head = better[: len(better) - len(body)]
+    better, trouble = _mended(content, read)
     why = f"other programs cannot read its frontmatter: {trouble}" if trouble else ""
-    return _Candidate(file, read, head, file.body), why
+    return _Candidate(file, read, better[: len(better) - len(body)], file.body), why
+
+
+def _mended(content: bytes, read: Document) -> tuple[bytes, str]:
+    """Return a memory whose head every reader reads as memd does, or why there is none."""
+    fenced = document.split(content)
+    trouble = document.problem("\n".join(fenced.lines)) if fenced else ""
+    if fenced is None or not trouble or document.plain(fenced.lines) is not None:
+        return content, ""
+    fields: dict[str, str] = {}
+    for line in fenced.lines:
+        parts = document.LENIENT_LINE.fullmatch(line)
+        if parts and document.problem(line.strip()):
+            key, nested = parts[2], bool(parts[1]) or parts[2] not in {"name", "description"}
+            fields[f"metadata.{key}" if nested else key] = document.unquoted(parts[3] or "")
+    try:
+        better = document.with_fields(content, fields)
+    except FrontmatterNotEditableError:
+        return content, trouble
+    lines = (document.split(better) or fenced).lines
+    sound = not document.problem("\n".join(lines)) and document.parse(better, read.name) == read
+    return (better, "") if sound else (content, trouble)
 
 
 def _without_pointers(content: bytes) -> str:

@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 from memd.core.names import INDEX
 from memd.core.text import iso_time, sha256
-from memd.core.values import FileEdit
+from memd.core.values import ASSISTANT, OUTSIDE, FileEdit, least_trusted
 from memd.core.yielding import yield_to_requests
 from memd.documents import document, secrets
 from memd.documents.document import FrontmatterNotEditableError
@@ -33,7 +33,6 @@ from memd.text.similarity import RESEMBLING, resemblance
 from memd.text.statements import DATE, Statement, statements
 from memd.text.words import words
 
-_TRUST = ("outside", "import", "team", "assistant", "user")  # the least trusted first
 _ORIGIN = "metadata.origin"
 _NIGHT_LEAST, _NIGHT_PART, _MONTH_PART = 5, 10, 3
 _HALF = 2
@@ -192,7 +191,10 @@ class _Group:
         ]
         for merge in self.merged:
             into = self._night.after[merge.into]
-            if merge.into not in self._night.edits and self._origin(merge.into) != _origin(into):
+            if (
+                merge.into not in self._night.edits
+                and self._origin(merge.into) != into.document.origin
+            ):
                 edit = FileEdit(into.path, into.content, sha256(into.content), int(into.at * 1e9))
                 result.append(self._marked(edit))
         return list({edit.path: edit for edit in result}.values())
@@ -212,14 +214,10 @@ class _Group:
         others = {merge.source for merge in self.merged if merge.into == path}
         if path in self._foreign or mine is None:
             others |= set(self.members)
-        texts = [text for text in self._old if text.path in others]
-        origins = [_origin(text) for text in (*texts, *([mine] if mine else []))]
-        if self._outside and path in self._foreign:
-            origins.append(_TRUST[0])
-        if mine is None or (path in self._foreign and any(origins)):
-            origins.append("assistant")
-        ranked = sorted((one for one in origins if one in _TRUST), key=_TRUST.index)
-        return ranked[0] if ranked else ""
+        origins = [text.document.origin for text in self._old if text.path in {*others, path}]
+        if path in self._foreign:
+            origins.append(OUTSIDE if self._outside else ASSISTANT if any(origins) else "")
+        return least_trusted(*origins, "" if mine else ASSISTANT)
 
     def _problems(self, lost_lately: Mapping[str, int]) -> Iterator[str]:
         for path in self.members:
@@ -369,7 +367,3 @@ def _same(one: Text, two: Text) -> bool:
 
 def _near(one: Statement, two: Statement) -> bool:
     return len(one.words & two.words) > 1 and resemblance(one, two) >= RESEMBLING
-
-
-def _origin(text: Text) -> str:
-    return text.document.metadata.get("origin", "")
