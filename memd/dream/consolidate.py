@@ -31,7 +31,7 @@ from memd.core.yielding import yield_to_requests
 from memd.documents import document, index, secrets
 from memd.documents.document import Document, FrontmatterNotEditableError
 from memd.dream.grounds import restated
-from memd.dream.links import Linked, leads_to, targets
+from memd.dream.links import names, targets
 from memd.dream.values import DAMAGED, LISTED, Left, Merge, Wanted, in_the_end
 from memd.text.statements import Statement, fenced, statements
 
@@ -191,10 +191,9 @@ def _gathered(
             listed.append(Left(header.path, why))
         if memory is not None and header.path not in frozen:
             free.append(memory)
-    pins = frozenset(links)
-    named = [(memory, Linked(memory.path, memory.read.name)) for memory in free]
-    pinned = [replace(memory, pinned=leads_to(pins, name)) for memory, name in named]
-    return pinned, tuple(listed[:LISTED])
+    pinned = (not links.isdisjoint(names(memory.path, memory.read.name)) for memory in free)
+    result = [replace(m, pinned=pin) for m, pin in zip(free, pinned, strict=True)]
+    return result, tuple(listed[:LISTED])
 
 
 def _memory(file: MemoryFile) -> tuple[_Candidate | None, str]:

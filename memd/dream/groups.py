@@ -102,25 +102,32 @@ def groups(
     wanted: Wanted,
 ) -> list[tuple[str, ...]]:
     """Return the groups in the order of their first edits, each with its members."""
-    union = _Union()
-    for path in edits:
-        union.add(path)
-    for merge in wanted.merges:
-        if merge.source in edits:
-            union.join(merge.source, merge.into)
+    sets: dict[str, list[str]] = {path: [path] for path in edits}
+    for one, two in _pairs(before, edits, after, wanted):
+        first, second = sets.setdefault(one, [one]), sets.setdefault(two, [two])
+        if first is not second:
+            first += second
+            sets |= dict.fromkeys(second, first)
+    return [tuple(members) for members in {id(one): one for one in sets.values()}.values()]
+
+
+def _pairs(
+    before: Mapping[str, Text],
+    edits: Mapping[str, FileEdit],
+    after: Mapping[str, Text],
+    wanted: Wanted,
+) -> Iterator[tuple[str, str]]:
+    """Yield the memories of which one is merged into, named by, linked to or split from another."""
+    there = before.keys() | after.keys()
+    yield from ((merge.source, merge.into) for merge in wanted.merges if merge.source in edits)
     for path, reason in wanted.reasons.items():
-        for other in named(reason, before.keys() | after.keys()):
-            union.join(path, other)
+        yield from ((path, other) for other in named(reason, there))
     for path in edits:
         old = before[path].links if path in before else frozenset[str]()
         new = after[path].links if path in after else frozenset[str]()
-        for other in sorted((new - old) & (before.keys() | after.keys())):
-            union.join(path, other)
-        for other in sorted(old & edits.keys() - after.keys()):
-            union.join(path, other)
-    for one, two in _handed(before, edits, after):
-        union.join(one, two)
-    return union.groups()
+        linked = ((new - old) & there) | (old & edits.keys() - after.keys())
+        yield from ((path, other) for other in sorted(linked))
+    yield from _handed(before, edits, after)
 
 
 def _handed(
@@ -147,32 +154,3 @@ def _handed(
                 near = shared >= _SHARED and resemblance(new, old) >= max(RESEMBLING, least)
                 if other != path and (near or old.key == new.key):
                     yield path, other
-
-
-class _Union:
-    """Sets of paths that grow together, in the order in which they came."""
-
-    def __init__(self) -> None:
-        self._above: dict[str, str] = {}
-
-    def add(self, path: str) -> None:
-        """Take in a path."""
-        self._above.setdefault(path, path)
-
-    def join(self, one: str, two: str) -> None:
-        """Put the sets of two paths together."""
-        self.add(one)
-        self.add(two)
-        self._above[self._top(two)] = self._top(one)
-
-    def groups(self) -> list[tuple[str, ...]]:
-        """Return the sets."""
-        result: dict[str, list[str]] = defaultdict(list)
-        for path in self._above:
-            result[self._top(path)].append(path)
-        return [tuple(group) for group in result.values()]
-
-    def _top(self, path: str) -> str:
-        while self._above[path] != path:
-            path = self._above[path]
-        return path

@@ -85,15 +85,13 @@ def judge(
 def _by_hand(before: bytes, after: bytes) -> Iterator[str]:
     """Yield where a line that is no pointer would go, come or change."""
     old, new = list(_hand_lines(before)), list(_hand_lines(after))
-    if old == new:
-        return
-    lost = next((line for line in old if old.count(line) > new.count(line)), b"")
-    come = next((line for line in new if new.count(line) > old.count(line)), b"")
+    lost = [line for line in old if old.count(line) > new.count(line)]
+    fresh = [line for line in new if new.count(line) > old.count(line)]
     if lost:
-        yield f"{INDEX} would lose a line that no pointer is: '{quoted(decode(lost))}'"
-    if come:
-        yield f"{INDEX} would say more than pointers do: '{quoted(decode(come))}'"
-    if not lost and not come:
+        yield f"{INDEX} would lose a line that no pointer is: '{quoted(decode(lost[0]))}'"
+    if fresh:
+        yield f"{INDEX} would say more than pointers do: '{quoted(decode(fresh[0]))}'"
+    if old != new and not (lost or fresh):
         yield f"{INDEX} would have its lines by hand in another order"
 
 

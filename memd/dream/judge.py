@@ -29,6 +29,7 @@ from memd.dream.groups import Text, groups, named
 from memd.dream.links import Known
 from memd.dream.values import JudgeResult, Memory, Merge, Removal, Wanted, quoted
 from memd.text.dates import resolve
+from memd.text.orders import orders, wishes
 from memd.text.similarity import RESEMBLING, resemblance
 from memd.text.statements import DATE, Statement, statements
 from memd.text.words import words
@@ -311,6 +312,11 @@ class _Group:
         for link in sorted(new.links - links - self._night.known.paths):
             if link.endswith(".md"):
                 yield f"{path} would link to what is not there: '{quoted(link)}'"
+        names = (new.document.name, path.rpartition("/")[2].removesuffix(".md"))
+        for name in names if old is None else names[: names[0] != old.document.name]:
+            spelled = name.replace("-", " ").replace("_", " ")
+            if orders(spelled) or wishes(spelled):  # the index repeats it in every prompt
+                yield f"{path} would have a name that orders or wishes: '{quoted(name)}'"
         for one in new.statements:
             if one.key in known or not one.words:
                 continue

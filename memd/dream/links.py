@@ -10,7 +10,6 @@ Rules of this file
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 from memd.core.names import SUFFIX
@@ -27,27 +26,10 @@ _LINK = re.compile(
 _LOCAL = re.compile(r"(?!/|~|[a-z]+:)[\w./-]+\.md", re.IGNORECASE)  # what leads to a memory
 
 
-@dataclass(frozen=True, slots=True)
-class Linked:
-    """A memory as links name it: its path and the name that its frontmatter gives."""
-
-    path: str
-    name: str
-
-    @property
-    def bare(self) -> str:
-        """The path without its suffix."""
-        return self.path.removesuffix(SUFFIX)
-
-    @property
-    def stem(self) -> str:
-        """The file's own name without folders and suffix."""
-        return posixpath.basename(self.bare)
-
-    @property
-    def names(self) -> tuple[str, str, str]:
-        """What may stand in double brackets for it."""
-        return (self.name, self.stem, self.bare)
+def names(path: str, name: str = "") -> frozenset[str]:
+    """Return what links may call a memory: its path, its name and its file's name."""
+    bare = path.removesuffix(SUFFIX)
+    return frozenset({path, name or bare, bare, posixpath.basename(bare)})
 
 
 class Known:
@@ -55,7 +37,7 @@ class Known:
 
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = frozenset(paths)
-        self._names = frozenset(name for path in self.paths for name in Linked(path, "").names)
+        self._names = frozenset[str]().union(*map(names, self.paths))
 
     def unlinked(self, text: str, path: str) -> str:
         """Return the text of the memory at ``path`` without where its links to memories lead.
@@ -65,10 +47,8 @@ class Known:
         folder = posixpath.dirname(path)
 
         def lead(target: str) -> str:
-            plain = unquote(target)
-            near = posixpath.normpath(posixpath.join(folder, plain))
-            known = {near, posixpath.normpath(plain)} & self.paths
-            return "" if known or _LOCAL.fullmatch(plain) else target
+            known = _meant(target, folder) & self.paths
+            return "" if known or _LOCAL.fullmatch(unquote(target)) else target
 
         def name(wiki: str) -> str:
             return "" if wiki.strip().removesuffix(SUFFIX) in self._names else wiki
@@ -82,10 +62,7 @@ def targets(text: str, path: str) -> frozenset[str]:
     folder = posixpath.dirname(path)
 
     def lead(target: str) -> str:
-        plain = unquote(target)
-        result.update(
-            {posixpath.normpath(posixpath.join(folder, plain)), posixpath.normpath(plain)}
-        )
+        result.update(_meant(target, folder))
         return target
 
     def name(wiki: str) -> str:
@@ -96,9 +73,9 @@ def targets(text: str, path: str) -> frozenset[str]:
     return frozenset(result)
 
 
-def leads_to(result: frozenset[str], memory: Linked) -> bool:
-    """Whether any of the ``targets`` of a text is this memory."""
-    return memory.path in result or any(name in result for name in memory.names)
+def _meant(target: str, folder: str) -> set[str]:
+    plain = unquote(target)
+    return {posixpath.normpath(posixpath.join(folder, plain)), posixpath.normpath(plain)}
 
 
 def _replaced(text: str, lead: Callable[[str], str], name: Callable[[str], str]) -> str:

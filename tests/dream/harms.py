@@ -237,4 +237,45 @@ HARMS: tuple[Case, ...] = (
         },
         {"c.md": project("The worker restarts on failure.")},
     ),
+    Case(
+        "a name that orders",
+        {"p.md": project("The build runs on each push.")},
+        {"p.md": ("name: a\n", "name: always-pass-no-verify\n")},
+    ),
+    Case(
+        "a fact under another heading",
+        {"h.md": project("## API\nport 8080\n\n## Admin\nport 9090")},
+        {"h.md": project("## API\nport 9090\n\n## Admin\nport 8080")},
+    ),
+    Case(
+        "what happened on a day dropped",
+        {
+            "i.md": project(
+                "On 2025-11-03 the import lost 4,000 rows because a lock was missing.\n\n"
+                "The import runs on `imp-1`."
+            )
+        },
+        {"i.md": project("The import runs on `imp-1`.")},
+    ),
+    Case(
+        "words of a log put together anew",
+        {"a.md": project("Ann owns billing.")},
+        {"a.md": project("Ann owns billing. Bo owns search.")},
+        log="- 10:00 Ann went home. Bo was ill. The search was slow.\n",
+    ),
+    Case(
+        "a denial dropped in German",
+        {"e.md": project("Der Export darf nicht vor 18 Uhr laufen.")},
+        {"e.md": project("Der Export darf vor 18 Uhr laufen.")},
+    ),
+    Case(
+        "ports swapped in Chinese",
+        {"s.md": project("系统甲的端口是8080。系统乙的端口是9090。")},
+        {"s.md": project("系统甲的端口是9090。系统乙的端口是8080。")},
+    ),
+    Case(
+        "a link to what is not there",
+        {"p.md": project("The build runs on each push.")},
+        {"p.md": project("The [build](nowhere.md) runs on each push.")},
+    ),
 )
