@@ -3,7 +3,7 @@
 import pytest
 
 from memd.agent import drafting
-from memd.agent.places import MEMORY, PROJECT, Place, Root
+from memd.agent.places import MEMORY, Place, Root
 from memd.agent.refusals import ChangeRefusedError, EditFailedError
 from memd.core import limits
 from memd.core.names import INDEX
@@ -21,19 +21,6 @@ def test_other_names_are_refused(path: str) -> None:
     """The strict rule holds, and logs, other indexes and the team's memories are not written."""
     with pytest.raises(ChangeRefusedError):
         drafting.name_of(path, Place(ROOT, ""))
-
-
-def test_a_project_is_not_written() -> None:
-    """Only the memory directory is."""
-    with pytest.raises(ChangeRefusedError, match="only files of the memory directory"):
-        drafting.name_of("/p/a.md", Place(Root(PROJECT, "/p", "/p"), "a.md"))
-
-
-def test_a_removal_names_its_reason() -> None:
-    """A text that says nothing but why a memory goes is a removal."""
-    assert drafting.removal("Removed: merged into b.md\n") == "merged into b.md"
-    assert drafting.removal("removed: ") == ""
-    assert drafting.removal("removed: x\nmore text") == ""
 
 
 @pytest.mark.parametrize(

@@ -61,18 +61,3 @@ def test_searching(home: Home, given: dict[str, Any], text: str) -> None:
     """The search shows what its options say, with names that can be read."""
     with home.workspace() as workspace:
         assert workspace.call("Grep", given, NOW, never).text == text
-
-
-def test_globbing_names_files(home: Home) -> None:
-    """Patterns are below the folder, relative or absolute, and long answers are cut."""
-    with home.workspace() as workspace:
-        assert call(workspace, "Glob", pattern="sub/*.md").text == "sub/b.md"
-        assert call(workspace, "Glob", pattern=f"{home.memory}/sub/*").text == "sub/b.md"
-        assert call(workspace, "Glob", pattern="*.py", path=f"{home.project}/src").text == (
-            f"{home.project}/src/main.py"
-        )
-        assert call(workspace, "Glob", pattern="*.none").text == "(nothing found)"
-        for number in range(220):
-            (home.project / "src" / f"{number}.txt").touch()
-        many = call(workspace, "Glob", pattern="**/*.txt", path=f"{home.project}/src").text
-        assert many.endswith("[… and 20 more]")

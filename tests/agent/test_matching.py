@@ -18,11 +18,6 @@ def results(pattern: str, *texts: str, **options: int | bool) -> list[tuple[int,
     return [(line.number, line.text, line.hit) for line in lines]
 
 
-def test_basic_expressions_are_translated() -> None:
-    """In grep's basic expressions braces, brackets and signs mean themselves unless escaped."""
-    assert matching.basic(r"a\|b(c)\{2\}[(+]x\+y+\.") == r"a|b\(c\){2}[(+]x+y\+\."
-
-
 @given(st.lists(st.text("ab", max_size=3), max_size=12), st.integers(0, 3), st.integers(1, 4))
 def test_hits_are_those_of_a_plain_search(lines: list[str], around: int, size: int) -> None:
     """However text is cut into pieces, the lines shown are those within reach of a hit."""

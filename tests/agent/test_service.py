@@ -26,7 +26,7 @@ from memd.testing import messages
 from memd.testing.clock import FakeClock
 from memd.testing.messages import messages_server
 from memd.testing.scripted_model import HANG, ScriptedModel, calls, says
-from tests.agent.home import CANARY, TOKEN, Home, memory
+from tests.agent.home import TOKEN, Home, memory
 
 pytestmark = pytest.mark.anyio
 
@@ -158,24 +158,6 @@ async def test_a_model_that_loops_ends_within_its_budget(home: Home) -> None:
         unasked = ScriptedModel([says("never")])
         ended = await ran(workspace, unasked, budget=Budget(turns=0))
     assert (ended.reason, ended.turns, unasked.requested) == (Reason.TURNS, 0, [])
-
-
-async def test_refused_calls_are_counted_and_told(home: Home) -> None:
-    """A shared list keeps its other tools; calling one is answered with a reason."""
-    wanted: tuple[tuple[str, dict[str, str]], ...] = (
-        ("WebFetch", {"url": "x"}),
-        ("Read", {"file_path": "/etc/passwd"}),
-        ("Read", {}),
-    )
-    model = ScriptedModel([calls(*wanted), says("ok")])
-    shared = (*tools.definitions(), {"name": "WebFetch", "input_schema": {"type": "object"}})
-    with home.workspace() as workspace:
-        ended = await ran(workspace, model, tools=shared, extra={"metadata": {}})
-    assert ended.denied == 2
-    assert model.requested[1].tools == shared
-    results = model.requested[1].messages[-1]["content"]
-    assert [block["is_error"] for block in results] == [True, True, True]
-    assert CANARY not in str(ended.record)
 
 
 async def test_time_ends_a_run_that_waits(home: Home) -> None:

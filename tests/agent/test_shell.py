@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from memd.agent import shell
 from memd.agent.refusals import CommandRefusedError
-from memd.agent.shell import Word
 from memd.agent.step import DENIED, FAILED
-from memd.agent.view import WHOLE_BYTES
 from tests.agent.home import NOW, TOKEN, Home
 
 LINES = "".join(f"line {n}\n" for n in range(1, 21))
@@ -64,16 +62,6 @@ def texts(command: str) -> list[list[str]]:
 def test_words_and_quotes(command: str, words: list[list[str]]) -> None:
     """Quotes and escapes are taken off, and pipes divide commands."""
     assert texts(command) == words
-
-
-def test_patterns_are_kept_apart() -> None:
-    """Only signs outside quotes make a pattern; quoted ones stand for themselves in it."""
-    assert shell.split("ls *.md '*.md' \\*.md a'*'*")[0][1:] == [
-        Word("*.md", "*.md"),
-        Word("*.md"),
-        Word("*.md"),
-        Word("a**", "a\\**"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -202,14 +190,6 @@ def test_commands_answer_as_people_know_them(home: Home, command: str, text: str
         assert result.text.replace(f"{home.project}/src/", "") == text
 
 
-def test_a_refusal_names_the_tool_to_use_instead(home: Home) -> None:
-    """Another program or option is answered with the tool that does it."""
-    with home.view() as view:
-        assert "to write Write or Edit" in shell.run("sed -i s/a/b/ a.md", view).text
-        assert "the tool Glob" in shell.run("find . -delete", view).text
-        assert "the tool Grep" in shell.run("grep -z x a.md", view).text
-
-
 def test_one_bad_file_does_not_spoil_the_answer(home: Home) -> None:
     """What goes wrong with one file is a line at the end of the answer, and its fault."""
     with home.view() as view:
@@ -252,20 +232,3 @@ def test_what_looks_at_too_much_ends_in_words(home: Home, command: str) -> None:
     with home.view(files=30) as view:
         result = shell.run(command.format(home.project), view)
     assert result.text.endswith("one call looks at 30 files at most. Ask for less at once.")
-
-
-def test_the_end_of_a_large_file_is_read_from_its_end(home: Home) -> None:
-    """The last lines of a large file are whole, though its beginning is not read."""
-    words = "the quick brown fox jumps " * 40
-    lines = "".join(f"{n} {words}\n" for n in range(WHOLE_BYTES // 500))
-    (home.project / "big.txt").write_text(lines, encoding="utf-8")
-    with home.view() as view:
-        text = shell.run(f"tail -n 2 {home.project}/big.txt", view).text
-    assert text == "\n".join(lines.split("\n")[-3:-1])
-
-
-def test_times_never_fail(home: Home) -> None:
-    """A file whose time no calendar has is shown with the nearest one that there is."""
-    os.utime(home.memory / "a.md", ns=(-5, -5))
-    with home.view() as view:
-        assert "1970-01-01 00:00 a.md" in shell.run("ls -l a.md", view).text

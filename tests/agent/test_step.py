@@ -13,7 +13,6 @@ from memd.agent.step import (
     AskModel,
     Budget,
     CallTools,
-    Finish,
     Reason,
     Run,
     Stop,
@@ -66,11 +65,6 @@ def test_a_reply_that_is_no_end_stops_the_run(stop: str, reason: Reason) -> None
     assert step.step(begun(), said(stop=stop))[1] == Stop(reason)
 
 
-def test_a_cut_off_reply_calls_nothing() -> None:
-    """A reply that ran into its bound may hold half of a call, so none of its calls is run."""
-    assert step.step(begun(), said(read(1), stop="max_tokens"))[1] == Stop(Reason.CUT_OFF)
-
-
 def test_a_pause_goes_on() -> None:
     """A paused turn is sent back as it came and asked again."""
     run, action = step.step(begun(), said(text="wait", stop="pause_turn"))
@@ -117,12 +111,6 @@ def test_a_model_that_repeats_itself_is_told_and_then_stopped() -> None:
     assert (run.turn, run.repeated) == (5, 3)
 
 
-def test_calls_of_the_last_turn_are_not_run() -> None:
-    """When nobody would read the results, the run ends where it is."""
-    assert step.step(begun(turns=1), said(read(1)))[1] == Stop(Reason.TURNS)
-    assert step.step(begun(turns=1), said(text="done"))[1] == Finish("done")
-
-
 def test_budgets_of_tokens_end_a_run() -> None:
     """Output and total tokens are looked at before the next request."""
     big = Usage(input=100, output=50, cache_read=30, cache_created=20)
@@ -130,12 +118,6 @@ def test_budgets_of_tokens_end_a_run() -> None:
     assert step.step(begun(total_tokens=400), said(read(1), usage=big))[1] == Stop(Reason.TOKENS)
     run, action = step.step(begun(output_tokens=60), said(read(1), usage=big))
     assert step.answer(run, done(action))[1] == AskModel(10)
-
-
-def test_a_prompt_with_nothing_to_cut_stops_the_run() -> None:
-    """Where there is no result to cut, too long is the end."""
-    run = begun()
-    assert step.too_long(run) == (run, Stop(Reason.TOO_LONG))
 
 
 @given(

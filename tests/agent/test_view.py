@@ -6,7 +6,7 @@ import pytest
 
 from memd.agent import view as seeing
 from memd.agent.places import MEMORY
-from memd.agent.refusals import LimitError, NotReachableError, PathMissingError, WrongKindError
+from memd.agent.refusals import LimitError, NotReachableError, WrongKindError
 from memd.agent.view import CALL_BYTES, CALL_FILES, AgentView, Meter, TextPiece
 from memd.core.yielding import yielding
 from tests.agent.home import NOW, TOKEN, Home, never
@@ -16,25 +16,6 @@ from tests.agent.home import NOW, TOKEN, Home, never
 def home(tmp_path: Path) -> Home:
     """Return a home."""
     return Home(tmp_path)
-
-
-def test_what_was_written_lies_over_what_is_there(home: Home) -> None:
-    """New files and folders are seen, changed ones say the new text, removed ones are gone."""
-    written = {"a.md": b"new", "x/y/n.md": b"n", "rule.md": None}
-    with home.view(written) as view:
-        names = [entry.name for entry in view.children(view.entry("."))]
-        assert names == ["MEMORY.md", "a.md", "broken.md", "sub", "x"]
-        assert [entry.shown for _, entry in view.walk(view.entry("x"))] == ["x", "x/y", "x/y/n.md"]
-        assert [piece.text for piece in view.pieces(view.file("a.md"))] == ["new"]
-        with pytest.raises(PathMissingError):
-            view.entry("rule.md")
-
-
-def test_a_memory_directory_inside_another_root_is_itself(home: Home) -> None:
-    """Listed from the transcripts above it, the memory directory shows what was written."""
-    with home.view({"n.md": b"n"}) as view:
-        top = view.entry(str(home.transcripts))
-        assert f"{home.memory}/n.md" in [entry.shown for _, entry in view.walk(top)]
 
 
 def test_outside_text_is_shown_without_credentials() -> None:

@@ -9,7 +9,6 @@ from memd.agent import workspace as working
 from memd.agent.proposal import ChangePlan, Proposed
 from memd.core.errors import MemdError
 from memd.core.values import Actor, Provenance
-from memd.core.yielding import yielding
 from tests.agent.home import Home, call, memory
 from tests.store.home import Home as StoreHome
 from tests.store.home import state
@@ -92,22 +91,6 @@ def test_names_that_differ_in_case_are_refused(home: Home) -> None:
         assert (
             "only in case" in call(workspace, "Write", file_path="NEW.md", content=memory("n")).text
         )
-
-
-def test_names_on_disk_are_listed_once(home: Home) -> None:
-    """The second new file of a run does not go through the directory again; folders count too."""
-    (home.memory / "Many").mkdir()
-    for number in range(50):
-        (home.memory / "Many" / f"m{number}.md").write_text("x", encoding="utf-8")
-    requested: list[int] = []
-    with yielding(lambda: requested.append(1)), home.workspace() as workspace:
-        assert not call(workspace, "Write", file_path="one.md", content=memory("one")).fault
-        assert len(requested) > 50
-        requested.clear()
-        assert not call(workspace, "Write", file_path="two.md", content=memory("two")).fault
-        assert len(requested) < 50
-        refused = call(workspace, "Write", file_path="many/three.md", content=memory("three"))
-        assert "only in case" in refused.text
 
 
 def test_a_run_writes_so_much(home: Home) -> None:

@@ -73,14 +73,3 @@ async def test_a_model_tries_again_counts_and_stops(models: Models, table: Spend
         with pytest.raises(CapReachedError):
             await model.ask(ask())
     assert models.problem(settings) == ""
-
-
-async def test_without_books_nothing_is_counted() -> None:
-    """An owner without a table asks as well."""
-    models = Models({"ANTHROPIC_API_KEY": "wrong"}, CLOCK)
-    with messages_server(text("hi"), keys=["right"]) as server:
-        settings = Settings(model=ModelSettings(base_url=server.url, api_key="right"))
-        model = models.for_(settings)
-        assert model is not None
-        assert (await model.ask(ask())).text == "hi"
-    await models.aclose()

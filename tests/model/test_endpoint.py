@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core.settings import ModelSettings
-from memd.model.endpoint import MODEL, Endpoint, Origin, endpoint, environment, model_name
+from memd.model.endpoint import Endpoint, Origin, endpoint, environment
 
 SECRET = "sk-very-secret"  # noqa: S105 - no secret, but looked for as one
 
@@ -75,11 +75,6 @@ def test_this_machine_needs_neither_https_nor_a_key(host: str) -> None:
     assert results.host == host
 
 
-def test_a_server_elsewhere_needs_a_key() -> None:
-    """An https address without credentials is told, with its host."""
-    assert "example.com" in str(endpoint(ModelSettings(base_url="https://example.com"), {}))
-
-
 def test_a_key_file_is_an_absolute_path() -> None:
     """The home directory may be written as a tilde; a relative path is refused."""
     results = endpoint(ModelSettings(api_key_file="~/key"), {"HOME": "/home/you"})
@@ -100,15 +95,6 @@ def test_nothing_shows_a_credential() -> None:
     settings = ModelSettings(api_key=SECRET, auth_token=SECRET)
     shown = f"{endpoint(ModelSettings(), environ)} {endpoint(settings, {})} {settings}"
     assert SECRET not in shown
-
-
-def test_models_have_names_by_kind() -> None:
-    """The settings come first, then ANTHROPIC_MODEL, but not the words that only a client knows."""
-    settings = ModelSettings(dream="big")
-    assert model_name(settings, "dream", {"ANTHROPIC_MODEL": "local"}) == "big"
-    assert model_name(settings, "recall", {"ANTHROPIC_MODEL": "local"}) == "local"
-    for word in ("", "opusplan", "Sonnet", "opus[1m]"):
-        assert model_name(settings, "extract", {"ANTHROPIC_MODEL": word}) == MODEL
 
 
 def test_an_endpoint_says_where_it_is_from() -> None:

@@ -32,14 +32,6 @@ async def test_without_hope_or_retries_nothing_is_tried_again(error: ModelError)
     assert len(model.requested) == 1
 
 
-async def test_a_pause_that_is_too_long_is_not_begun() -> None:
-    """Where the server wants a longer wait than the time allows, the caller hears it at once."""
-    model = ToldModel([ModelBusyError("x", retry_after=60.0), reply()])
-    with anyio.fail_after(5), pytest.raises(ModelBusyError) as caught:
-        await Patient(model).ask(ask(retries=3))
-    assert caught.value.retry_after == 60.0
-
-
 async def test_the_time_is_one_for_everything() -> None:
     """A model that never answers ends in a failure of time, which may have cost something."""
     model = ToldModel([anyio.sleep_forever])

@@ -52,12 +52,6 @@ def test_what_the_refusal_names_goes_first() -> None:
     assert probe.next_part(PARTS, (), "bad request") == "between_tools"
 
 
-def test_what_has_other_reasons_is_not_tried_again() -> None:
-    """An empty purse or an unknown model is no matter of what the server can."""
-    assert probe.next_part(PARTS, (), "Your credit balance is too low") == ""
-    assert probe.next_part(PARTS, (), "model: foo not found") == ""
-
-
 @given(st.sets(st.sampled_from(PARTS)), st.text(max_size=30))
 def test_leaving_out_comes_to_an_end(dropped: set[str], words: str) -> None:
     """Each refusal takes away one part that was there; with none left nothing is tried."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.model import errors, wire
-from memd.model.port import Ask, Usage
+from memd.model.port import Ask
 from memd.model.wire import HttpAnswer
 from tests.model.asks import ask
 
@@ -24,21 +24,6 @@ JSON = st.recursive(
 def body(request: Ask, *dropped: str) -> Any:
     """Return a request's body as a server reads it."""
     return json.loads(wire.encode(request, frozenset(dropped)))
-
-
-def test_a_schema_is_promised_by_the_server_or_asked_for_in_words() -> None:
-    """Where the server cannot promise JSON the schema stands behind the last message."""
-    request = ask(schema=SCHEMA, extra={"output_config": {"effort": "low"}})
-    assert body(request)["output_config"] == {
-        "effort": "low",
-        "format": {"type": "json_schema", "schema": SCHEMA},
-    }
-    in_words = body(request, "format")
-    assert in_words["output_config"] == {"effort": "low"}
-    first, second = in_words["messages"][0]["content"]
-    assert first["text"] == "hello"
-    assert json.dumps(SCHEMA) in second["text"]
-    assert "output_config" not in body(request, "format", "effort")
 
 
 def test_the_words_keep_the_blocks_before_them() -> None:
@@ -74,18 +59,6 @@ def test_what_is_no_reply_is_refused(payload: Any) -> None:
     """A body without blocks or without a stop reason is no reply."""
     with pytest.raises(errors.ModelReplyError):
         wire.reply(payload)
-
-
-def test_strange_counts_are_nought() -> None:
-    """Usage that is missing, negative or no number counts nothing."""
-    assert wire.usage({"usage": {"input_tokens": -1, "output_tokens": True}}) == Usage()
-    assert wire.usage({"usage": 3}) == wire.usage(None) == Usage()
-
-
-def test_a_reply_is_no_failure() -> None:
-    """A body with content, or one that says nothing, is left to the reader of replies."""
-    assert wire.failure(HttpAnswer(200, {"content": [], "message": "x"})) is None
-    assert wire.failure(HttpAnswer(200, {})) is None
 
 
 def test_a_servers_words_are_tamed() -> None:
