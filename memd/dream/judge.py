@@ -205,9 +205,10 @@ class _Group:
         if edit.content is None or not origin:
             return edit
         try:
-            return replace(edit, content=document.with_fields(edit.content, {_ORIGIN: origin}))
+            content = document.with_fields(edit.content, {_ORIGIN: origin})
         except FrontmatterNotEditableError:
             return edit
+        return replace(edit, content=content, origin=origin)
 
     def _origin(self, path: str) -> str:
         """Return the origin that a memory is to have; "" where it has none and gets none."""
