@@ -39,6 +39,11 @@ class Terminal:
         return [part for part in text.replace("\r\x1b[K", "\x00~").split("\x00") if part.strip("~")]
 
 
+@pytest.fixture(name="terminal")
+def _terminal() -> Terminal:
+    return Terminal()
+
+
 def test_who_comes_late_sees_each_turn_once(terminal: Terminal) -> None:
     """Turns from before come first; one that is told again is not shown again."""
     second = {"turn": 2, "text": "Now I write.", "tools": ["Write"]}
