@@ -8,7 +8,7 @@ SPECIFIED = {
     "hello", "load_prompt", "prefetch", "extract", "dream", "dream.status", "dream.last",
     "memory.list", "memory.read", "memory.write", "memory.delete", "memory.search",
     "memory.history", "memory.diff", "memory.undo", "memory.tool",
-    "memory.why", "memory.restore",
+    "memory.why", "memory.restore", "recall.probe",
     "session.start", "session.compacted", "session.end",
     "job.get", "job.list", "job.wait", "job.cancel", "job.retry", "pause", "resume",
     "dream.review", "dream.accept", "dream.reject",
