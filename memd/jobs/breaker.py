@@ -22,7 +22,6 @@ from memd.core import limits
 from memd.state.tables import Breaker, Pauses
 
 TIMES = "times"  # how often in a row a job failed the same way; a fact of its error
-PARKED = "parked"
 _NUMBERED = re.compile(r"\S*\d\S*")
 
 

@@ -2,15 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from memd.core.errors import MemdError
 from memd.documents.secrets import scrub_error
 from memd.jobs import breaker
 from memd.state.tables import Job, Pauses
-
-ACCEPTED = "accepted"
-COALESCED = "coalesced"
 
 
 class UnknownJobKindError(MemdError):
@@ -28,7 +25,7 @@ class Submitted:
     """The answer to a request: the job's id, and ``accepted`` or ``coalesced``."""
 
     job: str
-    status: str
+    status: Literal["accepted", "coalesced"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +92,9 @@ class RunResult:
 
     def report(self, rows: Pauses, now: float) -> None:
         """Tell the directory's breaker how the model did. Blocks; raises StateUnusableError."""
-        if self.row is None:
-            return
-        if self.error is not None:
+        if self.row is not None and self.error is not None:
             breaker.model_failed(rows, self.row.directory, str(self.error["message"]), now)
-        else:
+        elif self.row is not None:
             breaker.model_worked(rows, self.row.directory)
 
     def setback(self) -> Setback:

@@ -29,15 +29,7 @@ from memd.jobs import breaker
 from memd.jobs.breaker import WorkState
 from memd.jobs.lanes import Lanes, Ticket
 from memd.jobs.progress import Progress
-from memd.jobs.running import (
-    ACCEPTED,
-    COALESCED,
-    Runner,
-    Running,
-    RunResult,
-    Submitted,
-    UnknownJobKindError,
-)
+from memd.jobs.running import Runner, Running, RunResult, Submitted, UnknownJobKindError
 from memd.jobs.waiting import Waiting
 from memd.state.database import StateUnusableError
 from memd.state.tables import Job, JobState, JobTable, NewJob
@@ -90,12 +82,12 @@ class Jobs:
             waiting = self._lanes.waiting(kind, lane, session)
             if waiting is not None:
                 await to_thread.run_sync(self._table.replace, waiting, request)
-                return Submitted(job=waiting, status=COALESCED)
+                return Submitted(job=waiting, status="coalesced")
             new = NewJob(kind, lane, directory, session, request)
             job = await to_thread.run_sync(self._table.add, new, self._clock.now())
             self._lanes.put(Ticket(job=job, kind=kind, lane=lane, session=session))
         self._notify()
-        return Submitted(job=job, status=ACCEPTED)
+        return Submitted(job=job, status="accepted")
 
     async def wait(self, job: str) -> Job:
         """Return a job once it has ended.

@@ -4,7 +4,6 @@ import anyio
 import pytest
 
 from memd.core import limits
-from memd.jobs.running import COALESCED
 from memd.jobs.service import Jobs
 from memd.state.jobs import JobNotParkedError, JobState
 from tests.jobs.bench import (
@@ -122,7 +121,7 @@ async def test_a_pause_outlives_the_daemon(bench: Bench) -> None:
     bench.clock.advance(10.0)
     async with at_work(bench.jobs()) as service:
         again = await service.submit("extract", "/m", "s", {"name": "newer"})
-        assert (again.job, again.status) == (waiting, COALESCED)
+        assert (again.job, again.status) == (waiting, "coalesced")
         await anyio.wait_all_tasks_blocked()
         assert (await service.pause()).paused_since == bench.clock.now() - 10.0
         assert bench.ran == ["running"]
