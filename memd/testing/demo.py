@@ -202,7 +202,7 @@ def _dream(demo: Demo) -> None:
         path="alice_copy.md",
         name="alice-copy",
         type="project",
-        description="The same once more",
+        description="Note 0 of alice",
         body="alice learnt thing number 0 while working alone.",
     )
     before = _state(demo)
