@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.core.values import Actor, MemoryType
-from memd.dream.report import Report
+from memd.core.values import Actor
 from memd.dream.values import Merge, Removal
 from memd.model.port import Ask, Reply
 from memd.state.jobs import JobState
@@ -165,20 +164,6 @@ async def test_a_person_who_edits_a_target_keeps_what_was_to_go_into_it(bench: B
     assert {left.path for left in report.left} == {"deploys.md", "rollbacks.md"}
     assert (bench.memory / "deploys.md").read_text() == mine
     assert BO in (bench.memory / "rollbacks.md").read_text()
-
-
-async def test_rules_are_not_reworded(bench: Bench) -> None:
-    """A model that turns a person's rule into its opposite is kept back with a reason."""
-    path = bench.write("rule.md", "Always run the tests before a push.\n", MemoryType.FEEDBACK)
-    opposite = path.read_text().replace("Always run", "Never run")
-    before = path.read_bytes()
-    dreaming, _ = bench.taught(
-        read("rule.md"), calls(write("rule.md", opposite), first=5), says("Tightened."), says("No.")
-    )
-    report: Report = await bench.run(dreaming)
-    assert (report.change, report.proposal is not None) == (None, True)
-    assert any("rule.md" in problem for problem in report.problems)
-    assert path.read_bytes() == before
 
 
 async def test_a_model_without_tools_dreams_in_one_request(bench: Bench) -> None:

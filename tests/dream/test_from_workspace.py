@@ -1,6 +1,6 @@
 """From what an agent left in its workspace to what the dream wants."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from memd.agent.proposal import Proposed, RunProposal
 from memd.core.names import INDEX
@@ -8,7 +8,7 @@ from memd.core.text import iso_time, sha256
 from memd.core.values import FileEdit, Header, MemoryFile, MemoryType
 from memd.documents import document
 from memd.dream import from_workspace
-from memd.dream.values import LISTED, Merge, Wanted
+from memd.dream.values import Merge, Wanted
 from memd.files.errors import PathRefusedError
 
 NOW = 1_772_450_000.0
@@ -109,34 +109,6 @@ def test_a_target_is_named_in_many_ways() -> None:
     assert results.merges == (Merge("a.md", "b.md"), Merge("b.md", "a.md"))
 
 
-def test_others_work_wins_with_all_that_hangs_on_it() -> None:
-    """What changed, came or went meanwhile stays, and so does what was to become one with it."""
-    changed = memory("Ana owns it, says Bo.")
-    results = wanted(
-        _Tree({"a.md": changed, "b.md": B, "c.md": C, "new.md": C, "l.md": C}, ("l.md",)),
-        Proposed("b.md", B, None, "merged into c.md"),
-        Proposed("c.md", C, None, "merged into a.md"),
-        Proposed("a.md", A, BOTH),
-        Proposed("new.md", None, A),
-        Proposed("gone.md", A, B),
-        Proposed("l.md", C, A),
-        Proposed("d.md", None, B),
-        Proposed(INDEX, b"- old\n", b"- new\n"),
-    )
-    assert [edit.path for edit in results.edits] == ["d.md"]
-    assert (results.merges, results.reasons) == ((), {})
-    reasons = {left.path: left.reason for left in results.left}
-    assert reasons.pop("l.md").endswith("it is a link")
-    assert reasons == {
-        "a.md": "somebody changed it during the dream",
-        "c.md": "it was to become one with a.md, which stays as it is",
-        "b.md": "it was to become one with c.md, which stays as it is",
-        "new.md": "somebody wrote it during the dream",
-        "gone.md": "somebody removed it during the dream",
-        INDEX: "somebody removed it during the dream",
-    }
-
-
 def test_what_somebody_removed_does_not_come_back_in_another() -> None:
     """A memory that was to take in one that changed meanwhile stays as it is, too."""
     results = wanted(
@@ -147,38 +119,6 @@ def test_what_somebody_removed_does_not_come_back_in_another() -> None:
     )
     assert [left.path for left in results.left] == ["a.md", "b.md"]
     assert results.merges == (Merge("kept.md", "x.md"),)
-
-
-def test_what_was_taken_back_is_not_done_again() -> None:
-    """An edit that a dream made before to the same text stays out, with all that hangs on it."""
-    requested: list[str] = []
-
-    def repeats(results: Sequence[FileEdit]) -> tuple[str, ...]:
-        requested.extend(edit.path for edit in results)
-        return ("b.md",)
-
-    files = (
-        Proposed("a.md", A, BOTH),
-        Proposed("b.md", B, None, "merged into a.md"),
-        Proposed("c.md", C, None, "it is over"),
-        Proposed(INDEX, b"- old\n", b"- new\n"),
-    )
-    tree = _Tree({"a.md": A, "b.md": B, "c.md": C, INDEX: b"- old\n"})
-    results = from_workspace.wanted(RunProposal(files), tree, session="", at=NOW, repeats=repeats)
-    assert requested == ["a.md", "b.md", "c.md"]
-    assert [edit.path for edit in results.edits] == ["c.md", INDEX]
-    assert {left.path: left.reason for left in results.left} == {
-        "a.md": "it was to become one with b.md, which stays as it is",
-        "b.md": "a dream did this before, and it was taken back",
-    }
-
-
-def test_damaged_memories_are_listed() -> None:
-    """What nobody but a person can mend is named, of very many only some."""
-    names = [f"damaged{number}.md" for number in range(LISTED + 10)]
-    results = wanted(_Tree({"a.md": A, **dict.fromkeys(names, B)}))
-    assert (results.edits, len(results.listed)) == ((), LISTED)
-    assert results.listed[0].path == "damaged0.md"
 
 
 def test_a_memory_is_as_new_as_what_it_says() -> None:

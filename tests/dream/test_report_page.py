@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.dream.report import Report
-from memd.dream.report_page import ROWS, few, identity, markdown, number, rows, span, texts
+from memd.dream.report_page import markdown, span
 from memd.dream.values import DirectorySize, Left, Merge, Question, Removal
 
 AT = 1_772_539_200.0
@@ -144,13 +144,6 @@ def test_a_dream_that_did_not_end_well_says_why(state: str, words: str) -> None:
     )
 
 
-def test_the_fixed_rules_cost_only_time() -> None:
-    """Without a model the page says so, and no tokens."""
-    facts = Report(seconds=0.31, changed=("a.md",)).facts()
-    page = markdown(facts, job="j1", at=AT)
-    assert "## Cost\n\n- by the fixed rules\n- 0.3 s\n" in page
-
-
 def test_a_long_list_is_cut_and_counted() -> None:
     """Of very many memories the first are named, and the rest counted."""
     page = markdown({"created": [f"{n}.md" for n in range(107)]}, job="j1", at=AT)
@@ -240,50 +233,3 @@ def test_every_line_that_begins_something_is_ours(
 def test_a_text_stands_on_one_line_in_a_span(value: Any, shown: str) -> None:
     """Ticks, controls and invisible characters are gone; what is no text is nothing."""
     assert span(value) == shown
-
-
-def test_a_text_is_cut() -> None:
-    """A long text ends with an ellipsis."""
-    assert span("word " * 9000, 10) == "`word word…`"
-
-
-@pytest.mark.parametrize(
-    ("value", "results"),
-    [("c12", "c12"), ("j5\n", ""), ("c12; x", ""), ("", ""), (None, ""), ("C1", "")],
-)
-def test_an_id_is_one_or_nothing(value: Any, results: str) -> None:
-    """Only what memd itself gives out is taken for an id."""
-    assert identity(value) == results
-
-
-@pytest.mark.parametrize(
-    ("value", "results"),
-    [
-        (5, 5),
-        (0.5, 0.5),
-        (-1, 0),
-        (True, 0),
-        ("5", 0),
-        (float("nan"), 0),
-        (float("inf"), 0),
-        (10**400, 0),
-        (None, 0),
-    ],
-)
-def test_a_number_is_finite_and_not_negative(value: Any, results: float) -> None:
-    """Anything else counts as nothing."""
-    assert number(value) == results
-
-
-def test_lists_hold_what_was_asked_for() -> None:
-    """Items of another type, and what is no list, are as if they were not there."""
-    assert texts(["a", 5, None, "b"]) == ["a", "b"]
-    assert texts("ab") == []
-    assert rows([{"a": 1}, [], "x"]) == [{"a": 1}]
-    assert rows({"a": 1}) == []
-
-
-def test_a_list_has_an_end() -> None:
-    """Beyond the bound the rest is counted."""
-    assert list(few(["x"])) == ["- x"]
-    assert list(few(["x"] * (ROWS + 2)))[-2:] == ["- x", "- and 2 more"]

@@ -15,12 +15,11 @@ from memd.core.values import Actor, Draft, FileEdit, MemoryType, Provenance, Tre
 from memd.core.yielding import yield_to_requests, yielding
 from memd.dream import gates
 from memd.dream.report import Report
-from memd.dream.run import DreamTimeoutError, LockLostError
+from memd.dream.run import LockLostError
 from memd.dream.values import Wanted
 from memd.jobs.service import Jobs, Running
 from memd.state import cursors, dreams, job_rows, journal
 from memd.state.database import open_database
-from memd.state.dreams import LockRow
 from memd.state.jobs import JobState
 from memd.state.proposed import ProposedEdit
 from memd.watch import locks
@@ -138,24 +137,6 @@ async def test_a_greedy_dream_becomes_a_proposal(bench: Bench) -> None:
     assert gone[0].before == before[gone[0].path][0]
 
 
-@pytest.mark.parametrize("prior", [None, NOW - 3 * DAY])
-async def test_a_failed_dream_leaves_no_trace(bench: Bench, prior: float | None) -> None:
-    """After a dream that failed, memories and the lock's time are what they were."""
-    bench.write("a.md", FACT)
-    if prior is not None:
-        bench.lock(prior)
-    before = bench.content()
-
-    def fail(_tree: Tree) -> Wanted:
-        assert len(bench.table.locks()) == 1
-        raise ZeroDivisionError
-
-    with pytest.raises(ExceptionGroup):
-        await bench.run(bench.dreams(fail))
-    assert bench.content() == before
-    assert bench.table.locks() == ()
-
-
 async def test_a_lock_that_was_lost_commits_nothing(bench: Bench) -> None:
     """Where another program took the lock during the pass, nothing is written."""
     bench.write("a.md", FACT)
@@ -229,53 +210,6 @@ async def test_what_nobody_touched_is_looked_at_once(bench: Bench) -> None:
     assert looks == [1]
 
 
-async def test_a_dream_that_takes_too_long_ends(bench: Bench) -> None:
-    """A pass that is still at work when the time is up commits nothing."""
-    bench.write("a.md", FACT)
-    before = bench.content()
-    slow = _Slow()
-    failures: list[BaseException] = []
-
-    async def run() -> None:
-        try:
-            await bench.run(bench.dreams(slow))
-        except DreamTimeoutError as error:
-            failures.append(error)
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(run)
-        await slow.wait()
-        bench.clock.advance(ON.dream.max_minutes * 60)
-        await anyio.wait_all_tasks_blocked()
-        slow.go.set()
-    assert len(failures) == 1
-    assert bench.content() == before
-
-
-async def test_a_cancelled_dream_commits_nothing(bench: Bench) -> None:
-    """A dream cancelled during its pass leaves memories and the lock's time as they were."""
-    bench.write("a.md", FACT)
-    bench.lock(NOW - 3 * DAY)
-    before = bench.content()
-    slow = _Slow()
-    scope = anyio.CancelScope()
-
-    async def run() -> None:
-        with scope:
-            await bench.run(bench.dreams(slow))
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(run)
-        await slow.wait()
-        assert locks.consolidated_at(str(bench.memory)) == NOW
-        scope.cancel()
-        await anyio.wait_all_tasks_blocked()
-        slow.go.set()
-    assert scope.cancelled_caught
-    assert bench.content() == before
-    assert bench.table.locks() == ()
-
-
 async def test_a_pass_that_gives_way_ends_at_once(bench: Bench) -> None:
     """A pass that is at work when its dream is cancelled ends at its next word to others."""
     bench.write("a.md", FACT)
@@ -331,12 +265,3 @@ async def test_a_job_dreams_and_can_be_cancelled(bench: Bench) -> None:
         assert (await service.get(submitted.job)).state is JobState.KILLED
         group.cancel_scope.cancel()
     assert bench.content() == before
-
-
-async def test_the_start_settles_what_a_crash_left(bench: Bench) -> None:
-    """After a crash the lock's time is put back before any dream begins."""
-    path = bench.lock(NOW, b"4242\n")
-    bench.table.remember(LockRow(str(bench.memory), 4242, int(NOW) * NS, int(NOW - DAY) * NS))
-    assert len(await bench.dreams().recover()) == 1
-    assert path.stat().st_mtime == NOW - DAY
-    assert bench.table.locks() == ()
