@@ -168,8 +168,6 @@ def _parse(body: bytes) -> AlreadyRunningError:
 def _lives(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # pragma: no cover - somebody else's process; root meets none
+    except OSError:  # there is none, or it is somebody else's
         return False
     return True

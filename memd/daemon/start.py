@@ -81,7 +81,8 @@ def _serve(places: Places, environ: Mapping[str, str], instance: Instance) -> No
 
         ports = Ports(places, environ, SystemClock(), log, listener, intact, origin=origin)
         anyio.run(partial(run, ports))
-    if not _inherited(environ):  # pragma: no cover - anyio.run loses the tracer; test_start sees it
+    own = environ.get("LISTEN_PID") != str(os.getpid())
+    if own:  # pragma: no cover - anyio.run loses the tracer; test_start sees it
         with suppress(FileNotFoundError):
             if _identity(places.socket) == bound:
                 Path(places.socket).unlink()
@@ -116,10 +117,6 @@ def _listener(places: Places, environ: Mapping[str, str]) -> socket:
         or launchd_listener("Listener")
         or make_listener(places.socket)
     )
-
-
-def _inherited(environ: Mapping[str, str]) -> bool:
-    return environ.get("LISTEN_PID") == str(os.getpid())
 
 
 def _limits() -> None:

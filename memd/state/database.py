@@ -371,15 +371,12 @@ _Identity = tuple[tuple[int, int] | None, tuple[int, int] | None]
 
 def _identity(path: str) -> _Identity:
     """Return which files are the state file and its log now. Raises OSError."""
-    return _inode(path), _inode(path + _LOG)
-
-
-def _inode(path: str) -> tuple[int, int] | None:
-    try:
-        facts = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return facts.st_dev, facts.st_ino
+    inodes: list[tuple[int, int] | None] = [None, None]
+    for place, name in enumerate((path, path + _LOG)):
+        with suppress(FileNotFoundError):
+            facts = os.stat(name)
+            inodes[place] = facts.st_dev, facts.st_ino
+    return inodes[0], inodes[1]
 
 
 def _code(error: sqlite3.Error) -> int:
