@@ -1,296 +1,219 @@
-"""What the local extractor finds in a person's words: candidates for memories. Pure.
+"""What the local extractor keeps of a person's messages: memories, suggestions, the rest counted.
 
 Rules of this file
-- Only the person's own sentences are looked at, and a cue table decides; precision before recall:
-  a wrong memory costs more than a missed one.
-- Asked, supposed, joked, reported and momentary sentences are no candidates.
-- What is never saved is not saved when asked to either: structure and paths, recipes of fixes,
-  git history, the state of a task.
-- A candidate that holds a credential is refused; of it only the rule's name goes on.
-The same words always give the same candidates.
+- Only the person's own sentences are looked at; a sentence that is kept stays word for word.
+- A sentence is saved when the person marked it as standing (``_standing``), nothing speaks against
+  it and the scorer agrees. What looks lasting but is not certain is suggested, and so is every
+  request to remember that was not saved.
+- A sentence that holds a credential is neither.
+The same words always give the same candidates. Pure.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from memd.core.values import MemoryType, Message
+from memd.core.values import MemoryType, Message, Suggestion
 from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
-from memd.extract import cues
-from memd.extract.conditions import has_address, meets
-from memd.extract.cues import Cue, Language
-from memd.extract.exclusions import objection
-from memd.extract.quoted import outside
-from memd.extract.sameness import NOT_MARKED, marked
-from memd.extract.sentences import Sentence, sentences
-from memd.text.dates import resolve
+from memd.extract import scorer
+from memd.extract.markers import markers
+from memd.extract.scorer import Place, Scores
+from memd.extract.sentences import BLANK, Sentence, sentences
+from memd.text.words import is_common, words
 
-_ME = re.compile(r"^(?:i|i'm|i've|my|im)\b|^我(?!们)", re.IGNORECASE)
-_FORBIDDEN = {
-    "explicit": ("momentary",),
-    "feedback": ("momentary", "now", "product"),
-    "user": ("mood",),
-    "project": ("momentary", "now", "task"),
-    "reference": ("momentary", "now"),
-}
-_UNCLEAR = "unclear"
-_NOT_CHAINED = (
-    "question",
-    "hypothetical",
-    "reported",
-    "judgement",
-    "momentary",
-    "mood",
-    "product",
-    "given",
+# Log odds from which on a sentence is kept, chosen so that of a hundred messages of strangers' talk
+# at most six give something (benchmarks/train_extractor.py prints what they reach).
+SAVED, MARKED, LASTING = -3.5, -3.3, -1.8
+_SAVED_CHARACTERS = 180  # of a sentence that stands on its own; a CJK character counts twice
+_DOCUMENT_CHARACTERS, _DOCUMENT_SENTENCES = 1500, 12  # a longer message is mostly pasted
+_MOST_OF_A_MESSAGE = 2  # suggestions
+_LEAST_WORDS = 2  # that say something
+_LEAST_WIDE = 6  # characters of Chinese, Japanese or Korean that say something
+_RULE = frozenset({"always", "never", "future", "consent", "conduct", "preference", "answers", "prohibition"})
+_MARKERS = (_RULE - {"prohibition"}) | {"remember", "identity"}
+_UNFIT = frozenset(
+    {"question", "starts:question", "doubt", "error", "observation", "interface", "audience"}
 )
-_SHORT = 40  # characters of a sentence that is no more than praise
-_CLAUSE = re.compile(r"[,;\uff0c\uff1b]")
-# A request that sends somebody to the place is what the place is for.
-_VISIT = re.compile(r"\b(?:before|when|whenever|if|there|first)\b|之前|先|时", re.IGNORECASE)
-_ANAPHORA = re.compile(
-    r"^(?:keep|continue) (?:on )?doing "
-    r"(?:that|this|it|so|the same|exactly that|things? (?:that|this) way)?[\s.!]*$"
-    r"|^(?:继续|保持)(?:这样|这么|下去|保持)(?:做|吧|就好)?[\s。!\uff01]*$",
-    re.IGNORECASE,
-)
+_URL = re.compile(r"https?://\S+|\bwww\.\S+")
+_QUESTION = re.compile("[?\uff1f]")
+_WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+QUESTION, PASTED, NOT_LASTING, NOT_OWN = "question", "pasted", "not_lasting", "not_own_words"
+UNCERTAIN = "uncertain"
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Something worth keeping, in the person's words with absolute dates.
-
-    ``why`` and ``when`` are "" where the person gave none; ``at`` is seconds since 1970;
-    ``change`` is how clearly the sentence says that something is not as it was (``sameness``).
-    """
+    """A sentence to be saved: ``text`` is the person's, said ``at`` (seconds since 1970)."""
 
     type: MemoryType
-    content: str
-    why: str
-    when: str
-    language: str
+    text: str
     at: float
-    change: int = NOT_MARKED
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """All candidates of some messages, and the rule of each one refused for a credential.
+    """What of some messages is saved and suggested.
 
-    ``passed_over`` has the reason for each request to remember that gave no candidate.
+    ``refused`` is the rule of each sentence refused for a credential, ``passed_over`` the reason
+    for each message of which nothing was kept.
     """
 
     candidates: tuple[Candidate, ...]
+    suggestions: tuple[Suggestion, ...] = ()
     refused: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
 
 
-def find(messages: Iterable[Message], now: float) -> Candidates:
-    """Return the candidates in a conversation; ``now`` stands in for a missing time."""
-    result: list[Candidate] = []
-    refused: list[str] = []
-    passed_over: list[str] = []
+def find(
+    messages: Iterable[Message],
+    now: float,
+    session: str = "",
+    score: Callable[[frozenset[str]], Scores] = scorer.score,
+) -> Candidates:
+    """Return what of a conversation is kept; ``now`` stands in for a missing time."""
+    result = Candidates(())
+    before, first = "", True
     for message in messages:
         yield_to_requests()
         if message.origin == "user" and message.role == "user":
             at = now if message.at is None else message.at
-            said = sentences(message.text)
-            joke = any(cues.of(s.text).forbid["joke"].search(s.masked) for s in said)
-            own = outside(said)
-            for sentence, candidate in _in_message(own, at):
-                if isinstance(candidate, Candidate) and not joke:
-                    rules = secrets.find(_evidence(candidate, own))
-                    refused += [rules[0].rule] if rules else []
-                    result += [] if rules else [candidate]
-                elif _requested(sentence):
-                    passed_over.append("joke" if joke else str(candidate))
-    return Candidates(tuple(result), tuple(refused), tuple(passed_over))
+            place = Place(characters=len(message.text), first=first, before=before)
+            result = _joined(result, _in_message(message.text, at, session, place, score))
+            first = False
+        elif message.origin == "assistant":
+            before = message.text
+    return result
 
 
-def _requested(sentence: Sentence) -> bool:
-    """Return whether a sentence asks to remember something, also where no candidate was made."""
-    language = cues.of(sentence.text)
-    return bool(language.requested.match(_without_openings(sentence, language).masked))
-
-
-def _evidence(candidate: Candidate, own: Sequence[Sentence]) -> str:
-    """Return what must hold no credential: the candidate and, after a colon, what follows."""
-    parts = [candidate.content, candidate.why]
-    for sentence, following in pairwise(own):
-        if sentence.text.endswith((":", "\uff1a")) and candidate.content in sentence.text:
-            parts.append(following.text)
-    return "\n".join(parts)
-
-
-def _in_message(own: Sequence[Sentence], at: float) -> Iterator[tuple[Sentence, "Candidate | str"]]:
-    """Yield each sentence with its candidate, or the reason that there is none."""
-    for number, sentence in enumerate(own):
-        before = own[number - 1] if number else None
-        after = own[number + 1] if number + 1 < len(own) else None
-        yield sentence, _candidate(sentence, before, after, at)
-
-
-def _candidate(
-    sentence: Sentence, before: Sentence | None, after: Sentence | None, at: float
-) -> Candidate | str:
-    language = cues.of(sentence.text)
-    change = marked(sentence.masked)
-    follows = _reason_of(after, language) if after else ""
-    taken = _taken(sentence, before, follows, language)
-    if isinstance(taken, str):
-        return taken
-    kind, statement = taken
-    content, why = _split_reason(statement, language)
-    if _ANAPHORA.match(content.text):
-        # "Exactly, keep doing that": what is meant stands in the sentence before, if anywhere.
-        if before is None or language.forbid["question"].search(before.masked):
-            return "vague"
-        content = before
-    why = why or follows
-    reason = objection(content, kind, language)
-    if reason:
-        return reason
-    condition = language.condition.search(content.masked)
-    return Candidate(
-        type=MemoryType(kind),
-        content=resolve(content.text.rstrip(" ,;:"), at),
-        why=resolve(why, at),
-        when=content.text[slice(*condition.span("when"))] if condition else "",
-        language=language.name,
-        at=at,
-        change=change,
+def _joined(one: Candidates, other: Candidates) -> Candidates:
+    return Candidates(
+        one.candidates + other.candidates,
+        one.suggestions + other.suggestions,
+        one.refused + other.refused,
+        one.passed_over + other.passed_over,
     )
 
 
-def _without_openings(sentence: Sentence, language: Language) -> Sentence:
-    while (opening := language.openings.match(sentence.masked)) is not None:
-        # "No, never …" opens; "No tests" does not: an opening ends before the rest begins.
-        rest = sentence.part(opening.end(), len(sentence.text))
-        if not rest.text:
-            break
-        sentence = rest
-    return sentence
+def _in_message(
+    text: str,
+    at: float,
+    session: str,
+    place: Place,
+    score: Callable[[frozenset[str]], Scores],
+) -> Candidates:
+    own = sentences(text)
+    if not own:
+        return Candidates((), passed_over=(NOT_OWN,) if text.strip() else ())
+    pasted = len(text) > _DOCUMENT_CHARACTERS or len(own) >= _DOCUMENT_SENTENCES
+    scored = [_score(item, replace(place, number=n, sentences=len(own)), score) for n, item in enumerate(own)]
+    saved = [] if pasted else [item for item in scored if _is_saved(item)]
+    rest = [item for item in scored if item not in saved and _is_suggested(item, pasted=pasted)]
+    rest.sort(key=lambda item: -max(item.scores.marked, item.scores.lasting))
+    kept, refused = [], []
+    for item in (*saved, *rest[:_MOST_OF_A_MESSAGE]):
+        found = secrets.find(item.sentence.text)
+        (refused.append(found[0].rule) if found else kept.append(item))
+    if not kept:
+        return Candidates((), refused=tuple(refused), passed_over=() if refused else (_why_not(scored, pasted=pasted),))
+    return Candidates(
+        tuple(Candidate(item.type, item.sentence.text, at) for item in kept if item in saved),
+        tuple(
+            Suggestion(session, item.sentence.text, at, "user", item.type.value, UNCERTAIN)
+            for item in kept
+            if item not in saved
+        ),
+        tuple(refused),
+    )
 
 
-def _taken(
-    sentence: Sentence, before: Sentence | None, follows: str, language: Language
-) -> tuple[str, Sentence] | str:
-    """Return what ``_first_cue`` finds in a sentence, or in a later clause of a Chinese one.
+def _score(
+    sentence: Sentence, place: Place, score: Callable[[frozenset[str]], Scores]
+) -> "_Scored":
+    plain = sentence.masked.replace(BLANK, "")
+    return _Scored(sentence, plain, markers(plain), score(scorer.features(sentence, place)))
 
-    ``follows`` is the reason that the next sentence gives. What stands before the point is heard:
-    praise confirms and "in general" makes a habit, though neither is kept.
+
+def _is_saved(item: "_Scored") -> bool:
+    """Return whether the person marked a sentence as standing, and it stands on its own."""
+    if not _is_standing(item.names) or item.names & _UNFIT or item.asks or item.opens_text:
+        return False
+    return item.scores.marked >= SAVED and item.length <= _SAVED_CHARACTERS and item.says_something
+
+
+def _is_standing(names: frozenset[str]) -> bool:
+    """Return whether a person asks for something that holds from now on.
+
+    One marker is enough where it opens the sentence or asks to remember or for consent; "always",
+    "in future" and a preference need a second one that speaks to the assistant.
     """
-    because = language.wording["because"] + follows if follows else ""
-    short = before is not None and len(before.text) <= _SHORT
-    praise = f"{before.masked} " if before is not None and short else ""
-    heard = Sentence(praise + sentence.text + because, praise + sentence.masked + because)
-    point = _without_openings(sentence, language)
-    taken = _first_cue(point, heard, language.cues, language)
-    if taken != _UNCLEAR or not language.chained:
-        return taken
-    if any(language.forbid[name].search(point.masked) for name in _NOT_CHAINED):
-        return taken
-    for comma in _CLAUSE.finditer(point.masked):
-        clause = _without_openings(point.part(comma.end(), len(point.text)), language)
-        result = _first_cue(clause, heard, language.chained, language)
-        if isinstance(result, tuple):
-            return result
-    return taken
+    if names & {"starts:never", "starts:always", "remember", "consent"}:
+        return True
+    ordered = names & {"prohibition", "obligation", "answers", "conduct", "preference"}
+    spoken_to = "address" in names and "starts:order" not in names
+    if "future" in names:
+        return bool(ordered or spoken_to or names & {"practice", "always", "never"})
+    if names & {"always", "never"}:
+        return bool(ordered or spoken_to or "starts:order" in names)
+    return "preference" in names and bool(names & {"practice", "answers"})
 
 
-def _first_cue(
-    sentence: Sentence,
-    heard: Sentence,
-    table: Sequence[Cue],
-    language: Language,
-) -> tuple[str, Sentence] | str:
-    """Return the kind and the kept stretch of the first cue that holds for a sentence.
-
-    Where none holds: what forbids the first that would, or "unclear".
-    """
-    forbidden = ""
-    for cue in table:
-        match = cue.pattern.match(sentence.masked)
-        if match is None:
-            continue
-        reason = _forbidden(sentence, match, cue, language)
-        if reason:
-            forbidden = forbidden or reason
-            continue
-        content = _without_task(sentence.part(*match.span("content")), cue, language)
-        if (
-            cue.kind == "reference"
-            and cue.needs != "place"
-            and language.forbid["task"].search(content.masked)
-        ):
-            forbidden = forbidden or "task"
-            continue
-        if cue.kind == "explicit":
-            return _classified(content, language)
-        if meets(cue.needs, heard, content, language):
-            return cue.kind, content
-    return forbidden or _UNCLEAR
+def _is_suggested(item: "_Scored", *, pasted: bool) -> bool:
+    if not item.says_something or item.opens_text:
+        return False
+    if "remember" in item.names and not item.asks:
+        return True
+    general = item.names >= {"everything", "obligation"} and item.names & {"first_person", "ours"}
+    standing = bool(item.names & _MARKERS or general)
+    marked = standing and not item.asks and item.scores.marked >= MARKED
+    return (marked and not pasted) or item.scores.lasting >= LASTING
 
 
-def _without_task(content: Sentence, cue: Cue, language: Language) -> Sentence:
-    """Return what somebody is or where something stands, without a request in the same breath.
-
-    "I'm new to React, explain hooks"; "bugs are tracked in Linear, fix the first". A cue for places
-    has requests of its own form.
-    """
-    if cue.kind not in ("user", "reference") or cue.needs == "place":
-        return content
-    task = language.forbid["task"].search(content.masked)
-    if task is None or (
-        cue.kind == "reference" and not _VISIT.search(content.masked, task.start())
-    ):
-        return content
-    return content.part(0, task.start())
+def _why_not(scored: Sequence["_Scored"], *, pasted: bool) -> str:
+    if pasted:
+        return PASTED
+    return QUESTION if all(item.asks for item in scored) else NOT_LASTING
 
 
-def _forbidden(sentence: Sentence, match: re.Match[str], cue: Cue, language: Language) -> str:
-    """Return the name of the first pattern that forbids a sentence as this cue's, or ""."""
-    forbidden = ["hypothetical", "judgement", *_FORBIDDEN[cue.kind]]
-    if not cue.question:
-        forbidden.append("question")
-    # "Remember that …, accounting insists": who asked has heard it and vouches for it.
-    first = _CLAUSE.search(sentence.masked, match.start("content"))
-    reported = sentence.masked[: first.start() if first and cue.kind == "explicit" else None]
-    if language.forbid["reported"].search(reported):
-        return "reported"
-    result = (name for name in forbidden if language.forbid[name].search(sentence.masked))
-    return next(result, "")
+def type_of(text: str, names: frozenset[str]) -> MemoryType:
+    """Return the likely type of a statement that has these markers."""
+    if names & _RULE:
+        return MemoryType.FEEDBACK
+    if _URL.search(text) or ("place" in names and "possession" not in names and "ours" not in names):
+        return MemoryType.REFERENCE if _URL.search(text) else MemoryType.PROJECT
+    if names & {"identity", "skill"} or ("starts:first_person" in names and "ours" not in names):
+        return MemoryType.USER
+    return MemoryType.PROJECT
 
 
-def _classified(content: Sentence, language: Language) -> tuple[str, Sentence]:
-    """Return the type of what was asked to be remembered; a plain fact is the project's."""
-    content = _without_openings(content, language)
-    for cue in language.cues:
-        match = cue.pattern.match(content.masked)
-        if match is None or cue.kind == "explicit":
-            continue
-        # A request is habit enough; what a fact is about must still be there.
-        if cue.kind == "feedback" or meets(cue.needs, content, content, language):
-            return cue.kind, content.part(*match.span("content"))
-    if has_address(content.text):
-        return "reference", content
-    return ("user" if _ME.match(content.text) else "project"), content
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scored:
+    """A sentence, its text without quotations, its markers and scores."""
 
+    sentence: Sentence
+    plain: str
+    names: frozenset[str]
+    scores: Scores
 
-def _split_reason(content: Sentence, language: Language) -> tuple[Sentence, str]:
-    reason = language.reason.search(content.masked)
-    if reason is None or reason.start() == 0:
-        return content, ""
-    group = "why" if reason.group("why") else "dash"
-    why = content.part(*reason.span(group)).text
-    return content.part(0, reason.start()), why.rstrip(" .。")
+    @property
+    def asks(self) -> bool:
+        return _QUESTION.search(self.plain) is not None
 
+    @property
+    def opens_text(self) -> bool:
+        """Whether what follows, behind a colon, is what is meant."""
+        return self.plain.rstrip().endswith((":", "\uff1a"))
 
-def _reason_of(sentence: Sentence, language: Language) -> str:
-    match = language.follows.match(sentence.masked)
-    if match is None:
-        return ""
-    span = next(span for name in match.groupdict() if (span := match.span(name)) != (-1, -1))
-    return sentence.part(*span).text.rstrip(" .。")
+    @property
+    def length(self) -> int:
+        return len(self.plain) + len(_WIDE.findall(self.plain))
+
+    @property
+    def says_something(self) -> bool:
+        """Whether it names what it is about: "never do that again" does not."""
+        wide = len(_WIDE.findall(self.plain)) >= _LEAST_WIDE
+        return wide or sum(not is_common(word) for word in set(words(self.sentence.text))) >= _LEAST_WORDS
+
+    @property
+    def type(self) -> MemoryType:
+        return type_of(self.sentence.text, self.names)

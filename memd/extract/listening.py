@@ -29,6 +29,7 @@ from memd.transcripts.reading import from_messages
 
 _CONVERSATIONS = 16
 _CACHE_SECONDS = 240.0  # a server's cache forgets after five minutes; a run may take one
+_ASSISTANT_CHARACTERS = 200
 _OUTSIDE = ("web", "mcp")
 _QUOTATION = re.compile(f"{BLANK}{{18,}}")
 _SPACES = 5  # in a quotation: one with fewer is a name or a turn of phrase
@@ -157,7 +158,7 @@ def _from_transcript(
         part = reading.read(path, offset, marker, tail=reading.TAIL_BYTES)
         if part.restarted and offset:
             dialogue = grown = Dialogue()
-        retained += [item for item in part.messages if item.origin == "user" or item.writes]
+        retained += [_shortened(item) for item in part.messages if item.origin in ("user", "assistant") or item.writes]
         outside = outside or _from_outside(part.messages)
         if whole:
             grown = extended(grown, part.messages)
@@ -174,6 +175,13 @@ def _heard(unread: NewMessages, before: Dialogue, now: Dialogue, *, outside: boo
     had = before.dropped + len(before.pieces)
     fresh = now.dropped + len(now.pieces) - had
     return Heard(unread, now, min(fresh, len(now.pieces)), outside=outside)
+
+
+def _shortened(message: Message) -> Message:
+    """Return a message, of the assistant's text only the end: that is where it asks something."""
+    if message.origin == "user":
+        return message
+    return replace(message, text=message.text[-_ASSISTANT_CHARACTERS:])
 
 
 def _from_outside(messages: Iterable[Message]) -> bool:

@@ -44,7 +44,8 @@ class ExtractionResult:
 
     ``status`` is completed or skipped (with a ``reason``); ``refused`` names the rule of each
     candidate that held a credential. ``problem`` is a sentence about a transcript that could not
-    be understood. ``passed_over`` is the reason for each request to remember that was not taken.
+    be understood. ``suggested`` is how many statements wait for somebody to decide, ``passed_over``
+    the reason for each message of which nothing was kept.
     ``engine`` is ``local`` or the model's name, ``turns`` how often it was asked, and
     ``prefix_changed`` what of its request's prefix was not as at the session's last run.
     """
@@ -56,6 +57,7 @@ class ExtractionResult:
     removed: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
+    suggested: int = 0
     change: str | None = None
     problem: str = ""
     engine: str = LOCAL
@@ -81,6 +83,7 @@ class ExtractionResult:
             "removed": list(self.removed),
             "refused": len(self.refused),
             "refused_rules": sorted(set(self.refused)),
+            "suggested": self.suggested,
             "passed_over": dict(sorted(Counter(self.passed_over).items())),
             "engine": self.engine,
             "usage": dict(self.usage),

@@ -1,6 +1,7 @@
 """A person's message as sentences of the person's own. Pure.
 
 Rules of this file
+- What a client put into the message itself (its own notes in tags, marks in brackets) is gone.
 - What stands in fences, between rules or tags, in indented blocks, behind ``>``, from a letter's
   head on, or looks like pasted output is not the person's word and is gone before anything else
   looks.
@@ -9,6 +10,7 @@ Rules of this file
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -36,6 +38,14 @@ _OUTPUT = re.compile(
     r"\S+\.\w+:\d+|(?:\w+ )?(?:ERR!|WARN)\s|(?:error|warning|fatal|exception)(?:\[\w+\])?:\s|"
     r"(?:User|Assistant|Human|System|AI|Customer|Reviewer|Q|A)\s?:\s|"
     r"\[?@?[\w. ]{1,24}[,\s]\s?[\[(]?\d{1,2}:\d\d(?:\s?[AaPp][Mm])?[\])]?:?\s)"
+)
+# A tag of any name: clients wrap commands, their output and what an editor shows in such.
+_ANY_TAG = re.compile(r"<(/?)([a-z][\w-]{0,60})(?:\s[^<>]{0,2000})?(/?)>", re.IGNORECASE)
+# What clients write in the person's place.
+_CLIENT_MARK = re.compile(r"\[(?:Request interrupted|Pasted text|Image)[^\]\n]{0,80}\]")
+_CLIENT_MESSAGE = re.compile(
+    r"\s*(?:Caveat: The messages below|This session is being continued from|Base directory for this"
+    r"|Unknown (?:skill|slash command)|/[a-z][\w:-]*\s*$)"
 )
 # Bounded, so that a thousand opening marks cost no more than one.
 _MASKED = re.compile(
@@ -70,7 +80,9 @@ class Sentence:
 def sentences(text: str) -> tuple[Sentence, ...]:
     """Return the person's own sentences in order."""
     result: list[Sentence] = []
-    for paragraph in _paragraphs(text):
+    if _CLIENT_MESSAGE.match(text):
+        return ()
+    for paragraph in _paragraphs(_CLIENT_MARK.sub(" ", _without_tagged(text))):
         whole = Sentence(paragraph, mask(paragraph))
         start = 0
         # Ends are looked for in the masked form: a full stop in a quotation ends nothing.
@@ -86,6 +98,26 @@ def sentences(text: str) -> tuple[Sentence, ...]:
 def mask(text: str) -> str:
     """Return a text of the same length with inline code and quotations blanked out."""
     return _MASKED.sub(lambda match: BLANK * len(match.group()), text)
+
+
+def _without_tagged(text: str) -> str:
+    """Return a text without what stands between a tag and its end; each tag is met once."""
+    tags = list(_ANY_TAG.finditer(text))
+    ends: dict[str, list[int]] = {}
+    for tag in tags:
+        if tag.group(1):
+            ends.setdefault(tag.group(2).lower(), []).append(tag.end())
+    parts: list[str] = []
+    position = 0
+    for tag in tags:
+        if tag.start() < position or tag.group(1):
+            continue
+        closing = ends.get(tag.group(2).lower(), [])
+        behind = bisect_right(closing, tag.end())
+        if tag.group(3) or behind < len(closing):
+            parts += [text[position : tag.start()], "\n\n"]
+            position = tag.end() if tag.group(3) else closing[behind]
+    return "".join((*parts, text[position:]))
 
 
 def _paragraphs(text: str) -> Iterator[str]:

@@ -332,17 +332,25 @@ class _Local:
         self._requested = request
         self._now = now
         self._candidates: Sequence[Candidate] = ()
+        self._suggestions: Sequence[Suggestion] = ()
         status = requests.SKIPPED if skipped else requests.COMPLETED
         self.extracted = ExtractionResult(status, skipped, problem=problem)
 
     def find(self) -> None:
         """Look for candidates. Takes a while on a long conversation: runs in a worker thread."""
-        result = candidates.find(self._requested.heard.unread.messages, self._now)
+        request = self._requested
+        messages, session = request.heard.unread.messages, request.request.session
+        result = candidates.find(messages, self._now, session)
+        if request.settings.extract.suggest:
+            self._suggestions = result.suggestions
         wanted = finish(result.candidates)
         self._candidates = wanted[-_CANDIDATES:]
         over = (TOO_MANY,) * (len(wanted) - len(self._candidates))
         self.extracted = replace(
-            self.extracted, refused=result.refused, passed_over=(*result.passed_over, *over)
+            self.extracted,
+            refused=result.refused,
+            passed_over=(*result.passed_over, *over),
+            suggested=len(self._suggestions),
         )
 
     def plan(self, tree: Tree) -> Draft:
@@ -352,7 +360,7 @@ class _Local:
             session = self._requested.request.session
             merged = merge(self._candidates, tree, session=session, at=self._now)
         self.extracted = replace(self.extracted, saved=merged.saved, updated=merged.updated)
-        return replace(merged.draft, effects=self._requested.effects(self.extracted))
+        return replace(merged.draft, effects=self._requested.effects(self.extracted, self._suggestions))
 
 
 def _conversation(request: _Extraction) -> Talk:

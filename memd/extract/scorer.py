@@ -1,0 +1,134 @@
+"""How much a sentence looks like something to remember: a linear scorer over markers and words.
+
+Two scores, in log odds: ``lasting``, that the sentence holds beyond its conversation, and
+``marked``, that the person says so. The weights (``weights.tsv``) are trained by
+``benchmarks/train_extractor.py``; what they reach is in docs/extraction.md. Pure.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from memd.extract.markers import markers
+from memd.extract.sentences import BLANK, Sentence
+
+_TOKEN = re.compile(r"[^\W\d_]+(?:'[a-z]+)?|\d+|[^\w\s]")
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_QUESTION = re.compile("[?\uff1f]")
+_LENGTHS = (15, 30, 60, 120, 250)  # characters, a CJK character counts twice
+_SENTENCES = (2, 4, 9)
+_MESSAGE_LENGTHS = (200, 600, 2000)
+_TOKENS = 60  # of a sentence
+_ASKED_CHARACTERS = 200  # a question so near the end of the assistant's message was put to the person
+_TASK = frozenset({"question", "order", "request"})
+_NOT_PLAIN = _TASK | {"doubt", "error", "observation", "thanks", "past"}
+_PAIRS = tuple(
+    tuple(pair.split("*"))
+    for pair in (
+        "prohibition*everything prohibition*address prohibition*reason prohibition*deictic"
+        " prohibition*never obligation*everything obligation*always first_person*skill"
+        " first_person*copula first_person*place first_person*identity first_person*environment"
+        " first_person*observation first_person*request ours*possession ours*place subject*copula"
+        " subject*obligation preference*practice order*always order*future order*never"
+        " order*prohibition future*obligation future*address question*future question*first_person"
+        " question*always question*never doubt*obligation observation*never observation*always"
+        " interface*always interface*never interface*obligation interface*prohibition"
+        " request*always request*future now*prohibition conduct*prohibition consent*prohibition"
+        " consent*address"
+    ).split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a sentence stands: its number in a message, and what is around.
+
+    ``sentences`` and ``characters`` are the message's; ``first`` says that the session began with
+    it, ``before`` is the end of what the assistant said before.
+    """
+
+    number: int = 0
+    sentences: int = 1
+    characters: int = 0
+    first: bool = False
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Log odds that a sentence is lasting, and that the person marked it as such."""
+
+    lasting: float
+    marked: float
+
+
+def score(features: frozenset[str]) -> Scores:
+    """Return the scores of a sentence's features. Blocks at the first call."""
+    weights = _weights()
+    lasting, marked = weights[""]
+    for feature in features:
+        if (weight := weights.get(feature)) is not None:
+            lasting += weight[0]
+            marked += weight[1]
+    return Scores(lasting, marked)
+
+
+def features(sentence: Sentence, place: Place) -> frozenset[str]:
+    """Return what the scorer goes by, each a name; blocks at the first call."""
+    plain = sentence.masked.replace(BLANK, "")
+    names = markers(plain)
+    result = {f"m:{name}" for name in names}
+    result.update(f"p:{one}*{other}" for one, other in _PAIRS if one in names and other in names)
+    asks = _QUESTION.search(plain) is not None
+    if asks:
+        result.add("question mark")
+    elif not names & _NOT_PLAIN:
+        result.add("plain")
+    wide = sum(map(len, _CJK.findall(plain)))
+    result.add(f"length {_step(len(plain) + wide, _LENGTHS)}")
+    result.update(_around(place, answers=not (names & _TASK)))
+    result.update(_words(sentence.masked))
+    return frozenset(result)
+
+
+def _around(place: Place, *, answers: bool) -> set[str]:
+    result = {
+        f"sentences {_step(place.sentences, _SENTENCES)}",
+        f"message {_step(place.characters, _MESSAGE_LENGTHS)}",
+    }
+    if place.first:
+        result.add("first message")
+    if place.number == 0:
+        result.add("first sentence")
+    if _QUESTION.search(place.before[-_ASKED_CHARACTERS:]):
+        result.add("after a question")
+        if answers:
+            result.add("answer")
+    return result
+
+
+def _words(masked: str) -> set[str]:
+    """Return words and pairs of neighbours; of CJK text, pairs of characters."""
+    plain = masked.replace(BLANK, " Q ").lower().replace("\u2019", "'")
+    runs = _CJK.findall(plain)
+    tokens = ["^"]
+    for token in _TOKEN.findall(_CJK.sub(" ", plain))[:_TOKENS]:
+        tokens.append("0" if token.isdigit() else token)
+    result = {f"w:{token}" for token in tokens}
+    result.update(f"b:{one} {other}" for one, other in zip(tokens, tokens[1:], strict=False))
+    result.update(f"w:{run[at : at + 2]}" for run in runs for at in range(min(len(run), _TOKENS) - 1))
+    return result
+
+
+def _step(value: int, bounds: tuple[int, ...]) -> int:
+    return sum(value >= bound for bound in bounds)
+
+
+@cache
+def _weights() -> Mapping[str, tuple[float, float]]:
+    """Return the two weights of each feature; the empty name has what every sentence begins with."""
+    lines = files("memd.extract").joinpath("weights.tsv").read_text("utf-8").splitlines()
+    rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    return {feature: (float(lasting), float(marked)) for lasting, marked, feature in rows}
