@@ -54,8 +54,9 @@ bench-semantic: $(STAMP)   ## what ranking by meaning costs and brings; MODEL=fo
 bench-recall: $(STAMP)  ## what prefetch finds, beside plain rankers: DATA=folder that holds locomo, MODEL=sentence encoder
 	@$(BIN)/python -m benchmarks.recall_quality $(or $(DATA),../shared/corpora) $(MODEL)
 
-bench-extract: $(STAMP) ## what the local extractor keeps of the labelled conversations; SHOW=1 names what is wrong
-	@$(BIN)/python -m benchmarks.extraction_quality $(if $(SHOW),--show)
+bench-extract: $(STAMP) ## what the local extractor keeps of strangers' talk: DATA=folder that holds talk; WRITE=1 trains it anew, KEPT=file gets what was kept
+	@$(BIN)/pip install -q --disable-pip-version-check "scikit-learn>=1.5"
+	@$(BIN)/python -m benchmarks.train_extractor $(or $(DATA),../shared/corpora) $(if $(WRITE),--write) $(if $(KEPT),--kept $(KEPT))
 
 e2e: $(STAMP)     ## real clients; installs into .venv/e2e only (npm and Debian packages)
 	@tests/e2e/install.sh

@@ -1,4 +1,4 @@
-"""Train and measure the scorer of the local extractor: ``python -m benchmarks.train_extractor DATA``.
+"""Train and measure the local extractor: ``python -m benchmarks.train_extractor DATA``.
 
 Two sets: real talk of strangers (DATA/talk: conversations, and what readers would have kept) and
 ``sentences.jsonl``, which we wrote: [label, type, language, text] a line. Both scores are learned
@@ -7,7 +7,7 @@ repository that conversations came from) is on both sides. ``--write`` trains on
 writes ``memd/extract/weights.tsv``; ``--kept FILE`` writes what was kept, to be read by eye.
 
 A word or a pair of words counts only if three sources of the talk or three of our own sentences
-have it, so that no text of theirs is in the weights. Needs scikit-learn (``make train-extractor``
+have it, so that no text of theirs is in the weights. Needs scikit-learn (``make bench-extract``
 installs it).
 """
 
@@ -25,7 +25,7 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.talk import Score, Talk, load
-from memd.extract import candidates, scorer
+from memd.extract import scorer
 from memd.extract.scorer import Place, Scores
 from memd.extract.sentences import sentences
 
@@ -33,7 +33,9 @@ SENTENCES = Path(__file__).parent / "sentences.jsonl"
 WEIGHTS = Path(__file__).parent.parent / "memd" / "extract" / "weights.tsv"
 FOLDS = 10
 READ_MESSAGES = 3238  # of the talk, read by the people who labelled it
-_OURS = "our own sentences"  # a feature of what we wrote: how often a label occurs there says nothing
+_OURS = (
+    "our own sentences"  # a feature of what we wrote: how often a label occurs there says nothing
+)
 _SHARED = 3  # sources, or own sentences, that have a word
 _PENALTY = {"w:": 10.0, "b:": 10.0, _OURS: 0.01}  # of a squared weight; of any other feature 0.5
 _WEIGHT = {"lasting": (0.05, 0.5), "marked": (0.5, 1.0)}  # of our own sentences, of weak labels
@@ -117,8 +119,12 @@ def train(all_rows: Sequence[Row], names: Sequence[str]) -> dict[str, tuple[floa
     matrix = csr_matrix((values * scale[of], (at, of)), (len(all_rows), len(names)))
     both = []
     for target, (own, weak) in _WEIGHT.items():
-        wanted = [bool(row.label) if target == "lasting" else "marked" in row.label for row in all_rows]
-        weight = [own if not row.source else weak if "weak" in row.label else 1.0 for row in all_rows]
+        wanted = [
+            bool(row.label) if target == "lasting" else "marked" in row.label for row in all_rows
+        ]
+        weight = [
+            own if not row.source else weak if "weak" in row.label else 1.0 for row in all_rows
+        ]
         model = LogisticRegression(C=2.0, max_iter=400).fit(matrix, wanted, weight)
         both.append(([float(model.intercept_[0])], (model.coef_[0] * scale).tolist()))
     (first, lasting), (second, marked) = both
@@ -175,19 +181,24 @@ def main() -> int:
             for name, (lasting, marked) in weights.items()
             if max(abs(lasting), abs(marked)) >= _SMALLEST
         ]
-        WEIGHTS.write_text("# lasting, marked, feature: benchmarks/train_extractor.py\n" + "\n".join(lines) + "\n", "utf-8")
+        head = "# lasting, marked, feature: benchmarks/train_extractor.py"
+        WEIGHTS.write_text("\n".join([head, *lines, ""]), "utf-8")
     scorers = cross_validated(talk_rows, own)
     kept = talk.kept(lambda source: scorers.get(source, scorer.score))
     if arguments.kept:
-        arguments.kept.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))
+        arguments.kept.write_text(
+            "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept)
+        )
+    print("talk of strangers, labelled by its readers; cross-validated by source:")
     for name, figures in talk.figures(kept).items():
-        print(_line(name, figures))
+        print(f"  {_line(name, figures)}")
     return 0
 
 
 def _line(name: str, figures: Mapping[str, Any]) -> str:
+    share = 100 * figures["kept"] / READ_MESSAGES
     return (
-        f"{name}: kept {figures['kept']} ({100 * figures['kept'] / READ_MESSAGES:.1f} of 100 messages),"
+        f"{name}: kept {figures['kept']} ({share:.1f} of 100 messages),"
         f" right {figures['right']}, precision {figures['precision']:.2f};"
         f" recall of the clear {figures['recall clear']:.2f}"
         f" (explicit {figures['recall clear explicit']:.2f},"

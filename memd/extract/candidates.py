@@ -20,22 +20,29 @@ from memd.extract import scorer
 from memd.extract.markers import markers
 from memd.extract.scorer import Place, Scores
 from memd.extract.sentences import BLANK, Sentence, sentences
-from memd.text.words import is_common, words
+from memd.text.words import words
 
 # Log odds from which on a sentence is kept, chosen so that of a hundred messages of strangers' talk
 # at most six give something (benchmarks/train_extractor.py prints what they reach).
-SAVED, MARKED, LASTING = -3.5, -3.3, -1.8
+SAVED, MARKED, LASTING = -4.5, -2.9, -1.65
 _SAVED_CHARACTERS = 180  # of a sentence that stands on its own; a CJK character counts twice
 _DOCUMENT_CHARACTERS, _DOCUMENT_SENTENCES = 1500, 12  # a longer message is mostly pasted
 _MOST_OF_A_MESSAGE = 2  # suggestions
-_LEAST_WORDS = 2  # that say something
+_LEAST_WORDS = 2  # that say something; one more beside "this" or "it"
 _LEAST_WIDE = 6  # characters of Chinese, Japanese or Korean that say something
-_RULE = frozenset({"always", "never", "future", "consent", "conduct", "preference", "answers", "prohibition"})
-_MARKERS = (_RULE - {"prohibition"}) | {"remember", "identity"}
-_UNFIT = frozenset(
-    {"question", "starts:question", "doubt", "error", "observation", "interface", "audience"}
+_RULE = frozenset(
+    {"always", "never", "future", "consent", "conduct", "preference", "answers", "prohibition"}
 )
+_MARKERS = (_RULE - {"prohibition"}) | {"remember", "identity"}
+_UNFIT = frozenset({"question", "starts:question", "doubt", "error", "observation"})
+_PRODUCT = frozenset({"interface", "audience"})  # what is to be built, unless an order opens with
+_OPENS = frozenset({"starts:never", "starts:always", "starts:future", "remember", "consent"})
 _URL = re.compile(r"https?://\S+|\bwww\.\S+")
+# A place in the source: what stands there changes and is found faster than remembered.
+_SOURCE = re.compile(
+    r"(?<![\w:/.])(?:src|lib|apps?|cmd|pkg|internal|tests?|docs?|scripts|packages|web)/\w",
+    re.IGNORECASE,
+)
 _QUESTION = re.compile("[?\uff1f]")
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 QUESTION, PASTED, NOT_LASTING, NOT_OWN = "question", "pasted", "not_lasting", "not_own_words"
@@ -106,7 +113,10 @@ def _in_message(
     if not own:
         return Candidates((), passed_over=(NOT_OWN,) if text.strip() else ())
     pasted = len(text) > _DOCUMENT_CHARACTERS or len(own) >= _DOCUMENT_SENTENCES
-    scored = [_score(item, replace(place, number=n, sentences=len(own)), score) for n, item in enumerate(own)]
+    scored = [
+        _score(item, replace(place, number=n, sentences=len(own)), score)
+        for n, item in enumerate(own)
+    ]
     saved = [] if pasted else [item for item in scored if _is_saved(item)]
     rest = [item for item in scored if item not in saved and _is_suggested(item, pasted=pasted)]
     rest.sort(key=lambda item: -max(item.scores.marked, item.scores.lasting))
@@ -115,7 +125,11 @@ def _in_message(
         found = secrets.find(item.sentence.text)
         (refused.append(found[0].rule) if found else kept.append(item))
     if not kept:
-        return Candidates((), refused=tuple(refused), passed_over=() if refused else (_why_not(scored, pasted=pasted),))
+        return Candidates(
+            (),
+            refused=tuple(refused),
+            passed_over=() if refused else (_why_not(scored, pasted=pasted),),
+        )
     return Candidates(
         tuple(Candidate(item.type, item.sentence.text, at) for item in kept if item in saved),
         tuple(
@@ -137,6 +151,10 @@ def _score(
 def _is_saved(item: "_Scored") -> bool:
     """Return whether the person marked a sentence as standing, and it stands on its own."""
     if not _is_standing(item.names) or item.names & _UNFIT or item.asks or item.opens_text:
+        return False
+    if item.names & _PRODUCT and not item.names & _OPENS:
+        return False
+    if _SOURCE.search(item.plain):
         return False
     return item.scores.marked >= SAVED and item.length <= _SAVED_CHARACTERS and item.says_something
 
@@ -161,7 +179,7 @@ def _is_standing(names: frozenset[str]) -> bool:
 def _is_suggested(item: "_Scored", *, pasted: bool) -> bool:
     if not item.says_something or item.opens_text:
         return False
-    if "remember" in item.names and not item.asks:
+    if "remember" in item.names and not item.asks and not _SOURCE.search(item.plain):
         return True
     general = item.names >= {"everything", "obligation"} and item.names & {"first_person", "ours"}
     standing = bool(item.names & _MARKERS or general)
@@ -177,10 +195,11 @@ def _why_not(scored: Sequence["_Scored"], *, pasted: bool) -> str:
 
 def type_of(text: str, names: frozenset[str]) -> MemoryType:
     """Return the likely type of a statement that has these markers."""
-    if names & _RULE:
+    own = names & {"ours", "possession", "time"}
+    if names & _RULE or ("obligation" in names and not own):
         return MemoryType.FEEDBACK
-    if _URL.search(text) or ("place" in names and "possession" not in names and "ours" not in names):
-        return MemoryType.REFERENCE if _URL.search(text) else MemoryType.PROJECT
+    if _URL.search(text):
+        return MemoryType.REFERENCE
     if names & {"identity", "skill"} or ("starts:first_person" in names and "ours" not in names):
         return MemoryType.USER
     return MemoryType.PROJECT
@@ -211,8 +230,11 @@ class _Scored:
     @property
     def says_something(self) -> bool:
         """Whether it names what it is about: "never do that again" does not."""
-        wide = len(_WIDE.findall(self.plain)) >= _LEAST_WIDE
-        return wide or sum(not is_common(word) for word in set(words(self.sentence.text))) >= _LEAST_WORDS
+        least = _LEAST_WORDS + ("deictic" in self.names)
+        return (
+            len(_WIDE.findall(self.plain)) >= _LEAST_WIDE
+            or len(set(words(self.sentence.text))) >= least
+        )
 
     @property
     def type(self) -> MemoryType:

@@ -158,7 +158,11 @@ def _from_transcript(
         part = reading.read(path, offset, marker, tail=reading.TAIL_BYTES)
         if part.restarted and offset:
             dialogue = grown = Dialogue()
-        retained += [_shortened(item) for item in part.messages if item.origin in ("user", "assistant") or item.writes]
+        retained += [
+            _shortened(item)
+            for item in part.messages
+            if item.origin in ("user", "assistant") or item.writes
+        ]
         outside = outside or _from_outside(part.messages)
         if whole:
             grown = extended(grown, part.messages)

@@ -9,17 +9,19 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
-# What stands before the first word that says something, at most four times.
-_OPENING = re.compile(
-    r"(?:\W*(?:ok(?:ay)?|and|but|so|also|yes|yeah|no|nope|please|pls|again|bitte|und|also|nein|ja|por favor|y"
-    r"|no|sí|et|stp|e|por favor|não|sim|per favore|и|а|да|нет|пожалуйста|fuck\w*|fuck me|hey|hi|right|well"
-    r"|请|好的?|那|あと|また|それと|그리고|아)(?![^\W_])[\s,.!:;-]*){1,4}|^\W+",
-    re.IGNORECASE,
-)
 _WORD = re.compile(r"[^\W\d_]+")
-_CORRECTED = ("remember", "always", "never", "future")  # lists whose words count with a typing error
-_LEAST_LETTERS = 5
+_EDGES = " \t\n,.!:;-*#>"
+_OPENINGS = 4
+_OTHER = "other"
+_CORRECTED = (
+    "remember",
+    "always",
+    "never",
+    "future",
+)  # lists whose words count with a typing error
+_LEAST_LETTERS = 6
 _NO_WORDS = frozenset({"please", "there", "their", "today", "times", "these"})  # of longer phrases
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
@@ -44,7 +46,8 @@ def _corrected(plain: str) -> str:
         typed = match.group().lower()
         if typed in right or len(typed) < _LEAST_LETTERS - 1:
             return match.group()
-        return next((known[form] for form in _shortened(typed) if form in known), match.group())
+        near = (known[form] for form in _shortened(typed) if form in known)
+        return next((word for word in near if word[0] == typed[0]), match.group())
 
     return _WORD.sub(word, plain)
 
@@ -66,7 +69,12 @@ def _spellings() -> tuple[Mapping[str, str], frozenset[str]]:
         if len(word) >= _LEAST_LETTERS and word not in _NO_WORDS
     }
     known = {form: word for word in sorted(long) for form in _shortened(word)}
-    every = {word.lower() for entries in lists.values() for entry in entries for word in _WORD.findall(entry)}
+    every = {
+        word.lower()
+        for entries in lists.values()
+        for entry in entries
+        for word in _WORD.findall(entry)
+    }
     return known, frozenset(every)
 
 
@@ -75,8 +83,19 @@ def _patterns() -> Mapping[str, re.Pattern[str]]:
     return {name: _pattern(entries) for name, entries in _lists().items()}
 
 
-def _lists() -> dict[str, list[str]]:
+@cache
+def other(name: str) -> re.Pattern[str]:
+    """Return the pattern of a list that is no marker: opening, asking, denial or change."""
+    return _pattern(_tables()[_OTHER][name])
+
+
+@cache
+def _tables() -> dict[str, Any]:
     return tomllib.loads(files("memd.extract").joinpath("markers.toml").read_text("utf-8"))
+
+
+def _lists() -> dict[str, list[str]]:
+    return {name: entries for name, entries in _tables().items() if name != _OTHER}
 
 
 def _pattern(entries: list[str]) -> re.Pattern[str]:
@@ -88,5 +107,11 @@ def _pattern(entries: list[str]) -> re.Pattern[str]:
 
 
 def _opened(sentence: str) -> str:
-    match = _OPENING.match(sentence)
-    return sentence[match.end() :] if match and match.end() < len(sentence) else sentence
+    """Return a sentence without the words that only open it, if anything is left."""
+    plain = sentence.strip(_EDGES)
+    for _ in range(_OPENINGS):
+        opening = other("opening").match(plain)
+        if opening is None or opening.end() == len(plain):
+            break
+        plain = plain[opening.end() :].lstrip(_EDGES)
+    return plain

@@ -1,7 +1,7 @@
 """What becomes of candidates beside the memories that are there: the plan of a change set. Pure.
 
 Rules of this file
-- What a memory of its type already says is nothing new; ``sameness`` compares.
+- What a memory already says is nothing new, whatever its type; ``sameness`` compares.
 - A restatement that says more and a correction update that memory: one in the form that memd
   writes is written anew, any other gets a dated paragraph and keeps every line.
 - Everything else is a memory of its own. A damaged memory is never touched.
@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 
 from memd.core import text
 from memd.core.names import INDEX
-from memd.core.values import Draft, FileEdit, Header, Pointer, Tree
+from memd.core.values import Draft, FileEdit, Pointer, Tree
 from memd.core.yielding import yield_to_requests
 from memd.documents import document
 from memd.documents.document import FrontmatterNotEditableError
 from memd.documents.index import entries, with_pointer
 from memd.extract.candidates import Candidate
 from memd.extract.sameness import Sameness, compare, statement
-from memd.extract.wording import WordedMemory, word
+from memd.extract.wording import WordedMemory, statement_of, word
 
 _MOST_BYTES = 32 * 1024  # a memory above is not made longer
 _MOST_COMPARED = 8  # memories that share most words with a candidate
@@ -57,7 +57,7 @@ class _Work:
     session: str
     modified: str
     taken: set[str]
-    described: dict[str, tuple[str, frozenset[str]]]  # path: type, words
+    described: dict[str, frozenset[str]]
     known: dict[str, _KnownMemory] = field(default_factory=dict)
     pointers: dict[str, Pointer] = field(default_factory=dict)
     hooks: dict[str, tuple[str, str]] = field(default_factory=dict)  # path: old, new description
@@ -74,7 +74,11 @@ def merge(candidates: Sequence[Candidate], tree: Tree, *, session: str, at: floa
         session,
         text.iso_time(at),
         {header.path.casefold() for header in headers},
-        {header.path: _described(header) for header in headers if header.type and not header.damaged},
+        {
+            header.path: statement(header.description).words
+            for header in headers
+            if header.type and not header.damaged
+        },
     )
     for candidate in candidates:
         yield_to_requests()
@@ -94,29 +98,28 @@ def finish(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     retained: dict[str, Candidate] = {}
     for candidate in candidates:
         yield_to_requests()
-        new = statement(candidate.text)
-        results = {key: compare(new, statement(key)) for key in retained if retained[key].type is candidate.type}
+        new = statement(statement_of(candidate))
+        results = {key: compare(new, statement(key)) for key in retained}
         if Sameness.NOTHING in results.values():
             continue
         for key, result in results.items():
             if result is Sameness.UPDATE:
                 del retained[key]
-        retained[candidate.text] = candidate
+        retained[statement_of(candidate)] = candidate
     return tuple(retained.values())
 
 
-def _described(header: Header) -> tuple[str, frozenset[str]]:
-    return (str(header.type), statement(header.description).words)
-
-
 def _take(candidate: Candidate, work: _Work) -> None:
-    new = statement(candidate.text)
+    new = statement(statement_of(candidate))
     near = ""
-    for path in _nearest(new.words, str(candidate.type), work):
+    for path in _nearest(new.words, work):
         item = _loaded(path, work)
         if item is None:
             continue
-        results = {compare(new, statement(item.description)), compare(new, statement(_current(item.body)))}
+        results = {
+            compare(new, statement(item.description)),
+            compare(new, statement(_current(item.body))),
+        }
         if Sameness.NOTHING in results:
             return
         if Sameness.UPDATE in results:
@@ -128,14 +131,14 @@ def _take(candidate: Candidate, work: _Work) -> None:
         _add(worded, work)
 
 
-def _nearest(words: frozenset[str], kind: str, work: _Work) -> list[str]:
-    """Return the paths of the memories of a type that share most words, the likeliest first."""
-    shared = {
-        path: len(words & own)
-        for path, (type_, own) in work.described.items()
-        if type_ == kind and words & own
+def _nearest(words: frozenset[str], work: _Work) -> list[str]:
+    """Return the paths of the memories that are most alike by their words, the likeliest first."""
+    alike = {
+        path: len(words & own) / len(words | own)
+        for path, own in work.described.items()
+        if words & own
     }
-    return sorted(shared, key=lambda path: (-shared[path], path))[:_MOST_COMPARED]
+    return sorted(alike, key=lambda path: (-alike[path], path))[:_MOST_COMPARED]
 
 
 def _loaded(path: str, work: _Work) -> _KnownMemory | None:
@@ -159,7 +162,7 @@ def _add(worded: WordedMemory, work: _Work) -> None:
     )
     work.taken.add(worded.path.casefold())
     work.known[worded.path] = _KnownMemory(worded.description, content, worded.body, changed=True)
-    work.described[worded.path] = (str(worded.type), statement(worded.statement).words)
+    work.described[worded.path] = statement(worded.statement).words
     work.pointers[worded.path] = worded.pointer
 
 
@@ -183,7 +186,7 @@ def _update(worded: WordedMemory, path: str, at: float, work: _Work) -> None:
         work.pointers[path] = replace(worded.pointer, title=work.pointers[path].title)
     near.content = head + body.encode("utf-8", "replace")
     near.body, near.description, near.changed = body, worded.description, True
-    work.described[path] = (str(worded.type), statement(worded.statement).words)
+    work.described[path] = statement(worded.statement).words
 
 
 def _current(body: str) -> str:

@@ -8,29 +8,15 @@ Rules of this file
 - In doubt both are kept: one too many is merged later, an overwritten one is gone.
 """
 
-import re
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+from memd.extract.markers import other
 from memd.text.words import words
 
 _CACHED = 3072  # statements, some 4 MB: what 1,500 memories say, and the last conversations
 _SAME = 0.5  # of the words of both, shared: below, the longer one is about more
-# "Not" and "no longer" in ten languages; what is denied is compared apart from what is said.
-_DENIAL = re.compile(
-    r"\b(?:not|no|never|without|don'?t|doesn'?t|isn'?t|aren'?t|won'?t|can'?t|shouldn'?t|stop|avoid"
-    r"|nicht|kein\w*|nie|ohne|nunca|sin|ne|pas|jamais|sans|não|sem|non|mai|senza|не|нет|без|никогда)\b"
-    r"|不|别|没|无|禁止|ない|ません|やめ|안 |않|없|말고|마세요",
-    re.IGNORECASE,
-)
-_CHANGE = re.compile(
-    r"\b(?:now|no longer|not anymore|any ?more|instead|rather than|moved|changed|switch\w*|new"
-    r"|actually|correction|statt|anstatt|jetzt|nicht mehr|ahora|ya no|en vez|en lugar|maintenant|ne \w+ plus"
-    r"|au lieu|agora|não \w+ mais|em vez|ora|non \w+ più|invece|теперь|больше не|вместо)\b"
-    r"|现在|不再|改|换成|而不是|代わり|変更|もう|이제|더 이상|대신|바꿨",
-    re.IGNORECASE,
-)
 
 
 class Sameness(Enum):
@@ -43,7 +29,7 @@ class Sameness(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ComparedStatement:
-    """A statement as it is compared: its words in order, how often it denies, whether it changes."""
+    """A statement as it is compared: its words in order, its denials, whether something changed."""
 
     terms: tuple[str, ...]
     words: frozenset[str]
@@ -54,10 +40,13 @@ class ComparedStatement:
 @lru_cache(_CACHED)
 def statement(text: str) -> ComparedStatement:
     """Return a text as it is compared; each text is looked at once."""
-    changed = _CHANGE.search(text) is not None
-    plain = _CHANGE.sub(" ", text.replace("\u2019", "'"))
-    terms = tuple(dict.fromkeys(words(_DENIAL.sub(" ", plain)))) or (plain.strip().lower(),)
-    return ComparedStatement(terms, frozenset(terms), len(_DENIAL.findall(plain)), changed)
+    plain = text.replace("\u2019", "'")
+    denial, change = other("denial"), other("change")
+    rest = denial.sub(" ", change.sub(" ", plain))
+    terms = tuple(dict.fromkeys(words(rest))) or (plain.strip().lower(),)
+    return ComparedStatement(
+        terms, frozenset(terms), len(denial.findall(plain)), change.search(plain) is not None
+    )
 
 
 def compare(new: ComparedStatement, old: ComparedStatement) -> Sameness:
@@ -67,10 +56,18 @@ def compare(new: ComparedStatement, old: ComparedStatement) -> Sameness:
         return Sameness.ADD
     extra, lost = new.words - shared, old.words - shared
     if extra and lost:
-        return Sameness.UPDATE if new.changes and len(extra) <= len(shared) else Sameness.ADD
+        return Sameness.UPDATE if _exchanges(new, old, lost) else Sameness.ADD
     if new.denials % 2 != old.denials % 2:
         return Sameness.UPDATE if not extra and not lost else Sameness.ADD
     return Sameness.UPDATE if extra else Sameness.NOTHING
+
+
+def _exchanges(new: ComparedStatement, old: ComparedStatement, lost: frozenset[str]) -> bool:
+    """Return whether a new value takes the place of the old one, which stood last.
+
+    "Service 4 now uses Redis" is about another service than "service 3 uses Redis".
+    """
+    return new.changes and new.denials == old.denials and set(old.terms[-len(lost) :]) == lost
 
 
 def _in_order(new: ComparedStatement, old: ComparedStatement, shared: frozenset[str]) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 
 from memd.extract.markers import markers
 from memd.extract.sentences import BLANK, Sentence
@@ -21,24 +22,30 @@ _LENGTHS = (15, 30, 60, 120, 250)  # characters, a CJK character counts twice
 _SENTENCES = (2, 4, 9)
 _MESSAGE_LENGTHS = (200, 600, 2000)
 _TOKENS = 60  # of a sentence
-_ASKED_CHARACTERS = 200  # a question so near the end of the assistant's message was put to the person
+_ASKED_CHARACTERS = (
+    200  # a question so near the end of the assistant's message was put to the person
+)
 _TASK = frozenset({"question", "order", "request"})
 _NOT_PLAIN = _TASK | {"doubt", "error", "observation", "thanks", "past"}
-_PAIRS = tuple(
-    tuple(pair.split("*"))
-    for pair in (
-        "prohibition*everything prohibition*address prohibition*reason prohibition*deictic"
-        " prohibition*never obligation*everything obligation*always first_person*skill"
-        " first_person*copula first_person*place first_person*identity first_person*environment"
-        " first_person*observation first_person*request ours*possession ours*place subject*copula"
-        " subject*obligation preference*practice order*always order*future order*never"
-        " order*prohibition future*obligation future*address question*future question*first_person"
-        " question*always question*never doubt*obligation observation*never observation*always"
-        " interface*always interface*never interface*obligation interface*prohibition"
-        " request*always request*future now*prohibition conduct*prohibition consent*prohibition"
-        " consent*address"
-    ).split()
-)
+_TOGETHER = {  # markers that mean something of their own where both stand
+    "prohibition": "everything address reason deictic never",
+    "obligation": "everything always",
+    "first_person": "skill copula place identity environment observation request",
+    "ours": "possession place",
+    "subject": "copula obligation",
+    "preference": "practice",
+    "order": "always future never prohibition",
+    "future": "obligation address",
+    "question": "future first_person always never",
+    "doubt": "obligation",
+    "observation": "never always",
+    "interface": "always never obligation prohibition",
+    "request": "always future",
+    "now": "prohibition",
+    "conduct": "prohibition",
+    "consent": "prohibition address",
+}
+_PAIRS = tuple((one, other) for one, others in _TOGETHER.items() for other in others.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +120,13 @@ def _words(masked: str) -> set[str]:
     """Return words and pairs of neighbours; of CJK text, pairs of characters."""
     plain = masked.replace(BLANK, " Q ").lower().replace("\u2019", "'")
     runs = _CJK.findall(plain)
-    tokens = ["^"]
-    for token in _TOKEN.findall(_CJK.sub(" ", plain))[:_TOKENS]:
-        tokens.append("0" if token.isdigit() else token)
+    typed = _TOKEN.findall(_CJK.sub(" ", plain))[:_TOKENS]
+    tokens = ["^", *("0" if token.isdigit() else token for token in typed)]
     result = {f"w:{token}" for token in tokens}
-    result.update(f"b:{one} {other}" for one, other in zip(tokens, tokens[1:], strict=False))
-    result.update(f"w:{run[at : at + 2]}" for run in runs for at in range(min(len(run), _TOKENS) - 1))
+    result.update(f"b:{one} {other}" for one, other in pairwise(tokens))
+    result.update(
+        f"w:{run[at : at + 2]}" for run in runs for at in range(min(len(run), _TOKENS) - 1)
+    )
     return result
 
 
@@ -128,7 +136,7 @@ def _step(value: int, bounds: tuple[int, ...]) -> int:
 
 @cache
 def _weights() -> Mapping[str, tuple[float, float]]:
-    """Return the two weights of each feature; the empty name has what every sentence begins with."""
+    """Return the two weights of each feature; "" has what every sentence begins with."""
     lines = files("memd.extract").joinpath("weights.tsv").read_text("utf-8").splitlines()
     rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return {feature: (float(lasting), float(marked)) for lasting, marked, feature in rows}

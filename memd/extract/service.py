@@ -360,7 +360,9 @@ class _Local:
             session = self._requested.request.session
             merged = merge(self._candidates, tree, session=session, at=self._now)
         self.extracted = replace(self.extracted, saved=merged.saved, updated=merged.updated)
-        return replace(merged.draft, effects=self._requested.effects(self.extracted, self._suggestions))
+        return replace(
+            merged.draft, effects=self._requested.effects(self.extracted, self._suggestions)
+        )
 
 
 def _conversation(request: _Extraction) -> Talk:

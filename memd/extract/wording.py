@@ -1,7 +1,7 @@
 """How a person's sentence becomes a memory: name, description, body, index line. Pure.
 
-The sentence stays word for word; relative dates get their day behind them, and the body ends with
-the quotation that it rests on.
+The sentence stays word for word, but for the words that only ask to remember it; relative dates get
+their day behind them, and the body ends with the quotation that it rests on.
 """
 
 import re
@@ -12,14 +12,15 @@ from memd.core import limits, text
 from memd.core.values import MemoryType, Pointer
 from memd.documents.index import pointer_line
 from memd.extract.candidates import Candidate
+from memd.extract.markers import other
 from memd.text.dates import resolve
-from memd.text.words import is_common
+from memd.text.words import words
 
 _WORD = re.compile(r"(?<![\w'])[A-Za-z]{2,20}(?![\w'])")
-_DATED = re.compile(r" ?\((?:week of )?\d{4}-[^)]*\)")
+_ARTICLES = frozenset({"a", "an", "the"})
 _NAME_WORDS = 6
 _TITLE_CHARACTERS = 50
-_LEAST_TITLE = 2  # words; fewer say nothing about a memory
+_LEAST_WORDS = 2  # fewer say nothing about a memory
 _HASH_CHARACTERS = 8
 
 
@@ -44,9 +45,10 @@ class WordedMemory:
 def word(candidate: Candidate, taken: Container[str] = ()) -> WordedMemory:
     """Return the memory of a candidate; no path of ``taken``, in folded case, is used again."""
     said = " ".join(candidate.text.split())
-    statement = resolve(said, candidate.at)
+    plain = _stated(said)
+    statement = statement_of(candidate)
     digest = text.sha256(statement.encode("utf-8", "replace"))[:_HASH_CHARACTERS]
-    name = _name(said) or f"note-{digest}"
+    name = _name(plain) or f"note-{digest}"
     path = f"{candidate.type.value}_{name}.md"
     if path.casefold() in taken:
         name = f"{name}-{digest}"
@@ -60,15 +62,27 @@ def word(candidate: Candidate, taken: Container[str] = ()) -> WordedMemory:
         statement,
         description,
         f'**Said:** "{said}" ({day})',
-        _pointer(path, _DATED.sub("", said), description),
+        _pointer(path, plain, description),
     )
+
+
+def statement_of(candidate: Candidate) -> str:
+    """Return what a candidate says, with absolute dates."""
+    return resolve(_stated(" ".join(candidate.text.split())), candidate.at)
+
+
+def _stated(said: str) -> str:
+    """Return a sentence without the words that only ask to remember it."""
+    asking = other("asking").match(said)
+    plain = said[asking.end() :].strip(" ,:") if asking else ""
+    return plain[:1].upper() + plain[1:] if plain else said
 
 
 def _name(said: str) -> str:
     """Return a file name of plain words, "" if there are too few: no number, no token gets in."""
     found = [word.lower() for word in _WORD.findall(said)]
-    kept = [word for word in found if not is_common(word)][:_NAME_WORDS]
-    return "-".join(kept) if len(kept) >= _LEAST_TITLE else ""
+    kept = [word for word in found if word not in _ARTICLES][:_NAME_WORDS]
+    return "-".join(kept) if len(words(" ".join(kept))) >= _LEAST_WORDS else ""
 
 
 def _pointer(path: str, title: str, description: str) -> Pointer:

@@ -65,11 +65,14 @@ def test_a_file_written_anew_has_no_past(tmp_path: Path) -> None:
 
 
 def test_without_a_model_no_conversation_is_kept(tmp_path: Path) -> None:
-    """The fixed extractor needs the person's words alone."""
+    """The local extractor needs the person's words, and the end of what was said before them."""
     path = tmp_path / "s.jsonl"
     path.write_text(line(1) + line(2, "assistant"))
     heard = ConversationReader().hear("/m", requested(path), None, whole=False)
-    assert (heard.dialogue.pieces, [item.id for item in heard.unread.messages]) == ((), ["u1"])
+    assert (heard.dialogue.pieces, [item.id for item in heard.unread.messages]) == (
+        (),
+        ["u1", "u2"],
+    )
 
 
 def test_outside_words_are_noticed(tmp_path: Path) -> None:

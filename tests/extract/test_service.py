@@ -30,7 +30,10 @@ async def test_memories_cursor_and_job_move_together(bench: Bench) -> None:
     """One change set holds the memory and its index line, the cursor and the job's result."""
     job = bench.job()
     done = await bench.run(RULE, job=job)
-    assert (done.status, done.saved) == ("completed", ("feedback_never-force-push-to-main.md",))
+    assert (done.status, done.saved) == (
+        "completed",
+        ("feedback_never-force-push-to-main-because.md",),
+    )
     assert done.change
     assert "lost a release once" in (bench.memory / done.saved[0]).read_text()
     assert done.saved[0] in (bench.memory / "MEMORY.md").read_text()
@@ -45,7 +48,7 @@ async def test_memories_cursor_and_job_move_together(bench: Bench) -> None:
 async def test_nothing_is_read_twice(bench: Bench) -> None:
     """A second run finds nothing new, also when the memory was deleted meanwhile."""
     await bench.run(RULE)
-    (bench.memory / "feedback_never-force-push-to-main.md").unlink()
+    (bench.memory / "feedback_never-force-push-to-main-because.md").unlink()
     again = await bench.run(RULE)
     assert (again.status, again.reason, again.saved) == ("skipped", "nothing_new", ())
     more = await bench.run(RULE, "Always sign commits with your key.")
@@ -53,23 +56,18 @@ async def test_nothing_is_read_twice(bench: Bench) -> None:
 
 
 async def test_the_sample_conversations(bench: Bench) -> None:
-    """The two samples give the memories they were written for, and nothing else."""
+    """Of the two samples what was marked is saved, a fuller rule updates, a secret is refused."""
     transcript = str(bench.folder / "t.jsonl")
     samples.write("first-day", transcript, cwd=bench.project.cwd, session="s")
     first = await bench.run(transcript_path=transcript)
-    assert sorted(path.split("_")[0] for path in first.saved) == [
-        "feedback",
-        "project",
-        "reference",
-        "user",
-    ]
+    assert sorted(path.split("_")[0] for path in first.saved) == ["feedback", "project"]
+    assert first.suggested > 0
     cursor = bench.cursor()
     assert cursor is not None
     assert (cursor.source, cursor.position) == (transcript, os.path.getsize(transcript))
     samples.write("second-day", str(bench.folder / "u.jsonl"), cwd="/p", session="t")
     second = await bench.run(session="t", transcript_path=str(bench.folder / "u.jsonl"))
-    assert sorted(path.split("_")[0] for path in second.saved) == ["feedback", "reference"]
-    assert second.updated == ("feedback_integration-tests-must-hit-real-database.md",)
+    assert (second.saved, len(second.updated)) == ((), 1)
     assert second.refused == ("stripe-key",)
     everything = "".join(path.read_text() for path in bench.memory.glob("*.md"))
     assert "2026-03-05" in everything
@@ -164,9 +162,8 @@ async def test_what_was_asked_for_and_not_taken_is_told(bench: Bench) -> None:
         "Remember our folder structure: src/handlers has the HTTP handlers.",
         f"Remember my API key: {samples.secret()}",
     )
-    assert done.saved == ("project_staging-database-is-on-port-5432.md",)
+    assert done.saved == ("project_staging-database-is-on-port.md",)
     facts = done.facts()
-    assert facts["passed_over"] == {"structure": 1}
     assert facts["refused"] == 1
 
 
@@ -178,7 +175,9 @@ async def test_of_too_many_the_newest_are_kept(bench: Bench) -> None:
     assert (done.status, len(done.saved)) == ("completed", 400)
     assert done.facts()["passed_over"] == {"too_many": 50}
     assert len(bench.names()) == 401
-    assert "s449" in "".join(done.saved)
+    texts = "".join(path.read_text() for path in bench.memory.glob("project_*.md"))
+    assert "s449" in texts
+    assert "s49 " not in texts
     assert bench.table.get(job).result == {**done.facts(), "change": done.change}
     assert (await bench.run(*said)).reason == "nothing_new"
     other = await bench.run(*said[-3:], session="other")

@@ -1,0 +1,34 @@
+"""Plain statements in ten languages, and what becomes of each: a smoke test, no yardstick.
+
+What the extractor reaches is measured on talk of strangers (benchmarks/train_extractor.py).
+"""
+
+SAVED = (
+    ("Remember that our staging database is on port 5433.", "project"),
+    ("From now on answer in German.", "feedback"),
+    ("Always run the linter before you commit.", "feedback"),
+    ("alwasy run the linter before you commit", "feedback"),
+    ("Never push to main without asking me.", "feedback"),
+    ("Bitte ab jetzt immer auf Deutsch antworten.", "feedback"),
+    ("以后提交信息一律用英文写", "feedback"),
+    ("Recuerda que desplegamos los martes.", "project"),
+    ("Ne modifie jamais les fichiers générés.", "feedback"),
+    ("Sempre use aspas simples.", "feedback"),
+    ("Ricorda che il server di staging è a Milano.", "project"),
+    ("Запомни: деплой только через Jenkins.", "project"),
+    ("今後はコメントを日本語で書いてください", "feedback"),
+    ("앞으로 커밋 메시지는 항상 영어로 작성해", "feedback"),
+)
+NOT_KEPT = (
+    "fix the login button",
+    "why is it never loading?",
+    "The user should always see the total.",
+    "never do that again",
+    "> Always sign your commits.",
+    "<note>Always sign your commits.</note>",
+    "do I always have to restart it?",
+    "Die Tests laufen immer noch nicht",
+    "為什麼一直報錯？",
+    "¿Siempre hay que reiniciar?",
+    "Добавь тест для этой функции",
+)
