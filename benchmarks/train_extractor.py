@@ -26,7 +26,7 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.talk import Score, Talk, load
 from memd.extract import scorer
-from memd.extract.scorer import Place, Scores
+from memd.extract.scorer import Scores, SentencePlace
 from memd.extract.sentences import sentences
 
 SENTENCES = Path(__file__).parent / "sentences.jsonl"
@@ -68,7 +68,7 @@ def rows(talk: Talk) -> list[Row]:
                 if key in known:
                     continue
                 known.add(key)
-                place = Place(number, len(own), len(message.text), first, before)
+                place = SentencePlace(number, len(own), len(message.text), first, before)
                 names = scorer.features(sentence, place)
                 label = talk.label(session.name, turn, sentence.text)
                 result.append(Row(session.source, dict.fromkeys(names, 1.0), label))
@@ -85,7 +85,7 @@ def written(talk_rows: Sequence[Row]) -> list[Row]:
     for line in SENTENCES.read_text("utf-8").splitlines():
         label, _, _, text = json.loads(line)
         for sentence in sentences(text)[:1]:
-            names = scorer.features(sentence, Place())
+            names = scorer.features(sentence, SentencePlace())
             own = {name: 1.0 for name in names if not name.startswith(_AROUND)}
             result.append(Row("", own | usual | {_OURS: 1.0}, labels[label]))
     return result

@@ -18,7 +18,7 @@ from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.extract import scorer
 from memd.extract.markers import markers
-from memd.extract.scorer import Place, Scores
+from memd.extract.scorer import Scores, SentencePlace
 from memd.extract.sentences import BLANK, Sentence, sentences
 from memd.text.words import words
 
@@ -38,7 +38,7 @@ _UNFIT = frozenset({"question", "starts:question", "doubt", "error", "observatio
 _PRODUCT = frozenset({"interface", "audience"})  # what is to be built, unless an order opens with
 _OPENS = frozenset({"starts:never", "starts:always", "starts:future", "remember", "consent"})
 _URL = re.compile(r"https?://\S+|\bwww\.\S+")
-# A place in the source: what stands there changes and is found faster than remembered.
+# A place in the source: what stands there changes and is secret faster than remembered.
 _SOURCE = re.compile(
     r"(?<![\w:/.])(?:src|lib|apps?|cmd|pkg|internal|tests?|docs?|scripts|packages|web)/\w",
     re.IGNORECASE,
@@ -85,7 +85,7 @@ def find(
         yield_to_requests()
         if message.origin == "user" and message.role == "user":
             at = now if message.at is None else message.at
-            place = Place(characters=len(message.text), first=first, before=before)
+            place = SentencePlace(characters=len(message.text), first=first, before=before)
             result = _joined(result, _in_message(message.text, at, session, place, score))
             first = False
         elif message.origin == "assistant":
@@ -106,7 +106,7 @@ def _in_message(
     text: str,
     at: float,
     session: str,
-    place: Place,
+    place: SentencePlace,
     score: Callable[[frozenset[str]], Scores],
 ) -> Candidates:
     own = sentences(text)
@@ -120,21 +120,21 @@ def _in_message(
     saved = [] if pasted else [item for item in scored if _is_saved(item)]
     rest = [item for item in scored if item not in saved and _is_suggested(item, pasted=pasted)]
     rest.sort(key=lambda item: -max(item.scores.marked, item.scores.lasting))
-    kept, refused = [], []
+    retained, refused = [], []
     for item in (*saved, *rest[:_MOST_OF_A_MESSAGE]):
-        found = secrets.find(item.sentence.text)
-        (refused.append(found[0].rule) if found else kept.append(item))
-    if not kept:
+        secret = secrets.find(item.sentence.text)
+        (refused.append(secret[0].rule) if secret else retained.append(item))
+    if not retained:
         return Candidates(
             (),
             refused=tuple(refused),
             passed_over=() if refused else (_why_not(scored, pasted=pasted),),
         )
     return Candidates(
-        tuple(Candidate(item.type, item.sentence.text, at) for item in kept if item in saved),
+        tuple(Candidate(item.type, item.sentence.text, at) for item in retained if item in saved),
         tuple(
             Suggestion(session, item.sentence.text, at, "user", item.type.value, UNCERTAIN)
-            for item in kept
+            for item in retained
             if item not in saved
         ),
         tuple(refused),
@@ -142,7 +142,7 @@ def _in_message(
 
 
 def _score(
-    sentence: Sentence, place: Place, score: Callable[[frozenset[str]], Scores]
+    sentence: Sentence, place: SentencePlace, score: Callable[[frozenset[str]], Scores]
 ) -> "_Scored":
     plain = sentence.masked.replace(BLANK, "")
     return _Scored(sentence, plain, markers(plain), score(scorer.features(sentence, place)))
@@ -182,8 +182,8 @@ def _is_suggested(item: "_Scored", *, pasted: bool) -> bool:
     if "remember" in item.names and not item.asks and not _SOURCE.search(item.plain):
         return True
     general = item.names >= {"everything", "obligation"} and item.names & {"first_person", "ours"}
-    standing = bool(item.names & _MARKERS or general)
-    marked = standing and not item.asks and item.scores.marked >= MARKED
+    rule = bool(item.names & _MARKERS or general)
+    marked = rule and not item.asks and item.scores.marked >= MARKED
     return (marked and not pasted) or item.scores.lasting >= LASTING
 
 
@@ -216,6 +216,7 @@ class _Scored:
 
     @property
     def asks(self) -> bool:
+        """Whether it is a question."""
         return _QUESTION.search(self.plain) is not None
 
     @property
@@ -225,6 +226,7 @@ class _Scored:
 
     @property
     def length(self) -> int:
+        """How long it is in characters; one of Chinese, Japanese or Korean counts twice."""
         return len(self.plain) + len(_WIDE.findall(self.plain))
 
     @property
@@ -238,4 +240,5 @@ class _Scored:
 
     @property
     def type(self) -> MemoryType:
+        """Its likely type."""
         return type_of(self.sentence.text, self.names)

@@ -24,6 +24,8 @@ from memd.extract.sameness import Sameness, compare, statement
 from memd.extract.wording import WordedMemory, statement_of, word
 
 _MOST_BYTES = 32 * 1024  # a memory above is not made longer
+TOO_MANY = "too_many"  # of one stretch of a conversation
+_MOST_AT_ONCE = 400  # a change set may have 500 files
 _MOST_COMPARED = 8  # memories that share most words with a candidate
 _OWN_BODY = re.compile(r'[^\n]+\n\n\*\*Said:\*\* "[^\n]*" \(\d{4}-\d\d-\d\d\)\n')
 _UPDATE = re.compile(r"^\*\*Update \d{4}-\d\d-\d\d:\*\* (.+)$", re.MULTILINE)
@@ -93,8 +95,11 @@ def merge(candidates: Sequence[Candidate], tree: Tree, *, session: str, at: floa
     )
 
 
-def finish(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Return candidates without those that a later one of the same run corrects or says again."""
+def finish(candidates: Sequence[Candidate]) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
+    """Return candidates that no later one of the same run corrects or says again.
+
+    Of more than a change set holds the newest are left; the others are returned as their reasons.
+    """
     retained: dict[str, Candidate] = {}
     for candidate in candidates:
         yield_to_requests()
@@ -106,7 +111,8 @@ def finish(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
             if result is Sameness.UPDATE:
                 del retained[key]
         retained[statement_of(candidate)] = candidate
-    return tuple(retained.values())
+    newest = tuple(retained.values())[-_MOST_AT_ONCE:]
+    return newest, (TOO_MANY,) * (len(retained) - len(newest))
 
 
 def _take(candidate: Candidate, work: _Work) -> None:

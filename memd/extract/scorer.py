@@ -49,7 +49,7 @@ _PAIRS = tuple((one, other) for one, others in _TOGETHER.items() for other in ot
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SentencePlace:
     """Where a sentence stands: its number in a message, and what is around.
 
     ``sentences`` and ``characters`` are the message's; ``first`` says that the session began with
@@ -82,7 +82,7 @@ def score(features: frozenset[str]) -> Scores:
     return Scores(lasting, marked)
 
 
-def features(sentence: Sentence, place: Place) -> frozenset[str]:
+def features(sentence: Sentence, place: SentencePlace) -> frozenset[str]:
     """Return what the scorer goes by, each a name; blocks at the first call."""
     plain = sentence.masked.replace(BLANK, "")
     names = markers(plain)
@@ -100,7 +100,7 @@ def features(sentence: Sentence, place: Place) -> frozenset[str]:
     return frozenset(result)
 
 
-def _around(place: Place, *, answers: bool) -> set[str]:
+def _around(place: SentencePlace, *, answers: bool) -> set[str]:
     result = {
         f"sentences {_step(place.sentences, _SENTENCES)}",
         f"message {_step(place.characters, _MESSAGE_LENGTHS)}",

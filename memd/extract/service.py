@@ -2,7 +2,7 @@
 
 With a model that the settings name, an agent reads the conversation and works in a workspace; what
 it leaves there is one change set. Without one, or where a cap is reached or the server will not let
-memd in, the fixed extractor finds at most ``_CANDIDATES``, which are one change set as well. The
+memd in, the local extractor does it, and its work is one change set as well. The
 cursor and the job's end move with it: after a crash the stretch is read again.
 """
 
@@ -58,8 +58,6 @@ __all__ = [
 ]
 
 
-TOO_MANY = "too_many"  # of one stretch; the newest are kept
-_CANDIDATES = 400  # of one stretch; a change set may have 500 files
 Progress = Callable[..., None]
 Note = Callable[..., None]
 
@@ -173,16 +171,11 @@ class Extractions:
         run = _Local(request, self._clock.now(), skipped, problem)
         if not skipped:
             await to_thread.run_sync(run.find)
-        directory = request.project.memory_dir
-        by = Provenance(
-            Actor.EXTRACT,
-            client=request.client,
-            session=request.request.session,
-            reason=f"extracted by the {LOCAL} extractor",
-            origin="user",
-        )
+        directory, session = request.project.memory_dir, request.request.session
+        reason = f"extracted by the {LOCAL} extractor"
+        by = Provenance(Actor.EXTRACT, request.client, session, reason=reason, origin="user")
         result = await self._store.commit(directory, run.plan, by)
-        self._listener.save(directory, request.request.session, request.heard)
+        self._listener.save(directory, session, request.heard)
         return replace(run.extracted, change=result.change)
 
     def _model(self, settings: Settings) -> Model | None:
@@ -341,11 +334,8 @@ class _Local:
         request = self._requested
         messages, session = request.heard.unread.messages, request.request.session
         result = candidates.find(messages, self._now, session)
-        if request.settings.extract.suggest:
-            self._suggestions = result.suggestions
-        wanted = finish(result.candidates)
-        self._candidates = wanted[-_CANDIDATES:]
-        over = (TOO_MANY,) * (len(wanted) - len(self._candidates))
+        self._suggestions = result.suggestions if request.settings.extract.suggest else ()
+        self._candidates, over = finish(result.candidates)
         self.extracted = replace(
             self.extracted,
             refused=result.refused,

@@ -80,9 +80,9 @@ def _stated(said: str) -> str:
 
 def _name(said: str) -> str:
     """Return a file name of plain words, "" if there are too few: no number, no token gets in."""
-    found = [word.lower() for word in _WORD.findall(said)]
-    kept = [word for word in found if word not in _ARTICLES][:_NAME_WORDS]
-    return "-".join(kept) if len(words(" ".join(kept))) >= _LEAST_WORDS else ""
+    typed = [word.lower() for word in _WORD.findall(said)]
+    named = [word for word in typed if word not in _ARTICLES][:_NAME_WORDS]
+    return "-".join(named) if len(words(" ".join(named))) >= _LEAST_WORDS else ""
 
 
 def _pointer(path: str, title: str, description: str) -> Pointer:

@@ -205,7 +205,7 @@ def test_a_hook_of_the_persons_own_stays(tree: Directory) -> None:
 def test_the_same_candidates_again_change_nothing() -> None:
     """A plan that ran before a crash leaves nothing to do for the one after it."""
     tree = Directory()
-    candidates = finish(
+    candidates, _ = finish(
         (
             said(RULE),
             said(RULE),
