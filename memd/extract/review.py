@@ -38,7 +38,9 @@ from memd.text import dates
 NO_EVIDENCE, OTHERS_WORDS, UNKNOWN = "no_evidence", "outside_words", "not_in_conversation"
 _REMOVALS = 3  # of one run
 _SUGGESTED = 500  # characters
-_SAID = re.compile(r"\s*(?:[-*>]\s+)?\*{0,2}said\b:?\*{0,2}:?\s*(\S.*)", re.IGNORECASE)
+_SAID = re.compile(
+    r"\s*(?:[-*>]\s+)?(?:\*\*)?said(?:\*\*)?\s*[:\uff1a](?:\*\*)?\s*(\S.*)", re.IGNORECASE
+)
 _DAY = re.compile(r"\s*\(?\d{4}-\d\d-\d\d\)?[\s.]*$")
 _SIGNS = " \t\"'\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u00ab\u00bb\u300c\u300d\u300e\u300f"
 _QUOTATION = re.compile('["\u201c\u201e\u00ab\u300c]([^"\u201d\u00bb\u300d]+)')

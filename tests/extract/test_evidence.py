@@ -58,6 +58,15 @@ def test_a_quotation_carries_a_rule_in_any_words(rule: str, quote: str) -> None:
     assert judged(memory(rule, quote=f'"{quote}" (2026-03-03)')) == ("", "user")
 
 
+@pytest.mark.parametrize("mark", ["**Said:**", "**Said**:", "Said:", "- **said:**", "> Said\uff1a"])
+def test_a_line_that_quotes_is_known(mark: str) -> None:
+    """However the line is marked; a line that only begins with the word is the memory's own."""
+    bare = memory("No pushes on Fridays")
+    line = f"{mark} \u00abPlease don't push on Fridays\u00bb".encode()
+    assert judged(bare + line) == ("", "user")
+    assert judged(bare + b"Said no to it, please don't push on Fridays")[0] == "no_evidence"
+
+
 @pytest.mark.parametrize(
     "quote",
     ["", '"always push on Fridays"', '"ok"', '"do it"', '"Deploy on green"', '"Fridays"', '""'],
