@@ -22,6 +22,7 @@ from memd.text.similarity import RESEMBLING, resemblance
 from memd.text.statements import DATE, Statement, statements
 
 _SHARED = 2  # telling words, at least, of a sentence that went from one memory to another
+_LONG = 500  # statements: what is handed on by a longer memory is not looked for
 _PATH = re.compile(r"[\w./-]+\.md\b")
 
 
@@ -136,21 +137,22 @@ def _handed(
     """Yield the memories of which one lost a sentence that another one gained."""
     losers: dict[str, list[tuple[str, Statement]]] = defaultdict(list)
     for path in edits.keys() & before.keys():
-        retained = after[path].keys if path in after else frozenset[str]()
-        for old in before[path].body:
-            if old.key not in retained:
-                for word in old.words or {old.key}:
-                    losers[word].append((path, old))
+        for old in _more(before[path], after.get(path)):
+            for word in old.words or {old.key}:
+                losers[word].append((path, old))
     for path in edits.keys() & after.keys():
         yield_to_requests()
-        known = before[path].keys if path in before else frozenset[str]()
-        for new in after[path].body:
-            if new.key in known:
-                continue
-            own = before[path].body if path in before else ()
+        own = before[path].body[:_LONG] if path in before else ()
+        for new in _more(after[path], before.get(path)):
             least = max((resemblance(new, old) for old in own), default=0.0)
             for other, old in {id(o): (p, o) for w in new.words for p, o in losers[w]}.values():
                 shared = len(old.words & new.words)
                 near = shared >= _SHARED and resemblance(new, old) >= max(RESEMBLING, least)
                 if other != path and (near or old.key == new.key):
                     yield path, other
+
+
+def _more(text: Text, other: Text | None) -> list[Statement]:
+    """Return what one memory says and another one does not; nothing of a long one."""
+    known = other.keys if other else frozenset[str]()
+    return [one for one in text.body if one.key not in known] if len(text.body) <= _LONG else []

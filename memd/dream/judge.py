@@ -37,6 +37,7 @@ from memd.text.words import words
 _ORIGIN = "metadata.origin"
 _NIGHT_LEAST, _NIGHT_PART, _MONTH_PART = 5, 10, 3
 _HALF = 2
+_WORK = 300_000  # comparisons of two statements for a group, some seconds at the very most
 _REASON_WORDS = 2
 _NONE: Mapping[str, int] = MappingProxyType({})
 
@@ -222,6 +223,11 @@ class _Group:
         return least_trusted(*origins, "" if mine else ASSISTANT)
 
     def _problems(self, lost_lately: Mapping[str, int]) -> Iterator[str]:
+        old = [one.key for text in self._old for one in text.statements]
+        changed = len(self._keys.symmetric_difference(old))
+        if changed * (len(old) + len(self._there)) > _WORK:
+            yield f"{self.members[0]} would change in too many places to be compared"
+            return
         for path in self.members:
             yield_to_requests()
             if path not in self._night.edits:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -27,7 +28,7 @@ from tests.dream.cases import (
     reference,
 )
 from tests.dream.harms import HARMS
-from tests.dream.nights import bench_in, fill, night, texts
+from tests.dream.nights import bench_in, fill, night, put, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -246,8 +247,6 @@ def test_no_byte_of_a_rule_changes(
     tmp_path_factory: pytest.TempPathFactory, before: str, at: float, cut: int, put: str
 ) -> None:
     """Whatever a dream makes of a person's text, it stands byte for byte or as a proposal."""
-    import anyio  # noqa: PLC0415 - a property cannot be a coroutine
-
     place = int(len(before) * at)
     after = before[:place] + put + before[place + cut :]
     kind = parse(before.encode(), "").type
@@ -281,3 +280,18 @@ async def test_a_removed_memory_s_links_and_types_do_not_matter(tmp_path: Path) 
         report = await night(bench, case)
         assert [merge.source for merge in report.merged] == ["b.md"]
         assert "b.md" not in texts(bench, case)[INDEX]
+
+
+FORMS = ("S{}. ", "Port {} is open in Oslo. ", "- a{}\n", "| a | {} |\n", "`x{}` and ", "甲{}。")
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_long_memory_takes_bounded_work(bench: Bench, form: str) -> None:
+    """A memory of 60 KB of whatever form, changed all over, is judged within its time."""
+    count = 50_000 // len(form.format(10_000).encode())
+    before, after = ("".join(form.format(n + more) for n in range(count)) for more in (0, 70_000))
+    put(bench, "long.md", project(before), 1)
+    wanted = Wanted((FileEdit("long.md", project(after).encode()),))
+    with anyio.fail_after(60):
+        report = await bench.run(bench.dreams(lambda _tree: wanted))
+    assert report.problems
