@@ -223,9 +223,9 @@ class _Group:
         return least_trusted(*origins, "" if mine else ASSISTANT)
 
     def _problems(self, lost_lately: Mapping[str, int]) -> Iterator[str]:
-        old = [one.key for text in self._old for one in text.statements]
-        changed = len(self._keys.symmetric_difference(old))
-        if changed * (len(old) + len(self._there)) > _WORK:
+        keys = [one.key for text in self._old for one in text.statements]
+        changed = len(self._keys.symmetric_difference(keys))
+        if changed * (len(keys) + len(self._there)) > _WORK:
             yield f"{self.members[0]} would change in too many places to be compared"
             return
         for path in self.members:
