@@ -43,3 +43,22 @@ async def test_a_server_is_asked_whether_it_answers(caller: Caller) -> None:
     assert "sk-" not in str((results, refused, silent))
     used = (await caller.plain("status"))["spend"]["used"]
     assert used["requests"] == 0
+
+
+async def test_a_model_without_time_is_told(caller: Caller) -> None:
+    """A model can be measured; when prompts never leave it time, doctor names what helps."""
+    with messages_server(text('{"selected_memories": []}'), keys=["sk-x"]) as server:
+        configure(caller, f'[model]\nbase_url = "{server.url}"\napi_key = "sk-x"\n')
+        probe = await caller.plain("recall.probe")
+        assert (probe["problem"], probe["seconds"] is not None) == ("", True)
+        assert 300 <= probe["deadline_ms"] <= 2_500
+        await caller.write()
+        for number in range(3):
+            assert (await line(caller))["state"] == "ok"
+            answer = await caller.call(
+                "prefetch", session_id=f"{number}", query="mock the database?", deadline_ms=200
+            )
+            assert "no time to ask the model" in answer["note"]
+        slow = await line(caller)
+    assert (slow["state"], "never in the time" in slow["detail"]) == ("warning", True)
+    assert "memctl setup claude-code" in slow["remedy"]
