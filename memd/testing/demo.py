@@ -93,6 +93,17 @@ def _extract(demo: Demo) -> None:
     demo.check("reading the first one again finds nothing new", not again["saved"])
 
 
+def _suggestions(demo: Demo) -> None:
+    waiting = demo.call("suggestion.list")["suggestions"]
+    for each in waiting:
+        print(f"   [{each['type']}] {each['text']}")
+    demo.check("what sounds lasting and was not marked is a suggestion", waiting)
+    for each in waiting:
+        method = "accept" if "engineer" in each["text"] else "dismiss"
+        demo.call(f"suggestion.{method}", suggestion=each["id"])
+    demo.check("none is left undecided", not demo.call("suggestion.list")["suggestions"])
+
+
 def _files(demo: Demo) -> None:
     listed = demo.call("memory.list")
     bodies = []
@@ -103,7 +114,7 @@ def _files(demo: Demo) -> None:
     demo.show(bodies[-1], 16)
     everything = "\n".join(bodies)
     types = {memory["type"] for memory in listed["memories"]}
-    demo.check("all four types were found", types == {"user", "feedback", "project", "reference"})
+    demo.check("a rule, a fact and the accepted suggestion are there", types >= _TYPES)
     demo.check("the merge freeze has an absolute date", "2026-" in everything)
     demo.check("the secret is nowhere", samples.secret() not in everything)
     demo.check("what tool output asked to remember is nowhere", "deploy key" not in everything)
@@ -242,6 +253,7 @@ def _state(demo: Demo) -> list[tuple[str, str, str]]:
 _STEPS: Sequence[tuple[str, Callable[[Demo], None]]] = (
     ("A daemon starts on a fresh home", _start),
     ("Two conversations are read for what is worth keeping", _extract),
+    ("What was suggested is decided by the person", _suggestions),
     ("What lies on the disk now", _files),
     ("The memory section of a system prompt", _prompt),
     ("The memories that matter for a prompt", _prefetch),
@@ -249,6 +261,7 @@ _STEPS: Sequence[tuple[str, Callable[[Demo], None]]] = (
     ("A dream tightens the store, history shows it, undo takes it back", _dream),
     ("The daemon checks itself and stops", _stop),
 )
+_TYPES = {"user", "feedback", "project"}
 _SUMMARY = """Checked: extraction keeps what was worth keeping and refuses the rest; the prompt is
 stable; prefetch is right or silent; two clients lose nothing; a dream can be taken back to the
 byte."""
