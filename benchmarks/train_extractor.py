@@ -38,7 +38,8 @@ _OURS = (
 )
 _SHARED = 3  # sources, or own sentences, that have a word
 _PENALTY = {"w:": 10.0, "b:": 10.0, _OURS: 0.01}  # of a squared weight; of any other feature 0.5
-_WEIGHT = {"lasting": (0.05, 0.5), "marked": (0.5, 1.0)}  # of our own sentences, of weak labels
+# Of our own sentences in English, of those in other languages, of weak labels.
+_WEIGHT = {"lasting": (0.05, 0.2, 0.5), "marked": (0.5, 0.5, 1.0)}
 _AROUND = ("sentences ", "message ", "first ", "after ", "answer")
 _SMALLEST = 0.02  # weights below are left out
 
@@ -50,6 +51,7 @@ class Row:
     source: str
     features: Mapping[str, float]
     label: str
+    language: str = ""
 
 
 def rows(talk: Talk) -> list[Row]:
@@ -83,11 +85,11 @@ def written(talk_rows: Sequence[Row]) -> list[Row]:
     labels = {"marked": "marked clear", "lasting": "clear", "no": ""}
     result: list[Row] = []
     for line in SENTENCES.read_text("utf-8").splitlines():
-        label, _, _, text = json.loads(line)
+        label, _, language, text = json.loads(line)
         for sentence in sentences(text)[:1]:
             names = scorer.features(sentence, SentencePlace())
             own = {name: 1.0 for name in names if not name.startswith(_AROUND)}
-            result.append(Row("", own | usual | {_OURS: 1.0}, labels[label]))
+            result.append(Row("", own | usual | {_OURS: 1.0}, labels[label], language))
     return result
 
 
@@ -118,19 +120,23 @@ def train(all_rows: Sequence[Row], names: Sequence[str]) -> dict[str, tuple[floa
     at, of, values = (np.array(column) for column in zip(*cells, strict=True))
     matrix = csr_matrix((values * scale[of], (at, of)), (len(all_rows), len(names)))
     both = []
-    for target, (own, weak) in _WEIGHT.items():
+    for target, shares in _WEIGHT.items():
         wanted = [
             bool(row.label) if target == "lasting" else "marked" in row.label for row in all_rows
         ]
-        weight = [
-            own if not row.source else weak if "weak" in row.label else 1.0 for row in all_rows
-        ]
+        weight = [_weight(row, *shares) for row in all_rows]
         model = LogisticRegression(C=2.0, max_iter=400).fit(matrix, wanted, weight)
         both.append(([float(model.intercept_[0])], (model.coef_[0] * scale).tolist()))
     (first, lasting), (second, marked) = both
     result = dict(zip(names, zip(lasting, marked, strict=True), strict=True))
     result.pop(_OURS, None)
     return {"": (first[0], second[0])} | result
+
+
+def _weight(row: Row, english: float, other: float, weak: float) -> float:
+    if row.source:
+        return weak if "weak" in row.label else 1.0
+    return english if row.language == "en" else other
 
 
 def _penalty(name: str) -> float:

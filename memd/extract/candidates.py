@@ -17,14 +17,14 @@ from memd.core.values import MemoryType, Message, Suggestion
 from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.extract import scorer
-from memd.extract.markers import markers
+from memd.extract.markers import is_question, markers
 from memd.extract.scorer import Scores, SentencePlace
 from memd.extract.sentences import BLANK, Sentence, sentences
 from memd.text.words import words
 
 # Log odds from which on a sentence is kept, chosen so that of a hundred messages of strangers' talk
 # at most six give something (benchmarks/train_extractor.py prints what they reach).
-SAVED, MARKED, LASTING = -4.5, -2.9, -1.65
+SAVED, MARKED, LASTING = -4.5, -2.9, -1.59
 _SAVED_CHARACTERS = 180  # of a sentence that stands on its own; a CJK character counts twice
 _DOCUMENT_CHARACTERS, _DOCUMENT_SENTENCES = 1500, 12  # a longer message is mostly pasted
 _MOST_OF_A_MESSAGE = 2  # suggestions
@@ -43,7 +43,6 @@ _SOURCE = re.compile(
     r"(?<![\w:/.])(?:src|lib|apps?|cmd|pkg|internal|tests?|docs?|scripts|packages|web)/\w",
     re.IGNORECASE,
 )
-_QUESTION = re.compile("[?\uff1f]")
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 QUESTION, PASTED, NOT_LASTING, NOT_OWN = "question", "pasted", "not_lasting", "not_own_words"
 UNCERTAIN = "uncertain"
@@ -217,7 +216,7 @@ class _Scored:
     @property
     def asks(self) -> bool:
         """Whether it is a question."""
-        return _QUESTION.search(self.plain) is not None
+        return is_question(self.plain)
 
     @property
     def opens_text(self) -> bool:

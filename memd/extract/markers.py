@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+_QUESTION = re.compile(r"\?(?=\W*$|\s)|\uff1f")  # not the one inside an address
 _WORD = re.compile(r"[^\W\d_]+")
 _EDGES = " \t\n,.!:;-*#>"
 _OPENINGS = 4
@@ -81,6 +82,13 @@ def _spellings() -> tuple[Mapping[str, str], frozenset[str]]:
 @cache
 def _patterns() -> Mapping[str, re.Pattern[str]]:
     return {name: _pattern(entries) for name, entries in _lists().items()}
+
+
+def is_question(plain: str) -> bool:
+    """Return whether a sentence asks something; "…, ok?" at its end only asks for a nod."""
+    end = plain.rstrip(" ?\uff1f!.\"')")
+    nod = re.search(rf"[\s,\uff0c\u3001](?:{other('nod').pattern})$", end, re.IGNORECASE)
+    return _QUESTION.search(plain[: nod.start()] if nod else plain) is not None
 
 
 @cache

@@ -12,12 +12,12 @@ from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 
-from memd.extract.markers import markers
+from memd.extract.markers import is_question, markers
 from memd.extract.sentences import BLANK, Sentence
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:'[a-z]+)?|\d+|[^\w\s]")
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
-_QUESTION = re.compile("[?\uff1f]")
+_QUESTION_MARK = re.compile("[?\uff1f]")
 _LENGTHS = (15, 30, 60, 120, 250)  # characters, a CJK character counts twice
 _SENTENCES = (2, 4, 9)
 _MESSAGE_LENGTHS = (200, 600, 2000)
@@ -88,8 +88,7 @@ def features(sentence: Sentence, place: SentencePlace) -> frozenset[str]:
     names = markers(plain)
     result = {f"m:{name}" for name in names}
     result.update(f"p:{one}*{other}" for one, other in _PAIRS if one in names and other in names)
-    asks = _QUESTION.search(plain) is not None
-    if asks:
+    if is_question(plain):
         result.add("question mark")
     elif not names & _NOT_PLAIN:
         result.add("plain")
@@ -109,7 +108,7 @@ def _around(place: SentencePlace, *, answers: bool) -> set[str]:
         result.add("first message")
     if place.number == 0:
         result.add("first sentence")
-    if _QUESTION.search(place.before[-_ASKED_CHARACTERS:]):
+    if _QUESTION_MARK.search(place.before[-_ASKED_CHARACTERS:]):
         result.add("after a question")
         if answers:
             result.add("answer")

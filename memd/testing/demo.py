@@ -18,7 +18,7 @@ _WIDTH = 100
 _WRITES = 10
 _PROMPTS = (
     "Can I mock the database in the new ingest tests?",
-    "When can I merge my pull request to main this week?",
+    "When do the merges freeze for the release branch?",
     "Explain how useEffect works in this component",
     "thanks, looks good",
 )
