@@ -7,7 +7,7 @@ much, is trained (``scorer``), not said here.
 import re
 import tomllib
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -27,6 +27,7 @@ _NO_WORDS = frozenset({"please", "there", "their", "today", "times", "these"})  
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
+@lru_cache(256)  # a sentence is asked about twice
 def markers(sentence: str) -> frozenset[str]:
     """Return the names of the markers that a sentence has. Blocks at the first call."""
     plain = _corrected(_opened(sentence.replace("\u2019", "'")))

@@ -100,8 +100,9 @@ def finish(candidates: Sequence[Candidate]) -> tuple[tuple[Candidate, ...], tupl
 
     Of more than a change set holds the newest are left; the others are returned as their reasons.
     """
+    newest = candidates[-_MOST_AT_ONCE:]
     retained: dict[str, Candidate] = {}
-    for candidate in candidates:
+    for candidate in newest:
         yield_to_requests()
         new = statement(statement_of(candidate))
         results = {key: compare(new, statement(key)) for key in retained}
@@ -111,8 +112,7 @@ def finish(candidates: Sequence[Candidate]) -> tuple[tuple[Candidate, ...], tupl
             if result is Sameness.UPDATE:
                 del retained[key]
         retained[statement_of(candidate)] = candidate
-    newest = tuple(retained.values())[-_MOST_AT_ONCE:]
-    return newest, (TOO_MANY,) * (len(retained) - len(newest))
+    return tuple(retained.values()), (TOO_MANY,) * (len(candidates) - len(newest))
 
 
 def _take(candidate: Candidate, work: _Work) -> None:
