@@ -5,9 +5,13 @@ Rules of this file
 - A restatement has all words of the other, in the same order and with the same denials: the fuller
   one stays. The same words denied, or the same words with a sign of change ("no longer",
   "statt"), correct what was known.
+- Of two prohibitions the shorter one forbids more, so neither stands for the other. Nor do two
+  statements that differ in a small word in one place ("before", "after").
 - In doubt both are kept: one too many is merged later, an overwritten one is gone.
 """
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -16,6 +20,7 @@ from memd.extract.markers import other
 from memd.text.words import words
 
 _CACHED = 3072  # statements, some 4 MB: what 1,500 memories say, and the last conversations
+_TOKEN = re.compile(r"\w+")
 _SAME = 0.5  # of the words of both, shared: below, the longer one is about more
 
 
@@ -29,10 +34,14 @@ class Sameness(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ComparedStatement:
-    """A statement as it is compared: its words in order, its denials, whether something changed."""
+    """A statement as it is compared: its words in order, its denials, whether something changed.
+
+    ``particles`` are the small words that do not count, each with the word that it stands before.
+    """
 
     terms: tuple[str, ...]
     words: frozenset[str]
+    particles: frozenset[tuple[str, str]]
     denials: int
     changes: bool
 
@@ -45,8 +54,26 @@ def statement(text: str) -> ComparedStatement:
     rest = denial.sub(" ", change.sub(" ", plain))
     terms = tuple(dict.fromkeys(words(rest))) or (plain.strip().lower(),)
     return ComparedStatement(
-        terms, frozenset(terms), len(denial.findall(plain)), change.search(plain) is not None
+        terms,
+        frozenset(terms),
+        frozenset(_particles(rest.casefold())),
+        len(denial.findall(plain)),
+        change.search(plain) is not None,
     )
+
+
+def _particles(plain: str) -> Iterator[tuple[str, str]]:
+    behind = ""
+    for token in reversed(_TOKEN.findall(plain)):
+        term = _term(token)
+        if not term:
+            yield behind, token
+        behind = term or behind
+
+
+@lru_cache(_CACHED)
+def _term(token: str) -> str:
+    return next(iter(words(token)), "")
 
 
 def compare(new: ComparedStatement, old: ComparedStatement) -> Sameness:
@@ -57,8 +84,14 @@ def compare(new: ComparedStatement, old: ComparedStatement) -> Sameness:
     extra, lost = new.words - shared, old.words - shared
     if extra and lost:
         return Sameness.UPDATE if _exchanges(new, old, lost) else Sameness.ADD
-    if new.denials % 2 != old.denials % 2:
-        return Sameness.UPDATE if not extra and not lost else Sameness.ADD
+    if extra or lost:
+        if new.denials or old.denials:
+            return Sameness.ADD
+    elif new.denials != old.denials:
+        return Sameness.UPDATE
+    exchanged = dict(new.particles - old.particles).keys() & dict(old.particles - new.particles)
+    if exchanged:
+        return Sameness.ADD
     return Sameness.UPDATE if extra else Sameness.NOTHING
 
 

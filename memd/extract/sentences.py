@@ -22,7 +22,6 @@ BLANK = "\ufffc"
 
 _FENCE = re.compile(r"^\s{0,3}(```+|~~~+|\"{3}|\'{3})")
 _RULE = re.compile(r"^\s*([-=_*])\1{2,}(?: ?[\w ]{1,40} ?[-=]{3,})?\s*$")
-_TAG = re.compile(r"^\s*<([a-z][\w-]*)[^<>]*>", re.IGNORECASE)
 # From here on a message is a letter.
 _LETTER = re.compile(
     r"^\s*(?:(?:From|Subject|Sent|Betreff|\u53d1\u4ef6\u4eba|\u4e3b\u9898)\s*[:\uff1a]"
@@ -40,7 +39,7 @@ _OUTPUT = re.compile(
     r"\[?@?[\w. ]{1,24}[,\s]\s?[\[(]?\d{1,2}:\d\d(?:\s?[AaPp][Mm])?[\])]?:?\s)"
 )
 # A tag of any name: clients wrap commands, their output and what an editor shows in such.
-_ANY_TAG = re.compile(r"<(/?)([a-z][\w-]{0,60})(?:\s[^<>]{0,2000})?(/?)>", re.IGNORECASE)
+_TAG = re.compile(r"<(/\s?|)([a-z][\w:.-]{0,60})(?:\s[^<>]{0,2000})?(/?)>", re.IGNORECASE)
 # What clients write in the person's place.
 _CLIENT_MARK = re.compile(r"\[(?:Request interrupted|Pasted text|Image)[^\]\n]{0,80}\]")
 _CLIENT_MESSAGE = re.compile(
@@ -102,7 +101,7 @@ def mask(text: str) -> str:
 
 def _without_tagged(text: str) -> str:
     """Return a text without what stands between a tag and its end; each tag is met once."""
-    tags = list(_ANY_TAG.finditer(text))
+    tags = list(_TAG.finditer(text))
     ends: dict[str, list[int]] = {}
     for tag in tags:
         if tag.group(1):
@@ -145,7 +144,7 @@ def _own_lines(text: str) -> Iterator[str]:
             inside = None if inside.ends(line) else inside
             previous = ""
         else:
-            inside = _opened(line, lines[number + 1 :])
+            inside = _opened(line)
             middle = len(lines) > _PASTED_LINES and _EDGE_LINES <= number < len(lines) - _EDGE_LINES
             previous = "" if inside or middle or _pasted(line, previous) else line
         yield previous
@@ -153,32 +152,26 @@ def _own_lines(text: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Inside:
-    """A block of lines that are not the person's: what ends it, "" for the end of the message."""
+    """A block of lines that are not the person's: what ends it, nothing before the message does."""
 
     closing: str = ""
     kind: re.Pattern[str] | None = None
 
     def ends(self, line: str) -> bool:
         """Return whether a line is the block's last one."""
-        if not self.closing:
-            return False
         if self.kind is None:
-            return self.closing in line
+            return False
         # Only a fence of the same kind, at least as long, ends one; else the rest is code.
         mark = self.kind.match(line)
         return mark is not None and mark.group(1).startswith(self.closing)
 
 
-def _opened(line: str, following: list[str]) -> _Inside | None:
+def _opened(line: str) -> _Inside | None:
     """Return the block that a line opens, if any."""
     if (fence := _FENCE.match(line)) is not None:
         return _Inside(fence.group(1), _FENCE)
     if (rule := _RULE.match(line)) is not None:
         return _Inside(rule.group(1), _RULE)
-    if (tag := _TAG.match(line)) is not None:
-        closing = f"</{tag.group(1)}>"
-        behind = any(closing in later for later in following)
-        return _Inside(closing) if behind and closing not in line else None
     return _Inside() if _LETTER.match(line) else None
 
 

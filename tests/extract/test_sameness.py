@@ -27,6 +27,11 @@ PORT = "The port of the staging database is 5432"
         ("Use tabs in Go files", "Never use tabs in YAML files", "add"),
         ("集成测试必须连接真实数据库", "集成测试必须连接真实数据库", "nothing"),
         ("Wir deployen am Dienstag", "Wir deployen nicht am Dienstag", "update"),
+        ("Never use emojis in commits", "Never use emojis", "add"),
+        ("Never use emojis", "Never use emojis in commits", "add"),
+        ("Run tests before each commit", "Run tests after each commit", "add"),
+        ("Client A pays monthly", "Client B now pays monthly", "add"),
+        ("отвечай на русском", "никогда не отвечай на русском", "update"),
         ("", "!", "add"),
     ],
 )

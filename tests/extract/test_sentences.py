@@ -34,6 +34,7 @@ def texts(text: str) -> list[str]:
         ("a\n<doc>\nAlways b\n</doc>\nc", ["a", "c"]),
         ("a\n<b>Always b</b>\nc", ["a", "c"]),
         ("a\n<b>\nC", ["a", "C"]),
+        ("a\n<b:c.d>\nAlways b\n</ b:c.d>\nc", ["a", "c"]),
         ("a\nFrom: Karen\nAlways b", ["a"]),
         ("a\nHi team,\nAlways b", ["a"]),
         ("a\n主题：导出\n一律用 b", ["a"]),
@@ -61,6 +62,11 @@ def test_what_is_too_long_to_be_typed_is_left_out() -> None:
     """Endless lines and sentences are pastes."""
     assert texts("x" * 5000) == []
     assert texts("x " * SENTENCE_CHARACTERS) == []
+
+
+def test_a_megabyte_of_open_tags_takes_no_longer_than_other_text() -> None:
+    """Each tag is met once: what is never closed is not looked for again from every line."""
+    assert texts("<b>\n" * 250_000 + "Always c") == ["Always c"]
 
 
 @pytest.mark.parametrize("quoted", ["`code`", '"a. b"', "“中文”", "「引用」", "'two words'"])
