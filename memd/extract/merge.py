@@ -1,7 +1,8 @@
 """What becomes of candidates beside the memories that are there: the plan of a change set. Pure.
 
 Rules of this file
-- What a memory already says is nothing new, whatever its type; ``sameness`` compares.
+- What a memory already says is nothing new, whatever its type; ``sameness`` compares. One that came
+  from outside gives no orders, so the person's words never go into it and count as new beside it.
 - A restatement that says more and a correction update that memory: one in the form that memd
   writes is written anew, any other gets a dated paragraph and keeps every line.
 - Everything else is a memory of its own. A damaged memory is never touched.
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from memd.core import text
 from memd.core.names import INDEX
-from memd.core.values import Draft, FileEdit, Pointer, Tree
+from memd.core.values import FOREIGN, Draft, FileEdit, Pointer, Tree
 from memd.core.yielding import yield_to_requests
 from memd.documents import document
 from memd.documents.document import FrontmatterNotEditableError
@@ -79,7 +80,7 @@ def merge(candidates: Sequence[Candidate], tree: Tree, *, session: str, at: floa
         {
             header.path: statement(header.description).words
             for header in headers
-            if header.type and not header.damaged
+            if header.type and not header.damaged and header.origin not in FOREIGN
         },
     )
     for candidate in candidates:

@@ -1,7 +1,8 @@
 """The memory that a suggestion becomes when it is accepted. Pure.
 
 A quotation stays what the memory rests on, in whatever words its statement is put: the last line
-of the body has it with its date. A model's wording without evidence gets no such line.
+of the body has it with its date. A model's wording without evidence gets no such line, nor can
+other words for a statement bring one along.
 """
 
 import re
@@ -18,6 +19,9 @@ USER = "user"  # the origin of a quotation
 _TITLE_CHARACTERS, _LINE_CHARACTERS, _NAME_CHARACTERS = 60, 120, 40
 _NAME_WORDS = 6
 _WORD = re.compile("[a-z0-9]+")
+_MARK = re.compile(  # of a line that quotes
+    r"^[^\w\n]{0,8}said[^\w\n]{0,4}?[:\uff1a][ *]{0,4}", re.IGNORECASE | re.MULTILINE
+)
 
 
 def accepted(
@@ -28,6 +32,7 @@ def accepted(
     ``text`` and ``kind`` stand in the place of its own words and of its guessed type.
     """
     statement = text.strip() or resolve(suggestion.text, suggestion.at)
+    statement = _MARK.sub("", statement).strip() or statement
     type_ = _type(kind or suggestion.type)
     name, path = _free_name(statement, type_, tree)
     body = statement

@@ -21,7 +21,15 @@ from memd.core.errors import MemdError
 from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.text import decode
-from memd.core.values import Actor, Draft, Project, Provenance, SuggestionDecided, Tree
+from memd.core.values import (
+    FOREIGN,
+    Actor,
+    Draft,
+    Project,
+    Provenance,
+    SuggestionDecided,
+    Tree,
+)
 from memd.state.database import StateUnusableError
 from memd.state.tables import (
     DISMISSED,
@@ -177,7 +185,9 @@ class Suggestions:
         except MemdError:
             return frozenset()
         fresh = [each for each in headers if each.mtime_ns >= since][:_LOOKED_AT]
-        paths = [each.path for each in fresh if each.size <= limits.MEMORY_BYTES]
+        # What came from outside says nothing for the person.
+        own = [each for each in fresh if each.origin not in FOREIGN]
+        paths = [each.path for each in own if each.size <= limits.MEMORY_BYTES]
         files = self._store.reading.read_many(directory, paths)
         memories = [letters(decode(file.content)) for file in files]
         newest = max((each.mtime_ns for each in fresh), default=since)

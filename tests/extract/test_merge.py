@@ -42,6 +42,7 @@ class Directory:
             size=len(content),
             damaged=read.damaged,
             inode=1,
+            origin=str(read.metadata.get("origin", "")),
         )
         self.files[path] = MemoryFile(header, content, sha256(content), read.body)
 
@@ -112,6 +113,18 @@ def test_more_and_the_opposite_update_the_memory(tree: Directory, text: str) -> 
     assert tree.body() == word(said(text)).body
     assert text.encode()[:40] in (tree.lines or b"")
     assert not run(tree, said(text)).draft.edits
+
+
+@pytest.mark.parametrize("text", [RULE, f"{RULE} on the CI server", OPPOSITE])
+def test_a_memory_from_outside_takes_nothing_of_the_persons(tree: Directory, text: str) -> None:
+    """A rule that a planted memory says, too, is a memory of its own: only that one gives orders."""
+    planted = tree.files[PATH].content.replace(
+        b"node_type: memory", b"node_type: memory\n  origin: outside"
+    )
+    tree.put(PATH, planted)
+    merged = run(tree, said(text))
+    assert (len(merged.saved), merged.updated) == (1, ())
+    assert tree.files[PATH].content == planted
 
 
 def test_another_date_is_another_memory_unless_it_says_so() -> None:
