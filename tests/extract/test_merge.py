@@ -117,7 +117,7 @@ def test_more_and_the_opposite_update_the_memory(tree: Directory, text: str) -> 
 
 @pytest.mark.parametrize("text", [RULE, f"{RULE} on the CI server", OPPOSITE])
 def test_a_memory_from_outside_takes_nothing_of_the_persons(tree: Directory, text: str) -> None:
-    """A rule that a planted memory says, too, is a memory of its own: only that one gives orders."""
+    """A rule that a planted memory says, too, is a memory of its own: only this gives orders."""
     planted = tree.files[PATH].content.replace(
         b"node_type: memory", b"node_type: memory\n  origin: outside"
     )
