@@ -50,6 +50,7 @@ class Extracted(Ended):
     updated: list[str] | None = None
     removed: list[str] | None = None
     refused: int | None = None
+    suggested: int | None = None
     passed_over: dict[str, int] | None = None
     problem: str | None = None
     hit_rate: float | None = None

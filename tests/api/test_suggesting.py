@@ -70,6 +70,13 @@ async def test_what_waits_is_listed(caller: Caller) -> None:
     assert TABS not in (await caller.call("load_prompt"))["prompt"]
 
 
+async def test_an_extraction_says_that_it_suggests(caller: Caller) -> None:
+    """What waits for somebody to decide is counted in the result, not passed over in silence."""
+    messages = [{"role": "user", "content": "I'm a nurse and new to Python."}]
+    done = await caller.call("extract", session_id="s", messages=messages, wait=True)
+    assert (done["saved"], done["suggested"], done["passed_over"]) == ([], 1, {})
+
+
 async def test_an_accepted_one_is_a_memory_with_its_evidence(caller: Caller) -> None:
     """It has the words, the quotation and the date, is the person's, and can be taken back."""
     await suggest(caller, TABS)

@@ -97,6 +97,10 @@ def result_lines(done: dict[str, Any]) -> list[str]:
         lines += [f"  {verb} {_reasoned(gone)}" for gone in done.get(name) or ()]
     if done.get("refused"):
         lines.append(f"  refused {done['refused']}: they looked like secrets or broke a rule")
+    if done.get("suggested"):
+        lines.append(
+            f"  suggested {done['suggested']}: memctl suggestions lists what waits for you"
+        )
     over = done.get("passed_over") or {}
     lines += [f"  passed over {count}: {reason}" for reason, count in sorted(over.items())]
     for name in ("problem", "model_problem"):

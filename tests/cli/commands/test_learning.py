@@ -15,6 +15,7 @@ SAVED = {
     "updated": ["b.md"],
     "removed": ["c.md"],
     "refused": 2,
+    "suggested": 3,
     "passed_over": {"structure": 1},
     "change": "c7",
 }
@@ -44,6 +45,7 @@ def test_waiting_prints_what_was_learnt(home: Home) -> None:
         "  updated b.md",
         "  removed c.md",
         "  refused 2: they looked like secrets or broke a rule",
+        "  suggested 3: memctl suggestions lists what waits for you",
         "  passed over 1: structure",
         "undo with: memctl undo c7",
     ]
