@@ -34,6 +34,8 @@ _RULE = frozenset(
     {"always", "never", "future", "consent", "conduct", "preference", "answers", "prohibition"}
 )
 _MARKERS = (_RULE - {"prohibition"}) | {"remember", "identity"}
+_ASKS = frozenset({"remember", "always", "never", "future", "consent"})
+_LEAD = re.compile(r"([^:\uff1a]{1,40})[:\uff1a](?!//)")
 _UNFIT = frozenset({"question", "starts:question", "doubt", "error", "observation"})
 _PRODUCT = frozenset({"interface", "audience"})  # what is to be built, unless an order opens with
 _OPENS = frozenset({"starts:never", "starts:always", "starts:future", "remember", "consent"})
@@ -153,9 +155,15 @@ def _is_saved(item: "_Scored") -> bool:
         return False
     if item.names & _PRODUCT and not item.names & _OPENS:
         return False
-    if _SOURCE.search(item.plain):
+    if _SOURCE.search(item.plain) or _is_spoken_by_another(item.plain):
         return False
     return item.scores.marked >= SAVED and item.length <= _SAVED_CHARACTERS and item.says_something
+
+
+def _is_spoken_by_another(plain: str) -> bool:
+    """Return whether a few words and a colon come first: "Bob wrote: always …"."""
+    lead = _LEAD.match(plain)
+    return lead is not None and not markers(lead.group(1)) & _ASKS
 
 
 def _is_standing(names: frozenset[str]) -> bool:

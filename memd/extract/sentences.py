@@ -28,7 +28,8 @@ _LETTER = re.compile(
     r"|On .{6,80} wrote:\s*$|Dear .{2,40}[,:]\s*$|\u5c0a\u656c\u7684"
     r"|(?:Hi|Hello) (?:team|all|everyone|folks|support team)[,:]?\s*$)"
 )
-_QUOTED_LINE = re.compile(r"^\s*(?:>|\|)")
+# Quotations, and the marks that clients, diffs, comments and numbered listings put before a line.
+_QUOTED_LINE = re.compile(r"^\s*(?:>|\||\u23fa|\u25cf|\u23bf|//|/\*|--\s|\d+\s?[|\u2502])")
 _INDENTED = re.compile(r"^(?:\t| {4,})\S")
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+")
 _OUTPUT = re.compile(
@@ -52,6 +53,7 @@ _MASKED = re.compile(
     r'|"[^"\n]{1,300}"'
     r"|(?<!\w)'[^'\n]{2,200}?'(?!\w)"
     "|\u201c[^\u201d\n]{1,300}\u201d|\u2018[^\u2019\n]{1,300}\u2019"
+    "|\u00ab[^\u00bb\n]{1,300}\u00bb"
     "|\u300c[^\u300d\n]{1,300}\u300d|\u300e[^\u300f\n]{1,300}\u300f"
 )
 # An end is followed by a space, or is one of the marks that need none.

@@ -8,7 +8,7 @@ from memd.core.values import Message
 from memd.extract.candidates import Candidates, find
 from memd.extract.scorer import Scores
 from memd.testing import samples
-from tests.extract.statements import NOT_KEPT, SAVED
+from tests.extract.statements import NOT_KEPT, SAVED, SPOKEN_BY_ANOTHER
 
 AT = 1_772_550_000.0  # 2026-03-03, a Tuesday
 
@@ -36,6 +36,12 @@ def test_talk_of_the_moment_is_passed_over_with_a_reason(text: str) -> None:
     result = find_in(text)
     assert (result.candidates, result.suggestions) == ((), ())
     assert len(result.passed_over) == 1
+
+
+@pytest.mark.parametrize("text", SPOKEN_BY_ANOTHER)
+def test_words_of_another_are_not_saved(text: str) -> None:
+    """What is pasted with a speaker's name or a mark before it is no rule of the person's."""
+    assert find_in(text).candidates == ()
 
 
 @pytest.mark.parametrize(
