@@ -17,9 +17,10 @@ from functools import cached_property
 
 from memd.core.yielding import yield_to_requests
 from memd.dream.values import quoted
+from memd.text.bounds import DENIAL
 from memd.text.orders import orders, wishes
 from memd.text.similarity import RESEMBLING, contradiction, exchanged, opposed, resemblance, turned
-from memd.text.statements import ADDRESS, CODE, DATE, DENIAL, Clause, Statement, undated
+from memd.text.statements import ADDRESS, CODE, DATE, Clause, Statement, undated
 from memd.text.words import words
 
 _KNOWN = 0.5  # of the telling words: below, nobody said it

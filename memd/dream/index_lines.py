@@ -19,8 +19,9 @@ from memd.dream.grounds import Grounds
 from memd.dream.groups import Text
 from memd.dream.links import Known
 from memd.dream.values import quoted
+from memd.text.bounds import DENIAL
 from memd.text.similarity import resemblance
-from memd.text.statements import DENIAL, Statement, statements
+from memd.text.statements import Statement, statements
 
 _MORE = "\u2026"
 _OUTSIDE = " (outside)"  # what the store puts behind the line of such a memory

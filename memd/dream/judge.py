@@ -324,6 +324,8 @@ class _Group:
             spelled = name.replace("-", " ").replace("_", " ")
             if orders(spelled) or wishes(spelled):  # the index repeats it in every prompt
                 yield f"{path} would have a name that orders or wishes: '{quoted(name)}'"
+        if any(not _in_order(text, new) for text in self._old):
+            yield f"{path} would have steps in another order"
         for one in new.statements:
             if one.key in known or not one.words:
                 continue
@@ -376,6 +378,13 @@ class _Group:
 def _same(one: Text, two: Text) -> bool:
     first, second = one.document, two.document
     return first.type == second.type and first.body.strip() == second.body.strip()
+
+
+def _in_order(old: Text, new: Text) -> bool:
+    """Whether the numbered steps of a text that another one has stand there in their order."""
+    steps = dict.fromkeys(one.key for one in old.statements if one.step)
+    there = [key for key in dict.fromkeys(one.key for one in new.statements) if key in steps]
+    return there == [key for key in steps if key in new.keys]
 
 
 def _near(one: Statement, two: Statement) -> bool:

@@ -7,7 +7,8 @@ where two sentences differ in one place, that place counts as a contradiction.
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 
-from memd.text.statements import CODE, DENIAL, PLAIN, Statement, is_telling, stem
+from memd.text.bounds import DENIAL
+from memd.text.statements import CODE, PLAIN, Statement, is_telling, stem
 
 RESEMBLING = 0.5  # of the telling words of the shorter one: below, two sentences differ in subject
 _EXCHANGED = 2  # words in a row that take the place of others
@@ -20,7 +21,8 @@ _PAIRS = (
     " start stop, start end, begin end, open closed, required optional, primary secondary, old new,"
     " yes no, enable disable, all none, increase decrease, manual automatic, success failure,"
     " mandatory optional,"
-    " minimum maximum, early late, above below, always never, hot cold, sync async, left right"
+    " minimum maximum, some all, some every, few many,"
+    " early late, above below, always never, hot cold, sync async, left right"
 )
 
 
@@ -85,7 +87,8 @@ def turned(new: Statement, old: Statement) -> bool:
             continue
         if kind != PLAIN:
             return True
-        apart = len(pairs) == 2 and pairs[1][0] - pairs[0][0] > 1  # noqa: PLR2004 - a pair
+        row = new.raw.startswith("|") and old.raw.startswith("|")
+        apart = len(pairs) == 2 and (row or pairs[1][0] - pairs[0][0] > 1)  # noqa: PLR2004 - a pair
         if apart and kinds.get(pairs[0][1]) == kinds.get(pairs[0][2]):
             return True
     return False
@@ -104,4 +107,5 @@ def _without_prefix(word: str) -> frozenset[str]:
 
 
 def _forms(of: Statement) -> list[str]:
-    return [token.form for token in of.tokens if is_telling(token)]
+    row = of.raw.startswith("|")  # a cell says "yes" or "no"
+    return [token.form for token in of.tokens if row or is_telling(token)]

@@ -5,6 +5,7 @@ Rules of this file
   bold label): the same words below another heading are another statement.
 - A fact is a number, date, name, address, path or piece of code. Names are found by their capitals,
   so in German every noun is one; that makes comparisons stricter, never looser.
+- What denies, bounds, asks or doubts a statement limits it; a number has its sign and its unit.
 - A clause is what a fact is bound to: "the API on 8080 and the page on 9090" has two.
 - SpokenWord lists are read on first use: call from a worker thread.
 """
@@ -15,12 +16,12 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 
 from memd.text import stems
+from memd.text.bounds import CJK_DENIALS, DENIAL, DENIALS, LIMITS, MARKED
 from memd.text.normal import normal
 from memd.text.words import MONTHS, word_list
 
 NUMBER, DATE, NAME = "number", "date", "name"
 ADDRESS, PATH, CODE, PLAIN = "address", "path", "code", "plain"
-DENIAL = "not"
 
 
 def _set(text: str) -> frozenset[str]:
@@ -30,12 +31,15 @@ def _set(text: str) -> frozenset[str]:
 FENCE = re.compile(r" {0,3}(```|~~~)")
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_TOKEN = re.compile(
-    r"(?P<address>[a-z][a-z0-9+.-]*://[^\s<>()\[\]\"'`]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+_TOKEN = re.compile(  # what may be tried in vain is bounded, or time would be quadratic
+    r"(?P<address>[a-z][a-z0-9+.-]{0,30}://[^\s<>()\[\]\"'`]+|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
     r"|\b\d{1,3}(?:\.\d{1,3}){3}\b)"
     r"|(?P<date>\b\d{4}-\d\d(?:-\d\d)?\b)"
-    r"|(?P<path>(?<!\w)(?:~|\.{1,2})?/[\w.@~/-]*\w|\b\w[\w.-]*/[\w./-]*\w)"
+    r"|(?P<path>(?<!\w)(?:~|\.{1,2})?/[\w.@~/-]*\w|\b\w[\w.-]{0,99}/[\w./-]*\w)"
     r"|(?P<flag>(?<![\w-])--?[A-Za-z][\w-]*)"
+    r"|(?P<number>(?<![\w.-])[-+]?[$\u20ac\u00a3]?\d+(?:[.,:]\d+)*"
+    r"(?:\s?(?:%|\u20ac|\u00b0[CF]?|[\u03bcnm]?s|min|[hdg]|[kcm]?m|[km]g|[kKMGT]i?[bB]?))?"
+    rf"(?!(?![{_CJK}])[\w%]|[.,:_@+-]\w))"
     rf"|(?P<cjk>[{_CJK}])"
     rf"|(?P<word>(?:(?![{_CJK}])\w)+(?:[.':_@%+-](?:(?![{_CJK}])\w)+)*(?:\+\+|\#|%)?)"
 )
@@ -45,19 +49,7 @@ _SUFFIXES = _set(
 )
 _DAYS = frozenset((*MONTHS, *_set("monday tuesday wednesday thursday friday saturday sunday")))
 _LITTLE = _set("的 了 是 在 和 也 就 而 及 与 着 は が を に の で と も 이 가 은 는 을 를")
-_DENIALS = _set(
-    "not no never none nor neither without cannot cant nicht kein keine keinen keiner keinem nie"
-    " niemals ohne nunca jamás jamas sin ningún ninguna ne pas jamais sans aucun aucune não nao"
-    " nenhum sem jamais non mai senza nessun nessuna не нет никогда без нельзя"
-    " 不 没 沒 無 无"
-    " 未 勿 非 莫 别 別 ない ません ず 안 않 못 없"
-)
-_CJK_DENIALS = re.compile("[不没沒無无未勿莫别別안않못없]|ない|なく|ません|禁止")
-_BOUNDS = _set(
-    "only unless except until before after nur außer bis solo sólo salvo excepto hasta seulement"
-    " sauf somente exceto soltanto tranne только кроме 只 除"
-)
-_ITEM = re.compile(r"([ \t]*)(?:[-*+]|\d{1,3}[.)])[ \t]+")
+_ITEM = re.compile(r"([ \t]*)(?:[-*+]|(\d{1,3}[.)]))[ \t]+")
 _ALONE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\||>)")
 _LABEL = re.compile(r"\*\*([^*\n]{1,40})(?:[:\uff1a]\*\*|\*\*[:\uff1a])")
 _PARTS = re.compile(r"(?:why|how to apply|said)", re.IGNORECASE)  # of each memory: no context
@@ -96,9 +88,10 @@ class Clause:
 class Statement:
     """A sentence, list item, row or block of code, with what it stands under."""
 
-    def __init__(self, raw: str, context: str = "") -> None:
+    def __init__(self, raw: str, context: str = "", *, step: bool = False) -> None:
         self.raw = raw
         self.context = context
+        self.step = step  # of a numbered list: its place counts
 
     @cached_property
     def key(self) -> str:
@@ -136,7 +129,7 @@ class Statement:
 
     @cached_property
     def limits(self) -> frozenset[str]:
-        """What denies or bounds it."""
+        """What denies, bounds or doubts it."""
         return _limits(self.text, self.tokens)
 
     @cached_property
@@ -153,7 +146,7 @@ def statements(text: str) -> list[Statement]:
 def is_telling(token: SpokenWord) -> bool:
     """Whether a word says something: no grammar, no denial."""
     return token.kind != PLAIN or not (
-        token.form in _stop() or token.form in _DENIALS or token.form in _LITTLE
+        token.form in _stop() or token.form in DENIALS or token.form in _LITTLE
     )
 
 
@@ -178,6 +171,8 @@ def _token(match: re.Match[str], *, coded: bool, first: bool) -> SpokenWord:
         return SpokenWord(folded, CODE if raw.startswith("--") else PLAIN, raw)
     if group in (ADDRESS, DATE, PATH):
         return SpokenWord(folded, group, raw)
+    if group == NUMBER:
+        return SpokenWord("".join(raw.split()), NUMBER, raw)
     if group == "cjk":
         return SpokenWord(raw, PLAIN, raw)
     kind = _kind(raw, folded, first=first)
@@ -204,8 +199,8 @@ def _inner_capital(raw: str) -> bool:
 
 
 def _limits(text: str, read: tuple[SpokenWord, ...]) -> frozenset[str]:
-    result = {_bound(token) for token in read}
-    if not text.isascii() and _CJK_DENIALS.search(text):
+    result = {_bound(token) for token in read} | set(MARKED.findall(text))
+    if not text.isascii() and CJK_DENIALS.search(text):
         result.add(DENIAL)
     return frozenset(result - {""})
 
@@ -214,21 +209,20 @@ def _bound(token: SpokenWord) -> str:
     word = token.raw.casefold()
     if token.kind == CODE:
         return ""
-    if word in _DENIALS or word.endswith("n't"):
-        return DENIAL
-    return word if word in _BOUNDS else ""
+    return DENIAL if word.endswith("n't") else LIMITS.get(word, "")
 
 
 def _clauses(text: str) -> Iterator[Clause]:
-    waiting = ""
-    for piece in _split(text):
-        waiting = f"{waiting} {piece}".strip()
-        clause = _clause(waiting)
-        if clause.facts and len(clause.words) > 1:
-            yield clause
-            waiting = ""
-    if waiting:
-        yield _clause(waiting)
+    words, facts, limits = set[str](), set[tuple[str, str]](), set[str]()
+    for clause in map(_clause, _split(text)):
+        words |= clause.words
+        facts |= clause.facts
+        limits |= clause.limits
+        if facts and len(words) > 1:
+            yield Clause(frozenset(words), frozenset(facts), frozenset(limits))
+            words, facts, limits = set(), set(), set()
+    if words or limits:
+        yield Clause(frozenset(words), frozenset(facts), frozenset(limits))
 
 
 def _split(text: str) -> Iterator[str]:
@@ -278,7 +272,7 @@ def _statements(text: str) -> Iterator[Statement]:
         label = ""
         for number, sentence in enumerate(_SENTENCE.split(plain)):
             context = ", ".join(filter(None, (heading, above, label)))
-            yield Statement(sentence.strip(), context)
+            yield Statement(sentence.strip(), context, step=bool(item and item.group(2)))
             if number == 0 and label_match and not _PARTS.match(label_match.group(1)):
                 label = label_match.group(1)
         if not item:

@@ -278,4 +278,41 @@ HARMS: tuple[Case, ...] = (
         {"p.md": project("The build runs on each push.")},
         {"p.md": project("The [build](nowhere.md) runs on each push.")},
     ),
+    *(
+        Case(
+            f"{change[0]} made {change[1] or 'nothing'}", {"a.md": project(text)}, {"a.md": change}
+        )
+        for text, change in (
+            ("The gateway gives up after 500 ms.", ("500 ms", "500 s")),
+            ("The canary takes 5 % of the traffic.", ("5 %", "5")),
+            ("The sensor offset is -5 degrees.", ("-5", "5")),
+            (
+                "| service | read | write |\n|---|---|---|\n| api | yes | no |",
+                ("yes | no", "no | yes"),
+            ),
+            (
+                "1. Stop the jobs.\n2. Migrate the tables.",
+                ("Stop the jobs.\n2. Migrate the tables", "Migrate the tables.\n2. Stop the jobs"),
+            ),
+            (
+                "If the queue is full, the worker drops messages.",
+                ("If the queue is full, the", "The"),
+            ),
+            ("Purges are allowed when the site is down.", (" when the site is down", "")),
+            ("The outage was probably caused by the proxy.", ("probably ", "")),
+            ("The team plans to move the search to Elastic.", ("plans to move", "moved")),
+            (
+                "~~The API is public.~~ The API is behind the VPN.",
+                ("~~The API is public.~~", "The API is public."),
+            ),
+            ("Some of the services use mutual TLS.", ("Some", "All")),
+            (
+                "Is the orders table partitioned by month?",
+                (
+                    "Is the orders table partitioned by month?",
+                    "The orders table is partitioned by month.",
+                ),
+            ),
+        )
+    ),
 )

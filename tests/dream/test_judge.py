@@ -1,6 +1,7 @@
 """What a model wants of a night: sensible work is done, harm waits, each group by itself."""
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from memd.documents.document import parse
 from memd.dream.values import Wanted
 from memd.model.port import Reply
 from memd.testing.scripted_model import calls, says
+from memd.text.statements import statements
 from tests.dream.bench import DAY, Bench
 from tests.dream.cases import (
     DEPLOY,
@@ -295,3 +297,12 @@ async def test_a_long_memory_takes_bounded_work(bench: Bench, form: str) -> None
     with anyio.fail_after(60):
         report = await bench.run(bench.dreams(lambda _tree: wanted))
     assert report.problems
+
+
+@pytest.mark.parametrize("piece", ["1.", "1.1.", "\u4e0d", "a:\n"])
+def test_no_text_takes_quadratic_time(piece: str) -> None:
+    """A hostile memory of 20 kB is read as statements before anybody notices."""
+    began = time.process_time()
+    for one in statements(piece * (20_000 // len(piece))):
+        assert one.clauses or not one.words
+    assert time.process_time() - began < 5

@@ -1,0 +1,38 @@
+"""Words that deny, bound, condition or doubt a sentence, in ten languages. Pure."""
+
+import re
+
+DENIAL = "not"
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+DENIALS = _set(
+    "not no never none nor neither without cannot cant nicht kein keine keinen keiner keinem nie"
+    " niemals ohne nunca jamás jamas sin ningún ninguna ne pas jamais sans aucun aucune não nao"
+    " nenhum sem jamais non mai senza nessun nessuna не нет никогда без нельзя"
+    " 不 没 沒 無 无"
+    " 未 勿 非 莫 别 別 ない ません ず 안 않 못 없"
+)
+CJK_DENIALS = re.compile("[不没沒無无未勿莫别別안않못없]|ない|なく|ません|禁止")
+_BOUNDS = _set(
+    "only unless except until before after nur außer bis solo sólo salvo excepto hasta seulement"
+    " sauf somente exceto soltanto tranne только кроме 只 除"
+)
+_CONDITIONS = _set(
+    "if when whenever provided wenn falls sofern si cuando quand lorsque se quando если когда 若"
+)
+_DOUBTS = _set(
+    "probably perhaps maybe possibly presumably likely might could will would plan plans planned"
+    " planning intends proposed considering wahrscheinlich vielleicht vermutlich geplant"
+    " probablemente quizás probablement provavelmente talvez probabilmente forse вероятно возможно"
+)
+LIMITS = {
+    **dict.fromkeys(DENIALS, DENIAL),
+    **{word: word for word in _BOUNDS},
+    **dict.fromkeys(_CONDITIONS, "if"),
+    **dict.fromkeys(_DOUBTS, "perhaps"),
+}
+MARKED = re.compile(r"[?\uff1f](?=\s|$)|~~")
