@@ -21,7 +21,7 @@ from memd.agent.refusals import EditFailedError, InputError, NotShownError, Tool
 from memd.agent.step import DENIED, OPERATION, ToolResult
 from memd.agent.workspace import Workspace
 from memd.core.errors import MemdError
-from memd.core.names import SUFFIX
+from memd.core.names import INDEX, SUFFIX
 from memd.core.text import decode, iso_time, one_line
 from memd.core.values import MemoryType
 from memd.documents import document
@@ -31,6 +31,7 @@ _UNREADABLE = "unreadable"
 _NO_LIST = "the answer holds no whole JSON list of operations"
 _NEEDS = "a memory that is created needs type, name, description and body"
 _NEEDS_PATH = "it names no path"
+_NO_INDEX = "the index is written by memd: name a memory"
 _NEEDS_REASON = "what is deleted needs a reason, the person's words quoted in said"
 _THERE = "it is there already. To change it, send an update"
 _ABSENT = "there is no such memory"
@@ -131,6 +132,8 @@ def _operation(name: str, given: Mapping[str, Any]) -> Operation:
         raise InputError(OPERATION, str(error)) from error
     if not (wanted.path or (wanted.op == "create" and wanted.name.strip())):
         raise InputError(OPERATION, _NEEDS_PATH)
+    if wanted.path.casefold() == INDEX.casefold():
+        raise InputError(OPERATION, _NO_INDEX)
     return wanted
 
 

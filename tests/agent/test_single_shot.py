@@ -96,6 +96,14 @@ async def test_what_stays_wrong_costs_nothing_else(workspace: Workspace) -> None
 
 
 @pytest.mark.anyio
+async def test_the_index_is_no_memory(workspace: Workspace) -> None:
+    """An operation on the index, in any case, is refused and stages nothing there."""
+    wrong = [CREATE, {**CREATE, "op": "create", "path": "Memory.md"}]
+    await shoot(workspace, wrong, [])
+    assert all("memory.md" not in file.path.lower() for file in workspace.proposal().files)
+
+
+@pytest.mark.anyio
 async def test_only_what_was_shown_is_changed(workspace: Workspace) -> None:
     """An update of another memory, or a second one of its name, is answered with its text."""
     change = {"op": "update", "path": "old.md", "body": "It is 9090."}
