@@ -170,13 +170,13 @@ def _is_standing(names: frozenset[str]) -> bool:
     """Return whether a person asks for something that holds from now on.
 
     One marker is enough where it opens the sentence or asks to remember or for consent; "always",
-    "in future" and a preference need a second one that speaks to the assistant.
+    a later "in future" and a preference need a second one that speaks to the assistant.
     """
-    if names & {"starts:never", "starts:always", "remember", "consent"}:
+    if names & {"starts:never", "starts:always", "starts:future", "remember", "consent"}:
         return True
     ordered = names & {"prohibition", "obligation", "answers", "conduct", "preference"}
     spoken_to = "address" in names and "starts:order" not in names
-    if "future" in names:
+    if names & {"future", "next_time"}:
         return bool(ordered or spoken_to or names & {"practice", "always", "never"})
     if names & {"always", "never"}:
         return bool(ordered or spoken_to or "starts:order" in names)

@@ -122,7 +122,10 @@ class Reviewer:
         )
         fallen = [(file, self.review(file)) for file in (*refused, *files)]
         missed = [(file, review) for file, review in fallen if review.fault]
-        suggested = (_suggestion(file, review, self._talk, session) for file, review in missed)
+        seen = self._seen()
+        suggested = (
+            _suggestion(file, review, self._talk, session, seen) for file, review in missed
+        )
         return ReviewedRun(
             RunProposal(accepted),
             tuple(review.fault for _, review in missed),
@@ -234,14 +237,16 @@ def _finished(file: Proposed, talk: Talk) -> Proposed:
     return replace(file, content=content)
 
 
-def _suggestion(file: Proposed, review: Review, talk: Talk, session: str) -> Suggestion | None:
+def _suggestion(
+    file: Proposed, review: Review, talk: Talk, session: str, seen: str
+) -> Suggestion | None:
     """Return what a person may decide of a memory that was not proven."""
     if file.content is None or review.fault == OTHERS_WORDS:
         return None  # what others planted is nobody's to suggest
     memory = document.parse(file.content, file.path)
     said = next(filter(None, map(talk.nearest, _quotations(memory.body).values())), None)
     text = one_line(said.text if said else memory.description, _SUGGESTED)
-    if not text or secrets.find(text):
+    if not text or secrets.find(text) or (said is None and talk.repeats([text], "", seen)):
         return None
     at = said.at if said else max((each.at for each in talk.person), default=0.0)
     kind = memory.type.value if memory.type else ""
