@@ -26,6 +26,7 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.talk import Score, Talk, load
 from memd.extract import scorer
+from memd.extract.markers import markers
 from memd.extract.scorer import Scores, SentencePlace
 from memd.extract.sentences import sentences
 
@@ -71,7 +72,7 @@ def rows(talk: Talk) -> list[Row]:
                     continue
                 known.add(key)
                 place = SentencePlace(number, len(own), len(message.text), first, before)
-                names = scorer.features(sentence, place)
+                names = scorer.features(sentence, markers(sentence.plain), place)
                 label = talk.label(session.name, turn, sentence.text)
                 result.append(Row(session.source, dict.fromkeys(names, 1.0), label))
             first = first and not own
@@ -87,7 +88,8 @@ def written(talk_rows: Sequence[Row]) -> list[Row]:
     for line in SENTENCES.read_text("utf-8").splitlines():
         label, _, language, text = json.loads(line)
         for sentence in sentences(text)[:1]:
-            names = scorer.features(sentence, SentencePlace())
+            marked = markers(sentence.plain)
+            names = scorer.features(sentence, marked, SentencePlace())
             own = {name: 1.0 for name in names if not name.startswith(_AROUND)}
             result.append(Row("", own | usual | {_OURS: 1.0}, labels[label], language))
     return result

@@ -22,7 +22,7 @@ from memd.agent.step import DENIED, OPERATION, ToolResult
 from memd.agent.workspace import Workspace
 from memd.core.errors import MemdError
 from memd.core.names import INDEX, SUFFIX
-from memd.core.text import decode, iso_time, one_line
+from memd.core.text import decode, iso_time, one_line, said_line
 from memd.core.values import MemoryType
 from memd.documents import document
 from memd.model.port import Block, Reply, ToolCall
@@ -218,5 +218,5 @@ def _body(wanted: Operation) -> str:
     body = wanted.body.strip()
     if not body:
         return ""
-    lines = [f'**Said:** "{text}"' for text in wanted.quotations if text not in body]
+    lines = [said_line(text) for text in wanted.quotations if text not in body]
     return body + ("\n\n" + "\n".join(lines) if lines else "") + "\n"

@@ -7,6 +7,7 @@ from typing import Any
 
 from memd.core import limits
 
+SAID = "**Said:**"  # how the line of a body begins that quotes the person
 _DAY_NS = 24 * 60 * 60 * 1_000_000_000
 
 
@@ -52,6 +53,12 @@ def iso_time(seconds: float) -> str:
     """Return a time as ISO 8601 in UTC with milliseconds, as Claude Code stamps it."""
     stamp = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
     return stamp.replace("+00:00", "Z")
+
+
+def said_line(quotation: str, at: float = 0.0) -> str:
+    """Return the line of a memory's body that quotes the person; ``at`` (seconds) adds the day."""
+    day = f" ({iso_time(at)[:10]})" if at else ""
+    return f'{SAID} "{quotation}"{day}'
 
 
 def age_days(mtime_ns: int, now: float) -> int:

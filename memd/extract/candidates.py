@@ -2,9 +2,9 @@
 
 Rules of this file
 - Only the person's own sentences are looked at; a sentence that is kept stays word for word.
-- A sentence is saved when the person marked it as standing (``_standing``), nothing speaks against
-  it and the scorer agrees. What looks lasting but is not certain is suggested, and so is every
-  request to remember that was not saved.
+- A sentence is saved when the person marked it as standing (``_is_standing``), nothing speaks
+  against it and the scorer agrees. What looks lasting but is not certain is suggested, and so is
+  every request to remember that was not saved.
 - A sentence that holds a credential is neither.
 The same words always give the same candidates. Pure.
 """
@@ -19,8 +19,8 @@ from memd.documents import secrets
 from memd.extract import scorer
 from memd.extract.markers import is_question, markers
 from memd.extract.scorer import Scores, SentencePlace
-from memd.extract.sentences import BLANK, Sentence, sentences
-from memd.text.words import words
+from memd.extract.sentences import Sentence, sentences
+from memd.text.words import WIDE, words
 
 # Log odds from which on a sentence is kept, chosen so that of a hundred messages of strangers' talk
 # at most six give something (benchmarks/train_extractor.py prints what they reach).
@@ -40,12 +40,12 @@ _UNFIT = frozenset({"question", "starts:question", "doubt", "error", "observatio
 _PRODUCT = frozenset({"interface", "audience"})  # what is to be built, unless an order opens with
 _OPENS = frozenset({"starts:never", "starts:always", "starts:future", "remember", "consent"})
 _URL = re.compile(r"https?://\S+|\bwww\.\S+")
-# A place in the source: what stands there changes and is secret faster than remembered.
+# A place in the source: what stands there changes and is found faster than remembered.
 _SOURCE = re.compile(
     r"(?<![\w:/.])(?:src|lib|apps?|cmd|pkg|internal|tests?|docs?|scripts|packages|web)/\w",
     re.IGNORECASE,
 )
-_WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_WIDE = re.compile(f"[{WIDE}]")
 QUESTION, PASTED, NOT_LASTING, NOT_OWN = "question", "pasted", "not_lasting", "not_own_words"
 UNCERTAIN = "uncertain"
 
@@ -80,26 +80,22 @@ def find(
     score: Callable[[frozenset[str]], Scores] = scorer.score,
 ) -> Candidates:
     """Return what of a conversation is kept; ``now`` stands in for a missing time."""
-    result = Candidates(())
+    parts: list[Candidates] = []
     before, first = "", True
     for message in messages:
         yield_to_requests()
         if message.origin == "user" and message.role == "user":
             at = now if message.at is None else message.at
             place = SentencePlace(characters=len(message.text), first=first, before=before)
-            result = _joined(result, _in_message(message.text, at, session, place, score))
+            parts.append(_in_message(message.text, at, session, place, score))
             first = False
         elif message.origin == "assistant":
             before = message.text
-    return result
-
-
-def _joined(one: Candidates, other: Candidates) -> Candidates:
     return Candidates(
-        one.candidates + other.candidates,
-        one.suggestions + other.suggestions,
-        one.refused + other.refused,
-        one.passed_over + other.passed_over,
+        tuple(item for part in parts for item in part.candidates),
+        tuple(item for part in parts for item in part.suggestions),
+        tuple(item for part in parts for item in part.refused),
+        tuple(item for part in parts for item in part.passed_over),
     )
 
 
@@ -145,8 +141,8 @@ def _in_message(
 def _score(
     sentence: Sentence, place: SentencePlace, score: Callable[[frozenset[str]], Scores]
 ) -> "_Scored":
-    plain = sentence.masked.replace(BLANK, "")
-    return _Scored(sentence, plain, markers(plain), score(scorer.features(sentence, place)))
+    names = markers(sentence.plain)
+    return _Scored(sentence, names, score(scorer.features(sentence, names, place)))
 
 
 def _is_saved(item: "_Scored") -> bool:
@@ -200,26 +196,18 @@ def _why_not(scored: Sequence["_Scored"], *, pasted: bool) -> str:
     return QUESTION if all(item.asks for item in scored) else NOT_LASTING
 
 
-def type_of(text: str, names: frozenset[str]) -> MemoryType:
-    """Return the likely type of a statement that has these markers."""
-    own = names & {"ours", "possession", "time"}
-    if names & _RULE or ("obligation" in names and not own):
-        return MemoryType.FEEDBACK
-    if _URL.search(text):
-        return MemoryType.REFERENCE
-    if names & {"identity", "skill"} or ("starts:first_person" in names and "ours" not in names):
-        return MemoryType.USER
-    return MemoryType.PROJECT
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scored:
-    """A sentence, its text without quotations, its markers and scores."""
+    """A sentence, its markers and scores."""
 
     sentence: Sentence
-    plain: str
     names: frozenset[str]
     scores: Scores
+
+    @property
+    def plain(self) -> str:
+        """Its text without quotations."""
+        return self.sentence.plain
 
     @property
     def asks(self) -> bool:
@@ -247,5 +235,14 @@ class _Scored:
 
     @property
     def type(self) -> MemoryType:
-        """Its likely type."""
-        return type_of(self.sentence.text, self.names)
+        """Its likely type, by its markers."""
+        if self.names & _RULE:
+            return MemoryType.FEEDBACK
+        if "obligation" in self.names and not self.names & {"ours", "possession", "time"}:
+            return MemoryType.FEEDBACK
+        if _URL.search(self.sentence.text):
+            return MemoryType.REFERENCE
+        first_person = "starts:first_person" in self.names and "ours" not in self.names
+        if first_person or self.names & {"identity", "skill"}:
+            return MemoryType.USER
+        return MemoryType.PROJECT

@@ -19,6 +19,7 @@ from functools import cached_property
 from memd.core.yielding import yield_to_requests
 from memd.text import dates
 from memd.text.normal import normal
+from memd.text.words import WIDE
 
 _WORD_WEIGHT = 3  # of a word; a Chinese, Japanese or Korean character weighs two
 _RUN = 8 * _WORD_WEIGHT  # words in a row that two texts hardly share by chance
@@ -27,9 +28,8 @@ _HALF = 4  # words of a short quotation that have to be shared
 _LETTERS, _WORDS = 8, 2  # that a quotation has at least: "ok" and "do it" prove nothing
 _NEAR = timedelta(days=45)  # of the conversation: a relative date that was made absolute
 _SMALL = 32  # a count below it may have been given in words
-_CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_WORD = re.compile(f"[{_CJK}]|[^\\W_{_CJK}]+")
-_WIDE = re.compile(f"[{_CJK}]")
+_WORD = re.compile(f"[{WIDE}]|[^\\W_{WIDE}]+")
+_WIDE = re.compile(f"[{WIDE}]")
 _YEAR = re.compile(r"\d{4}\b")
 _TOKEN = re.compile(r"[^\s/,;()\[\]{}<>|=\"'`*\u2018-\u201f\u3001\u3002\uff0c]+")
 _EXACT = re.compile(r"\d|[a-z][A-Z]|@|[^\W\d_]{2}\.[^\W\d_]{2}|\w_\w")

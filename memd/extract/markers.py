@@ -7,27 +7,22 @@ much, is trained (``scorer``), not said here.
 import re
 import tomllib
 from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from typing import Any
+
+from memd.text.words import WIDE
 
 _QUESTION = re.compile(r"\?(?=\W*$|\s)|\uff1f")  # not the one inside an address
 _WORD = re.compile(r"[^\W\d_]+")
 _EDGES = " \t\n,.!:;-*#>"
 _OPENINGS = 4
 _OTHER = "other"
-_CORRECTED = (
-    "remember",
-    "always",
-    "never",
-    "future",
-)  # lists whose words count with a typing error
+_CORRECTED = ("remember", "always", "never", "future")  # their words count with a typing error
 _LEAST_LETTERS = 6
-_NO_WORDS = frozenset({"please", "there", "their", "today", "times", "these"})  # of longer phrases
-_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CJK = re.compile(f"[{WIDE}]")
 
 
-@lru_cache(256)  # a sentence is asked about twice
 def markers(sentence: str) -> frozenset[str]:
     """Return the names of the markers that a sentence has. Blocks at the first call."""
     plain = _corrected(_opened(sentence.replace("\u2019", "'")))
@@ -68,7 +63,7 @@ def _spellings() -> tuple[Mapping[str, str], frozenset[str]]:
         for name in _CORRECTED
         for entry in lists[name]
         for word in _WORD.findall(entry)
-        if len(word) >= _LEAST_LETTERS and word not in _NO_WORDS
+        if len(word) >= _LEAST_LETTERS
     }
     known = {form: word for word in sorted(long) for form in _shortened(word)}
     every = {
@@ -88,13 +83,18 @@ def _patterns() -> Mapping[str, re.Pattern[str]]:
 def is_question(plain: str) -> bool:
     """Return whether a sentence asks something; "…, ok?" at its end only asks for a nod."""
     end = plain.rstrip(" ?\uff1f!.\"')")
-    nod = re.search(rf"[\s,\uff0c\u3001](?:{other('nod').pattern})$", end, re.IGNORECASE)
+    nod = _nod().search(end)
     return _QUESTION.search(plain[: nod.start()] if nod else plain) is not None
 
 
 @cache
+def _nod() -> re.Pattern[str]:
+    return re.compile(rf"[\s,\uff0c\u3001](?:{other('nod').pattern})$", re.IGNORECASE)
+
+
+@cache
 def other(name: str) -> re.Pattern[str]:
-    """Return the pattern of a list that is no marker: opening, asking, denial or change."""
+    """Return the pattern of a list that is no marker: opening, asking, nod, denial, change."""
     return _pattern(_tables()[_OTHER][name])
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from memd.agent.proposal import Proposed, RunProposal
 from memd.core.names import INDEX
-from memd.core.text import decode, iso_time, one_line
+from memd.core.text import decode, one_line, said_line
 from memd.core.values import (
     ASSISTANT,
     OUTSIDE,
@@ -226,8 +226,7 @@ def _finished(file: Proposed, talk: Talk) -> Proposed:
         if line not in quoted:
             return dates.resolve(line, at)
         said = talk.quoted(quoted[line])
-        day = f" ({iso_time(said.at)[:10]})" if said and said.at else ""
-        return f'**Said:** "{quoted[line]}"{day}'
+        return said_line(quoted[line], said.at if said else 0.0)
 
     body = "\n".join(map(line_of, new.body.split("\n")))
     content = file.content if body == new.body else document.with_body(file.content, body)

@@ -12,11 +12,12 @@ from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 
-from memd.extract.markers import is_question, markers
+from memd.extract.markers import is_question
 from memd.extract.sentences import BLANK, Sentence
+from memd.text.words import WIDE
 
 _TOKEN = re.compile(r"[^\W\d_]+(?:'[a-z]+)?|\d+|[^\w\s]")
-_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_CJK = re.compile(f"[{WIDE}]+")
 _QUESTION_MARK = re.compile("[?\uff1f]")
 _LENGTHS = (15, 30, 60, 120, 250)  # characters, a CJK character counts twice
 _SENTENCES = (2, 4, 9)
@@ -82,10 +83,12 @@ def score(features: frozenset[str]) -> Scores:
     return Scores(lasting, marked)
 
 
-def features(sentence: Sentence, place: SentencePlace) -> frozenset[str]:
-    """Return what the scorer goes by, each a name; blocks at the first call."""
-    plain = sentence.masked.replace(BLANK, "")
-    names = markers(plain)
+def features(sentence: Sentence, names: frozenset[str], place: SentencePlace) -> frozenset[str]:
+    """Return what the scorer goes by, each a name; ``names`` are the sentence's markers.
+
+    Blocks at the first call.
+    """
+    plain = sentence.plain
     result = {f"m:{name}" for name in names}
     result.update(f"p:{one}*{other}" for one, other in _PAIRS if one in names and other in names)
     if is_question(plain):

@@ -6,7 +6,7 @@ Rules of this file
   head on, or looks like pasted output is not the person's word and is gone before anything else
   looks.
 - Inline code and words in quotation marks stay readable but are blanked out in ``masked``, the
-  form that cues are looked for in; both forms have the same length.
+  form that markers are looked for in; both forms have the same length.
 """
 
 import re
@@ -68,6 +68,11 @@ class Sentence:
 
     text: str
     masked: str
+
+    @property
+    def plain(self) -> str:
+        """It without code and quotations."""
+        return self.masked.replace(BLANK, "")
 
     def part(self, start: int, end: int) -> "Sentence":
         """Return a stretch of it, without white space at its ends."""

@@ -54,14 +54,13 @@ def word(candidate: Candidate, taken: Container[str] = ()) -> WordedMemory:
         name = f"{name}-{digest}"
         path = f"{candidate.type.value}_{name}.md"
     description = text.one_line(statement, limits.INDEX_LINE_CHARACTERS)
-    day = text.iso_time(candidate.at)[:10]
     return WordedMemory(
         candidate.type,
         name,
         path,
         statement,
         description,
-        f'**Said:** "{said}" ({day})',
+        text.said_line(said, candidate.at),
         _pointer(path, plain, description),
     )
 

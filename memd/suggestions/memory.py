@@ -8,7 +8,7 @@ other words for a statement bring one along.
 import re
 
 from memd.core.names import SUFFIX
-from memd.core.text import iso_time, one_line, sha256
+from memd.core.text import iso_time, one_line, said_line, sha256
 from memd.core.values import Draft, FileEdit, MemoryType, Pointer, SuggestionDecided, Tree
 from memd.documents import document
 from memd.state.tables import TAKEN, OpenSuggestion
@@ -38,7 +38,7 @@ def accepted(
     body = statement
     if suggestion.origin == USER:
         quotation = " ".join(suggestion.text.split())
-        body += f'\n\n**Said:** "{quotation}" ({iso_time(suggestion.at)[:10]})'
+        body += f"\n\n{said_line(quotation, suggestion.at)}"
     line = one_line(statement, _LINE_CHARACTERS)
     content = document.new(
         name, line, type_, body, session=suggestion.session, modified=iso_time(now)

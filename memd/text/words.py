@@ -25,6 +25,8 @@ ANALYSIS = 5  # raised whenever ``words`` gives other words: what was indexed by
 _CJK = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u30a1-\u30fa\u30fc\uac00-\ud7af\U00020000-\U0003ffff"
 )
+# All characters of scripts without spaces between words, those that only carry grammar included.
+WIDE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _CJK_RUN = re.compile(f"[{_CJK}]+")
 _HIRAGANA = re.compile("[\u3041-\u309f]+")
 _CJK_GRAMMAR = re.compile(
