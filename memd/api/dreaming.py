@@ -10,7 +10,7 @@ from memd.api.services import Services
 from memd.api.work import Ended, ended, visit_of
 from memd.dream.gates import Gate
 from memd.dream.report_page import markdown
-from memd.dream.service import DirectorySize, Left, Question, Removal
+from memd.dream.service import DirectorySize, Question, Reasoned
 from memd.model.port import LOCAL
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
@@ -35,9 +35,9 @@ class Dreamed(Ended):
     created: list[str] | None = None
     changed: list[str] | None = None
     merged: list[Merged] | None = None
-    removed: list[Removal] | None = None
-    left: list[Left] | None = None
-    listed: list[Left] | None = None
+    removed: list[Reasoned] | None = None
+    left: list[Reasoned] | None = None
+    listed: list[Reasoned] | None = None
     questions: list[Question] | None = None
     orphans: list[str] | None = None
     before: DirectorySize | None = None

@@ -8,7 +8,7 @@ Rules of this file
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memd.agent import workspace
@@ -29,14 +29,19 @@ KIND = "dream"
 ASK_SECONDS = 180.0
 _PART = 0.95  # of the time is the model's; the rest is for judging and writing
 _MINUTE = 60.0
-_REPLY_TOKENS = 16_000
-_OUTPUT_TOKENS = 120_000
-_TOTAL_TOKENS = 2_000_000
-_CALLS_PER_TURN = 64
-_CALLS = 800
-# Of 30 turns a model may well look at a file before and after a change, and once more at the end.
-_SAME_CALL = 4
-_MISTAKES = 10
+_BUDGET = Budget(
+    turns=0,  # the settings say how many
+    reply_tokens=16_000,
+    output_tokens=120_000,
+    total_tokens=2_000_000,
+    calls_per_turn=64,
+    calls=800,
+    # Of 30 turns a model may well look at a file before and after a change, and once more at the
+    # end.
+    same_call=4,
+    repeats=10,
+    malformed=10,
+)
 _MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
 _OPTIONS: Mapping[str, Any] = {"thinking": {"type": "between_tools"}, **_MARK}
 _PACKAGE = "memd.dream"
@@ -45,103 +50,102 @@ NEWEST = 100  # memories, of which one request shows those that have room
 _SHOWN_BYTES = 60_000
 
 
-def task(
-    project: Project,
-    seen: Snapshot,
-    *,
-    model: str,
-    now: float,
-    last: float | None,
-    refusals: Sequence[RefusedEdits],
-    settings: DreamSettings,
-    log_days: Sequence[str],
-) -> Task:
-    """Return what a model is asked.
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What any model is told of a dream.
 
-    ``now`` and ``last``, the time of the last dream, are seconds since 1970. ``refusals`` are what
-    the person did not want of earlier ones, ``log_days`` the daily logs to look at, below the
-    memory directory.
+    ``model`` is its name, ``now`` is seconds since 1970, ``refusals`` are what the person did not
+    want of earlier dreams.
     """
-    directory, headers = project.memory_dir, seen.headers
-    system = prose.fill(
-        prose.template(_SYSTEM, _PACKAGE), (), {"directory": directory, **_guidance()}
+
+    project: Project
+    settings: DreamSettings
+    seen: Snapshot
+    model: str
+    now: float
+    refusals: Sequence[RefusedEdits]
+
+    @property
+    def seconds(self) -> float:
+        """How long the model may take."""
+        return self.settings.max_minutes * _MINUTE * _PART
+
+    def filled(self, name: str, flags: Mapping[str, bool], **more: str) -> str:
+        """Return a template with the flags that are set and all values in place."""
+        values = {
+            "directory": self.project.memory_dir,
+            "today": iso_time(self.now)[:10],
+            "count": str(len(self.seen.headers)),
+            "refused": prose.inert(_listed(map(_refusal, self.refusals), "- ")),
+            "index_lines": str(limits.INDEX_LINES),
+            "types": prose.fill(prose.template("types"), (), {}),
+            "never": prose.template("never"),
+            **more,
+        }
+        values["saving"] = prose.fill(prose.template("saving"), ("index",), values)
+        given = [flag for flag, true in flags.items() if true]
+        given += ["refused"] if self.refusals else []
+        return prose.fill(prose.template(name, _PACKAGE), given, values)
+
+
+def task(brief: Brief, last: float | None, log_days: Sequence[str]) -> Task:
+    """Return what a model that calls tools is asked.
+
+    ``last`` is the time of the last dream in seconds since 1970, ``log_days`` are the daily logs to
+    look at, below the memory directory.
+    """
+    headers, settings = brief.seen.headers, brief.settings
+    text = brief.filled(
+        _TASK,
+        {
+            "last": last is not None,
+            "logs": bool(log_days),
+            "more": len(headers) > limits.MANIFEST_ENTRIES,
+        },
+        last="" if last is None else iso_time(last)[:10],
+        logs=prose.inert(_listed(log_days, "     - ")),
+        transcripts=_listed(transcript_folders(brief.project), "     - "),
+        manifest=prose.inert(manifest(headers)) or "(nothing yet)",
+        listed=str(limits.MANIFEST_ENTRIES),
+        index=prose.inert(decode(brief.seen.index or b"")[: limits.INDEX_BYTES])
+        or "(there is none)",
+        turns=str(settings.max_turns),
+        minutes=f"{settings.max_minutes:g}",
+        files=str(workspace.FILES),
+        index_bytes=f"{limits.INDEX_BYTES:,}",
+        line_characters=str(limits.INDEX_LINE_CHARACTERS),
     )
-    values = {
-        "directory": directory,
-        "today": iso_time(now)[:10],
-        "last": "" if last is None else iso_time(last)[:10],
-        "logs": prose.inert(_listed(log_days, "     - ")),
-        "transcripts": _listed(transcript_folders(project), "     - "),
-        "manifest": prose.inert(manifest(headers)) or "(nothing yet)",
-        "listed": str(limits.MANIFEST_ENTRIES),
-        "count": str(len(headers)),
-        "index": prose.inert(decode(seen.index or b"")[: limits.INDEX_BYTES]) or "(there is none)",
-        "refused": prose.inert(_listed(map(_refusal, refusals), "- ")),
-        "turns": str(settings.max_turns),
-        "minutes": f"{settings.max_minutes:g}",
-        "files": str(workspace.FILES),
-        "index_lines": str(limits.INDEX_LINES),
-        "index_bytes": f"{limits.INDEX_BYTES:,}",
-        "line_characters": str(limits.INDEX_LINE_CHARACTERS),
-    }
-    said = {
-        "last": last is not None,
-        "logs": bool(log_days),
-        "more": len(headers) > limits.MANIFEST_ENTRIES,
-        "refused": bool(refusals),
-    }
-    flags = [name for name, true in said.items() if true]
-    text = prose.fill(prose.template(_TASK, _PACKAGE), flags, values)
     return Task(
         kind=KIND,
-        model=model,
+        model=brief.model,
         messages=({"role": "user", "content": [{"type": "text", "text": text, **_MARK}]},),
         tools=tools.definitions(),
         runs=tools.NAMES,
-        system=({"type": "text", "text": system, **_MARK},),
-        budget=_budget(settings.max_turns),
-        seconds=settings.max_minutes * _MINUTE * _PART,
+        system=({"type": "text", "text": brief.filled(_SYSTEM, {}), **_MARK},),
+        budget=replace(_BUDGET, turns=settings.max_turns),
+        seconds=brief.seconds,
         ask_seconds=ASK_SECONDS,
-        project=directory,
+        project=brief.project.memory_dir,
         extra=_OPTIONS,
     )
 
 
-def single(
-    project: Project,
-    files: Sequence[MemoryFile],
-    *,
-    count: int,
-    model: str,
-    now: float,
-    refusals: Sequence[RefusedEdits],
-    settings: DreamSettings,
-) -> Task:
+def single(brief: Brief, files: Sequence[MemoryFile]) -> Task:
     """Return what a model that calls no tools is asked, in one request.
 
-    ``files`` are the newest of ``count`` memories; those that have room are shown whole.
+    ``files`` are the newest memories; those that have room are shown whole.
     """
     shown, room = [], _SHOWN_BYTES
     for file in files:
         room -= len(file.content)
         if room >= 0:
             shown.append((file.header.path, decode(file.content)))
-    directory = project.memory_dir
-    values = {
-        "directory": directory,
-        "today": iso_time(now)[:10],
-        "count": str(count),
-        "refused": prose.inert(_listed(map(_refusal, refusals), "- ")),
-        **_guidance(),
-    }
-    said = {_SINGLE: True, "refused": bool(refusals), "more": count > len(shown)}
-    flags = [name for name, true in said.items() if true]
-    parts = (
-        prose.fill(prose.template(name, _PACKAGE), flags, values) for name in (_SYSTEM, _SINGLE)
+    flags = {_SINGLE: True, "more": len(brief.seen.headers) > len(shown)}
+    request = f"{brief.filled(_SYSTEM, flags)}\n\n{brief.filled(_SINGLE, flags)}"
+    directory, seconds = brief.project.memory_dir, brief.seconds
+    return single_shot.task(
+        KIND, brief.model, request, directory=directory, shown=shown, seconds=seconds
     )
-    seconds = settings.max_minutes * _MINUTE * _PART
-    request = "\n\n".join(parts)
-    return single_shot.task(KIND, model, request, directory=directory, shown=shown, seconds=seconds)
 
 
 def mend(request: Task, ended: RunEnd, problems: Sequence[str]) -> Task:
@@ -167,29 +171,6 @@ def mend(request: Task, ended: RunEnd, problems: Sequence[str]) -> Task:
     else:  # it ended without a word: what follows belongs to what it was told last
         said[-1] = {**said[-1], "content": [*said[-1]["content"], reported]}
     return replace(request, messages=tuple(said), budget=left)
-
-
-def _budget(turns: int) -> Budget:
-    return Budget(
-        turns=turns,
-        reply_tokens=_REPLY_TOKENS,
-        output_tokens=_OUTPUT_TOKENS,
-        total_tokens=_TOTAL_TOKENS,
-        calls_per_turn=_CALLS_PER_TURN,
-        calls=_CALLS,
-        same_call=_SAME_CALL,
-        repeats=_MISTAKES,
-        malformed=_MISTAKES,
-    )
-
-
-def _guidance() -> dict[str, str]:
-    values = {"index_lines": str(limits.INDEX_LINES)}
-    return {
-        "types": prose.fill(prose.template("types"), (), {}),
-        "never": prose.template("never"),
-        "saving": prose.fill(prose.template("saving"), ("index",), values),
-    }
 
 
 def _listed(lines: Iterable[str], lead: str) -> str:

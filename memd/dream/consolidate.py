@@ -32,10 +32,10 @@ from memd.documents import document, index, secrets
 from memd.documents.document import Document, FrontmatterNotEditableError
 from memd.dream.grounds import restated
 from memd.dream.links import names, targets
-from memd.dream.values import DAMAGED, LISTED, Left, Merge, Wanted, in_the_end
+from memd.dream.values import DAMAGED, LISTED, Merge, Reasoned, Wanted, in_the_end
+from memd.text.dates import resolve
 from memd.text.statements import Statement, fenced, statements
 
-Resolve = Callable[[str, float], str]  # (text, when it was written) -> with absolute dates
 Repeats = Callable[[Sequence[FileEdit]], Collection[str]]  # paths of edits that were taken back
 
 _NS = 1_000_000_000
@@ -97,9 +97,7 @@ class _Candidate:
         return (not self.pinned, -len(self.keys), -len(self.body), self.path)
 
 
-def fixed(
-    tree: Tree, resolve: Resolve, repeats: Repeats, refused: Collection[tuple[str, str]] = ()
-) -> Wanted:
+def fixed(tree: Tree, repeats: Repeats, refused: Collection[tuple[str, str]]) -> Wanted:
     """Return what the pass would change without doing again what a person took back.
 
     ``repeats`` tells which edits a dream made before to the same text (``Past.repeats``);
@@ -111,7 +109,7 @@ def fixed(
     probe = () if content is None else (FileEdit(INDEX, None, sha256(content)),)
     frozen: frozenset[str] = frozenset()
     for _ in range(_ROUNDS):
-        wanted = consolidate(tree, resolve, frozen)
+        wanted = consolidate(tree, frozen)
         edits = [edit for edit in (*wanted.edits, *probe) if edit.path not in frozen]
         again = {edit.path for edit in edits if (edit.path, edit.base) in refused}
         again |= set(repeats(edits))
@@ -120,19 +118,19 @@ def fixed(
         frozen |= again
     else:
         wanted = Wanted(listed=wanted.listed)
-    return replace(wanted, left=tuple(Left(path, _TAKEN_BACK) for path in sorted(frozen)))
+    return replace(wanted, left=tuple(Reasoned(path, _TAKEN_BACK) for path in sorted(frozen)))
 
 
-def consolidate(tree: Tree, resolve: Resolve, frozen: AbstractSet[str] = frozenset()) -> Wanted:
+def consolidate(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Wanted:
     """Return what the pass would change in a memory directory; ``frozen`` paths stay."""
     before = tree.index()
     memories, listed = _gathered(tree, frozen, before or b"")
-    dated = [_with_dates(memory, resolve) for memory in memories]
+    dated = [_with_dates(memory) for memory in memories]
     hooks = {entry.path: entry.hook for entry in reversed(index.entries(before or b""))}
     into = dict(_duplicates(dated, hooks))
     wanted = [memory for memory in dated if memory.changed or memory.path in into]
     doubted = {memory.path for memory in wanted if secrets.find(decode(memory.file.content))}
-    listed += tuple(Left(path, _CREDENTIAL) for path in sorted(doubted))
+    listed += tuple(Reasoned(path, _CREDENTIAL) for path in sorted(doubted))
     edits = [
         FileEdit(m.path, None, m.file.hash)
         if m.path in into
@@ -142,14 +140,14 @@ def consolidate(tree: Tree, resolve: Resolve, frozen: AbstractSet[str] = frozens
     ][:_FILES]
     touched = {edit.path for edit in edits}
     if before is not None and INDEX not in frozen:
-        after = _with_dated_hooks(before, [m for m in dated if m.path not in into], resolve)
+        after = _with_dated_hooks(before, [m for m in dated if m.path not in into])
         edits += [FileEdit(INDEX, after, sha256(before))] if after != before else []
     gone = [path for path in into if path in touched]
     merges = tuple(Merge(in_the_end(into, path), path) for path in gone)
     return Wanted(tuple(edits), merges, listed=listed)
 
 
-def absolute(text: str, at: float, resolve: Resolve) -> str:
+def absolute(text: str, at: float) -> str:
     """Return a text with absolute dates, code left alone; unchanged where it would not be stable.
 
     ``at`` is when the text was written, in seconds since 1970.
@@ -168,10 +166,10 @@ def absolute(text: str, at: float, resolve: Resolve) -> str:
 
 def _gathered(
     tree: Tree, frozen: AbstractSet[str], before: bytes
-) -> tuple[list[_Candidate], tuple[Left, ...]]:
+) -> tuple[list[_Candidate], tuple[Reasoned, ...]]:
     """Return the memories that may change, and sentences on those that may not."""
     free: list[_Candidate] = []
-    listed: list[Left] = []
+    listed: list[Reasoned] = []
     links: set[str] = set(targets(_without_pointers(before), INDEX))
     for header in tree.headers():
         yield_to_requests()
@@ -181,14 +179,14 @@ def _gathered(
             file = tree.read(header.path)
             check_name(header.path)
         except MemdError as error:
-            listed.append(Left(header.path, error.sentence))
+            listed.append(Reasoned(header.path, error.sentence))
             continue
         if file is None:
             continue
         links |= targets(file.body, header.path)
         memory, why = _memory(file)
         if why:
-            listed.append(Left(header.path, why))
+            listed.append(Reasoned(header.path, why))
         if memory is not None and header.path not in frozen:
             free.append(memory)
     pinned = (not links.isdisjoint(names(memory.path, memory.read.name)) for memory in free)
@@ -246,11 +244,11 @@ def _without_pointers(content: bytes) -> str:
     return "\n".join(lines)
 
 
-def _with_dates(memory: _Candidate, resolve: Resolve) -> _Candidate:
+def _with_dates(memory: _Candidate) -> _Candidate:
     if memory.read.type is not MemoryType.PROJECT:
         return memory
-    body = absolute(memory.body, memory.at, resolve)
-    description = absolute(memory.read.description, memory.at, resolve)
+    body = absolute(memory.body, memory.at)
+    description = absolute(memory.read.description, memory.at)
     result = replace(memory, body=body)
     if description != memory.read.description:
         try:
@@ -261,12 +259,12 @@ def _with_dates(memory: _Candidate, resolve: Resolve) -> _Candidate:
     return result
 
 
-def _with_dated_hooks(before: bytes, memories: Sequence[_Candidate], resolve: Resolve) -> bytes:
+def _with_dated_hooks(before: bytes, memories: Sequence[_Candidate]) -> bytes:
     after = before
     when = {m.path: m.at for m in memories if m.read.type is MemoryType.PROJECT}
     for entry in index.entries(before):
         if entry.path in when:
-            hook = absolute(entry.hook, when[entry.path], resolve)
+            hook = absolute(entry.hook, when[entry.path])
             if hook != entry.hook and not secrets.find(hook):
                 after = index.with_pointer(after, entry.path, Pointer(entry.title, hook))
     return before if index.load(after).cut and not index.load(before).cut else after

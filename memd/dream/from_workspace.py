@@ -23,7 +23,7 @@ from memd.core.names import INDEX
 from memd.core.text import iso_time, sha256
 from memd.core.values import FileEdit, Tree
 from memd.documents import document
-from memd.dream.values import DAMAGED, LISTED, Left, Merge, Wanted, in_the_end
+from memd.dream.values import DAMAGED, LISTED, Merge, Reasoned, Wanted, in_the_end
 from memd.text.statements import statements, undated
 
 _CLAIM = re.compile(r"merged into:?\s+[`'\"<(\[]*([^\s`'\"<>()\[\]]+)", re.IGNORECASE)
@@ -99,8 +99,8 @@ class _Changes:
             edits=tuple(edit for edit in edits if edit is not None),
             merges=tuple(merges),
             reasons={file.path: file.reason for file in gone if file.path not in self._claims},
-            left=tuple(Left(path, left[path]) for path in self._files if path in left),
-            listed=tuple(Left(path, DAMAGED) for path in islice(self._damaged(), LISTED)),
+            left=tuple(Reasoned(path, left[path]) for path in self._files if path in left),
+            listed=tuple(Reasoned(path, DAMAGED) for path in islice(self._damaged(), LISTED)),
         )
 
     def _damaged(self) -> Iterator[str]:

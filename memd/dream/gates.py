@@ -15,12 +15,12 @@ Rules of this file
 - ``Gatekeeper`` blocks: call it in a worker thread, for one memory directory in one at a time.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from memd.core.clock import Clock
 from memd.core.recent import Recent
-from memd.core.settings import Settings
+from memd.core.settings import DreamSettings, Settings
 from memd.core.values import Project
 from memd.projects.project import transcript_folders
 from memd.transcripts.sessions import sessions_of
@@ -70,101 +70,26 @@ class Outlook:
         return next((gate.name for gate in self.gates if not gate.open), "")
 
 
-def switches(project: Project, settings: Settings) -> str:
-    """Return the switch that is off; costs nothing."""
+def switches(project: Project, settings: Settings) -> Gate:
+    """Return the gate of the switches, named after the one that is off; costs nothing."""
     if not (project.enabled and settings.enabled):
-        return MEMORY_OFF
-    return "" if settings.dream.enabled else DREAM_OFF
+        return Gate(MEMORY_OFF, open=False, says=project.reason or "memory is switched off")
+    if not settings.dream.enabled:
+        return Gate(DREAM_OFF, open=False, says="dreams are off")
+    return Gate(SWITCHES, open=True, says="memory and dreams are on")
 
 
-def believed(consolidated: float | None, now: float) -> float | None:
-    """Return the time of the last dream, ``None`` for never and for a time yet to come."""
-    if consolidated is None or consolidated > now + _FUTURE_SECONDS:
-        return None
-    return consolidated
+def _time(last: float | None, now: float, wanted: DreamSettings) -> Gate:
+    if last is None:
+        return Gate(TIME, open=True, says="there was no dream yet")
+    hours = max(0.0, now - last) / _HOUR
+    says = f"the last dream was {hours:.1f} of {wanted.min_hours:g} hours ago"
+    return Gate(TIME, max(0.0, now - last) >= wanted.min_hours * _HOUR, says)
 
 
-def due(since: float | None, now: float, settings: Settings) -> float | None:
-    """Return when the gate of time opens, ``None`` when it is open."""
-    if since is None or max(0.0, now - since) >= settings.dream.min_hours * _HOUR:
-        return None
-    return since + settings.dream.min_hours * _HOUR
-
-
-def time(since: float | None, now: float, settings: Settings) -> str:
-    """Return TIME while the last dream is too recent."""
-    return "" if due(since, now, settings) is None else TIME
-
-
-def changed(
-    transcripts: Mapping[str, float], since: float | None, now: float, *, without: str
-) -> int:
-    """Return how many sessions' transcripts changed since the last dream.
-
-    ``transcripts`` maps the sessions to when their transcripts last changed; the session
-    ``without`` is the one that asks, and does not count.
-    """
-    return sum(
-        1
-        for session, mtime in transcripts.items()
-        if session != without
-        and (since is None or mtime > since)
-        and mtime <= now + _FUTURE_SECONDS
-    )
-
-
-def sessions(count: int, settings: Settings) -> str:
-    """Return SESSIONS while too few transcripts changed since the last dream."""
-    return SESSIONS if count < settings.dream.min_sessions else ""
-
-
-def last_change_by_session(scans: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Return the sessions with their last change; one may have transcripts in several folders."""
-    result: dict[str, float] = {}
-    for scan in scans:
-        for session, mtime in scan.items():
-            result[session] = max(mtime, result.get(session, mtime))
-    return result
-
-
-def outlook(
-    project: Project,
-    settings: Settings,
-    now: float,
-    *,
-    since: float | None,
-    count: int,
-    busy: bool,
-    unusable: str = "",
-) -> Outlook:
-    """Return all gates with what they say.
-
-    ``since`` is a believed time, ``count`` what changed since, ``busy`` whether somebody holds the
-    lock, ``unusable`` why the lock cannot be taken by anybody.
-    """
-    off = switches(project, settings)
-    opens = due(since, now, settings)
-    few = sessions(count, settings)
-    wanted = settings.dream.min_sessions
-    why = {MEMORY_OFF: project.reason or "memory is switched off", DREAM_OFF: "dreams are off"}
-    return Outlook(
-        since,
-        opens,
-        count,
-        (
-            Gate(off or SWITCHES, not off, why.get(off, "memory and dreams are on")),
-            Gate(TIME, opens is None, _of_time(since, now, settings)),
-            Gate(SESSIONS, not few, f"{count} of {wanted} sessions since the last dream"),
-            Gate(LOCK, not busy, unusable or (_BUSY if busy else "nobody is at it")),
-        ),
-    )
-
-
-def _of_time(since: float | None, now: float, settings: Settings) -> str:
-    if since is None:
-        return "there was no dream yet"
-    ago = max(0.0, now - since) / _HOUR
-    return f"the last dream was {ago:.1f} of {settings.dream.min_hours:g} hours ago"
+def _sessions(count: int, wanted: DreamSettings) -> Gate:
+    says = f"{count} of {wanted.min_sessions} sessions since the last dream"
+    return Gate(SESSIONS, count >= wanted.min_sessions, says)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,26 +123,23 @@ class Conditions:
 
 def waits(conditions: Conditions, settings: Settings) -> str:
     """Return why an automatic dream waits, in words, "" when it need not."""
-    wanted, reported = settings.dream, conditions.pressure
+    wanted, machine = settings.dream, conditions.pressure
     apart = min(_APART_SECONDS, wanted.min_hours * _HOUR)
-    why = ""
-    if conditions.paused:
-        why = "background work is paused"
-    elif conditions.prompts:
-        why = "a prompt is being answered"
-    elif reported.on_battery and not wanted.on_battery:
-        why = "the machine runs on battery"
-    elif wanted.max_load and reported.load is not None and reported.load > wanted.max_load:
-        why = f"the load is {reported.load:.2f} of each core, above {wanted.max_load:g}"
-    elif (
-        reported.free_memory is not None
-        and reported.free_memory < wanted.free_memory_mb * _MEBIBYTE
-    ):
-        free = reported.free_memory // _MEBIBYTE
-        why = f"{free} MiB of memory are free, fewer than {wanted.free_memory_mb}"
-    elif conditions.began is not None and conditions.began < apart:
-        why = "the last automatic dream began less than an hour ago"
-    return why
+    load, least = machine.load or 0.0, wanted.free_memory_mb
+    free = least if machine.free_memory is None else machine.free_memory // _MEBIBYTE
+    began = apart if conditions.began is None else conditions.began
+    reasons = (
+        (conditions.paused, "background work is paused"),
+        (conditions.prompts > 0, "a prompt is being answered"),
+        (machine.on_battery and not wanted.on_battery, "the machine runs on battery"),
+        (
+            0 < wanted.max_load < load,
+            f"the load is {load:.2f} of each core, above {wanted.max_load:g}",
+        ),
+        (free < least, f"{free} MiB of memory are free, fewer than {least}"),
+        (began < apart, "the last automatic dream began less than an hour ago"),
+    )
+    return next((why for true, why in reasons if true), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,21 +156,14 @@ class Sources:
     is_alive: locks.Alive = locks.alive
 
 
-@dataclass(frozen=True, slots=True)
-class _Scan:
-    """The transcripts of a folder as they were at ``at`` on the monotonic clock."""
-
-    at: float
-    sessions: Mapping[str, float]
-
-
 class Gatekeeper:
     """Knows when it last looked at transcripts, and asks the rest anew each time."""
 
     def __init__(self, clock: Clock, sources: Sources | None = None) -> None:
         self._clock = clock
         self._sources = sources or Sources()
-        self._scans: Recent[tuple[str, str], _Scan] = Recent()
+        # By directory and folder: when it was looked at on the monotonic clock, and its sessions.
+        self._scans: Recent[tuple[str, str], tuple[float, Mapping[str, float]]] = Recent()
 
     def closed(self, project: Project, settings: Settings, *, force: bool, session: str) -> str:
         """Return the first gate that is closed, "" when a dream may begin.
@@ -256,54 +171,64 @@ class Gatekeeper:
         ``session`` is the session that asks. With ``force`` a lock that cannot be used is told:
         LockUnusableError; otherwise it is a closed gate.
         """
-        off = switches(project, settings)
-        if off:
-            return off
-        if not force:
-            now, since = self._since(project)
-            if time(since, now, settings):
-                return TIME
-            count = changed(self._scan(project, settings), since, now, without=session)
-            if sessions(count, settings):
-                return SESSIONS
-        try:
-            return LOCK if self._busy(project) else ""
-        except LockUnusableError:
-            if force:
-                raise
-            return LOCK
+        gate = switches(project, settings)
+        if gate.open and not force:
+            now, last = self._last(project)
+            gate = _time(last, now, settings.dream)
+            if gate.open:
+                count = self._changed(project, settings, last, now, without=session)
+                gate = _sessions(count, settings.dream)
+        if gate.open:
+            gate = self._lock(project, tell=force)
+        return "" if gate.open else gate.name
 
     def outlook(self, project: Project, settings: Settings) -> Outlook:
         """Return all gates as they stand; takes nothing and raises nothing."""
-        now, since = self._since(project)
-        count = changed(self._scan(project, settings), since, now, without="")
-        unusable = ""
-        try:
-            busy = self._busy(project)
-        except LockUnusableError as error:
-            busy, unusable = True, error.sentence
-        return outlook(
-            project, settings, now, since=since, count=count, busy=busy, unusable=unusable
-        )
+        now, last = self._last(project)
+        count = self._changed(project, settings, last, now)
+        time = _time(last, now, settings.dream)
+        few = _sessions(count, settings.dream)
+        due = None if time.open or last is None else last + settings.dream.min_hours * _HOUR
+        gates = (switches(project, settings), time, few, self._lock(project))
+        return Outlook(last, due, count, gates)
 
-    def _since(self, project: Project) -> tuple[float, float | None]:
-        """Return what time it is, and when memories were last consolidated."""
+    def _last(self, project: Project) -> tuple[float, float | None]:
+        """Return what time it is, and when memories were last consolidated, if that can be."""
         at = self._sources.consolidated_at(project.memory_dir)
         now = self._clock.now()
-        return now, believed(at, now)
+        return now, None if at is None or at > now + _FUTURE_SECONDS else at
 
-    def _busy(self, project: Project) -> bool:
-        return self._sources.busy(project.memory_dir, self._clock.now(), self._sources.is_alive)
+    def _lock(self, project: Project, *, tell: bool = False) -> Gate:
+        """Return the gate of the lock. Raises LockUnusableError if that is to be told."""
+        now, sources = self._clock.now(), self._sources
+        try:
+            busy = sources.busy(project.memory_dir, now, sources.is_alive)
+        except LockUnusableError as error:
+            if tell:
+                raise
+            return Gate(LOCK, open=False, says=error.sentence)
+        return Gate(LOCK, not busy, _BUSY if busy else "nobody is at it")
 
-    def _scan(self, project: Project, settings: Settings) -> dict[str, float]:
-        """Return the sessions of a project, from a look that is recent enough."""
-        now = self._clock.monotonic()
-        fresh = settings.dream.scan_minutes * _MINUTE
-        scans = []
+    def _changed(
+        self,
+        project: Project,
+        settings: Settings,
+        since: float | None,
+        now: float,
+        *,
+        without: str = "",
+    ) -> int:
+        """Return how many sessions but one changed, from a look that is recent enough."""
+        changed: set[str] = set()
+        at, fresh = self._clock.monotonic(), settings.dream.scan_minutes * _MINUTE
         for folder in transcript_folders(project):
             known = self._scans.get((project.memory_dir, folder))
-            if known is None or now - known.at >= fresh:
-                known = _Scan(now, self._sources.sessions(folder))
+            if known is None or at - known[0] >= fresh:
+                known = at, self._sources.sessions(folder)
                 self._scans[project.memory_dir, folder] = known
-            scans.append(known.sessions)
-        return last_change_by_session(scans)
+            changed.update(
+                session
+                for session, mtime in known[1].items()
+                if (since is None or mtime > since) and mtime <= now + _FUTURE_SECONDS
+            )
+        return len(changed - {without})

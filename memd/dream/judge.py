@@ -13,13 +13,12 @@ Rules of this file
 - A damaged file is not touched; nothing new is damaged, too large or holds a credential.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from memd.core.names import INDEX
 from memd.core.text import iso_time, sha256
-from memd.core.values import ASSISTANT, OUTSIDE, FileEdit, least_trusted
+from memd.core.values import ASSISTANT, OUTSIDE, FileEdit, MemoryFile, least_trusted
 from memd.core.yielding import yield_to_requests
 from memd.documents import document, secrets
 from memd.documents.document import FrontmatterNotEditableError
@@ -27,7 +26,7 @@ from memd.dream import heads, index_lines
 from memd.dream.grounds import Grounds, restated, void
 from memd.dream.groups import Text, groups, named
 from memd.dream.links import Known
-from memd.dream.values import JudgeResult, Memory, Merge, Removal, Wanted, quoted
+from memd.dream.values import Merge, Reasoned, Report, Wanted, quoted
 from memd.text.dates import resolve
 from memd.text.orders import orders, wishes
 from memd.text.similarity import RESEMBLING, resemblance
@@ -39,77 +38,71 @@ _NIGHT_LEAST, _NIGHT_PART, _MONTH_PART = 5, 10, 3
 _HALF = 2
 _WORK = 300_000  # comparisons of two statements for a group, some seconds at the very most
 _REASON_WORDS = 2
-_NONE: Mapping[str, int] = MappingProxyType({})
+_NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Removed:
-    """What became of a memory that is gone: merged, removed for a reason, or wrongly so."""
+class Judged:
+    """What a dream does, and what is kept back for a person.
 
-    into: str = ""
-    problem: str = ""
+    ``edits`` are what may stand, ``kept_back`` what may not, for the problems in the ``report``.
+    ``secrets`` are paths whose new text must be kept nowhere.
+    """
+
+    edits: tuple[FileEdit, ...]
+    kept_back: tuple[FileEdit, ...]
+    secrets: tuple[str, ...]
+    report: Report
 
 
 def judge(
-    before: Mapping[str, Memory],
+    before: Mapping[str, MemoryFile],
     wanted: Wanted,
+    report: Report,
     *,
-    index: bytes | None = None,
-    now: float = 0.0,
-    known: Collection[str] = frozenset(),
-    total: int = 0,
-    gone_lately: int = 0,
-    lost_lately: Mapping[str, int] = _NONE,
-) -> JudgeResult:
+    index: bytes | None,
+    now: float,
+    known: Collection[str],
+    gone_lately: int,
+    lost_lately: Mapping[str, int],
+) -> Judged:
     """Return what may stand of the edits, and every reason why the others may not.
 
     ``before`` holds each memory that an edit, a merge, a link or a reason names; ``known`` are the
-    paths of all memories, ``total`` how many there are. ``gone_lately`` is how many dreams removed
-    by reasons in 30 days, ``lost_lately`` how many telling words they took from each. ``now`` is
-    in seconds since 1970.
+    paths of all memories. The ``report`` is the one to go on with. ``gone_lately`` is how many
+    memories dreams removed by reasons in 30 days, ``lost_lately`` how many telling words they took
+    from each. ``now`` is in seconds since 1970.
     """
-    night = _Night(before, wanted, now, frozenset(known) | before.keys())
+    night = _Night(before, wanted, now, frozenset(known))
     judged = [_Group(night, members, lost_lately) for members in night.groups()]
     removals = [group for group in judged if group.removed and not group.problems]
     count = sum(len(group.removed) for group in removals)
-    for sentence in _too_many(count, total, gone_lately):
+    for sentence in _too_many(count, len(known), gone_lately):
         for group in removals:
             group.problems.append(sentence)
-    accepted = [path for group in judged if not group.problems for path in group.members]
-    waiting = {path for group in judged if group.problems for path in group.members}
-    lines = index_lines.judge(
-        index, night.index, night.texts(accepted), set(accepted), waiting & night.edits.keys()
-    )
-    return _result(night, judged, lines)
-
-
-def _result(
-    night: "_Night", judged: Sequence["_Group"], lines: index_lines.JudgedIndex
-) -> JudgeResult:
     stands = [group for group in judged if not group.problems]
-    problems = [sentence for group in judged for sentence in group.problems]
+    accepted = {path for group in stands for path in group.members}
+    waiting = [path for g in judged if g.problems for path in g.members if path in night.edits]
+    lines = index_lines.judge(index, night.index, night.texts(accepted), accepted, waiting)
     edits = [edit for group in stands for edit in group.edits()]
-    held_back = [
-        night.edits[p] for g in judged if g.problems for p in g.members if p in night.edits
-    ]
+    kept_back = [night.edits[path] for path in waiting]
     if night.index_edit is not None:
         if lines.content is not None:
             edits.append(replace(night.index_edit, content=lines.content))
-        if lines.problems or (held_back and lines.held_back):
-            held_back.append(night.index_edit)
+        if lines.problems or (kept_back and lines.held_back):
+            kept_back.append(night.index_edit)
     touched = [e.path for e in edits if e.content is not None and e.path in night.edits]
-    lost = {path: count for group in stands for path, count in group.lost.items() if count}
-    return JudgeResult(
-        edits=tuple(edits),
-        kept_back=tuple(held_back),
+    problems = [sentence for group in judged for sentence in group.problems]
+    report = replace(
+        report,
         created=tuple(path for path in touched if path not in night.before),
         changed=tuple(path for path in touched if path in night.before),
         merged=tuple(merge for group in stands for merge in group.merged),
         removed=tuple(removal for group in stands for removal in group.removed),
         problems=tuple(dict.fromkeys((*problems, *lines.problems))),
-        secrets=tuple(night.secrets),
-        lost=lost,
+        lost={path: count for group in stands for path, count in group.lost.items() if count},
     )
+    return Judged(tuple(edits), tuple(kept_back), tuple(night.secrets), report)
 
 
 def _too_many(count: int, total: int, lately: int) -> Iterator[str]:
@@ -128,7 +121,7 @@ class _Night:
     """The memories that a dream touches or names, before and after."""
 
     def __init__(
-        self, before: Mapping[str, Memory], wanted: Wanted, now: float, known: frozenset[str]
+        self, before: Mapping[str, MemoryFile], wanted: Wanted, now: float, known: frozenset[str]
     ) -> None:
         self.wanted = wanted
         self.today = iso_time(now)[:10]
@@ -137,9 +130,8 @@ class _Night:
         self.index = self.index_edit.content if self.index_edit else None
         self.known = Known(known | self.edits.keys())
         self.before = {
-            path: Text(memory.content, path, memory.at, self.known)
-            for path, memory in before.items()
-            if path != INDEX
+            path: Text(file.content, path, file.header.mtime_ns / _NS, self.known)
+            for path, file in before.items()
         }
         self.after = {path: text for path, text in self.before.items() if path not in self.edits}
         for path, edit in self.edits.items():
@@ -180,7 +172,7 @@ class _Group:
             days={day for text in self._old for day in text.days},
         )
         self.merged: list[Merge] = []
-        self.removed: list[Removal] = []
+        self.removed: list[Reasoned] = []
         self.lost: dict[str, int] = {}
         self._foreign: set[str] = set()  # memories that say something new
         self._outside = False
@@ -197,7 +189,7 @@ class _Group:
                 merge.into not in self._night.edits
                 and self._origin(merge.into) != into.document.origin
             ):
-                edit = FileEdit(into.path, into.content, sha256(into.content), int(into.at * 1e9))
+                edit = FileEdit(into.path, into.content, sha256(into.content), int(into.at * _NS))
                 result.append(self._marked(edit))
         return list({edit.path: edit for edit in result}.values())
 
@@ -275,7 +267,7 @@ class _Group:
         elif not self._is_void(old, reason):
             yield f"{path} would go, and its reason names nothing that voids it: {quoted(reason)}"
         else:
-            self.removed.append(Removal(path, secrets.scrub(reason)))
+            self.removed.append(Reasoned(path, secrets.scrub(reason)))
 
     def _takes(self, target: str, old: Text) -> bool:
         return any(one.key in self._night.after[target].keys for one in old.body)

@@ -4,18 +4,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from memd.agent.service import Progress, RunEnd, RunRecord, Task
+from memd.agent.service import Progress, RunEnd, RunRecord, Task, total
 from memd.agent.workspace import Workspace
 from memd.core import prices
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.text import cut_bytes
-from memd.core.values import Actor, Project, Provenance
+from memd.core.values import Actor, Project, Provenance, Tree
 from memd.documents import secrets
 from memd.dream import from_workspace
-from memd.dream.pass_result import ReadyPass, Work
-from memd.dream.report import Report
-from memd.model.port import Model
+from memd.dream.pass_result import ReadyPass
+from memd.dream.values import Report, Wanted
+from memd.model.port import LOCAL, Model, Usage
 from memd.projects.project import transcript_folders
 from memd.store.history import Past
 from memd.watch.locks import ConsolidationLock
@@ -74,37 +74,6 @@ class DreamFailedError(MemdError):
         super().__init__(ended.unfinished, reason=str(ended.reason), turns=ended.turns)
 
 
-class DreamProgress:
-    """Passes on an agent's progress in the phases of a dream.
-
-    A dream is ``starting`` until its first write and ``updating`` from then on. The turns of a
-    second run go on counting where those of the first ended.
-    """
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._turns = 0
-        self._calls = 0
-        self._tokens = 0
-
-    def __call__(self, phase: str, **facts: Any) -> None:  # noqa: ARG002 - the agent's own phases
-        """Pass on an agent's progress."""
-        facts["turn"] += self._turns
-        facts["tool_calls"] += self._calls
-        facts["tokens"] += self._tokens
-        self._progress(UPDATING if facts["touched"] else STARTING, **facts)
-
-    def ran(self, *, turns: int, calls: int, tokens: int) -> None:
-        """Count a run that is over, for the next one."""
-        self._turns += turns
-        self._calls += calls
-        self._tokens += tokens
-
-    def judging(self) -> None:
-        """Say that the result is being judged."""
-        self._progress(JUDGING)
-
-
 @dataclass(slots=True)
 class DreamRun:
     """One dream at work. ``over``: it was cancelled or took too long and may not commit.
@@ -117,10 +86,9 @@ class DreamRun:
     held: ConsolidationLock
     progress: Progress
     began: float
-    job: str = ""
-    client: str = ""
-    session: str = ""
-    allow_model: bool = True
+    job: str
+    client: str
+    session: str
     over: bool = False
     report: Report | None = None
 
@@ -141,14 +109,10 @@ class DreamRun:
 
     def by(self, done: ReadyPass) -> Provenance:
         """Return what the history says of what a pass changes."""
-        model = done.by_model
+        engine = done.report.engine
+        model, origin = ("", "") if engine == LOCAL else (engine, ORIGIN)
         return Provenance(
-            Actor.DREAM,
-            self.client,
-            self.session,
-            model,
-            reason="consolidation",
-            origin=ORIGIN if model else "",
+            Actor.DREAM, self.client, self.session, model, reason="consolidation", origin=origin
         )
 
     def workspace(self) -> Workspace:
@@ -162,49 +126,52 @@ class DreamRun:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ModelRun:
-    """A model at work for a dream; ``record`` and ``progress`` go on through all of its runs."""
+    """A model at work for a dream; everything is counted through all of its runs."""
 
     dream: DreamRun
     task: Task
     model: Model
     workspace: Workspace
-    progress: DreamProgress
     record: RunRecord = field(default_factory=RunRecord)
+    turns: int = 0
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
 
-    def instead(self, ended: RunEnd, done: ReadyPass) -> ReadyPass:
-        """Return another pass in place of a run that could not go on, which still cost its part."""
-        why = ended.error.sentence if ended.error else ""
-        return replace(done, problem=why, usage=ended.usage, dollars=self._cost(ended))
+    def progress(self, _phase: str, **facts: Any) -> None:
+        """Pass on an agent's progress: the dream is ``updating`` from its first write on."""
+        facts["turn"] += self.turns
+        facts["tool_calls"] += self.calls
+        facts["tokens"] += total(self.usage)
+        self.dream.progress(UPDATING if facts["touched"] else STARTING, **facts)
 
-    def done(self, ended: RunEnd, at: float, first: ReadyPass | None = None) -> ReadyPass:
-        """Return what a run came to; a mending that did not finish leaves the ``first`` one.
+    def ran(self, ended: RunEnd) -> None:
+        """Count a run that is over, for the next one and the report."""
+        self.turns += ended.turns
+        self.calls += ended.calls
+        self.usage += ended.usage
+        if ended.finished:
+            self.dream.progress(JUDGING)
 
-        ``at`` is seconds since 1970. Looks for credentials in what was said: call it in a thread.
+    def billed(self, report: Report) -> Report:
+        """Return a report with what all runs have cost; the fixed pass has no turns."""
+        price, used = prices.price(self.task.model, self.dream.settings.spend.prices), self.usage
+        dollars = price.money(used.input, used.output, used.cache_read, used.cache_created)
+        turns = 0 if report.engine == LOCAL else self.turns
+        return replace(report, turns=turns, usage=used, dollars=dollars)
+
+    def done(self, text: str, at: float) -> ReadyPass:
+        """Return what the model has made of the workspace; ``text`` are its last words.
+
+        ``at`` is seconds since 1970. Looks for credentials in the text: call it in a thread.
         """
         proposal, session = self.workspace.proposal(), self.dream.session
         directory = self.dream.directory
 
-        def work(past: Past) -> Work:
+        def work(past: Past, tree: Tree) -> Wanted:
             repeats = partial(past.repeats, directory)
-            return partial(from_workspace.wanted, proposal, session=session, at=at, repeats=repeats)
+            return from_workspace.wanted(proposal, tree, session=session, at=at, repeats=repeats)
 
-        done = ReadyPass(
-            work,
-            self.task.model,
-            said=cut_bytes(secrets.scrub(ended.text), _SAID_BYTES),
-        )
-        before = first or done
-        return replace(
-            done if ended.finished else before,
-            turns=before.turns + ended.turns,
-            usage=before.usage + ended.usage,
-            dollars=before.dollars + self._cost(ended),
-        )
-
-    def _cost(self, ended: RunEnd) -> float:
-        """Return US dollars for a run."""
-        price = prices.price(self.task.model, self.dream.settings.spend.prices)
-        used = ended.usage
-        return price.money(used.input, used.output, used.cache_read, used.cache_created)
+        said = cut_bytes(secrets.scrub(text), _SAID_BYTES)
+        return ReadyPass(work, self.billed(Report(engine=self.task.model, said=said)))

@@ -24,28 +24,26 @@ import anyio
 from anyio import to_thread
 
 from memd.agent import service as agent
-from memd.agent.service import Progress, RunEnd, RunRecord, Task, total
+from memd.agent.service import Progress, RunEnd, RunRecord, Task
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.names import INDEX
 from memd.core.settings import Settings
-from memd.core.values import Draft, JobEnd, LockTaken, Project, Snapshot, Tree
+from memd.core.values import Draft, JobEnd, LockTaken, Project, Tree
 from memd.core.yielding import checking
 from memd.dream import briefing, gates
 from memd.dream.consolidate import fixed
 from memd.dream.lock import DreamLock
 from memd.dream.pass_result import PassResult, ReadyPass, Work, find, orphans, size
-from memd.dream.report import Report
 from memd.dream.run import (
     DreamEndedError,
     DreamFailedError,
-    DreamProgress,
     DreamRun,
     DreamTimeoutError,
     LockLostError,
     ModelRun,
 )
-from memd.dream.values import DirectorySize, Left, Question, Removal
+from memd.dream.values import DirectorySize, Question, Reasoned, Report, Wanted
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import Model, ModelSource
 from memd.state.changes import ProposalTable
@@ -54,11 +52,9 @@ from memd.state.tables import DreamTable, Runs
 from memd.store.drafts import StoreDraft
 from memd.store.history import Past
 from memd.store.service import Store
-from memd.text import dates
 from memd.watch import locks
-from memd.watch.locks import ConsolidationLock
 
-__all__ = ["DirectorySize", "Dreams", "Left", "Question", "Removal", "Report"]
+__all__ = ["DirectorySize", "Dreams", "Question", "Reasoned", "Report"]
 
 _CLEANUP_SECONDS = 5.0  # two renames and one durable transaction, on a slow disk
 _MINUTE = 60.0
@@ -128,38 +124,28 @@ class Dreams:
         ``Store.take_back`` raises. A failure or a cancellation leaves memories and the lock's time
         as they were.
         """
-        closed = gates.switches(project, settings)
-        if closed:
-            return Report(gate=closed)
-        directory = project.memory_dir
+        gate = gates.switches(project, settings)
+        if not gate.open:
+            return Report(gate=gate.name)
         progress("starting")
-        await self._store.ensure(directory)
-        held = await to_thread.run_sync(self._lock.take, directory)
+        await self._store.ensure(project.memory_dir)
+        held = await to_thread.run_sync(self._lock.take, project.memory_dir)
         if held is None:
             return Report(gate=gates.LOCK)
-        dream = DreamRun(
-            project,
-            settings,
-            held,
-            progress,
-            self._clock.monotonic(),
-            job=job,
-            client=client,
-            session=session,
-            allow_model=allow_model,
-        )
+        began = self._clock.monotonic()
+        dream = DreamRun(project, settings, held, progress, began, job, client, session)
         try:
-            report = await self._within(settings.dream.max_minutes, dream)
+            report = await self._within(dream, allow_model=allow_model)
         finally:
-            await self._finish(held, done=dream.report is not None)
+            await self._finish(dream)
         report = await self._complete(dream, report)
         if report.change is not None:
             progress("updating", files=list(report.changed), change=report.change)
         return report
 
-    async def _within(self, minutes: float, dream: DreamRun) -> Report:
-        """Dream, but no longer than this."""
-        watching = anyio.CancelScope()
+    async def _within(self, dream: DreamRun, *, allow_model: bool) -> Report:
+        """Dream, but no longer than the settings allow."""
+        watching, minutes = anyio.CancelScope(), dream.settings.dream.max_minutes
 
         async def watch() -> None:
             with watching:
@@ -173,7 +159,7 @@ class Dreams:
         async with anyio.create_task_group() as group:
             group.start_soon(watch)
             try:
-                await self._dream(dream)
+                await self._dream(dream, allow_model=allow_model)
             except DreamEndedError:
                 pass  # late, or cancelled from outside: the checkpoint below tells
             except MemdError as error:  # out of the group as it is, not within an exception group
@@ -184,28 +170,24 @@ class Dreams:
         await anyio.lowlevel.checkpoint()
         raise failure
 
-    async def _dream(self, dream: DreamRun) -> None:
-        early = await self._pass(dream)
+    async def _dream(self, dream: DreamRun, *, allow_model: bool) -> None:
+        early = await self._pass(dream, allow_model=allow_model)
         proposal = await self._proposed(dream, early)
         result, change = await self._committed(dream, early, proposal)
         if result is not early:
             proposal = await self._proposed(dream, result)
-        dream.report = replace(result.report(), change=change, proposal=proposal or None)
+        dream.report = replace(result.report, change=change, proposal=proposal)
 
-    async def _proposed(self, dream: DreamRun, result: PassResult) -> str:
-        """Keep what may not be done as a proposal; returns its id, "" where there is none."""
-        if not result.judged.problems:
-            return ""
-        dream.check()
-        wanted = result.proposal(dream.directory, dream.job, self._clock.now())
-        names: list[str] = []
-
-        def propose() -> None:
-            names.append(self._proposals.propose(wanted, dream.by(result.done)))
-
-        with anyio.CancelScope(shield=True):  # one set
-            await to_thread.run_sync(propose)
-        return names[0]
+    async def _proposed(self, dream: DreamRun, result: PassResult) -> str | None:
+        """Keep what may not be done as a proposal; returns its id, ``None`` where there is none."""
+        proposal: str | None = None
+        if result.report.problems:
+            dream.check()
+            wanted = result.proposal(dream.directory, dream.job, self._clock.now())
+            propose = partial(self._proposals.propose, wanted, dream.by(result.done))
+            with anyio.CancelScope(shield=True):  # one set
+                proposal = await to_thread.run_sync(propose)
+        return proposal
 
     async def _surveyed(self, dream: DreamRun, done: ReadyPass) -> PassResult:
         """Have a pass judged on the directory as it is; no writer waits meanwhile."""
@@ -217,7 +199,7 @@ class Dreams:
         return await self._store.consult(survey, dream.directory)
 
     async def _committed(
-        self, dream: DreamRun, early: PassResult, proposal: str
+        self, dream: DreamRun, early: PassResult, proposal: str | None
     ) -> tuple[PassResult, str | None]:
         """Commit what may stand; judge again if a file is not as it was.
 
@@ -232,10 +214,10 @@ class Dreams:
             dream.check()
             if not dream.held.ours():
                 raise LockLostError(dream.directory)
-            if result.judged.problems and not result.judged.edits:
+            if result.report.problems and not result.judged.edits:
                 return Draft()
-            report = replace(result.report(), proposal=proposal or None)
-            end = JobEnd(dream.job, "completed", json.dumps(report.facts()))
+            facts = replace(result.report, proposal=proposal).facts()
+            end = JobEnd(dream.job, "completed", json.dumps(facts))
             retained = LockTaken(dream.directory, dream.held.taken_ns)
             mend = all(left.path != INDEX for left in result.wanted.left)
             return StoreDraft(result.judged.edits, effects=(end, retained), mend_index=mend)
@@ -252,22 +234,18 @@ class Dreams:
             lately = self._table.lately(dream.directory, now - _LATELY_SECONDS)
             return find(tree, done, past, now, lately)
 
-    async def _pass(self, dream: DreamRun) -> PassResult:
+    async def _pass(self, dream: DreamRun, *, allow_model: bool) -> PassResult:
         """Return what a pass comes to: a model's where there is one, else the fixed one.
 
         Raises DreamFailedError and what reading the directory raises.
         """
-        model, problem = self._model(dream)
-        if model is None:
-            return await self._surveyed(
-                dream, ReadyPass(partial(self._work, dream), problem=problem)
-            )
-        seen = await self._store.snapshot(dream.directory)
-        task = await self._request(dream, model, seen)
-        if task is None:
-            return await self._surveyed(dream, ReadyPass(partial(self._work, dream)))
+        model = self._models.for_(dream.settings) if dream.settings.dream.use_model else None
+        problem = LEFT_ALONE if model and not allow_model else ""
+        task = None if model is None or problem else await self._request(dream, model)
+        if model is None or task is None:
+            return await self._surveyed(dream, self._fixed(dream, Report(model_problem=problem)))
         async with agent.opened(dream.workspace) as workspace:
-            run = ModelRun(dream, task, model, workspace, DreamProgress(dream.progress))
+            run = ModelRun(dream, task, model, workspace)
             try:
                 return await self._by_model(run)
             finally:
@@ -280,79 +258,58 @@ class Dreams:
         if not ended.finished:
             if not isinstance(ended.error, NO_USE_TODAY):
                 raise DreamFailedError(ended)
-            fixed_pass = run.instead(ended, ReadyPass(partial(self._work, dream)))
-            return await self._surveyed(dream, fixed_pass)
-        done = await to_thread.run_sync(run.done, ended, self._clock.now())
+            report = run.billed(Report(model_problem=ended.error.sentence))
+            return await self._surveyed(dream, self._fixed(dream, report))
+        done = await to_thread.run_sync(run.done, ended.text, self._clock.now())
         result = await self._surveyed(dream, done)
-        if not result.judged.problems or ended.turns >= task.budget.turns:
+        if not result.report.problems or ended.turns >= task.budget.turns:
             return result
-        again = briefing.mend(task, ended, result.judged.problems)
+        again = briefing.mend(task, ended, result.report.problems)
         left = dream.began + task.seconds - self._clock.monotonic()
         more = await self._agent(run, replace(again, seconds=max(left, 0.0)))
-        mended = await to_thread.run_sync(run.done, more, self._clock.now(), done)
-        return await self._surveyed(dream, mended)
+        done = replace(done, report=run.billed(done.report))
+        if more.finished:
+            done = await to_thread.run_sync(run.done, more.text, self._clock.now())
+        return await self._surveyed(dream, done)
 
     async def _agent(self, run: ModelRun, task: Task) -> RunEnd:
         """Run an agent once; whoever watches hears of it as of one dream."""
         ended = await agent.run(
             task, run.model, run.workspace, self._clock, run.progress, record=run.record
         )
-        run.progress.ran(turns=ended.turns, calls=ended.calls, tokens=total(ended.usage))
-        if ended.finished:
-            run.progress.judging()
+        run.ran(ended)
         return ended
 
-    def _model(self, dream: DreamRun) -> tuple[Model | None, str]:
-        """Return the model that consolidates, if any, and why one that could does not."""
-        if not dream.settings.dream.use_model:
-            return None, ""
-        model = self._models.for_(dream.settings)
-        return (None, LEFT_ALONE) if model and not dream.allow_model else (model, "")
-
-    async def _request(self, dream: DreamRun, model: Model, seen: Snapshot) -> Task | None:
+    async def _request(self, dream: DreamRun, model: Model) -> Task | None:
         """Return what a model is asked, ``None`` where there is nothing to look at."""
+        seen = await self._store.snapshot(dream.directory)
+        days: tuple[str, ...] = ()
         if model.calls_tools:
-            return await to_thread.run_sync(self._task, dream, seen)
-        if not seen.headers:
-            return None
-        newest = [header.path for header in seen.headers[: briefing.NEWEST]]
-        files = await self._store.read_many(dream.directory, newest)
-        refusals = partial(self._proposals.refusals, dream.directory, _REFUSALS)
-        return briefing.single(
-            dream.project,
-            files,
-            count=len(seen.headers),
-            model=self._models.name(dream.settings, briefing.KIND),
-            now=self._clock.now(),
-            refusals=await to_thread.run_sync(refusals),
-            settings=dream.settings.dream,
-        )
-
-    def _task(self, dream: DreamRun, seen: Snapshot) -> Task | None:
-        """Return what a model is asked, ``None`` where there is nothing to look at. Blocks."""
-        days = briefing.changed_logs(dream.directory, dream.last)
+            days = await to_thread.run_sync(briefing.changed_logs, dream.directory, dream.last)
         if not (seen.headers or days):
             return None
-        name = self._models.name(dream.settings, briefing.KIND)
-        return briefing.task(
+        brief = briefing.Brief(
             dream.project,
+            dream.settings.dream,
             seen,
-            model=name,
+            model=self._models.name(dream.settings, briefing.KIND),
             now=self._clock.now(),
-            last=dream.last,
-            refusals=self._proposals.refusals(dream.directory, _REFUSALS),
-            settings=dream.settings.dream,
-            log_days=days,
+            refusals=await to_thread.run_sync(self._proposals.refusals, dream.directory, _REFUSALS),
         )
+        if model.calls_tools:
+            return await to_thread.run_sync(briefing.task, brief, dream.last, days)
+        newest = [header.path for header in seen.headers[: briefing.NEWEST]]
+        return briefing.single(brief, await self._store.read_many(dream.directory, newest))
 
-    def _work(self, dream: DreamRun, past: Past) -> Work:
-        """Return the fixed pass, which leaves alone what a person took back. Blocks."""
-        return self._given or partial(
-            fixed,
-            resolve=dates.resolve,
-            repeats=partial(past.repeats, dream.directory),
-            refused=self._proposals.refused_edits(dream.directory),
-        )
+    def _fixed(self, dream: DreamRun, report: Report) -> ReadyPass:
+        """Return the fixed pass, which leaves alone what a person took back."""
+
+        def work(past: Past, tree: Tree) -> Wanted:
+            refused = self._proposals.refused_edits(dream.directory)
+            return fixed(tree, partial(past.repeats, dream.directory), refused)
+
+        given = self._given
+        return ReadyPass((lambda _, tree: given(tree)) if given else work, report)
 
     async def _save(self, job: str, record: RunRecord) -> None:
         """Keep the record of a dream's runs, whatever came of them, whatever is cancelled."""
@@ -374,8 +331,8 @@ class Dreams:
         seconds = round(self._clock.monotonic() - dream.began, 3)
         return replace(report, after=after, orphans=unlisted, seconds=seconds)
 
-    async def _finish(self, held: ConsolidationLock, *, done: bool) -> None:
+    async def _finish(self, dream: DreamRun) -> None:
         """Settle the lock file and then its row, whatever is cancelled meanwhile."""
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
-            finish = partial(self._lock.finish, held, done=done)
+            finish = partial(self._lock.finish, dream.held, done=dream.report is not None)
             await to_thread.run_sync(finish, abandon_on_cancel=True)

@@ -1,17 +1,21 @@
 """What a dream wants, and what became of every memory, as values. Pure."""
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from memd.agent.proposal import SourceText
 from memd.core.text import one_line
 from memd.core.values import FileEdit
 from memd.documents import secrets
+from memd.model.port import LOCAL, Usage
 
 QUOTED = 120  # characters of a sentence that a problem names
 LISTED = 100  # files in a report that need a person; beyond, that has other worries
 SHOWN = 200  # characters of a sentence that a report shows
 DAMAGED = "its frontmatter does not parse"
+_ALWAYS = ("merged", "removed", "changed", "change", "proposal")  # told even where there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +27,8 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
-    """A memory that is gone, and the reason that was given."""
-
-    path: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """A file that stays as it is although the dream wanted otherwise, and why."""
+class Reasoned:
+    """A file, and why it is gone, stays as it is or needs a person."""
 
     path: str
     reason: str
@@ -52,14 +48,6 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """A memory as it was: its bytes, and when it changed last in seconds since 1970."""
-
-    content: bytes
-    at: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Wanted:
     """What a dream wants to do, with what it says of it.
 
@@ -71,30 +59,9 @@ class Wanted:
     edits: tuple[FileEdit, ...] = ()
     merges: tuple[Merge, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
-    left: tuple[Left, ...] = ()
-    listed: tuple[Left, ...] = ()
+    left: tuple[Reasoned, ...] = ()
+    listed: tuple[Reasoned, ...] = ()
     sources: tuple[SourceText, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeResult:
-    """What a dream does, and what is kept back for a person.
-
-    ``edits`` are what may stand, ``kept_back`` what may not, for its ``problems``, each a sentence.
-    ``created`` and ``changed`` leave the index out; what is neither there nor in ``merged`` or
-    ``removed`` is as it was. ``secrets`` are paths whose new text must be kept nowhere. ``lost`` is
-    how many telling words each changed memory has lost.
-    """
-
-    edits: tuple[FileEdit, ...] = ()
-    kept_back: tuple[FileEdit, ...] = ()
-    created: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    merged: tuple[Merge, ...] = ()
-    removed: tuple[Removal, ...] = ()
-    problems: tuple[str, ...] = ()
-    secrets: tuple[str, ...] = ()
-    lost: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +72,56 @@ class DirectorySize:
     memory_bytes: int = 0
     index_lines: int = 0
     index_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a dream did. ``gate`` names the gate that closed before it began, "" when it ran.
+
+    ``engine`` is ``local`` or the model's name, ``model_problem`` why a model did not do it.
+    ``created`` and ``changed`` leave the index out; a memory that is neither there nor ``merged``
+    or ``removed`` is as it was. ``before`` and ``after`` are what the directory holds, ``lost`` how
+    many telling words each changed memory has no more. ``questions`` are for the person. ``change``
+    undoes it; ``proposal`` is the id of what the judge kept back, with its ``problems``.
+    ``dollars`` is the price of ``usage``; ``said`` is what the model said last, without
+    credentials.
+    """
+
+    gate: str = ""
+    engine: str = LOCAL
+    model_problem: str = ""
+    created: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    merged: tuple[Merge, ...] = ()
+    removed: tuple[Reasoned, ...] = ()
+    left: tuple[Reasoned, ...] = ()
+    listed: tuple[Reasoned, ...] = ()
+    questions: tuple[Question, ...] = ()
+    orphans: tuple[str, ...] = ()
+    before: DirectorySize | None = None
+    after: DirectorySize | None = None
+    lost: Mapping[str, int] = field(default_factory=dict)
+    change: str | None = None
+    proposal: str | None = None
+    problems: tuple[str, ...] = ()
+    turns: int = 0
+    usage: Usage = field(default_factory=Usage)
+    dollars: float = 0.0
+    seconds: float = 0.0
+    said: str = ""
+
+    def facts(self) -> dict[str, Any]:
+        """Return the report as JSON members; memories that went into one stand together."""
+        if self.gate:
+            return {"status": "skipped", "gate": self.gate}
+        into: dict[str, list[str]] = {}
+        for merge in self.merged:
+            into.setdefault(merge.into, []).append(merge.source)
+        facts = json.loads(json.dumps(asdict(self)))
+        facts["merged"] = [{"into": path, "from": sources} for path, sources in into.items()]
+        facts["usage"] = None if self.usage == Usage() else facts["usage"]
+        facts["reason"] = "; ".join(self.problems)
+        return {name: value for name, value in facts.items() if value or name in _ALWAYS}
 
 
 def in_the_end(into: Mapping[str, str], path: str) -> str:

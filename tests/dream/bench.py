@@ -9,8 +9,8 @@ from memd.core.settings import Settings
 from memd.core.values import MemoryType, Project
 from memd.documents import document
 from memd.dream.pass_result import Work
-from memd.dream.report import Report
 from memd.dream.service import Dreams
+from memd.dream.values import Report
 from memd.state.database import Database
 from memd.state.dreams import DreamTable
 from memd.state.jobs import JobTable, NewJob

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memd.core.names import INDEX
-from memd.dream.report import Report
+from memd.dream.values import Report
 from memd.model.port import Reply
 from memd.projects.project import slug
 from memd.state import cursors, dreams, job_rows, journal, runs

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memd.core.values import Actor
-from memd.dream.values import Merge, Removal
+from memd.dream.values import Merge, Reasoned
 from memd.model.port import Ask, Reply
 from memd.state.jobs import JobState
 from memd.testing.scripted_model import calls, says
@@ -35,7 +35,12 @@ async def test_a_good_merge_is_one_change(bench: Bench) -> None:
     assert report.merged == (Merge("deploys.md", "rollbacks.md"),)
     assert (report.engine, report.turns) == ("claude-opus-5-5-dream", 3)
     assert report.said == "I put the rollbacks beside the deploys."
-    assert report.usage == {"input": 300, "output": 60, "cache_read": 0, "cache_created": 0}
+    assert report.facts()["usage"] == {
+        "input": 300,
+        "output": 60,
+        "cache_read": 0,
+        "cache_created": 0,
+    }
     assert report.dollars == pytest.approx((300 * 4 + 60 * 20) / 1e6)
     assert report.before is not None
     assert report.after is not None
@@ -120,8 +125,7 @@ async def test_what_is_mended_is_committed(bench: Bench) -> None:
     report = await bench.run(dreaming, job)
     assert report.merged == (Merge("deploys.md", "rollbacks.md"),)
     assert (report.proposal, report.turns, report.said) == (None, 5, "Now it is.")
-    assert report.usage is not None
-    assert report.usage["output"] == 100
+    assert report.usage.output == 100
     assert [turn["turn"] for turn in bench.runs.of(job)] == [1, 2, 3, 4, 5]
     assert [fact["turn"] for fact in bench.reported if "text" in fact] == [1, 2, 3, 4, 5]
 
@@ -160,7 +164,7 @@ async def test_a_person_who_edits_a_target_keeps_what_was_to_go_into_it(bench: B
     dreaming, _ = bench.taught(*script, calls(write("party.md", f"removed: {why}"), first=30), save)
     report = await bench.run(dreaming)
     assert report.problems == ()
-    assert report.removed == (Removal("party.md", why),)
+    assert report.removed == (Reasoned("party.md", why),)
     assert {left.path for left in report.left} == {"deploys.md", "rollbacks.md"}
     assert (bench.memory / "deploys.md").read_text() == mine
     assert BO in (bench.memory / "rollbacks.md").read_text()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memd.core.names import INDEX
 from memd.core.values import MemoryType
-from memd.dream.report import Report
+from memd.dream.values import Report
 from memd.text.statements import statements
 from tests.dream.bench import Bench
 from tests.dream.cases import FEEDBACK, USER, memory, project, reference, rule

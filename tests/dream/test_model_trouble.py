@@ -95,8 +95,7 @@ async def test_who_cannot_be_asked_today_is_replaced(bench: Bench, error: ModelE
     report = await bench.run(dreaming)
     assert (report.engine, report.model_problem) == ("local", error.sentence)
     assert (report.turns, len(report.merged)) == (0, 1)
-    assert report.usage is not None
-    assert report.usage["input"] == 100
+    assert report.usage.input == 100
     (change,) = await bench.store.history(str(bench.memory))
     assert (change.by.model, change.by.origin) == ("", "")
 
@@ -182,4 +181,4 @@ async def test_a_record_that_cannot_be_kept_costs_no_dream(bench: Bench) -> None
     report = await bench.run(dreaming, job)
     assert (report.engine, report.said) == ("claude-opus-5-5-dream", "All is well.")
     assert bench.noted == ["record_lost"]
-    assert report.usage is None
+    assert "usage" not in report.facts()

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.dream.report import Report
 from memd.dream.report_page import markdown, span
-from memd.dream.values import DirectorySize, Left, Merge, Question, Removal
+from memd.dream.values import DirectorySize, Merge, Question, Reasoned, Report
+from memd.model.port import Usage
 
 AT = 1_772_539_200.0
 SPAN = re.compile(r"`[^`\n]+`")
@@ -32,16 +32,16 @@ FULL = Report(
     created=("n.md",),
     changed=("a.md", "t.md"),
     merged=(Merge("a.md", "b.md"), Merge("a.md", "c.md")),
-    removed=(Removal("r.md", "it was superseded"),),
-    left=(Left("l.md", "somebody changed it"),),
-    listed=(Left("d.md", "its frontmatter is broken"),),
+    removed=(Reasoned("r.md", "it was superseded"),),
+    left=(Reasoned("l.md", "somebody changed it"),),
+    listed=(Reasoned("d.md", "its frontmatter is broken"),),
     questions=(Question(("a.md", "b.md"), "contradict", "It is on.", "It is off."),),
     orphans=("o.md",),
     before=DirectorySize(41, 9000, 180, 9000),
     after=DirectorySize(39, 8000, 150, 8000),
     change="c12",
     turns=7,
-    usage={"input": 12_000, "output": 345},
+    usage=Usage(12_000, 345),
     dollars=0.01234,
     seconds=100.4,
     said="I merged two notes.",

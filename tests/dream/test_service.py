@@ -14,9 +14,8 @@ from memd.core.text import sha256
 from memd.core.values import Actor, Draft, FileEdit, MemoryType, Provenance, Tree
 from memd.core.yielding import yield_to_requests, yielding
 from memd.dream import gates
-from memd.dream.report import Report
 from memd.dream.run import LockLostError
-from memd.dream.values import Wanted
+from memd.dream.values import Report, Wanted
 from memd.jobs.service import Jobs, Running
 from memd.state import cursors, dreams, job_rows, journal
 from memd.state.database import open_database

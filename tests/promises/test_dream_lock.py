@@ -17,9 +17,8 @@ import pytest
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.values import Tree
-from memd.dream.report import Report
 from memd.dream.service import Dreams
-from memd.dream.values import Wanted
+from memd.dream.values import Report, Wanted
 from memd.files.disk import Disk
 from memd.projects.configuration import Configuration
 from memd.state import cursors, dreams, job_rows, journal
