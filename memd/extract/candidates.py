@@ -18,13 +18,17 @@ from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.extract import scorer
 from memd.extract.markers import is_question, markers
-from memd.extract.scorer import Scores, SentencePlace
+from memd.extract.scorer import NOT_PLAIN, Scores, SentencePlace
 from memd.extract.sentences import Sentence, sentences
 from memd.text.words import WIDE, words
 
 # Log odds from which on a sentence is kept, chosen so that of a hundred messages of strangers' talk
 # at most six give something (benchmarks/train_extractor.py prints what they reach).
-SAVED, MARKED, LASTING = -4.5, -2.9, -1.59
+SAVED, MARKED, LASTING = -4.5, -2.9, -1.4
+# Of a message that only states something (no task, question, complaint or part of a screen): where
+# it opens the conversation, and later on. Nothing but to tell it can be meant.
+OPENING, STATED = -3.0, -2.0
+_STATED_SENTENCES = 2
 _SAVED_CHARACTERS = 180  # of a sentence that stands on its own; a CJK character counts twice
 _DOCUMENT_CHARACTERS, _DOCUMENT_SENTENCES = 1500, 12  # a longer message is mostly pasted
 _MOST_OF_A_MESSAGE = 2  # suggestions
@@ -38,6 +42,7 @@ _ASKS = frozenset({"remember", "always", "never", "future", "consent"})
 _LEAD = re.compile(r"([^:\uff1a]{1,40})[:\uff1a](?!//)")
 _UNFIT = frozenset({"question", "starts:question", "doubt", "error", "observation"})
 _PRODUCT = frozenset({"interface", "audience"})  # what is to be built, unless an order opens with
+_NO_STATEMENT = NOT_PLAIN | _PRODUCT
 _OPENS = frozenset({"starts:never", "starts:always", "starts:future", "remember", "consent"})
 _URL = re.compile(r"https?://\S+|\bwww\.\S+")
 # A place in the source: what stands there changes and is found faster than remembered.
@@ -115,7 +120,11 @@ def _in_message(
         for n, item in enumerate(own)
     ]
     saved = [] if pasted else [item for item in scored if _is_saved(item)]
-    rest = [item for item in scored if item not in saved and _is_suggested(item, pasted=pasted)]
+    states = len(own) <= _STATED_SENTENCES and all(item.states for item in scored)
+    least = (OPENING if place.first else STATED) if states else LASTING
+    rest = [
+        item for item in scored if item not in saved and _is_suggested(item, least, pasted=pasted)
+    ]
     rest.sort(key=lambda item: -max(item.scores.marked, item.scores.lasting))
     retained, refused = [], []
     for item in (*saved, *rest[:_MOST_OF_A_MESSAGE]):
@@ -179,7 +188,7 @@ def _is_standing(names: frozenset[str]) -> bool:
     return "preference" in names and bool(names & {"practice", "answers"})
 
 
-def _is_suggested(item: "_Scored", *, pasted: bool) -> bool:
+def _is_suggested(item: "_Scored", least: float, *, pasted: bool) -> bool:
     if not item.says_something or item.opens_text:
         return False
     if "remember" in item.names and not item.asks and not _SOURCE.search(item.plain):
@@ -187,7 +196,7 @@ def _is_suggested(item: "_Scored", *, pasted: bool) -> bool:
     general = item.names >= {"everything", "obligation"} and item.names & {"first_person", "ours"}
     rule = bool(item.names & _MARKERS or general)
     marked = rule and not item.asks and item.scores.marked >= MARKED
-    return (marked and not pasted) or item.scores.lasting >= LASTING
+    return (marked and not pasted) or item.scores.lasting >= least
 
 
 def _why_not(scored: Sequence["_Scored"], *, pasted: bool) -> str:
@@ -213,6 +222,11 @@ class _Scored:
     def asks(self) -> bool:
         """Whether it is a question."""
         return is_question(self.plain)
+
+    @property
+    def states(self) -> bool:
+        """Whether it wants, asks and complains about nothing."""
+        return not self.asks and not self.names & _NO_STATEMENT
 
     @property
     def opens_text(self) -> bool:
