@@ -16,8 +16,9 @@ Rules of this file
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -36,6 +37,7 @@ from memd.dream.values import DAMAGED, LISTED, Merge, Reasoned, Wanted, in_the_e
 from memd.text.dates import resolve
 from memd.text.statements import Statement, fenced, statements
 
+Key = tuple[str, str]  # the type of a memory, and a statement
 Repeats = Callable[[Sequence[FileEdit]], Collection[str]]  # paths of edits that were taken back
 
 _NS = 1_000_000_000
@@ -50,28 +52,16 @@ _UNTYPED = f"its type is none of {', '.join(MemoryType)}"
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A memory as the pass changes it: ``head`` is everything before the body."""
+    """A memory as the pass changes it: ``content`` are the bytes that it would have."""
 
     file: MemoryFile
+    content: bytes
     read: Document
-    head: bytes
-    body: str
-    pinned: bool = False
 
     @property
     def path(self) -> str:
         """The path below the memory directory."""
         return self.file.header.path
-
-    @property
-    def content(self) -> bytes:
-        """The bytes that the file would have."""
-        return self.head + self.body.encode()
-
-    @property
-    def changed(self) -> bool:
-        """Whether the file would change."""
-        return self.content != self.file.content
 
     @property
     def at(self) -> float:
@@ -82,19 +72,28 @@ class _Candidate:
     @cached_property
     def statements(self) -> tuple[Statement, ...]:
         """The statements of its text."""
-        return tuple(statements(self.body))
+        return tuple(statements(self.read.body))
 
     @cached_property
-    def keys(self) -> frozenset[str]:
+    def keys(self) -> frozenset[Key]:
         """What a duplicate has in common: of a person's own rules every byte."""
-        if self.read.type in PERSONAL:
-            return frozenset((self.body.strip(), self.read.description))
-        return frozenset(one.key for one in self.statements if one.key)
+        kind = self.read.type or ""
+        if kind in PERSONAL:
+            return frozenset(((kind, self.read.body.strip()), (kind, self.read.description)))
+        return frozenset((kind, one.key) for one in self.statements if one.key)
 
     @property
-    def rank(self) -> tuple[bool, int, int, str]:
-        """What stays first: what is linked to, then the richest; a second pass decides the same."""
-        return (not self.pinned, -len(self.keys), -len(self.body), self.path)
+    def dated(self) -> "_Candidate":
+        """Itself with absolute dates, if it is of the type that gets them."""
+        if self.read.type is not MemoryType.PROJECT:
+            return self
+        head = self.content.removesuffix(self.read.body.encode())
+        content = head + absolute(self.read.body, self.at).encode()
+        description = absolute(self.read.description, self.at)
+        if description != self.read.description:
+            with suppress(FrontmatterNotEditableError):
+                content = document.with_fields(content, {"description": description})
+        return replace(self, content=content, read=document.parse(content, self.path))
 
 
 def fixed(tree: Tree, repeats: Repeats, refused: Collection[tuple[str, str]]) -> Wanted:
@@ -124,13 +123,12 @@ def fixed(tree: Tree, repeats: Repeats, refused: Collection[tuple[str, str]]) ->
 def consolidate(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Wanted:
     """Return what the pass would change in a memory directory; ``frozen`` paths stay."""
     before = tree.index()
-    memories, listed = _gathered(tree, frozen, before or b"")
-    dated = [_with_dates(memory) for memory in memories]
+    memories, pinned, listed = _gathered(tree, frozen, before or b"")
     hooks = {entry.path: entry.hook for entry in reversed(index.entries(before or b""))}
-    into = dict(_duplicates(dated, hooks))
-    wanted = [memory for memory in dated if memory.changed or memory.path in into]
+    into = dict(_duplicates(memories, pinned, hooks))
+    wanted = [m for m in memories if m.content != m.file.content or m.path in into]
     doubted = {memory.path for memory in wanted if secrets.find(decode(memory.file.content))}
-    listed += tuple(Reasoned(path, _CREDENTIAL) for path in sorted(doubted))
+    listed += [Reasoned(path, _CREDENTIAL) for path in sorted(doubted)]
     edits = [
         FileEdit(m.path, None, m.file.hash)
         if m.path in into
@@ -140,11 +138,10 @@ def consolidate(tree: Tree, frozen: AbstractSet[str] = frozenset()) -> Wanted:
     ][:_FILES]
     touched = {edit.path for edit in edits}
     if before is not None and INDEX not in frozen:
-        after = _with_dated_hooks(before, [m for m in dated if m.path not in into])
+        after = _with_dated_hooks(before, [m for m in memories if m.path not in into])
         edits += [FileEdit(INDEX, after, sha256(before))] if after != before else []
-    gone = [path for path in into if path in touched]
-    merges = tuple(Merge(in_the_end(into, path), path) for path in gone)
-    return Wanted(tuple(edits), merges, listed=listed)
+    merges = tuple(Merge(in_the_end(into, path), path) for path in into if path in touched)
+    return Wanted(tuple(edits), merges, listed=tuple(listed))
 
 
 def absolute(text: str, at: float) -> str:
@@ -152,22 +149,22 @@ def absolute(text: str, at: float) -> str:
 
     ``at`` is when the text was written, in seconds since 1970.
     """
-    parts: list[str] = []
-    for place, part in enumerate(fenced(text)):
-        pieces = [part] if place % 2 else _PARAGRAPHS.split(part)
-        for piece in pieces:
+    parts = fenced(text)
+    for place in range(0, len(parts), 2):
+        pieces = _PARAGRAPHS.split(parts[place])
+        for number, piece in enumerate(pieces):
             yield_to_requests()
-            new = piece if place % 2 else resolve(piece, at)
-            if not place % 2 and resolve(new, at) != new:
+            pieces[number] = resolve(piece, at)
+            if resolve(pieces[number], at) != pieces[number]:
                 return text
-            parts.append(new)
+        parts[place] = "".join(pieces)
     return "".join(parts)
 
 
 def _gathered(
     tree: Tree, frozen: AbstractSet[str], before: bytes
-) -> tuple[list[_Candidate], tuple[Reasoned, ...]]:
-    """Return the memories that may change, and sentences on those that may not."""
+) -> tuple[list[_Candidate], set[str], list[Reasoned]]:
+    """Return the memories that may change, which of them are linked to, and what a person sees."""
     free: list[_Candidate] = []
     listed: list[Reasoned] = []
     links: set[str] = set(targets(_without_pointers(before), INDEX))
@@ -184,34 +181,28 @@ def _gathered(
         if file is None:
             continue
         links |= targets(file.body, header.path)
-        memory, why = _memory(file)
+        read = document.parse(file.content, header.path)
+        why = _unfit(file, read)
+        if not why:
+            content, why = _mended(file.content, read)
+            if header.path not in frozen:
+                free.append(_Candidate(file, content, read).dated)
         if why:
             listed.append(Reasoned(header.path, why))
-        if memory is not None and header.path not in frozen:
-            free.append(memory)
-    pinned = (not links.isdisjoint(names(memory.path, memory.read.name)) for memory in free)
-    result = [replace(m, pinned=pin) for m, pin in zip(free, pinned, strict=True)]
-    return result, tuple(listed[:LISTED])
+    pinned = {m.path for m in free if not links.isdisjoint(names(m.path, m.read.name))}
+    return free, pinned, listed[:LISTED]
 
 
-def _memory(file: MemoryFile) -> tuple[_Candidate | None, str]:
-    """Return a memory that may change, or why not, or both where its head cannot be mended."""
-    content, body = file.content, file.body.encode()
-    read = document.parse(content, file.header.path)
-    why = ""
-    if len(content) > limits.MEMORY_BYTES:
-        why = f"it is larger than {limits.MEMORY_BYTES} bytes"
-    elif read.damaged:
-        why = DAMAGED
-    elif not content.endswith(body) or decode(content).encode() != content:
-        why = "it is not UTF-8"
-    elif read.type is None:
-        why = _UNTYPED
-    if why:
-        return None, why
-    better, trouble = _mended(content, read)
-    why = f"other programs cannot read its frontmatter: {trouble}" if trouble else ""
-    return _Candidate(file, read, better[: len(better) - len(body)], file.body), why
+def _unfit(file: MemoryFile, read: Document) -> str:
+    """Return why a memory may not change, "" where it may."""
+    if len(file.content) > limits.MEMORY_BYTES:
+        return f"it is larger than {limits.MEMORY_BYTES} bytes"
+    if read.damaged:
+        return DAMAGED
+    whole = decode(file.content).encode() == file.content
+    if not (whole and file.content.endswith(file.body.encode())):
+        return "it is not UTF-8"
+    return _UNTYPED if read.type is None else ""
 
 
 def _mended(content: bytes, read: Document) -> tuple[bytes, str]:
@@ -226,13 +217,12 @@ def _mended(content: bytes, read: Document) -> tuple[bytes, str]:
         if parts and document.problem(line.strip()):
             key, nested = parts[2], bool(parts[1]) or parts[2] not in {"name", "description"}
             fields[f"metadata.{key}" if nested else key] = document.unquoted(parts[3] or "")
-    try:
+    with suppress(FrontmatterNotEditableError):
         better = document.with_fields(content, fields)
-    except FrontmatterNotEditableError:
-        return content, trouble
-    lines = (document.split(better) or fenced).lines
-    sound = not document.problem("\n".join(lines)) and document.parse(better, read.name) == read
-    return (better, "") if sound else (content, trouble)
+        lines = (document.split(better) or fenced).lines
+        if not document.problem("\n".join(lines)) and document.parse(better, read.name) == read:
+            return better, ""
+    return content, f"other programs cannot read its frontmatter: {trouble}"
 
 
 def _without_pointers(content: bytes) -> str:
@@ -242,21 +232,6 @@ def _without_pointers(content: bytes) -> str:
         if entry.line < len(lines):
             lines[entry.line] = entry.hook
     return "\n".join(lines)
-
-
-def _with_dates(memory: _Candidate) -> _Candidate:
-    if memory.read.type is not MemoryType.PROJECT:
-        return memory
-    body = absolute(memory.body, memory.at)
-    description = absolute(memory.read.description, memory.at)
-    result = replace(memory, body=body)
-    if description != memory.read.description:
-        try:
-            head = document.with_fields(memory.head, {"description": description})
-        except FrontmatterNotEditableError:
-            return result
-        result = replace(result, head=head, read=replace(memory.read, description=description))
-    return result
 
 
 def _with_dated_hooks(before: bytes, memories: Sequence[_Candidate]) -> bytes:
@@ -270,40 +245,43 @@ def _with_dated_hooks(before: bytes, memories: Sequence[_Candidate]) -> bytes:
     return before if index.load(after).cut and not index.load(before).cut else after
 
 
-def _duplicates(memories: Sequence[_Candidate], hooks: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each memory that another one has in it, with that one."""
-    counts: Counter[tuple[str, str]] = Counter()
+def _duplicates(
+    memories: Sequence[_Candidate], pinned: AbstractSet[str], hooks: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield each memory that another one has in it, with that one.
+
+    What is linked to stays, and takes in first; then the richest: a second pass decides the same.
+    """
+    counts: Counter[Key] = Counter()
     for memory in memories:
         yield_to_requests()
-        counts.update((memory.read.type or "", key) for key in memory.keys)
-    holders: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
-    for memory in sorted(memories, key=lambda one: one.rank):
+        counts.update(memory.keys)
+    holders: dict[Key, list[_Candidate]] = defaultdict(list)
+    ranked = sorted(
+        memories, key=lambda m: (m.path not in pinned, -len(m.keys), -len(m.read.body), m.path)
+    )
+    for memory in ranked:
         yield_to_requests()
-        kind = memory.read.type or ""
-        rarest = min(memory.keys, key=lambda key: (counts[kind, key], key), default="")
-        if rarest and not memory.pinned and 1 < counts[kind, rarest] <= _TEMPLATE:
-            winners = (one for one in holders[kind, rarest] if _has(one, memory, hooks))
-            winner = next(winners, None)
+        rarest = min(memory.keys, key=lambda key: (counts[key], key), default=("", ""))
+        if memory.path not in pinned and 1 < counts[rarest] <= _TEMPLATE:
+            hook = hooks.get(memory.path, "")
+            winner = next((one for one in holders[rarest] if _has(one, memory, hook)), None)
             if winner is not None:
                 yield memory.path, winner.path
                 continue
         for key in memory.keys:
-            holders[kind, key].append(memory)
+            holders[key].append(memory)
 
 
-def _has(winner: _Candidate, loser: _Candidate, hooks: dict[str, str]) -> bool:
+def _has(winner: _Candidate, loser: _Candidate, hook: str) -> bool:
     """Whether a memory says all that another one says, the index's words on it among that."""
     if not loser.keys <= winner.keys:
         return False
     said = [*winner.statements, Statement(winner.read.description), Statement(winner.read.name)]
-    raw = f"{winner.read.description}\n{winner.body}"
-    wanted = [Statement(loser.read.description)]
-    hook = hooks.get(loser.path, "")
-    if hook and hook != loser.read.description:
-        wanted.append(Statement(hook))
+    raw = f"{winner.read.description}\n{winner.read.body}"
     known = frozenset[str]().union(*(one.words for one in said))
     return all(
         one.key in {other.key for other in said}
         or (one.words <= known and restated(one, said, raw))
-        for one in wanted
+        for one in map(Statement, (loser.read.description, hook))
     )

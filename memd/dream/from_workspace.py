@@ -12,10 +12,8 @@ Rules of this file
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import islice
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 from memd.agent.proposal import Proposed, RunProposal, stamped
 from memd.core.errors import MemdError
@@ -35,15 +33,6 @@ _GONE = "somebody removed it during the dream"
 _TAKEN_BACK = "a dream did this before, and it was taken back"
 
 
-@dataclass(frozen=True, slots=True)
-class _Live:
-    """A file as it stands now; ``content`` is ``None`` where there is none."""
-
-    content: bytes | None
-    mtime_ns: int = 0
-    trouble: str = ""
-
-
 def wanted(
     proposal: RunProposal,
     tree: Tree,
@@ -58,53 +47,55 @@ def wanted(
     (seconds since 1970). ``repeats`` returns the paths of edits that a dream made before to the
     same text (``Past.repeats``).
     """
-    result = _Changes(proposal, tree, session, at).wanted()
+    changes = _Changes(proposal, tree, session, iso_time(at))
+    result = changes.wanted(())
     again = repeats([edit for edit in result.edits if edit.path != INDEX])
-    if again:
-        result = _Changes(proposal, tree, session, at, again).wanted()
-    return replace(result, sources=proposal.sources)
+    return replace(changes.wanted(again) if again else result, sources=proposal.sources)
 
 
 class _Changes:
-    """One proposal on one tree."""
+    """One proposal on one tree; ``now`` is ISO 8601."""
 
-    def __init__(
-        self,
-        proposal: RunProposal,
-        tree: Tree,
-        session: str,
-        at: float,
-        taken_back: Collection[str] = (),
-    ) -> None:
+    def __init__(self, proposal: RunProposal, tree: Tree, session: str, now: str) -> None:
         self._files = {file.path: file for file in proposal.files}
-        self._tree = tree
+        self._paths = [header.path for header in tree.headers()]
+        self._damaged = [header.path for header in tree.headers() if header.damaged]
         self._session = session
-        self._at = at
-        self._taken_back = taken_back
-        self._live = {path: _inspect(tree, path) for path in self._files}
+        self._now = now
+        self._times: dict[str, int] = {}  # mtimes in ns
+        self._others = {path: self._meanwhile(file, tree) for path, file in self._files.items()}
         gone = [file for file in proposal.files if file.content is None]
         targets = {file.path: self._target(file.reason) for file in gone}
         self._claims = {path: into for path, into in targets.items() if into}
 
-    def wanted(self) -> Wanted:
-        """Return the edits, the claims and what is left alone."""
-        left = self._left()
+    def wanted(self, taken_back: Collection[str]) -> Wanted:
+        """Return the edits, the claims and what is left alone, what was taken back among it."""
+        left = self._left(taken_back)
         retained = [file for path, file in self._files.items() if path not in left]
         gone = [file for file in retained if file.content is None]
-        merges = [
-            Merge(in_the_end(self._claims, f.path), f.path) for f in gone if f.path in self._claims
-        ]
+        merged = [file.path for file in gone if file.path in self._claims]
         edits = [self._edit(file) for file in retained]
         return Wanted(
             edits=tuple(edit for edit in edits if edit is not None),
-            merges=tuple(merges),
-            reasons={file.path: file.reason for file in gone if file.path not in self._claims},
+            merges=tuple(Merge(in_the_end(self._claims, path), path) for path in merged),
+            reasons={file.path: file.reason for file in gone if file.path not in merged},
             left=tuple(Reasoned(path, left[path]) for path in self._files if path in left),
-            listed=tuple(Reasoned(path, DAMAGED) for path in islice(self._damaged(), LISTED)),
+            listed=tuple(Reasoned(path, DAMAGED) for path in self._damaged[:LISTED]),
         )
 
-    def _damaged(self) -> Iterator[str]:
-        return (header.path for header in self._tree.headers() if header.damaged)
+    def _meanwhile(self, file: Proposed, tree: Tree) -> str:
+        """Return what became of a file since the agent read it, "" for nothing."""
+        live = tree.index() if file.path == INDEX else None
+        if file.path != INDEX:
+            try:
+                found = tree.read(file.path)
+            except MemdError as error:  # a link, a folder or something too large is there by now
+                return error.sentence
+            if found is not None:
+                live, self._times[file.path] = found.content, found.header.mtime_ns
+        if live == file.base:
+            return ""
+        return _GONE if live is None else _CREATED if file.base is None else _CHANGED
 
     def _target(self, reason: str) -> str:
         """Return the memory that a reason names as the one that took it in, "" for none."""
@@ -114,93 +105,50 @@ class _Changes:
         said = result.group(1).rstrip(".,;:").removeprefix("./")
         if not said.startswith("/"):
             return said
-        known = (*self._files, *(header.path for header in self._tree.headers()))
+        known = (*self._files, *self._paths)
         return max((path for path in known if said.endswith(f"/{path}")), key=len, default=said)
 
-    def _left(self) -> dict[str, str]:
+    def _left(self, taken_back: Collection[str]) -> dict[str, str]:
         """Return what stays as it is, with the reason."""
-        left: dict[str, str] = {}
-        for path, file in self._files.items():
-            why = _meanwhile(file, self._live[path])
-            if not why and path in self._taken_back:
-                why = _TAKEN_BACK
-            if why:
-                left[path] = why
+        left = {path: why for path, why in self._others.items() if why}
+        left |= {path: _TAKEN_BACK for path in taken_back if path not in left}
         waiting = list(left)
-        while waiting:
-            path = waiting.pop()
-            for other in self._beside(path):
+        for path in waiting:  # which grows
+            beside = [source for source, into in self._claims.items() if into == path]
+            for other in (self._claims.get(path, ""), *beside):
                 if other in self._files and other not in left:
                     left[other] = f"it was to become one with {path}, which stays as it is"
                     waiting.append(other)
         return left
 
-    def _beside(self, path: str) -> Iterator[str]:
-        """Yield what a memory was to go into, and what was to go into it."""
-        if path in self._claims:
-            yield self._claims[path]
-        yield from (source for source, into in self._claims.items() if into == path)
-
     def _edit(self, file: Proposed) -> FileEdit | None:
-        """Return the edit on the live file, ``None`` where nothing is left to do."""
-        live = self._live[file.path]
-        base = "" if live.content is None else sha256(live.content)
+        """Return the edit on a file that is as the agent read it, ``None`` if nothing is to do."""
+        base = "" if file.base is None else sha256(file.base)
         if file.content is None or file.base is None or file.path == INDEX:
-            new = stamped(file, session=self._session, modified=iso_time(self._at))
+            new = stamped(file, session=self._session, modified=self._now)
             return FileEdit(file.path, new.content, base)
         sources = [path for path in self._claims if in_the_end(self._claims, path) == file.path]
         taken_in = [self._files[path].base or b"" for path in sources]
-        mtime_ns = None
-        modified = iso_time(self._at)
-        if _says_nothing_new(file.content, file.base, taken_in):
-            mtime_ns = max(self._live[path].mtime_ns for path in (file.path, *sources))
-            modified = _Memory(file.base).modified
-        if modified != _Memory(file.content).modified:
-            stamp = modified or iso_time(live.mtime_ns / _NS)
+        says, said = _says(file.content), _says(file.base)
+        mtime_ns, modified = None, self._now
+        if said <= says <= said.union(*map(_says, taken_in)):
+            mtime_ns = max(self._times.get(path, 0) for path in (file.path, *sources))
+            modified = _modified(file.base)
+        if modified != _modified(file.content):
+            stamp = modified or iso_time(self._times[file.path] / _NS)
             file = stamped(file, session=self._session, modified=stamp)
-        if file.content == live.content:
+        if file.content == file.base:
             return None
         return FileEdit(file.path, file.content, base, mtime_ns)
 
 
-class _Memory:
-    """What a memory says, as far as its age hangs on it."""
-
-    def __init__(self, content: bytes) -> None:
-        self._read = document.parse(content, "")
-
-    @cached_property
-    def modified(self) -> str:
-        """Its own word on when it was changed, "" for none."""
-        return self._read.metadata.get("modified", "")
-
-    @cached_property
-    def says(self) -> frozenset[str]:
-        """Its type and its statements; a date behind a relative one adds nothing."""
-        text = undated(f"{self._read.description}\n\n{self._read.body}")
-        return frozenset((str(self._read.type), *(one.key for one in statements(text))))
+def _modified(content: bytes) -> str:
+    """Return a memory's own word on when it was changed, "" for none."""
+    return document.parse(content, "").metadata.get("modified", "")
 
 
-def _says_nothing_new(content: bytes, base: bytes, taken_in: Sequence[bytes]) -> bool:
-    """Whether a memory says what it said, and beyond that only what those it took in said."""
-    says, said = _Memory(content).says, _Memory(base).says
-    return said <= says <= said.union(*(_Memory(other).says for other in taken_in))
-
-
-def _inspect(tree: Tree, path: str) -> _Live:
-    if path == INDEX:
-        return _Live(tree.index())
-    try:
-        result = tree.read(path)
-    except MemdError as error:  # a link, a folder or something too large stands there by now
-        return _Live(None, trouble=error.sentence)
-    return _Live(None) if result is None else _Live(result.content, result.header.mtime_ns)
-
-
-def _meanwhile(file: Proposed, live: _Live) -> str:
-    """Return what became of a file since the agent read it, "" for nothing."""
-    if live.trouble or live.content == file.base:
-        return live.trouble
-    if live.content is None:
-        return _GONE
-    return _CREATED if file.base is None else _CHANGED
+def _says(content: bytes) -> frozenset[str]:
+    """Return a memory's type and statements; a date behind a relative one adds nothing."""
+    read = document.parse(content, "")
+    text = undated(f"{read.description}\n\n{read.body}")
+    return frozenset((str(read.type), *(one.key for one in statements(text))))

@@ -12,7 +12,7 @@ from memd.core import limits
 from memd.core.names import TEAM, in_catalogue
 from memd.core.text import decode
 from memd.documents import secrets
-from memd.documents.document import Document, split
+from memd.documents.document import split
 from memd.dream.groups import Text
 from memd.dream.values import quoted
 
@@ -29,33 +29,26 @@ def problems(new: Text, old: Text | None, group: Sequence[Text]) -> Iterator[tup
         yield FORM, "would be damaged or without a type"
     if not in_catalogue(new.path) or new.path.startswith(TEAM):
         yield FORM, "is no place for a memory of a dream"
-    for rule, number in _secrets(new.content, old.content if old else b""):
-        yield SECRET, f"would hold what looks like a secret in line {number} ({rule})"
-    for field in _more_fields(new.document, [old] if old else group):
+    text, known = decode(new.content), decode(old.content if old else b"")
+    for hit in secrets.find(text):
+        if text.split("\n")[hit.line - 1] not in known:
+            yield SECRET, f"would hold what looks like a secret in line {hit.line} ({hit.rule})"
+    fields = _fields(new)
+    for field in sorted(fields.difference(*[_fields(text) for text in ([old] if old else group)])):
         yield FORM, f"would have a field that it had not: '{quoted(field)}'"
-    for field in _more_fields(old.document, [new]) if old else ():
+    for field in sorted(_fields(old) - fields) if old else ():
         yield FORM, f"would lose the field '{quoted(field)}'"
-    known = {line for text in group for line in _head(text)}
+    heads = {line for text in group for line in _head(text)}
     for line in _head(new):
-        if line not in known and (" #" in line or line.lstrip().startswith("#")):
+        if line not in heads and (" #" in line or line.lstrip().startswith("#")):
             yield FORM, f"would have a comment in its head: '{quoted(line)}'"
 
 
-def _more_fields(new: Document, known: Sequence[Text]) -> Iterator[str]:
-    for name, value in new.metadata.items():
-        there = (text.document.metadata.get(name) for text in known)
-        if name not in _STAMPS and value not in there:
-            yield f"{name}: {value}"
+def _fields(text: Text) -> set[str]:
+    items = text.document.metadata.items()
+    return {f"{name}: {value}" for name, value in items if name not in _STAMPS}
 
 
 def _head(text: Text) -> list[str]:
     fenced = split(text.content)
     return [] if fenced is None else [line.rstrip() for line in fenced.lines]
-
-
-def _secrets(content: bytes, old: bytes) -> Iterator[tuple[str, int]]:
-    text, known = decode(content), decode(old)
-    lines = text.split("\n")
-    for hit in secrets.find(text):
-        if lines[hit.line - 1] not in known:
-            yield hit.rule, hit.line

@@ -9,23 +9,22 @@ Rules of this file
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from memd.core.names import INDEX
 from memd.core.text import decode
+from memd.core.values import Pointer
 from memd.documents import secrets
-from memd.documents.index import IndexEntry, entries, load, read
+from memd.documents.index import load, pointers, read
 from memd.dream.grounds import Grounds
 from memd.dream.groups import Text
 from memd.dream.links import Known
 from memd.dream.values import quoted
-from memd.text.bounds import DENIAL
-from memd.text.similarity import resemblance
 from memd.text.statements import Statement, statements
 
 _MORE = "\u2026"
 _OUTSIDE = " (outside)"  # what the store puts behind the line of such a memory
-_NEARLY = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,8 @@ def judge(
     before: bytes | None,
     after: bytes | None,
     texts: Mapping[str, Text],
-    accepted: Collection[str],
-    waiting: Collection[str] = (),
+    accepted: AbstractSet[str],
+    waiting: Collection[str],
 ) -> JudgedIndex:
     """Return what may stand of a new index.
 
@@ -56,23 +55,16 @@ def judge(
     if after is None or after == old:
         return JudgedIndex()
     problems = [*_by_hand(old, after)]
-    was, now = _pointers(old), _pointers(after)
-    stands = set(accepted)
-    for path, entry in now.items():
-        if path in waiting:
-            continue
-        if path in was and (was[path].title, was[path].hook) == (entry.title, entry.hook):
-            stands.add(path)
-        elif path in texts:
-            problem = _line(entry, was.get(path), texts[path])
-            if problem:
-                problems.append(f"{INDEX} {problem}")
-                stands.discard(path)
-            else:
-                stands.add(path)
-    held_back = bool(
-        {path for path in was.keys() | now.keys() if was.get(path) != now.get(path)} - stands
-    )
+    was, now = pointers(old), pointers(after)
+    changed = {path for path in was.keys() | now.keys() if was.get(path) != now.get(path)}
+    stands = changed & accepted
+    for path in sorted((changed & now.keys() & texts.keys()).difference(waiting)):
+        problem = _line(now[path], was.get(path), texts[path])
+        stands.add(path)
+        if problem:
+            stands.remove(path)
+            problems.append(f"{INDEX} {problem}")
+    held_back = changed != stands
     whole = not problems and not held_back
     content = after if whole else _composed(old, after, stands, texts)
     before_size, size = load(old), load(content)
@@ -85,7 +77,7 @@ def judge(
 
 def _by_hand(before: bytes, after: bytes) -> Iterator[str]:
     """Yield where a line that is no pointer would go, come or change."""
-    old, new = list(_hand_lines(before)), list(_hand_lines(after))
+    old, new = _hand_lines(before), _hand_lines(after)
     lost = [line for line in old if old.count(line) > new.count(line)]
     fresh = [line for line in new if new.count(line) > old.count(line)]
     if lost:
@@ -96,51 +88,31 @@ def _by_hand(before: bytes, after: bytes) -> Iterator[str]:
         yield f"{INDEX} would have its lines by hand in another order"
 
 
-def _hand_lines(content: bytes) -> Iterator[bytes]:
+def _hand_lines(content: bytes) -> list[bytes]:
     numbers = {line.number for line in read(content).lines}
-    for number, line in enumerate(content.splitlines()):
-        if number not in numbers and line.strip():
-            yield line
+    lines = enumerate(content.splitlines())
+    return [line for number, line in lines if number not in numbers and line.strip()]
 
 
-def _pointers(content: bytes) -> dict[str, IndexEntry]:
-    result: dict[str, IndexEntry] = {}
-    for entry in entries(content):
-        result.setdefault(entry.path, entry)
-    return result
-
-
-def _line(entry: IndexEntry, old: IndexEntry | None, text: Text) -> str:
+def _line(new: Pointer, old: Pointer | None, text: Text) -> str:
     """Return what is wrong with the new words of a pointer."""
     stem = text.path.rpartition("/")[2].removesuffix(".md")
     names = f"{text.document.name} {stem}".replace("-", " ").replace("_", " ")
-    known = [*text.statements, Statement(names), Statement(f"{names} {text.document.type or ''}")]
-    raw = text.raw
+    known = [*text.statements, Statement(f"{names} {text.document.type or ''}")]
+    raw, days = text.raw, text.days
     if old is not None:
-        known += [
-            *statements(old.title),
-            *statements(old.hook),
-            Statement(f"{old.title} {old.hook}"),
-        ]
-        raw += f"\n{old.title}\n{old.hook}"
-    hooks = Text(raw.encode(), text.path, text.at, Known(())) if old else text
-    grounds = Grounds(known, raw=raw, days=text.days | hooks.days)
-    for said in (entry.title, entry.hook.removesuffix(_OUTSIDE).rstrip(_MORE + " ")):
-        one = Statement(said)
-        if not said or one.key in grounds.keys:
-            continue
-        strange = text.fixed and not one.words <= frozenset().union(*(k.words for k in known))
-        near = max(text.statements, key=lambda other: len(other.words & one.words), default=one)
-        denies = (DENIAL in near.limits) != (DENIAL in one.limits)
-        problem = grounds.problem(one) or (
-            "would say something else of it"
-            if strange
-            else "would say the opposite of it"
-            if denies and resemblance(one, near) >= _NEARLY
-            else ""
-        )
+        line = f"{old.title}\n\n{old.hook}"
+        known += [*statements(line), Statement(f"{old.title} {old.hook}")]
+        raw += f"\n{line}"
+        days |= Text(raw.encode(), text.path, text.at, Known(())).days
+    grounds = Grounds(known, raw=raw, days=days)
+    for words in (new.title, new.hook.removesuffix(_OUTSIDE).rstrip(_MORE + " ")):
+        one = Statement(words)
+        problem = grounds.problem(one)
+        if text.fixed and not one.words <= frozenset().union(*(k.words for k in known)):
+            problem = problem or "would say something else of it"
         if problem:
-            return f"{problem} ({text.path}): '{quoted(said)}'"
+            return f"{problem} ({text.path}): '{quoted(words)}'"
     return ""
 
 
@@ -148,22 +120,16 @@ def _composed(
     before: bytes, after: bytes, stands: Collection[str], texts: Mapping[str, Text]
 ) -> bytes:
     """Return the index with the pointers of ``stands`` as they are wanted, all else as it was."""
-    wanted = after.splitlines(keepends=True)
-    lines = {line.paths[0]: wanted[line.number] for line in reversed(read(after).lines)}
+    wanted = after.splitlines()
+    lines = {line.paths[0]: wanted[line.number] + b"\n" for line in read(after).lines}
     result = before.splitlines(keepends=True)
     if result and not result[-1].endswith(b"\n"):
         result[-1] += b"\n"
-    there = set()
-    for line in read(before).lines:
+    old = read(before).lines
+    for line in old:
         path = line.paths[0]
-        there.add(path)
-        if path in stands and path in lines:
-            result[line.number] = lines[path].rstrip(b"\r\n") + b"\n"
-        elif path in stands and path not in texts:
-            result[line.number] = b""
-    result += [
-        line.rstrip(b"\r\n") + b"\n"
-        for path, line in lines.items()
-        if path in stands and path not in there
-    ]
+        if path in stands and (path in lines or path not in texts):
+            result[line.number] = lines.get(path, b"")
+    there = {line.paths[0] for line in old}
+    result += [line for path, line in lines.items() if path in stands and path not in there]
     return b"".join(result)

@@ -13,15 +13,14 @@ Rules of this file
 - A damaged file is not touched; nothing new is damaged, too large or holds a credential.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from memd.core.names import INDEX
 from memd.core.text import iso_time, sha256
 from memd.core.values import ASSISTANT, OUTSIDE, FileEdit, MemoryFile, least_trusted
 from memd.core.yielding import yield_to_requests
-from memd.documents import document, secrets
-from memd.documents.document import FrontmatterNotEditableError
+from memd.documents import secrets
 from memd.dream import heads, index_lines
 from memd.dream.grounds import Grounds, restated, void
 from memd.dream.groups import Text, groups, named
@@ -33,7 +32,6 @@ from memd.text.similarity import RESEMBLING, resemblance
 from memd.text.statements import DATE, Statement, statements
 from memd.text.words import words
 
-_ORIGIN = "metadata.origin"
 _NIGHT_LEAST, _NIGHT_PART, _MONTH_PART = 5, 10, 3
 _HALF = 2
 _WORK = 300_000  # comparisons of two statements for a group, some seconds at the very most
@@ -180,28 +178,16 @@ class _Group:
 
     def edits(self) -> list[FileEdit]:
         """Return the edits with the origin of what they newly say."""
-        result = [
-            self._marked(self._night.edits[p]) for p in self.members if p in self._night.edits
-        ]
+        edits = {p: self._night.edits[p] for p in self.members if p in self._night.edits}
         for merge in self.merged:
             into = self._night.after[merge.into]
-            if (
-                merge.into not in self._night.edits
-                and self._origin(merge.into) != into.document.origin
-            ):
-                edit = FileEdit(into.path, into.content, sha256(into.content), int(into.at * _NS))
-                result.append(self._marked(edit))
-        return list({edit.path: edit for edit in result}.values())
-
-    def _marked(self, edit: FileEdit) -> FileEdit:
-        origin = self._origin(edit.path)
-        if edit.content is None or not origin:
-            return edit
-        try:
-            content = document.with_fields(edit.content, {_ORIGIN: origin})
-        except FrontmatterNotEditableError:
-            return edit
-        return replace(edit, content=content, origin=origin)
+            if into.path not in edits and self._origin(into.path) != into.document.origin:
+                key, mtime_ns = sha256(into.content), int(into.at * _NS)
+                edits[into.path] = FileEdit(into.path, into.content, key, mtime_ns)
+        return [
+            replace(e, origin="" if e.content is None else self._origin(p))
+            for p, e in edits.items()
+        ]
 
     def _origin(self, path: str) -> str:
         """Return the origin that a memory is to have; "" where it has none and gets none."""
@@ -274,19 +260,16 @@ class _Group:
 
     def _is_void(self, old: Text, reason: str) -> bool:
         """Whether a reason names a day that is over, or something newer that speaks of it."""
-        dates = [
-            f for one in old.statements for kind, f in one.facts if kind == DATE and f[0] in "12"
-        ]
-        meant = resolve(reason, old.at)
-        if dates and max(dates) < self._night.today and max(dates) in meant:
+        facts = (fact for one in old.statements for fact in one.facts)
+        last = max((form for kind, form in facts if kind == DATE and form[0] in "12"), default="")
+        if last and last < self._night.today and last in resolve(reason, old.at):
             return True
-        newer = [text for text in self._new if text.path in named(reason, self.members)]
-        for text in newer:
-            if text.at > old.at and any(_near(one, two) for one in text.body for two in old.body):
-                return True
+        others = named(reason, self.members)
+        newer = [t for t in self._new if t.path in others and t.at > old.at]
         spoken = Statement(reason)
-        sources = [one for one in self._newer(old) if resemblance(spoken, one) >= RESEMBLING]
-        return any(_near(one, two) for one in sources for two in old.statements)
+        said = [one for text in newer for one in text.body]
+        said += [one for one in self._newer(old) if resemblance(spoken, one) >= RESEMBLING]
+        return any(_near(one, two) for one in said for two in old.body)
 
     def _personal(self, path: str, old: Text | None, new: Text) -> Iterator[str]:
         kind = new.document.type or (old and old.document.type) or "untyped"
@@ -333,11 +316,9 @@ class _Group:
             return
         for one in self._evaporated(old):
             yield f"{path} would lose without a reason: '{quoted(one.raw)}'"
-        there = frozenset[str]().union(*(one.words for one in self._there))
-        restated = [one for one in old.statements if one.key not in self._keys]
-        said = frozenset[str]().union(*(one.words for one in old.body))
-        alive = [one for one in restated if not self._void(one, old)]
-        gone = frozenset[str]().union(*(one.words for one in alive)) & said - there
+        there, said = _words(self._there), _words(old.body)
+        changed = [one for one in old.statements if one.key not in self._keys]
+        gone = _words([one for one in changed if not self._void(one, old)]) & said - there
         self.lost[path] = len(gone)
         if gone and _HALF * (len(gone) + lately) > len(said) + lately:
             yield f"{path} would lose more than half of its words within a month"
@@ -365,6 +346,10 @@ class _Group:
 
     def _from(self, *, log: bool) -> list[Statement]:
         return [one for source, said in self._night.sources if source.log is log for one in said]
+
+
+def _words(said: Iterable[Statement]) -> frozenset[str]:
+    return frozenset[str]().union(*(one.words for one in said))
 
 
 def _same(one: Text, two: Text) -> bool:
