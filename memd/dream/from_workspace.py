@@ -88,11 +88,11 @@ class _Changes:
         live = tree.index() if file.path == INDEX else None
         if file.path != INDEX:
             try:
-                found = tree.read(file.path)
+                there = tree.read(file.path)
             except MemdError as error:  # a link, a folder or something too large is there by now
                 return error.sentence
-            if found is not None:
-                live, self._times[file.path] = found.content, found.header.mtime_ns
+            if there is not None:
+                live, self._times[file.path] = there.content, there.header.mtime_ns
         if live == file.base:
             return ""
         return _GONE if live is None else _CREATED if file.base is None else _CHANGED
