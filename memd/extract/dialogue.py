@@ -43,6 +43,11 @@ class Dialogue:
         """How long it is."""
         return sum(map(len, self.pieces))
 
+    @property
+    def end(self) -> int:
+        """How many pieces there have been."""
+        return self.dropped + len(self.pieces)
+
 
 def extended(dialogue: Dialogue, messages: Sequence[Message]) -> Dialogue:
     """Return a conversation with what is new; too long, it loses its older half."""

@@ -78,37 +78,34 @@ class Talk:
         most, line = max(shares, key=lambda share: share[0], default=(0, None))
         return line if 2 * most >= max(len(wanted), _HALF) else None
 
-    def repeats(self, lines: Iterable[str], exempt: str, seen: str) -> bool:
+    def repeats(self, lines: Iterable[str], exempt: str) -> bool:
         """Return whether lines say eight words in a row, or a line whole, as others said them.
 
-        ``seen`` is what a run was shown. What the person said as well repeats nobody, nor does
-        what stands in the ``exempt`` text.
+        What the person said as well repeats nobody, nor does what stands in the ``exempt`` text.
         """
-        shown, own = _words(seen), (*self._own, _row(_words(exempt)))
-        others, runs = self._others + _row(shown), self._foreign | _hashes(shown)
+        own = (*self._own, _row(_words(exempt)))
         for words in map(_words, lines):
             yield_to_requests()
             if _LINE <= sum(map(_weight, words)) < _RUN:
-                repeated = [_row(words)] if _row(words) in others else []
+                repeated = [_row(words)] if _row(words) in self._others else []
             else:
-                repeated = [run for run in map(_row, _runs(words)) if hash(run) in runs]
+                repeated = [run for run in map(_row, _runs(words)) if hash(run) in self._foreign]
             if any(not any(run in text for text in own) for run in repeated):
                 return True
         return False
 
-    def unknown(self, lines: Iterable[str], exempt: str, seen: str) -> tuple[str, bool]:
+    def unknown(self, lines: Iterable[str], exempt: str) -> tuple[str, bool]:
         """Return a number, name, date or address that nobody gave, "" where there is none.
 
         The second value says whether one was given by others alone.
         """
         own = "\0".join((*self._own, self._reply, _row(_words(exempt))))
-        others = self._others + _row(_words(seen))
         outside = False
         for particular in (particular for line in lines for particular in _particulars(line)):
             row = _row(_words(particular))
             if row in own or self._is_day(particular, own):
                 continue
-            if row not in others:
+            if row not in self._others:
                 return particular, outside
             outside = True
         return "", outside
@@ -128,7 +125,7 @@ class Talk:
     @cached_property
     def _foreign(self) -> frozenset[int]:
         """The runs of eight words of others, by their hashes."""
-        return _hashes(_words(self.outside))
+        return frozenset(hash(_row(run)) for run in _runs(_words(self.outside)))
 
     @cached_property
     def _resolved(self) -> str:
@@ -179,10 +176,6 @@ def _runs(words: Sequence[str]) -> Iterator[Sequence[str]]:
 
 def _weight(word: str) -> int:
     return 2 if _WIDE.match(word) else _WORD_WEIGHT
-
-
-def _hashes(words: Sequence[str]) -> frozenset[int]:
-    return frozenset(hash(_row(run)) for run in _runs(words))
 
 
 def _words(text: str) -> list[str]:

@@ -16,7 +16,7 @@ Rules of this file
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memd.agent.service import Budget, Task, single_shot, tools
@@ -31,18 +31,13 @@ from memd.text.words import words
 
 KIND = "extract"
 TURNS = 5
-SECONDS = 180.0
-ASK_SECONDS = 90.0
-_REPLY_TOKENS = 8_000
-_OUTPUT_TOKENS = 16_000
 _THINKING_TOKENS = 64_000  # of one reply, where a client's setting asks for so many
-_TOTAL_TOKENS = 900_000
 _MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
 _LITTLE: Mapping[str, Any] = {
     "thinking": {"type": "between_tools"},
     "output_config": {"effort": "low"},
 }
-_FINGERPRINT = 12
+_FINGERPRINT = 12  # characters
 _NEWS = 2_000  # tokens of what is new, the person's own words aside
 _BEFORE = 400  # tokens of what was said just before
 _LISTED = 700  # tokens of the memories that are there
@@ -54,44 +49,60 @@ _WHOLE = 3  # memories that a single request shows with their text
 _WHOLE_BYTES = 3_500  # that these may have together
 _RANKED = 2_000  # memories, the newest
 _SHORT_TOOLS = frozenset({"Read", "Write", "Edit"})
-_SAID = "conversation"
 _PACKAGE = "memd.extract"
 
+_RUN = Task(
+    kind=KIND,
+    model="",
+    messages=(),
+    tools=(),
+    runs=tools.NAMES,
+    budget=Budget(
+        turns=TURNS,
+        reply_tokens=8_000,
+        output_tokens=16_000,
+        total_tokens=900_000,
+        ends_after_writes=True,
+    ),
+    seconds=180.0,
+    ask_seconds=90.0,
+)
 
-@dataclass(frozen=True, slots=True)
-class Prefix:
-    """What a client sent itself: its ``system``, ``tools``, ``model`` and ``messages``.
 
-    ``extra`` are the further members of its request that its prompt cache goes by.
+def prefix(cache: Mapping[str, Any] | None) -> Task | None:
+    """Return a run over a client's prefix without its last message, the task.
+
+    ``cache`` has the client's ``system``, ``tools``, ``model`` and ``messages``, and what else of
+    its request its prompt cache goes by. ``None`` where it gave nothing that can be used.
     """
-
-    system: str | tuple[Block, ...]
-    tools: tuple[Block, ...]
-    model: str
-    messages: tuple[Block, ...]
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-
-def prefix(cache: Mapping[str, Any] | None) -> Prefix | None:
-    """Return a client's prefix, ``None`` where it gave none that can be used."""
-    if not cache:
-        return None
-    system = cache.get("system") or ""
-    listed = cache.get("tools") or []
-    messages = cache.get("messages")
-    model = cache.get("model")
+    given = cache or {}
+    system, model = given.get("system") or "", given.get("model")
+    listed, messages = given.get("tools") or [], given.get("messages")
     sound = (
         isinstance(model, str)
-        and bool(model)
-        and _blocks(listed)
-        and _blocks(messages)
-        and bool(messages)
+        and model
+        and messages
+        and all(map(_blocks, (listed, messages)))
         and (isinstance(system, str) or _blocks(system))
     )
     if not sound:
         return None
-    retained = system if isinstance(system, str) else tuple(system)
-    return Prefix(retained, tuple(listed), str(model), tuple(messages or ()), _options(cache))
+    extra = _options(given)
+    thinking = _thinking(extra)
+    budget = replace(
+        _RUN.budget,
+        reply_tokens=_RUN.budget.reply_tokens + thinking,
+        output_tokens=_RUN.budget.output_tokens + 2 * thinking,
+    )
+    return replace(
+        _RUN,
+        model=str(model),
+        messages=tuple(messages or ()),
+        tools=tuple(listed),
+        system=system if isinstance(system, str) else tuple(system),
+        budget=budget,
+        extra=extra,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +119,11 @@ class News:
     now: float = 0.0
     waiting: Sequence[str] = ()
 
+    @property
+    def start(self) -> int:
+        """Where in the conversation the new pieces begin."""
+        return len(self.dialogue.pieces) - self.count
+
 
 def own(news: News, model: str, before: int) -> Task:
     """Return the run over memd's own prefix; a cache still knows ``before`` pieces of it."""
@@ -115,7 +131,7 @@ def own(news: News, model: str, before: int) -> Task:
     for place in {before - news.dialogue.dropped - 1, len(said) - 1}:
         if 0 <= place < len(said):
             said[place] = {**said[place], **_MARK}
-    task: Block = {"type": "text", "text": _likely_task(news), **_MARK}
+    task: Block = {"type": "text", "text": _task(news), **_MARK}
     system: Block = {"type": "text", "text": _system(news.directory), **_MARK}
     return _own(news, model, [*said, task], system)
 
@@ -123,9 +139,7 @@ def own(news: News, model: str, before: int) -> Task:
 def short(news: News, model: str) -> Task:
     """Return the run over what is new, with little of anything else and nothing for a cache."""
     tail = _tail(news)
-    blocks = [
-        {"type": "text", "text": text} for text in (*tail.dialogue.pieces, _likely_task(tail))
-    ]
+    blocks = [{"type": "text", "text": text} for text in (*tail.dialogue.pieces, _task(tail))]
     system = {"type": "text", "text": _system(news.directory)}
     return _own(news, model, blocks, system, _SHORT_TOOLS)
 
@@ -141,62 +155,53 @@ def single(news: News, model: str, files: Sequence[MemoryFile]) -> Task:
         if room >= 0:
             shown.append((file.header.path, decode(file.content)))
     tail = _tail(news)
-    request = (_system(news.directory, single=True), *tail.dialogue.pieces)
-    text = "\n\n".join((*request, _likely_task(tail, single=True)))
-    return single_shot.task(KIND, model, text, directory=news.directory, shown=shown)
+    request = (_system(news.directory, "single"), *tail.dialogue.pieces, _task(tail, "single"))
+    return single_shot.task(
+        KIND, model, "\n\n".join(request), directory=news.directory, shown=shown
+    )
 
 
 def touched(news: News) -> tuple[str, ...]:
     """Return the paths of the few memories that what is new is most likely about."""
-    said = " ".join(_tail(news).dialogue.pieces[-news.count :]) if news.count else ""
-    return tuple(header.path for header in _likely(news.headers, said)[:_WHOLE])
+    return tuple(header.path for header in _likely(_tail(news))[:_WHOLE])
 
 
 def _tail(news: News) -> News:
     """Return what is new, and what was said just before, with bounded lengths."""
-    start = len(news.dialogue.pieces) - news.count
-    new = squeezed(news.dialogue.pieces[start:], _NEWS * _BYTES_A_TOKEN)
-    before = news.dialogue.pieces[:start][-_LAST:]
+    new = squeezed(news.dialogue.pieces[news.start :], _NEWS * _BYTES_A_TOKEN)
+    before = news.dialogue.pieces[: news.start][-_LAST:]
     before = squeezed(before, _BEFORE * _BYTES_A_TOKEN, strict=True)
     dialogue = replace(news.dialogue, pieces=(*before, *new))
     return replace(news, dialogue=dialogue, count=len(new))
 
 
-def shared(client: Prefix, news: News) -> Task:
+def shared(client: Task, news: News) -> Task:
     """Return the run over a client's own prefix."""
-    task = {"role": "user", "content": _task(news, shared=True)}
-    return Task(
-        kind=KIND,
-        model=client.model,
-        messages=(*client.messages, task),
-        tools=client.tools,
-        runs=tools.NAMES,
-        system=client.system,
-        budget=_budget(_thinking(client.extra)),
-        seconds=SECONDS,
-        ask_seconds=ASK_SECONDS,
-        project=news.directory,
-        extra=client.extra,
-    )
+    task = {"role": "user", "content": _task(news, "shared")}
+    return replace(client, messages=(*client.messages, task), project=news.directory)
 
 
-def cheaper(long: Task, short: Task, *, before: int | None, prices: str) -> Task:
-    """Return the long run where it costs little, or less than the short one; else that.
+def cheaper(
+    news: News, model: str, client: Task | None, before: int, prices: str
+) -> tuple[Task, bool]:
+    """Return the run that costs less, and whether that goes over the whole conversation.
 
-    Compared are the first requests. A cache still knows the long one up to so many pieces of the
-    conversation; ``None`` stands for all of it but the task.
+    Compared are the first requests of the short run and of the long one, which it is where that
+    costs little. A cache still knows all of a ``client``'s prefix, or ``before`` pieces of memd's.
     """
-    whole = _size(long.system, long.tools, *long.messages)
-    rates, least = price(long.model, prices), price(short.model, prices)
-    if before is None:
-        read = _size(long.system, long.tools, *long.messages[:-1])
-        money = rates.money(_tokens(whole - read), 0, _tokens(read), 0)
+    little = short(news, model)
+    if client is not None:
+        long, known = shared(client, news), client.messages
     else:
-        said = long.messages[0]["content"][:before]
-        read = _size(long.system, long.tools, *said) if before else 0
-        money = rates.money(0, 0, _tokens(read), _tokens(whole - read))
-    tail = _tokens(_size(short.system, short.tools, *short.messages))
-    return long if money <= least.money(max(tail, _LITTLE_TOKENS), 0, 0, 0) else short
+        long = own(news, model, before)
+        known = long.messages[0]["content"][: max(before - news.dialogue.dropped, 0)]
+    read = _tokens(long.system, long.tools, *known) if known else 0
+    rest = _tokens(long.system, long.tools, *long.messages) - read
+    plain, cached = (0, rest) if client is None else (rest, 0)
+    money = price(long.model, prices).money(plain, 0, read, cached)
+    least = max(_tokens(little.system, little.tools, *little.messages), _LITTLE_TOKENS)
+    whole = money <= price(model, prices).money(least, 0, 0, 0)
+    return long if whole else little, whole
 
 
 def _own(
@@ -206,39 +211,27 @@ def _own(
     system: Block,
     names: frozenset[str] = tools.NAMES,
 ) -> Task:
-    return Task(
-        kind=KIND,
+    return replace(
+        _RUN,
         model=model,
         messages=({"role": "user", "content": blocks},),
         tools=tuple(tool for tool in tools.definitions() if tool["name"] in names),
         runs=names,
         system=(system,),
-        budget=_budget(),
-        seconds=SECONDS,
-        ask_seconds=ASK_SECONDS,
         project=news.directory,
         extra=_LITTLE,
     )
 
 
-def _system(directory: str, *, single: bool = False) -> str:
+def _system(directory: str, form: str = "") -> str:
     template = prose.template("system", _PACKAGE)
-    flags = ("single",) if single else ()
-    return prose.fill(template, flags, {"directory": directory, **_guidance()})
+    return prose.fill(template, (form,), {"directory": directory, **_guidance()})
 
 
-def _likely_task(news: News, *, single: bool = False) -> str:
-    """Return the task with the memories that what is new is likely to be about."""
-    pieces = news.dialogue.pieces
-    listed = _likely(news.headers, " ".join(pieces[len(pieces) - news.count :]))
-    more = len(news.headers) - len(listed)
-    return _task(replace(news, headers=listed), more=more, single=single)
-
-
-def _likely(headers: Sequence[Header], news: str) -> list[Header]:
+def _likely(news: News) -> list[Header]:
     """Return the memories that share most words with what is new, as many as have room."""
-    wanted = frozenset(words(news))
-    newest = headers[:_RANKED]
+    wanted = frozenset(words(" ".join(news.dialogue.pieces[news.start :])))
+    newest = news.headers[:_RANKED]
     shared = [len(wanted.intersection(words(f"{h.name} {h.description}"))) for h in newest]
     order = sorted(range(len(newest)), key=lambda place: (-shared[place], place))
     retained: list[Header] = []
@@ -251,51 +244,41 @@ def _likely(headers: Sequence[Header], news: str) -> list[Header]:
     return retained
 
 
-def fingerprints(task: Task, before: Mapping[str, str] | None = None) -> dict[str, str]:
+def fingerprints(task: Task) -> dict[str, str]:
     """Return what each part of a run's prefix is known by, to see which of them changed.
 
-    Of the conversation it is the part that the run ``before`` had as well, where one is given, else
-    all of it.
+    What a conversation is known by grows as it does, at the end.
     """
-    said = _said(task)
-    length = _length(before) if before else len(said)
-    parts = {
-        "model": task.model,
-        "tools": list(task.tools),
-        "system": _unmarked(task.system),
-        "options": dict(task.extra),
-        _SAID: said[:length],
+    parts: dict[str, list[Any]] = {
+        "model": [task.model],
+        "tools": [task.tools],
+        "system": [_unmarked(task.system)],
+        "options": [dict(task.extra)],
+        "conversation": _said(task),
     }
-    known = {name: _fingerprint(part) for name, part in parts.items()}
-    return known | {_SAID: f"{length} {known[_SAID]}"}
+    return {name: "".join(map(_fingerprint, part)) for name, part in parts.items()}
 
 
-def changed(before: Mapping[str, str], task: Task) -> tuple[str, ...]:
+def changed(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """Return the parts of a prefix that are not what they were at an earlier run's."""
-    if not before:
-        return ()
-    now = fingerprints(task, before)
-    return tuple(name for name in now if before.get(name) != now[name])
+    return tuple(name for name, known in before.items() if not now[name].startswith(known))
 
 
-def _task(news: News, *, more: int = 0, shared: bool = False, single: bool = False) -> str:
+def _task(news: News, form: str = "") -> str:
+    """Return what is to be done; only a client's own prefix (``shared``) gets the whole list."""
+    listed = news.headers if form == "shared" else _likely(news)
+    more = len(news.headers) - len(listed)
     values = {
         "directory": news.directory,
         "count": str(news.count),
-        "manifest": prose.inert(manifest(news.headers) or "(nothing yet)"),
+        "manifest": prose.inert(manifest(listed) or "(nothing yet)"),
         "more": str(more),
         "now": day_and_time(news.now),
         "turns": str(TURNS),
         "waiting": prose.inert("\n".join(f'- "{one_line(w, _WAITING)}"' for w in news.waiting)),
         **_guidance(),
     }
-    conditions = {
-        "shared": shared,
-        "single": single,
-        "more": more > 0,
-        "waiting": bool(news.waiting),
-    }
-    flags = [name for name, on in conditions.items() if on]
+    flags = (form, "more" if more else "", "waiting" if news.waiting else "")
     return prose.fill(prose.template("task", _PACKAGE), flags, values)
 
 
@@ -308,23 +291,9 @@ def _guidance() -> dict[str, str]:
     }
 
 
-def _budget(thinking: int = 0) -> Budget:
-    """Return a run's bounds; a client's model may think for so many tokens in each reply."""
-    return Budget(
-        turns=TURNS,
-        reply_tokens=_REPLY_TOKENS + thinking,
-        output_tokens=_OUTPUT_TOKENS + 2 * thinking,
-        total_tokens=_TOTAL_TOKENS,
-        ends_after_writes=True,
-    )
-
-
-def _size(*parts: object) -> int:
-    return len(json.dumps(parts, ensure_ascii=False, default=dict).encode("utf-8", "replace"))
-
-
-def _tokens(size: int) -> int:
-    return size // _BYTES_A_TOKEN
+def _tokens(*parts: object) -> int:
+    text = json.dumps(parts, ensure_ascii=False, default=dict)
+    return len(text.encode("utf-8", "replace")) // _BYTES_A_TOKEN
 
 
 def _blocks(value: object) -> bool:
@@ -372,10 +341,6 @@ def _unmarked(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: item for key, item in value.items() if key != "cache_control"}
     return value
-
-
-def _length(before: Mapping[str, str]) -> int:
-    return int(before[_SAID].partition(" ")[0])
 
 
 def _fingerprint(part: object) -> str:

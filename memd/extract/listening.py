@@ -8,19 +8,19 @@ Rules of this file
   conversations: the next turn costs only its new bytes. After a restart it is read once more, from
   the end of the transcript.
 - Of a conversation that is read for the first time the end alone is taken (``TAIL_BYTES``).
-- For the rules of the fixed extractor only the person's words and what the assistant wrote stay.
+- For the rules of the local extractor only the person's words and what the assistant wrote stay.
 """
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from memd.core.recent import Recent
+from memd.core.text import sha256
 from memd.core.values import CursorMove, Message
-from memd.extract import requests
 from memd.extract.dialogue import Dialogue, extended, read_piece
 from memd.extract.evidence import Talk, Utterance
-from memd.extract.requests import ExtractRequest, NewMessages
+from memd.extract.requests import ExtractRequest
 from memd.extract.sentences import BLANK, Sentence, sentences
 from memd.model.port import Block
 from memd.text.words import has_cjk
@@ -30,6 +30,8 @@ from memd.transcripts.reading import from_messages
 _CONVERSATIONS = 16
 _CACHE_SECONDS = 240.0  # a server's cache forgets after five minutes; a run may take one
 _ASSISTANT_CHARACTERS = 200
+_MESSAGES = "messages"  # the source of a cursor that counts messages instead of bytes
+_MARKER_CHARACTERS = 16
 _OUTSIDE = ("web", "mcp")
 _QUOTATION = re.compile(f"{BLANK}{{18,}}")
 _SPACES = 5  # in a quotation: one with fewer is a name or a turn of phrase
@@ -37,18 +39,25 @@ _SPACES = 5  # in a quotation: one with fewer is a name or a turn of phrase
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What is new, and the conversation with it.
+    """What is new in a conversation, the cursor that counts it as read, and the conversation.
 
     ``pieces`` is how many of the dialogue's last pieces are new, ``before`` how many of them a
     model's cache still knows. ``outside`` says that what is new holds output of the web or of other
-    servers' tools.
+    servers' tools, ``problem`` why a transcript could not be understood.
     """
 
-    unread: NewMessages
+    messages: tuple[Message, ...]
+    cursor: CursorMove
     dialogue: Dialogue = field(default_factory=Dialogue)
     pieces: int = 0
     before: int = 0
     outside: bool = False
+    problem: str = ""
+
+    @property
+    def turns(self) -> int:
+        """How many times the person spoke."""
+        return sum(message.origin == "user" and bool(message.text) for message in self.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +68,8 @@ class _ReadConversation:
     monotonic seconds.
     """
 
-    cursor: CursorMove
-    dialogue: Dialogue
+    cursor: CursorMove | None = None
+    dialogue: Dialogue = field(default_factory=Dialogue)
     prefix: Mapping[str, str] = field(default_factory=dict)
     requested: int = 0
     until: float = 0.0
@@ -70,7 +79,7 @@ class ConversationReader:
     """The conversations that were read last."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str], _ReadConversation] = OrderedDict()
+        self._known: Recent[tuple[str, str], _ReadConversation] = Recent(_CONVERSATIONS)
 
     def hear(
         self,
@@ -92,7 +101,7 @@ class ConversationReader:
         if request.transcript_path is None:
             heard = _from_messages(request, cursor)
         else:
-            dialogue = known.dialogue if known else self._again(request, cursor, whole=whole)
+            dialogue = known.dialogue if known else _again(request, cursor, whole=whole)
             heard = _from_transcript(request, cursor, dialogue, whole=whole)
         warm = known is not None and bool(known.prefix) and now < known.until
         return replace(heard, before=known.requested) if known and warm else heard
@@ -110,39 +119,56 @@ class ConversationReader:
         ``prefix`` is what a request of ``now`` (monotonic seconds) began with, ``None`` where no
         model was asked over the whole conversation.
         """
-        key = (directory, session)
-        before = self._known.pop(key, None)
-        last = before.prefix if before else {}
-        request = heard.dialogue.dropped + len(heard.dialogue.pieces)
-        until = now + _CACHE_SECONDS
-        if prefix is None:
-            prefix = last
-            request, until = (before.requested, before.until) if before else (0, 0.0)
-        self._known[key] = _ReadConversation(
-            heard.unread.cursor, heard.dialogue, prefix, request, until
-        )
-        while len(self._known) > _CONVERSATIONS:
-            self._known.popitem(last=False)
-        return last
+        before = self._known.pop((directory, session), _ReadConversation())
+        entry = replace(before, cursor=heard.cursor, dialogue=heard.dialogue)
+        if prefix is not None:
+            pieces, until = heard.dialogue.end, now + _CACHE_SECONDS
+            entry = replace(entry, prefix=prefix, requested=pieces, until=until)
+        self._known[directory, session] = entry
+        return before.prefix
 
-    def _again(
-        self, request: ExtractRequest, cursor: CursorMove | None, *, whole: bool
-    ) -> Dialogue:
-        """Return the conversation up to a cursor, read from the transcript's end once more."""
-        path = request.transcript_path
-        if not whole or cursor is None or path is None or cursor.source != path:
-            return Dialogue()
-        part = reading.read(path, tail=reading.TAIL_BYTES, most=cursor.position)
-        return extended(Dialogue(), part.messages) if part.offset <= cursor.position else Dialogue()
+
+def _again(request: ExtractRequest, cursor: CursorMove | None, *, whole: bool) -> Dialogue:
+    """Return the conversation up to a cursor, read from the transcript's end once more."""
+    path = request.transcript_path
+    if not whole or cursor is None or path is None or cursor.source != path:
+        return Dialogue()
+    part = reading.read(path, tail=reading.TAIL_BYTES, most=cursor.position)
+    return extended(Dialogue(), part.messages) if part.offset <= cursor.position else Dialogue()
 
 
 def _from_messages(request: ExtractRequest, cursor: CursorMove | None) -> Heard:
-    messages = reading.from_messages(request.messages)
-    unread = requests.unread(messages, request.session, cursor)
-    known = len(messages) - len(unread.messages)
-    before = extended(Dialogue(), messages[:known])
-    outside = _from_outside(unread.messages)
-    return _heard(unread, before, extended(before, unread.messages), outside=outside)
+    messages = from_messages(request.messages)
+    start = _start(messages, cursor)
+    new = messages[start:]
+    marker = _mark(messages[-1]) if messages else ""
+    moved = CursorMove(request.session, _MESSAGES, len(messages), marker, _last_said(new))
+    before = extended(Dialogue(), messages[:start])
+    return _heard(Heard(new, moved, outside=_from_outside(new)), before, extended(before, new))
+
+
+def _start(messages: Sequence[Message], cursor: CursorMove | None) -> int:
+    """Return how many of the messages a cursor counts as read.
+
+    A cursor whose message is not where it was is looked for from the end; one that vanished (the
+    client compacted) falls back to all that is there.
+    """
+    if cursor is None or cursor.source != _MESSAGES:
+        return 0
+    here = [number for number, item in enumerate(messages, 1) if _mark(item) == cursor.marker]
+    return cursor.position if cursor.position in here else max(here, default=0)
+
+
+def _mark(message: Message) -> str:
+    # A message of calls alone has no words to be known by.
+    said = "\0".join((message.role, message.origin, message.text, *message.calls))
+    return sha256(said.encode("utf-8", "replace"))[:_MARKER_CHARACTERS]
+
+
+def _last_said(messages: Sequence[Message]) -> str:
+    """Return the id of the person's last message, "" where the person said nothing."""
+    said = (item.id for item in reversed(messages) if item.origin == "user" and item.text)
+    return next(said, "")
 
 
 def _from_transcript(
@@ -168,17 +194,13 @@ def _from_transcript(
             grown = extended(grown, part.messages)
         offset, marker, complete = part.offset, part.marker, part.complete
         problem = problem or part.problem
-    last = requests.last_said(retained)
-    unread = NewMessages(
-        tuple(retained), CursorMove(request.session, path, offset, marker, last), problem
-    )
-    return _heard(unread, dialogue, grown, outside=outside)
+    moved = CursorMove(request.session, path, offset, marker, _last_said(retained))
+    heard = Heard(tuple(retained), moved, outside=outside, problem=problem)
+    return _heard(heard, dialogue, grown)
 
 
-def _heard(unread: NewMessages, before: Dialogue, now: Dialogue, *, outside: bool) -> Heard:
-    had = before.dropped + len(before.pieces)
-    fresh = now.dropped + len(now.pieces) - had
-    return Heard(unread, now, min(fresh, len(now.pieces)), outside=outside)
+def _heard(heard: Heard, before: Dialogue, now: Dialogue) -> Heard:
+    return replace(heard, dialogue=now, pieces=min(now.end - before.end, len(now.pieces)))
 
 
 def _shortened(message: Message) -> Message:
@@ -200,7 +222,7 @@ def conversation(heard: Heard, sent: Sequence[Block] = ()) -> Talk:
     """
     texts = [parts for piece in heard.dialogue.pieces if (parts := read_piece(piece))]
     # A piece may be cut; what is new is there whole.
-    messages = (*from_messages(sent), *heard.unread.messages)
+    messages = (*from_messages(sent), *heard.messages)
     texts += [(message.origin, message.text, message.at or 0.0) for message in messages]
     person: list[Utterance] = []
     assistant: list[str] = []

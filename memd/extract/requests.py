@@ -1,13 +1,12 @@
-"""What an extraction is asked, what it answers, and where a conversation goes on. Pure."""
+"""What an extraction is asked, and what it answers. Pure."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from memd.core import text
-from memd.core.settings import Settings
-from memd.core.values import CursorMove, Message, Project
+from memd.core.names import INDEX
+from memd.core.values import Draft
 from memd.model.port import LOCAL
 
 MEMORY_OFF = "memory_off"
@@ -19,9 +18,7 @@ OUTSIDE = "outside_words"
 
 COMPLETED = "completed"
 SKIPPED = "skipped"
-MESSAGES = "messages"  # the source of a cursor that counts messages instead of bytes
 
-_MARKER_CHARACTERS = 16
 _USAGE = ("input", "output", "cache_read", "cache_created")  # tokens; none without a model
 
 
@@ -65,6 +62,15 @@ class ExtractionResult:
     turns: int = 0
     prefix_changed: tuple[str, ...] = ()
 
+    def of(self, draft: Draft) -> "ExtractionResult":
+        """Return it with the memories that a change set makes and changes."""
+        memories = [edit for edit in draft.edits if edit.path != INDEX]
+        return replace(
+            self,
+            saved=tuple(edit.path for edit in memories if not edit.base),
+            updated=tuple(edit.path for edit in memories if edit.base),
+        )
+
     def without(self, left: Collection[str]) -> "ExtractionResult":
         """Return it without the files that were left as others made them meanwhile."""
         return replace(
@@ -103,63 +109,3 @@ class ExtractionResult:
         used = self.usage
         read = used["input"] + used["cache_read"] + used["cache_created"]
         return round(used["cache_read"] / read, 4) if read else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class NewMessages:
-    """What is new in a conversation, and the cursor that counts it as read."""
-
-    messages: tuple[Message, ...]
-    cursor: CursorMove
-    problem: str = ""
-
-
-def gate(settings: Settings, project: Project) -> str:
-    """Return the reason to extract nothing, "" to go on."""
-    if not (project.enabled and settings.enabled):
-        return MEMORY_OFF
-    return "" if settings.extract.enabled else EXTRACTION_OFF
-
-
-def unread(messages: Sequence[Message], session: str, cursor: CursorMove | None) -> NewMessages:
-    """Return the messages behind a cursor.
-
-    A cursor whose message is not where it was is looked for from the end; one that vanished (the
-    client compacted) falls back to all that is there.
-    """
-    start = 0
-    if cursor is not None and cursor.source == MESSAGES and cursor.position > 0:
-        here = [number for number, item in enumerate(messages, 1) if _mark(item) == cursor.marker]
-        if cursor.position in here:
-            start = cursor.position
-        elif here:
-            start = here[-1]
-    marker = _mark(messages[-1]) if messages else ""
-    new = tuple(messages[start:])
-    return NewMessages(new, CursorMove(session, MESSAGES, len(messages), marker, last_said(new)))
-
-
-def last_said(messages: Sequence[Message]) -> str:
-    """Return the id of the person's last message, "" where the person said nothing."""
-    said = (item.id for item in reversed(messages) if item.origin == "user" and item.text)
-    return next(said, "")
-
-
-def turns(messages: Sequence[Message]) -> int:
-    """Return how many times the person spoke."""
-    return sum(message.origin == "user" and bool(message.text) for message in messages)
-
-
-def wrote_memory(paths: Iterable[str], directories: Iterable[str], root: str) -> bool:
-    """Return whether one of the paths that the assistant wrote is a memory's.
-
-    ``root`` is where the memory tool's paths begin.
-    """
-    below = tuple(f"{directory.rstrip('/')}/" for directory in (*directories, root))
-    return any(path.startswith(below) for path in paths)
-
-
-def _mark(message: Message) -> str:
-    # A message of calls alone has no words to be known by.
-    said = "\0".join((message.role, message.origin, message.text, *message.calls))
-    return text.sha256(said.encode("utf-8", "replace"))[:_MARKER_CHARACTERS]

@@ -15,7 +15,7 @@ Rules of this file
 # ruff: noqa: RUF001 - a pattern in ten languages
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.agent.proposal import Proposed, RunProposal
@@ -86,52 +86,55 @@ class Review:
 
 
 class Reviewer:
-    """The reviews of one run; ``seen`` returns what the run was shown, beside the conversation."""
+    """The reviews of one run over a conversation; ``answers`` of its tools are others' words."""
 
-    def __init__(self, talk: Talk, seen: Callable[[], str]) -> None:
+    def __init__(self, talk: Talk, answers: Sequence[str] = ()) -> None:
         self._talk = talk
-        self._seen = seen
+        self._outside = talk.outside
+        self._known = 0
         self._removed: set[str] = set()
+        self.answers = answers
 
     def problem(self, file: Proposed) -> str:
         """Return why a change may not stand, in words for the model; "" where it may."""
         if file.path == INDEX:
             return ""  # of it only titles and hooks are taken
-        review = self.review(file)
-        if file.content is None and not review.fault:
+        result = review(file, self._heard())
+        if file.content is None and not result.fault:
             removed = self._removed | {file.path}
             if len(removed) > _REMOVALS:
                 return _TOO_MANY
             self._removed = removed
-        return review.sentence
-
-    def review(self, file: Proposed) -> Review:
-        """Return what is wrong with a change of a memory, or whose words it carries."""
-        return review(file, self._talk, self._seen())
+        return result.sentence
 
     def reviewed(
         self, proposal: RunProposal, refused: Sequence[Proposed], session: str
     ) -> "ReviewedRun":
         """Return what of a run's work may stand, and what becomes of the rest."""
-        reviews = {file.path: self.review(file) for file in proposal.files if file.path != INDEX}
-        files = tuple(file for file in proposal.files if file.path != INDEX)
+        talk = self._heard()
+        files = [file for file in proposal.files if file.path != INDEX]
+        reviews = [(file, review(file, talk)) for file in (*refused, *files)]
         accepted = tuple(
-            replace(_finished(file, self._talk), origin=reviews[file.path].origin)
-            for file in files
-            if not reviews[file.path].fault
+            replace(_finished(file, talk), origin=result.origin)
+            for file, result in reviews[len(refused) :]
+            if not result.fault
         )
-        fallen = [(file, self.review(file)) for file in (*refused, *files)]
-        missed = [(file, review) for file, review in fallen if review.fault]
-        seen = self._seen()
-        suggested = (
-            _suggestion(file, review, self._talk, session, seen) for file, review in missed
-        )
+        missed = [(file, result.fault) for file, result in reviews if result.fault]
+        suggested = (_suggestion(file, fault, talk, session) for file, fault in missed)
         return ReviewedRun(
             RunProposal(accepted),
-            tuple(review.fault for _, review in missed),
-            tuple(suggestion for suggestion in suggested if suggestion is not None),
-            dict(_pointers(proposal, accepted, self._talk, self._seen())),
+            tuple(fault for _, fault in missed),
+            tuple(filter(None, suggested)),
+            dict(_pointers(proposal, accepted, talk)),
         )
+
+    def _heard(self) -> Talk:
+        """Return the conversation with what the tools have answered by now."""
+        if len(self.answers) > self._known:
+            self._known = len(self.answers)
+            outside = "\n".join((self._outside, *self.answers))
+            self._talk = replace(self._talk, outside=outside)
+        return self._talk
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +156,8 @@ class ReviewedRun:
         return str(least_trusted(*(file.origin for file in self.proposal.files)) or PERSON)
 
 
-def review(file: Proposed, talk: Talk, seen: str = "") -> Review:
-    """Return what is wrong with a change of a memory, or whose words it carries.
-
-    ``seen`` is what the run was shown beside the conversation.
-    """
+def review(file: Proposed, talk: Talk) -> Review:
+    """Return what is wrong with a change of a memory, or whose words it carries."""
     if file.content is None:
         texts = _QUOTATION.findall(file.reason) or [_unquoted(file.reason)]
         taken_back = any(talk.quoted(text) for text in texts)
@@ -172,20 +172,20 @@ def review(file: Proposed, talk: Talk, seen: str = "") -> Review:
     own, personal = old.type in PERSONAL, new.type in PERSONAL
     if not (own or personal or _WANTS.search("\n".join(added))):
         exempt = f"{before}\n{new.name}\n{file.path.removesuffix('.md')}"
-        return _fact(talk, added, exempt, seen) if not wrong else _unproven(wrong)
+        return _fact(talk, added, exempt) if not wrong else _unproven(wrong)
     # What was no rule before is looked at whole: a planted fact becomes none by its type.
-    if talk.repeats(added if own else _statements(new), before if own else "", seen):
+    if talk.repeats(added if own else _statements(new), before if own else ""):
         return Review(OTHERS_WORDS, _REPEATED)
     if wrong or not any(talk.quoted(text) for text in quotations.values()):
         return _unproven(wrong)
     return Review(origin=PERSON)
 
 
-def _fact(talk: Talk, added: Sequence[str], exempt: str, seen: str) -> Review:
-    missing, foreign = talk.unknown(added, exempt, seen)
+def _fact(talk: Talk, added: Sequence[str], exempt: str) -> Review:
+    missing, foreign = talk.unknown(added, exempt)
     if missing:
         return Review(UNKNOWN, _MISSING.format(missing[:80]))
-    foreign = foreign or talk.repeats(added, exempt, seen)
+    foreign = foreign or talk.repeats(added, exempt)
     return Review(origin=OUTSIDE if foreign else ASSISTANT)
 
 
@@ -236,24 +236,22 @@ def _finished(file: Proposed, talk: Talk) -> Proposed:
     return replace(file, content=content)
 
 
-def _suggestion(
-    file: Proposed, review: Review, talk: Talk, session: str, seen: str
-) -> Suggestion | None:
+def _suggestion(file: Proposed, fault: str, talk: Talk, session: str) -> Suggestion | None:
     """Return what a person may decide of a memory that was not proven."""
-    if file.content is None or review.fault == OTHERS_WORDS:
+    if file.content is None or fault == OTHERS_WORDS:
         return None  # what others planted is nobody's to suggest
     memory = document.parse(file.content, file.path)
     said = next(filter(None, map(talk.nearest, _quotations(memory.body).values())), None)
     text = one_line(said.text if said else memory.description, _SUGGESTED)
-    if not text or secrets.find(text) or (said is None and talk.repeats([text], "", seen)):
+    if not text or secrets.find(text) or (said is None and talk.repeats([text], "")):
         return None
     at = said.at if said else max((each.at for each in talk.person), default=0.0)
     kind = memory.type.value if memory.type else ""
-    return Suggestion(session, text, at, PERSON if said else ASSISTANT, kind, review.fault)
+    return Suggestion(session, text, at, PERSON if said else ASSISTANT, kind, fault)
 
 
 def _pointers(
-    proposal: RunProposal, accepted: Sequence[Proposed], talk: Talk, seen: str
+    proposal: RunProposal, accepted: Sequence[Proposed], talk: Talk
 ) -> Iterator[tuple[str, Pointer]]:
     """Yield the titles and hooks that a run gave the memories that it wrote."""
     edited = next((file for file in proposal.files if file.path == INDEX), None)
@@ -266,9 +264,6 @@ def _pointers(
             continue
         words = [pointer.title, pointer.hook]
         own = decode(file.content)
-        if not (
-            talk.repeats(words, own, seen)
-            or _WANTS.search(pointer.hook)
-            or secrets.find("\n".join(words))
-        ):
+        wanted = _WANTS.search(pointer.hook) or secrets.find("\n".join(words))
+        if not wanted and not talk.repeats(words, own):
             yield file.path, pointer

@@ -15,8 +15,8 @@ from functools import partial
 from anyio import to_thread
 
 from memd.agent import service as agent
-from memd.agent.proposal import ChangePlan, Proposed
-from memd.agent.service import RunEnd, RunRecord, Task
+from memd.agent.proposal import ChangePlan
+from memd.agent.service import RunEnd, Task
 from memd.agent.workspace import Workspace
 from memd.core import text
 from memd.core.clock import Clock
@@ -35,12 +35,12 @@ from memd.core.values import (
     Tree,
 )
 from memd.extract import candidates, fork, requests
-from memd.extract.candidates import Candidate
+from memd.extract.candidates import Candidates
 from memd.extract.evidence import Talk, Utterance
 from memd.extract.listening import ConversationReader, Heard, conversation
-from memd.extract.merge import MergedDraft, finish, merge
-from memd.extract.requests import ExtractionResult, ExtractRequest, NewMessages
-from memd.extract.review import ReviewedRun, Reviewer
+from memd.extract.merge import merge
+from memd.extract.requests import ExtractionResult, ExtractRequest
+from memd.extract.review import Reviewer
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.projects.project import slug
@@ -60,18 +60,13 @@ __all__ = [
 
 Progress = Callable[..., None]
 Note = Callable[..., None]
-
-
 Waiting = Callable[[str], Awaitable[Sequence[OpenSuggestion]]]
+TOO_MANY = "too_many"  # of one stretch of a conversation
+_MOST_AT_ONCE = 400  # a change set may have 500 files
 
 
 def _quiet(*_: object, **__: object) -> None:
     """Tell nobody."""
-
-
-async def _none_wait(_: str) -> Sequence[OpenSuggestion]:
-    """Return no suggestions."""
-    return ()
 
 
 class ExtractionFailedError(MemdError):
@@ -100,10 +95,10 @@ class Extractions:
         store: Store,
         cursors: Cursors,
         clock: Clock,
-        models: ModelSource | None = None,
-        runs: Runs | None = None,
+        models: ModelSource,
+        runs: Runs,
         *,
-        waiting: Waiting = _none_wait,
+        waiting: Waiting,
         note: Note = _quiet,
     ) -> None:
         self._store = store
@@ -117,7 +112,9 @@ class Extractions:
 
     def gate(self, settings: Settings, project: Project) -> str:
         """Return the reason to extract nothing, "" to go on."""
-        return requests.gate(settings, project)
+        if not (project.enabled and settings.enabled):
+            return requests.MEMORY_OFF
+        return "" if settings.extract.enabled else requests.EXTRACTION_OFF
 
     async def run(
         self,
@@ -132,26 +129,23 @@ class Extractions:
     ) -> ExtractionResult:
         """Read what is new since the session's cursor, keep what is worth keeping, move on.
 
-        Unless ``allow_model`` the fixed extractor does it, although a model is configured.
+        Unless ``allow_model`` the local extractor does it, although a model is configured.
         Raises TranscriptRefusedError, InvalidMessagesError, ExtractionFailedError and what
         ``Store.commit`` raises; then the cursor stays where it was.
         """
-        reason = requests.gate(settings, project)
+        reason = self.gate(settings, project)
         if reason:
             return ExtractionResult(requests.SKIPPED, reason)
-        wanted = self._model(settings)
+        wanted = self._models.for_(settings) if settings.extract.use_model else None
         model = wanted if allow_model else None
         heard = await to_thread.run_sync(self._hear, project, request, model is not None)
-        unread = heard.unread
-        turns = requests.turns(unread.messages)
-        if 0 < turns < settings.extract.every_turns:
-            return ExtractionResult(requests.SKIPPED, requests.EVERY_TURNS, problem=unread.problem)
-        written = await to_thread.run_sync(_wrote_memory, project, unread)
+        problem = heard.problem
+        if 0 < heard.turns < settings.extract.every_turns:
+            return ExtractionResult(requests.SKIPPED, requests.EVERY_TURNS, problem=problem)
         query = _Extraction(project, settings, request, heard, job, client)
-        problem = unread.problem
-        if written:
+        if await to_thread.run_sync(_wrote_memory, project, heard):
             reason = requests.ALREADY_WRITTEN
-        elif not turns:
+        elif not heard.turns:
             reason = requests.NOTHING_NEW
         elif heard.outside and settings.extract.skip_outside:
             reason = requests.OUTSIDE
@@ -167,22 +161,34 @@ class Extractions:
     async def _locally(
         self, request: "_Extraction", skipped: str, problem: str
     ) -> ExtractionResult:
-        """Keep what the fixed extractor finds; nothing where the stretch is skipped."""
-        run = _Local(request, self._clock.now(), skipped, problem)
-        if not skipped:
-            await to_thread.run_sync(run.find)
+        """Keep what the local extractor finds; nothing where the stretch is skipped."""
         directory, session = request.project.memory_dir, request.request.session
-        reason = f"extracted by the {LOCAL} extractor"
-        by = Provenance(Actor.EXTRACT, request.client, session, reason=reason, origin="user")
-        result = await self._store.commit(directory, run.plan, by)
-        self._listener.save(directory, session, request.heard)
-        return replace(run.extracted, change=result.change)
+        now, result = self._clock.now(), Candidates(())
+        if not skipped:
+            messages = request.heard.messages
+            result = await to_thread.run_sync(candidates.find, messages, now, session)
+        newest = result.candidates[-_MOST_AT_ONCE:]
+        suggestions = request.suggested(result.suggestions)
+        extracted = ExtractionResult(
+            requests.SKIPPED if skipped else requests.COMPLETED,
+            skipped,
+            refused=result.refused,
+            passed_over=result.passed_over + (TOO_MANY,) * (len(result.candidates) - len(newest)),
+            suggested=len(suggestions),
+            problem=problem,
+        )
 
-    def _model(self, settings: Settings) -> Model | None:
-        """Return the model that learns from conversations, or ``None``."""
-        if self._models is None or not settings.extract.use_model:
-            return None
-        return self._models.for_(settings)
+        def plan(tree: Tree) -> Draft:  # runs again where the directory has changed
+            nonlocal extracted
+            draft = merge(newest, tree, session=session, at=now)
+            extracted = extracted.of(draft)
+            return replace(draft, effects=request.effects(extracted, suggestions))
+
+        reason = f"extracted by the {LOCAL} extractor"
+        by = Provenance(Actor.EXTRACT, request.client, session, reason=reason, origin=PERSON)
+        committed = await self._store.commit(directory, plan, by)
+        self._listener.save(directory, session, request.heard)
+        return replace(extracted, change=committed.change)
 
     async def _by_model(
         self, request: "_Extraction", model: Model, progress: Progress
@@ -193,29 +199,33 @@ class Extractions:
         """
         directory, session = request.project.memory_dir, request.request.session
         headers = (await self._store.snapshot(directory)).headers
-        if request.settings.extract.suggest:
-            request = replace(request, waiting=tuple(await self._waiting(directory)))
-        task, whole, texts = await self._request(request, model, headers)
-        talk = await to_thread.run_sync(_conversation, request)
-        listed = (f"{header.name} {header.description}" for header in headers)
-        shown = "\n".join((*listed, *texts))
-        record = RunRecord()
-        make = partial(_workspace, request.project, talk, shown)
-        async with agent.opened(make) as workspace:
-            ended = await agent.run(task, model, workspace, self._clock, progress, record=record)
-            await self._note(request.job, ended)
+        suggest = request.settings.extract.suggest
+        waiting = await self._waiting(directory) if suggest else ()
+        task, whole, texts = await self._request(request, model, headers, waiting)
+        shown = [*(f"{header.name} {header.description}" for header in headers), *texts]
+        talk = await to_thread.run_sync(_conversation, request, waiting, shown)
+        reviewer = Reviewer(talk)
+        async with agent.opened(partial(_workspace, request.project, reviewer)) as workspace:
+            ended = await agent.run(task, model, workspace, self._clock, progress)
+            now = self._clock.now()
+            if request.job:
+                await to_thread.run_sync(self._runs.save, request.job, ended.record, now)
+            if isinstance(ended.error, NO_USE_TODAY):
+                return ended.error.sentence
             if not ended.finished:
-                if isinstance(ended.error, NO_USE_TODAY):
-                    return ended.error.sentence
                 raise ExtractionFailedError(ended)
-            run = await to_thread.run_sync(_reviewed, workspace, talk, shown, session)
+            run = await to_thread.run_sync(
+                reviewer.reviewed, workspace.proposal(), workspace.refused, session
+            )
+        suggestions = request.suggested(run.suggestions)
         extracted = ExtractionResult(
             requests.COMPLETED,
             saved=run.proposal.saved,
             updated=run.proposal.updated,
             removed=tuple(path for path, _ in run.proposal.removed),
             passed_over=run.faults,
-            problem=request.heard.unread.problem,
+            suggested=len(suggestions),
+            problem=request.heard.problem,
             engine=task.model,
             usage=asdict(ended.usage),
             turns=ended.turns,
@@ -232,61 +242,43 @@ class Extractions:
         change = ChangePlan(
             run.proposal,
             session=session,
-            modified=text.iso_time(self._clock.now()),
+            modified=text.iso_time(now),
             pointers=run.pointers,
-            effects=lambda made: request.effects(extracted.without(made.left), run.suggestions),
+            effects=lambda made: request.effects(extracted.without(made.left), suggestions),
         )
         result = await self._store.commit(directory, change.plan, by)
         return replace(extracted.without(change.left), change=result.change)
 
     async def _request(
-        self, request: "_Extraction", model: Model, headers: Sequence[Header]
+        self,
+        request: "_Extraction",
+        model: Model,
+        headers: Sequence[Header],
+        waiting: Sequence[OpenSuggestion],
     ) -> tuple[Task, bool, Sequence[str]]:
         """Return the run, whether it goes over the whole conversation, and what it shows whole."""
+        heard, settings, now = request.heard, request.settings, self._clock.now()
+        name, directory = self._models.name(settings, fork.KIND), request.project.memory_dir
+        texts = [each.text for each in waiting]
+        news = fork.News(directory, heard.dialogue, heard.pieces, headers, now, texts)
         if model.calls_tools:
-            return *await to_thread.run_sync(self._task, request, headers), ()
-        news, name = self._news(request, headers)
+            client, prices = fork.prefix(request.request.cache), settings.spend.prices
+            choose = partial(fork.cheaper, news, name, client, heard.before, prices)
+            return *await to_thread.run_sync(choose), ()
         likely = await to_thread.run_sync(fork.touched, news)
-        files = await self._store.read_many(news.directory, likely)
+        files = await self._store.read_many(directory, likely)
         task = await to_thread.run_sync(fork.single, news, name, files)
         return task, False, [file.body for file in files]
-
-    def _news(self, request: "_Extraction", headers: Sequence[Header]) -> tuple[fork.News, str]:
-        """Return what a run is about, and its model's name."""
-        heard, now = request.heard, self._clock.now()
-        name = self._models.name(request.settings, fork.KIND) if self._models else ""
-        directory = request.project.memory_dir
-        waiting = [each.text for each in request.waiting]
-        return fork.News(directory, heard.dialogue, heard.pieces, headers, now, waiting), name
-
-    def _task(self, request: "_Extraction", headers: Sequence[Header]) -> tuple[Task, bool]:
-        """Return the run that costs less, and whether it goes over the whole conversation."""
-        news, name = self._news(request, headers)
-        client, known = fork.prefix(request.request.cache), None
-        if client is None:
-            known = max(request.heard.before - news.dialogue.dropped, 0)
-        long = fork.shared(client, news) if client else fork.own(news, name, request.heard.before)
-        prices = request.settings.spend.prices
-        task = fork.cheaper(long, fork.short(news, name), before=known, prices=prices)
-        return task, task is long
 
     def _compared(self, request: "_Extraction", task: Task, whole: bool) -> tuple[str, ...]:  # noqa: FBT001 - a thread's argument
         """Return what of a run's prefix is not as at the session's last run, and log it."""
         directory, session = request.project.memory_dir, request.request.session
-        if not whole:
-            self._listener.save(directory, session, request.heard)
-            return ()
-        parts, now = fork.fingerprints(task), self._clock.monotonic()
+        parts, now = fork.fingerprints(task) if whole else None, self._clock.monotonic()
         before = self._listener.save(directory, session, request.heard, parts, now)
-        changed = fork.changed(before, task)
+        changed = fork.changed(before, parts) if parts else ()
         if changed:
             self._log("prefix_changed", session=session, directory=directory, parts=list(changed))
         return changed
-
-    async def _note(self, job: str, ended: RunEnd) -> None:
-        """Keep the record of a run, whatever came of it."""
-        if job and self._runs is not None:
-            await to_thread.run_sync(self._runs.save, job, ended.record, self._clock.now())
 
     def _hear(self, project: Project, request: ExtractRequest, whole: bool) -> Heard:  # noqa: FBT001 - a thread's argument
         """Read from the cursor on. Blocks: runs in a worker thread."""
@@ -305,92 +297,49 @@ class _Extraction:
     heard: Heard
     job: str
     client: str
-    waiting: tuple[OpenSuggestion, ...] = ()
+
+    def suggested(self, suggestions: Sequence[Suggestion]) -> Sequence[Suggestion]:
+        """Return the suggestions that are filed: none where the settings want none."""
+        return suggestions if self.settings.extract.suggest else ()
 
     def effects(
-        self, extracted: ExtractionResult, suggestions: Sequence[Suggestion] = ()
+        self, extracted: ExtractionResult, suggestions: Sequence[Suggestion]
     ) -> tuple[Effect, ...]:
         """Return what moves with the change set: the cursor, the job's end, suggestions."""
-        suggested = suggestions if self.settings.extract.suggest else ()
-        effects: tuple[Effect, ...] = (self.heard.unread.cursor, *suggested)
-        if not self.job:
-            return effects
-        return *effects, JobEnd(self.job, requests.COMPLETED, json.dumps(extracted.facts()))
+        end = JobEnd(self.job, requests.COMPLETED, json.dumps(extracted.facts()))
+        return (self.heard.cursor, *suggestions, *((end,) if self.job else ()))
 
 
-class _Local:
-    """What the fixed extractor keeps of one stretch; the plan may run again on a changed tree."""
-
-    def __init__(self, request: _Extraction, now: float, skipped: str, problem: str) -> None:
-        self._requested = request
-        self._now = now
-        self._candidates: Sequence[Candidate] = ()
-        self._suggestions: Sequence[Suggestion] = ()
-        status = requests.SKIPPED if skipped else requests.COMPLETED
-        self.extracted = ExtractionResult(status, skipped, problem=problem)
-
-    def find(self) -> None:
-        """Look for candidates. Takes a while on a long conversation: runs in a worker thread."""
-        request = self._requested
-        messages, session = request.heard.unread.messages, request.request.session
-        result = candidates.find(messages, self._now, session)
-        self._suggestions = result.suggestions if request.settings.extract.suggest else ()
-        self._candidates, over = finish(result.candidates)
-        self.extracted = replace(
-            self.extracted,
-            refused=result.refused,
-            passed_over=(*result.passed_over, *over),
-            suggested=len(self._suggestions),
-        )
-
-    def plan(self, tree: Tree) -> Draft:
-        """Return the change set for the directory as it is now. Runs in the store's thread."""
-        merged = MergedDraft(Draft())
-        if self._candidates:  # else the directory, which may be long, need not be looked at
-            session = self._requested.request.session
-            merged = merge(self._candidates, tree, session=session, at=self._now)
-        self.extracted = replace(self.extracted, saved=merged.saved, updated=merged.updated)
-        return replace(
-            merged.draft, effects=self._requested.effects(self.extracted, self._suggestions)
-        )
-
-
-def _conversation(request: _Extraction) -> Talk:
+def _conversation(
+    request: _Extraction, waiting: Sequence[OpenSuggestion], shown: Sequence[str]
+) -> Talk:
     """Return who said what in all that a run is shown. Blocks."""
     client = fork.prefix(request.request.cache)
     talk = conversation(request.heard, client.messages if client else ())
-    earlier = (Utterance(each.text, each.at) for each in request.waiting)
-    return replace(talk, person=(*earlier, *talk.person))
+    earlier = (Utterance(each.text, each.at) for each in waiting)
+    outside = "\n".join((talk.outside, *shown))
+    return replace(talk, person=(*earlier, *talk.person), outside=outside)
 
 
-def _workspace(project: Project, talk: Talk, shown: str) -> Workspace:
-    folder = f"{project.transcripts}/{slug(project.cwd)}"
-
-    def check(file: Proposed) -> str:
-        return reviewer.problem(file)
-
+def _workspace(project: Project, reviewer: Reviewer) -> Workspace:
+    """Return a run's workspace, in which each change is reviewed. Blocks."""
     workspace = Workspace(
         project.memory_dir,
         project=project.root,
-        transcripts=(folder,),
+        transcripts=(f"{project.transcripts}/{slug(project.cwd)}",),
         origin=PERSON,
         removals=True,
-        check=check,
+        check=reviewer.problem,
     )
-    reviewer = Reviewer(talk, lambda: "\n".join((shown, *workspace.answers)))
+    reviewer.answers = workspace.answers
     return workspace
 
 
-def _reviewed(workspace: Workspace, talk: Talk, shown: str, session: str) -> ReviewedRun:
-    """Return what of a run's work may stand. Blocks."""
-    reviewer = Reviewer(talk, lambda: "\n".join((shown, *workspace.answers)))
-    return reviewer.reviewed(workspace.proposal(), workspace.refused, session)
-
-
-def _wrote_memory(project: Project, unread: NewMessages) -> bool:
+def _wrote_memory(project: Project, heard: Heard) -> bool:
     """Return whether the assistant wrote a memory itself, by whatever way it went. Blocks."""
-    named = {path for message in unread.messages for path in message.writes}
+    named = {path for message in heard.messages for path in message.writes}
     # Whoever goes through a link writes there too; a file that is no Markdown is no memory.
     real = {os.path.realpath(path) for path in named if path.endswith(".md")}
-    directories = (project.memory_dir, os.path.realpath(project.memory_dir))
-    return requests.wrote_memory(named | real, directories, reading.MEMORY_ROOT)
+    places = (project.memory_dir, os.path.realpath(project.memory_dir), reading.MEMORY_ROOT)
+    below = tuple(f"{place.rstrip('/')}/" for place in places)
+    return any(path.startswith(below) for path in named | real)

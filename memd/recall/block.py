@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
 from memd.core import limits, text
+from memd.core.text import SAID
 from memd.core.values import FOREIGN, PERSON, PERSONAL
 from memd.recall.select import SurfacedMemory
 from memd.text import tags
@@ -40,7 +41,7 @@ _CHANGES = re.compile(
     r"|(?i:\b(?:now|current|currently|today|still|until|pending|blocked|broken|due|deadline|freeze"
     r"|deploy\w*|migrat\w*|releas\w*)\b)|[目现]前|现在|正在|截止"
 )
-_SAID = re.compile(r"^\*\*Said:\*\*.*$", re.MULTILINE)
+_SAID = re.compile(rf"^{re.escape(SAID)}.*$", re.MULTILINE)
 
 
 def render(

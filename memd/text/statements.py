@@ -185,7 +185,8 @@ def _kind(raw: str, folded: str, *, first: bool) -> str:
     if "." in raw:
         suffix = folded.rpartition(".")[2]
         return PATH if suffix in _SUFFIXES else ADDRESS if len(suffix) > 1 else PLAIN
-    if "_" in raw or (raw[1:] != folded[1:] and _inner_capital(raw)):
+    lettered = raw == "A" and not first  # "client A", which is no article
+    if lettered or "_" in raw or (raw[1:] != folded[1:] and _inner_capital(raw)):
         return NAME
     if stem(folded) in _days() and (raw != "may"):
         return DATE

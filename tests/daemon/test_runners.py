@@ -22,11 +22,15 @@ from memd.jobs.running import Running
 from memd.jobs.service import Jobs
 from memd.state.cursors import Cursors
 from memd.state.database import open_database
+from memd.state.runs import Runs
+from memd.state.suggestions import SuggestionTable
 from memd.state.visits import Visits
+from memd.suggestions.service import Suggestions
 from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here, throw_away_home
 from memd.watch import locks
 from tests.dream.bench import Bench
+from tests.extract.bench import NoModel
 
 pytestmark = pytest.mark.anyio
 WORDS = "From now on, always run the integration tests against a real database."
@@ -80,7 +84,9 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
     database = open_database(str(tmp_path / "state.db"), SCHEMAS)
     bench = Bench(tmp_path, database)
     (tmp_path / "repo").mkdir()
-    extract = Extractions(bench.store, Cursors(database), bench.clock)
+    waiting = Suggestions(bench.store, SuggestionTable(database), bench.clock).open_ones
+    store, cursors, runs = bench.store, Cursors(database), Runs(database)
+    extract = Extractions(store, cursors, bench.clock, NoModel(), runs, waiting=waiting)
     priority, log = RequestPriority(), Log(io.StringIO())
     jobs = Jobs(bench.jobs, bench.clock, bench.sink, on_unexpected=repr)
     starter = DreamStarter(

@@ -8,6 +8,7 @@ from typing import Any
 from memd.core.settings import Settings
 from memd.core.values import CursorMove, Project
 from memd.extract.service import ExtractionResult, Extractions, ExtractRequest
+from memd.model.port import ModelSource
 from memd.state import cursors, job_rows, journal, runs, suggestions
 from memd.state.cursors import Cursors
 from memd.state.database import Database, open_database
@@ -40,6 +41,17 @@ class Taught(ScriptedModel):
         return f"small-{kind}"
 
 
+class NoModel:
+    """Settings that name no model."""
+
+    def for_(self, settings: Settings) -> None:
+        """Return none."""
+
+    def name(self, settings: Settings, kind: str) -> str:  # noqa: ARG002 - none for all
+        """Return no name."""
+        return ""
+
+
 class Bench:
     """A real store and state file in a folder, and a model with a script."""
 
@@ -62,22 +74,23 @@ class Bench:
         return store_of(kind, self.folder, self.database, FakeClock(NOW))
 
     def without_model(self) -> None:
-        """Extract with the fixed extractor alone, as after a start."""
-        self.extract = Extractions(self.store, self.cursors, FakeClock(NOW))
+        """Extract with the local extractor alone, as after a start."""
+        self.teach()
+        self.extract = self.extractions(NoModel())
 
     def teach(self, *answers: Answer) -> None:
         """Give the model a script, and begin with a daemon that was just started."""
         self.model = Taught(answers or [says("nothing new")])
         self.log: list[tuple[str, dict[str, Any]]] = []
         self.suggestions = Suggestions(self.store, SuggestionTable(self.database), FakeClock(NOW))
-        self.extract = Extractions(
-            self.store,
-            self.cursors,
-            FakeClock(NOW),
-            self.model,
-            self.runs,
-            waiting=self.suggestions.open_ones,
-            note=self.note,
+        self.extract = self.extractions(self.model)
+
+    def extractions(self, models: ModelSource) -> Extractions:
+        """Return extraction by a model, as after a start."""
+        waiting = self.suggestions.open_ones
+        store, cursors, clock = self.store, self.cursors, FakeClock(NOW)
+        return Extractions(
+            store, cursors, clock, models, self.runs, waiting=waiting, note=self.note
         )
 
     def note(self, event: str, **facts: Any) -> None:

@@ -32,11 +32,9 @@ def memory(description: str, body: str = "", kind: str = "feedback", quote: str 
     return f"{head}{body or description}.\n{said}\n".encode()
 
 
-def judged(
-    content: bytes | None, base: bytes | None = None, seen: str = "", **more: str
-) -> tuple[str, str]:
+def judged(content: bytes | None, base: bytes | None = None, **more: str) -> tuple[str, str]:
     """Return what is wrong with a memory, and its origin."""
-    result = review(Proposed("m.md", base, content), talk(**more), seen)
+    result = review(Proposed("m.md", base, content), talk(**more))
     assert bool(result.fault) == bool(result.sentence)
     return result.fault, result.origin
 
@@ -109,7 +107,10 @@ def test_others_words_make_no_rule() -> None:
     assert judged(fact) == ("", "outside")
     rule = fact.replace(b"type: project", b"type: feedback") + f"**Said:** {quote}\n".encode()
     assert judged(rule, base=fact)[0] == "outside_words"
-    assert judged(rule, outside="", seen=PAGE)[0] == "outside_words"
+    reviewer = Reviewer(talk(outside=""))
+    assert reviewer.problem(Proposed("m.md", fact, rule)) == ""
+    reviewer.answers = [PAGE]
+    assert reviewer.problem(Proposed("m.md", fact, rule)).startswith("it repeats")
     assert judged(rule, person=f"{SAID} {PAGE}") == ("", "user")
 
 
@@ -150,7 +151,7 @@ def test_what_stood_there_needs_no_second_proof() -> None:
 
 def test_few_memories_are_removed_and_only_for_a_reason() -> None:
     """A removal quotes the person, and a run makes three."""
-    reviewer = Reviewer(talk(), str)
+    reviewer = Reviewer(talk())
     removals = [Proposed(f"{n}.md", b"x", None, '"don\'t push on Fridays"') for n in range(5)]
     assert [bool(reviewer.problem(file)) for file in removals] == [False] * 3 + [True] * 2
     assert not reviewer.problem(removals[0])
@@ -167,7 +168,7 @@ def test_what_is_not_proven_is_suggested() -> None:
     planted = memory(LINE)
     secret = memory(f"The token is {TOKEN}")
     files = [Proposed(f"{n}.md", None, file) for n, file in enumerate((near, far, planted, secret))]
-    run = Reviewer(talk(), str).reviewed(RunProposal(tuple(files[2:])), files[:2], "s")
+    run = Reviewer(talk()).reviewed(RunProposal(tuple(files[2:])), files[:2], "s")
     assert run.proposal.files == ()
     assert sorted(run.faults) == ["no_evidence"] * 3 + ["outside_words"]
     assert [(each.text, each.origin, each.type) for each in run.suggestions] == [
@@ -190,7 +191,7 @@ def test_a_run_is_finished_by_memd() -> None:
             b"# Rules\n- [Freeze](m.md) \xe2\x80\x94 soon\n- [N](n.md) - the user wants it\n",
         ),
     )
-    run = Reviewer(talk(), str).reviewed(RunProposal(files), (), "s")
+    run = Reviewer(talk()).reviewed(RunProposal(files), (), "s")
     text = (run.proposal.files[0].content or b"").decode()
     assert "description: The freeze begins tomorrow (2026-03-04)\n" in text
     assert text.endswith('**Said:** "don\'t push on Fridays" (2026-03-03)\n')

@@ -62,7 +62,7 @@ def test_a_conversation_that_goes_on_begins_as_before() -> None:
     texts = [[block["text"] for block in task.messages[0]["content"]] for task in (a, b)]
     assert texts[0][:2] == texts[1][:2]
     assert (marked(a), marked(b)) == ([1, 2], [1, 2, 3])
-    assert fork.changed(fork.fingerprints(a), b) == ()
+    assert fork.changed(fork.fingerprints(a), fork.fingerprints(b)) == ()
 
 
 def test_a_prefix_that_changed_is_named() -> None:
@@ -72,29 +72,29 @@ def test_a_prefix_that_changed_is_named() -> None:
     client = fork.prefix(CLIENT)
     assert client is not None
     shared = fork.shared(client, fork.News("/m", Dialogue(), 1, [], NOW))
-    assert fork.changed(fork.fingerprints(a), b) == ("conversation",)
-    assert fork.changed(fork.fingerprints(a), shared) == (
+    assert fork.changed(fork.fingerprints(a), fork.fingerprints(b)) == ("conversation",)
+    assert fork.changed(fork.fingerprints(a), fork.fingerprints(shared)) == (
         "model",
         "tools",
         "system",
         "options",
         "conversation",
     )
-    assert fork.changed({}, a) == ()
+    assert fork.changed({}, fork.fingerprints(a)) == ()
 
 
 def test_a_conversation_that_changed_in_its_middle_is_told() -> None:
     """What a client took out or wrote anew is seen, and what only grew or moved its mark is not."""
 
-    def shared(*texts: str, mark: int = 0) -> Task:
+    def shared(*texts: str, mark: int = 0) -> dict[str, str]:
         blocks: list[dict[str, object]] = [{"type": "text", "text": text} for text in texts]
         blocks[mark]["cache_control"] = {"type": "ephemeral"}
         messages = [{"role": "user", "content": blocks}]
         client = fork.prefix({**CLIENT, "messages": messages})
         assert client is not None
-        return fork.shared(client, fork.News("/m", Dialogue(), 1, [], NOW))
+        return fork.fingerprints(fork.shared(client, fork.News("/m", Dialogue(), 1, [], NOW)))
 
-    before = fork.fingerprints(shared("a", "b", "c"))
+    before = shared("a", "b", "c")
     assert fork.changed(before, shared("a", "b", "c", "d", mark=3)) == ()
     assert fork.changed(before, shared("a", "x", "c", "d")) == ("conversation",)
     assert fork.changed(before, shared("a")) == ("conversation",)
@@ -107,8 +107,8 @@ def test_a_plain_system_text_is_compared_too() -> None:
         client = fork.prefix({**CLIENT, "system": system})
         assert client is not None
         tasks.append(fork.shared(client, fork.News("/m", Dialogue(), 1, [], NOW)))
-    assert fork.changed(fork.fingerprints(tasks[0]), tasks[1]) == ()
-    assert fork.changed(fork.fingerprints(tasks[0]), tasks[2]) == ("system",)
+    assert fork.changed(fork.fingerprints(tasks[0]), fork.fingerprints(tasks[1])) == ()
+    assert fork.changed(fork.fingerprints(tasks[0]), fork.fingerprints(tasks[2])) == ("system",)
 
 
 def test_a_clients_way_of_thinking_goes_along() -> None:

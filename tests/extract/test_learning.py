@@ -108,7 +108,7 @@ async def test_half_a_run_keeps_nothing(bench: Bench) -> None:
     assert bench.names() == []
 
 
-async def test_at_a_cap_the_fixed_extractor_does_it(bench: Bench) -> None:
+async def test_at_a_cap_the_local_extractor_does_it(bench: Bench) -> None:
     """A reached cap costs no memory: the local engine answers and says why."""
     bench.teach(CapReachedError("extract", "dollars_per_day", 1.0, "tomorrow"))
     done = await bench.run("Never force-push to main because we lost a release once.")
@@ -255,8 +255,10 @@ async def test_what_is_not_proven_is_suggested(
     bench.config.chmod(0o600)
     memory = MEMORY.replace("From now on install", "From now on always install")
     bench.teach(calls(write(bench, text=memory)), says("I leave it out"))
-    done = await bench.run(SAID)
-    assert done.saved == ()
+    job = bench.job()
+    done = await bench.run(SAID, job=job)
+    assert (done.saved, done.suggested) == ((), len(expected))
+    assert (bench.table.get(job).result or {})["suggested"] == len(expected)
     waiting = await bench.suggestions.waiting(str(bench.memory))
     assert [(each.text, each.origin) for each in waiting] == expected
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from memd.core.values import CursorMove
 from memd.extract.listening import ConversationReader, Heard, conversation, own_words
@@ -31,10 +32,10 @@ def test_only_new_bytes_are_read(tmp_path: Path) -> None:
     assert (first.pieces, first.before, len(first.dialogue.pieces)) == (2, 0, 2)
     listener.save("/m", "s", first, {"model": "a"})
     path.write_text(path.read_text() + line(3))
-    second = listener.hear("/m", requested(path), first.unread.cursor, whole=True)
+    second = listener.hear("/m", requested(path), first.cursor, whole=True)
     assert (second.pieces, second.before, len(second.dialogue.pieces)) == (1, 2, 3)
-    assert own_words(second.unread.messages[0].text) == "Message 3."
-    assert second.unread.cursor.message == "u3"
+    assert own_words(second.messages[0].text) == "Message 3."
+    assert second.cursor.message == "u3"
     assert listener.save("/m", "s", second, {}) == {"model": "a"}
 
 
@@ -47,7 +48,7 @@ def test_another_cursor_is_another_past(tmp_path: Path) -> None:
     path.write_text(path.read_text() + line(2))
     again = listener.hear("/m", requested(path), None, whole=True)
     assert (again.pieces, again.before) == (2, 0)
-    fresh = ConversationReader().hear("/m", requested(path), first.unread.cursor, whole=True)
+    fresh = ConversationReader().hear("/m", requested(path), first.cursor, whole=True)
     assert (fresh.pieces, fresh.before, len(fresh.dialogue.pieces)) == (1, 0, 2)
     elsewhere = CursorMove("s", "/another.jsonl", 5, "x")
     assert ConversationReader().hear("/m", requested(path), elsewhere, whole=True).before == 0
@@ -60,7 +61,7 @@ def test_a_file_written_anew_has_no_past(tmp_path: Path) -> None:
     first = listener.hear("/m", requested(path), None, whole=True)
     listener.save("/m", "s", first, {})
     path.write_text(line(7) + line(8) + line(9))
-    anew = listener.hear("/m", requested(path), first.unread.cursor, whole=True)
+    anew = listener.hear("/m", requested(path), first.cursor, whole=True)
     assert (anew.pieces, anew.before, len(anew.dialogue.pieces)) == (3, 0, 3)
 
 
@@ -69,7 +70,7 @@ def test_without_a_model_no_conversation_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(line(1) + line(2, "assistant"))
     heard = ConversationReader().hear("/m", requested(path), None, whole=False)
-    assert (heard.dialogue.pieces, [item.id for item in heard.unread.messages]) == (
+    assert (heard.dialogue.pieces, [item.id for item in heard.messages]) == (
         (),
         ["u1", "u2"],
     )
@@ -127,10 +128,10 @@ def test_a_stretch_that_no_model_saw_moves_no_mark(tmp_path: Path) -> None:
     first = listener.hear("/m", requested(path), None, whole=True)
     listener.save("/m", "s", first, {"model": "a"})
     path.write_text(path.read_text() + line(3))
-    second = listener.hear("/m", requested(path), first.unread.cursor, whole=True)
+    second = listener.hear("/m", requested(path), first.cursor, whole=True)
     assert listener.save("/m", "s", second) == {"model": "a"}
     path.write_text(path.read_text() + line(4))
-    third = listener.hear("/m", requested(path), second.unread.cursor, whole=True)
+    third = listener.hear("/m", requested(path), second.cursor, whole=True)
     assert (third.pieces, third.before) == (1, 2)
     assert listener.save("/m", "s", third, {}) == {"model": "a"}
 
@@ -142,7 +143,7 @@ def test_messages_carry_their_own_past() -> None:
     request = ExtractRequest(session="s", messages=messages[:2])
     first = listener.hear("/m", request, None, whole=True)
     more = ExtractRequest(session="s", messages=messages)
-    second = listener.hear("/m", more, first.unread.cursor, whole=True)
+    second = listener.hear("/m", more, first.cursor, whole=True)
     assert (second.pieces, second.before, len(second.dialogue.pieces)) == (1, 0, 3)
 
 
@@ -163,5 +164,57 @@ def test_a_long_transcript_begins_near_its_end(tmp_path: Path) -> None:
     noise = json.dumps({"type": "attachment", "data": "x" * 100_000}) + "\n"
     path.write_text(line(1) + noise * (reading.TAIL_BYTES // 100_000 + 2) + line(2))
     heard = ConversationReader().hear("/m", requested(path), None, whole=True)
-    assert [item.text for item in heard.unread.messages] == ["Message 2."]
-    assert heard.unread.cursor.position == path.stat().st_size
+    assert [item.text for item in heard.messages] == ["Message 2."]
+    assert heard.cursor.position == path.stat().st_size
+
+
+def said(*texts: str) -> list[Any]:
+    """Return the person's messages."""
+    return [{"role": "user", "id": f"m{n}", "content": text} for n, text in enumerate(texts)]
+
+
+def unread(messages: list[Any], cursor: CursorMove | None = None) -> Heard:
+    """Return what is new in messages since a cursor."""
+    request = ExtractRequest(session="s", messages=messages)
+    return ConversationReader().hear("/m", request, cursor, whole=False)
+
+
+def test_a_cursor_tells_calls_apart() -> None:
+    """Messages that hold nothing but tool calls are known by their calls."""
+    calls = [
+        {"type": "tool_use", "name": "Read", "input": {"file_path": f"/p/{n}"}} for n in range(4)
+    ]
+    called = [{"role": "assistant", "content": [call]} for call in calls]
+    cursor = unread(called[:2]).cursor
+    new = unread(called[1:], cursor).messages
+    assert [message.calls for message in new] == [
+        message.calls for message in unread(called[2:]).messages
+    ]
+    assert len(new) == 2
+
+
+def test_a_cursor_finds_its_message_elsewhere() -> None:
+    """When earlier messages are gone, the last like it counts; the same words twice are two."""
+    cursor = unread(said("a", "yes", "yes")).cursor
+    assert [m.text for m in unread(said("a", "yes", "yes", "c"), cursor).messages] == ["c"]
+    assert [m.text for m in unread(said("yes", "c"), cursor).messages] == ["c"]
+
+
+def test_a_vanished_message_falls_back_to_all() -> None:
+    """After a compaction everything that is there is looked at."""
+    cursor = unread(said("a", "b")).cursor
+    assert len(unread(said("x", "y"), cursor).messages) == 2
+    assert unread([], cursor).messages == ()
+
+
+def test_a_cursor_of_a_transcript_says_nothing_here() -> None:
+    """Bytes of a file are no count of messages."""
+    cursor = CursorMove("s", "/t/s.jsonl", 1, "x")
+    assert len(unread(said("a"), cursor).messages) == 1
+
+
+def test_the_persons_last_message_is_named() -> None:
+    """The cursor tells from which message the newest memories come."""
+    answer = {"role": "assistant", "content": "Yes."}
+    assert unread([*said("x", "y"), answer]).cursor.message == "m1"
+    assert unread([answer]).cursor.message == ""

@@ -3,11 +3,12 @@
 import pytest
 
 from memd.core.text import sha256
-from memd.core.values import FileEdit, Header, MemoryFile, MemoryType
+from memd.core.values import Draft, FileEdit, Header, MemoryFile, MemoryType
 from memd.documents import document
 from memd.documents.index import pointer_line
 from memd.extract.candidates import Candidate
-from memd.extract.merge import MergedDraft, finish, merge
+from memd.extract.merge import merge
+from memd.extract.requests import ExtractionResult
 from memd.extract.wording import word
 
 AT = 1_772_614_800.0  # 2026-03-04
@@ -71,9 +72,17 @@ class Directory:
         return self.files[PATH].body
 
 
-def run(tree: Directory, *candidates: Candidate) -> MergedDraft:
+class Merged:
+    """A draft, and the memories that an extraction says it makes and changes."""
+
+    def __init__(self, draft: Draft) -> None:
+        result = ExtractionResult("completed").of(draft)
+        self.draft, self.saved, self.updated = draft, result.saved, result.updated
+
+
+def run(tree: Directory, *candidates: Candidate) -> Merged:
     """Merge and write."""
-    merged = merge(candidates, tree, session="s2", at=AT)
+    merged = Merged(merge(candidates, tree, session="s2", at=AT))
     tree.write(merged.draft.edits)
     return merged
 
@@ -194,7 +203,7 @@ def test_a_memory_that_vanished_is_new(tree: Directory) -> None:
 
     gone = Gone()
     gone.files = dict(tree.files)
-    assert merge((said(RULE),), gone, session="", at=AT).saved != ()
+    assert Merged(merge((said(RULE),), gone, session="", at=AT)).saved != ()
 
 
 def test_candidates_of_one_run_meet_each_other() -> None:
@@ -218,14 +227,12 @@ def test_a_hook_of_the_persons_own_stays(tree: Directory) -> None:
 def test_the_same_candidates_again_change_nothing() -> None:
     """A plan that ran before a crash leaves nothing to do for the one after it."""
     tree = Directory()
-    candidates, _ = finish(
-        (
-            said(RULE),
-            said(RULE),
-            said("we deploy to Europe on Tuesday", MemoryType.PROJECT),
-            said("actually we deploy to Europe on Friday", MemoryType.PROJECT),
-            said("集成测试必须连接真实数据库"),
-        )
+    candidates = (
+        said(RULE),
+        said(RULE),
+        said("we deploy to Europe on Tuesday", MemoryType.PROJECT),
+        said("actually we deploy to Europe on Friday", MemoryType.PROJECT),
+        said("集成测试必须连接真实数据库"),
     )
     assert len(run(tree, *candidates).saved) == 3
     assert not run(tree, *candidates).draft.edits

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.extract.sameness import Sameness, compare, statement
+from memd.extract.sameness import Sameness, compare
 
 DATABASE = "Integration tests must hit a real database"
 PORT = "The port of the staging database is 5432"
@@ -37,16 +37,16 @@ PORT = "The port of the staging database is 5432"
 )
 def test_a_statement_adds_updates_or_repeats(old: str, new: str, decision: str) -> None:
     """Restatements and corrections are told from statements about something else."""
-    assert compare(statement(new), statement(old)).value == decision
+    assert compare(new, old).value == decision
 
 
 @given(st.text())
 def test_the_same_again_is_nothing_new(text: str) -> None:
     """Whatever a statement is, said twice it is known."""
-    assert compare(statement(text), statement(text)) is Sameness.NOTHING
+    assert compare(text, text) is Sameness.NOTHING
 
 
 @given(st.text(), st.text())
 def test_any_two_texts_can_be_compared(one: str, other: str) -> None:
     """A comparison never fails, whatever the words."""
-    assert compare(statement(one), statement(other)) in Sameness
+    assert compare(one, other) in Sameness

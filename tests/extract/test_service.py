@@ -102,6 +102,23 @@ async def test_a_write_through_a_link_counts(bench: Bench) -> None:
     assert done.reason == "already_written"
 
 
+@pytest.mark.parametrize(
+    ("path", "wrote"),
+    [
+        ("{memory}/a.md", True),
+        ("/memories/a.md", True),
+        ("{memory}2/a.md", False),
+        ("/r{memory}/a.md", False),
+    ],
+)
+async def test_writes_below_the_memory_count(bench: Bench, path: str, wrote: object) -> None:
+    """A write below the directory or by the memory tool is the assistant's own memory."""
+    given = {"file_path": path.format(memory=bench.memory)}
+    write = {"type": "tool_use", "name": "Write", "input": given}
+    done = await bench.run(RULE, {"role": "assistant", "content": [write]})
+    assert (done.reason == "already_written") is wrote
+
+
 async def test_only_every_nth_turn_is_looked_at(bench: Bench) -> None:
     """Fewer turns than the setting asks are left for later, unread."""
     bench.config.write_text("[extract]\nevery_turns = 2\n")

@@ -158,7 +158,7 @@ def _hangs(server: MessagesServer, number: int, tries: int) -> bool:
 
 
 async def test_an_open_breaker_costs_no_memory() -> None:
-    """The fixed extractor does the work at once and says why; later the model is asked again."""
+    """The local extractor does the work at once and says why; later the model is asked again."""
     mended = False
 
     def script(request: ReceivedMessage) -> Any:
@@ -180,7 +180,7 @@ async def test_an_open_breaker_costs_no_memory() -> None:
 
 
 async def test_money_has_its_bound_whatever_the_model_does() -> None:
-    """A model that loops in every project stays under the cap; then the fixed extractor works."""
+    """A model that loops in every project stays under the cap; then the local extractor works."""
     with messages_server(LOOPS) as server:
         async with _desk(server, DOLLARS, 12) as here:
             engines = []
