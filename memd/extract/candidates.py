@@ -18,15 +18,15 @@ from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.extract import scorer
 from memd.extract.markers import is_question, markers
-from memd.extract.scorer import NOT_PLAIN, Scores, SentencePlace
+from memd.extract.scorer import TASK, Scores, SentencePlace
 from memd.extract.sentences import Sentence, sentences
 from memd.text.words import WIDE, words
 
 # Log odds from which on a sentence is kept, chosen so that of a hundred messages of strangers' talk
 # at most six give something (benchmarks/train_extractor.py prints what they reach).
-SAVED, MARKED, LASTING = -4.5, -2.9, -1.4
-# Of a message that only states something (no task, question, complaint or part of a screen): where
-# it opens the conversation, and later on. Nothing but to tell it can be meant.
+SAVED, MARKED, LASTING = -4.5, -2.9, -1.35
+# Of a message that only states something (no task, question, doubt or error): where it opens the
+# conversation, and later on. Nothing but to tell it can be meant.
 OPENING, STATED = -3.0, -2.0
 _STATED_SENTENCES = 2
 _SAVED_CHARACTERS = 180  # of a sentence that stands on its own; a CJK character counts twice
@@ -42,7 +42,7 @@ _ASKS = frozenset({"remember", "always", "never", "future", "consent"})
 _LEAD = re.compile(r"([^:\uff1a]{1,40})[:\uff1a](?!//)")
 _UNFIT = frozenset({"question", "starts:question", "doubt", "error", "observation"})
 _PRODUCT = frozenset({"interface", "audience"})  # what is to be built, unless an order opens with
-_NO_STATEMENT = NOT_PLAIN | _PRODUCT
+_NO_STATEMENT = TASK | {"error", "doubt"}
 _OPENS = frozenset({"starts:never", "starts:always", "starts:future", "remember", "consent"})
 _URL = re.compile(r"https?://\S+|\bwww\.\S+")
 # A place in the source: what stands there changes and is found faster than remembered.

@@ -26,8 +26,8 @@ _TOKENS = 60  # of a sentence
 _ASKED_CHARACTERS = (
     200  # a question so near the end of the assistant's message was put to the person
 )
-_TASK = frozenset({"question", "order", "request"})
-NOT_PLAIN = _TASK | {"doubt", "error", "observation", "thanks", "past"}
+TASK = frozenset({"question", "order", "request"})
+_NOT_PLAIN = TASK | {"doubt", "error", "observation", "thanks", "past"}
 _TOGETHER = {  # markers that mean something of their own where both stand
     "prohibition": "everything address reason deictic never",
     "obligation": "everything always",
@@ -93,11 +93,11 @@ def features(sentence: Sentence, names: frozenset[str], place: SentencePlace) ->
     result.update(f"p:{one}*{other}" for one, other in _PAIRS if one in names and other in names)
     if is_question(plain):
         result.add("question mark")
-    elif not names & NOT_PLAIN:
+    elif not names & _NOT_PLAIN:
         result.add("plain")
     wide = sum(map(len, _CJK.findall(plain)))
     result.add(f"length {_step(len(plain) + wide, _LENGTHS)}")
-    result.update(_around(place, answers=not (names & _TASK)))
+    result.update(_around(place, answers=not (names & TASK)))
     result.update(_words(sentence.masked))
     return frozenset(result)
 
