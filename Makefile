@@ -58,9 +58,9 @@ bench-extract: $(STAMP) ## what the local extractor keeps of strangers' talk: DA
 	@$(BIN)/pip install -q --disable-pip-version-check "scikit-learn>=1.5"
 	@$(BIN)/python -m benchmarks.train_extractor $(or $(DATA),../shared/corpora) $(if $(WRITE),--write) $(if $(KEPT),--kept $(KEPT))
 
-e2e: $(STAMP)     ## real clients; installs into .venv/e2e only (npm and Debian packages)
+e2e: $(STAMP)     ## the real clients, and the table of docs/clients.md; MEMD_E2E_PREFIX=folder has them; PART=file
 	@tests/e2e/install.sh
-	@$(BIN)/python -m pytest -m e2e tests/e2e -rs
+	@tests/e2e/loopback.sh $(BIN)/python -m pytest -m e2e $(or $(PART),tests/e2e) -rs
 
 docs: $(STAMP)    ## write docs/protocol.md and docs/settings.md anew from the code
 	@$(BIN)/python -m tools.documents

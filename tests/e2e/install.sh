@@ -1,17 +1,75 @@
 #!/bin/sh
-# Brings the real clients of `make e2e` into .venv/e2e and nowhere else:
-#   vscode-jsonrpc        from npm (needs node and npm)
-#   Claude Code           from npm, one program of 380 MB
-#   Neovim >= 0.10, nc    Debian packages of trixie with their libraries, unpacked, not installed
-# The package source is the one that this machine's apt already uses.
-set -eu
+# Brings the real clients of `make e2e` into one folder and nowhere else: $MEMD_E2E_PREFIX, or
+# .venv/e2e of this checkout. Each has a folder of its own there and is started by bin/NAME:
+#   claude 2.1.329, codex 0.169.0, gemini 0.61.0, opencode 1.18.33      npm
+#   inspector 2.12.0 (the MCP Inspector), node24 (runs it and gemini)   npm
+#   vscode-jsonrpc 10.0.0                                               npm, a library: no bin/
+#   python with mcp 2.3.0, fastmcp 4.1.2 and python-lsp-jsonrpc 1.1.2   PyPI, in a venv
+#   nvim 0.10 and nc                                                    Debian trixie
+#   nvim7 (0.7.2), vim, emacs and socat                                 Debian bookworm
+# Debian's packages are unpacked with their libraries, not installed; the package source is the
+# one that this machine's apt already uses. What cannot be had is named and skipped, here and by
+# the tests. What is there stays as it is: remove a folder to have it brought anew.
+set -u
 here=$(cd "$(dirname "$0")/../.." && pwd)
-to="$here/.venv/e2e"
-mkdir -p "$to"
+to=${MEMD_E2E_PREFIX:-"$here/.venv/e2e"}
+mkdir -p "$to/bin"
+to=$(cd "$to" && pwd -P)
 
-if [ ! -d "$to/node_modules/vscode-jsonrpc" ] && command -v npm >/dev/null; then
-    npm install --silent --no-audit --no-fund --prefix "$to" vscode-jsonrpc@10.0.0
-fi
+missing() { echo "install.sh: $1 cannot be had: $2" >&2; }
+
+# wrapper NAME LINE: bin/NAME runs the line.
+wrapper() {
+    printf '#!/bin/sh\n%s\n' "$2" > "$to/bin/$1.new"
+    chmod 755 "$to/bin/$1.new"
+    mv "$to/bin/$1.new" "$to/bin/$1"
+}
+
+# from_npm FOLDER PACKAGE: an npm package in a folder of its own.
+from_npm() {
+    [ -d "$to/$1" ] && return 0
+    command -v npm >/dev/null || { missing "$2" "there is no npm"; return 1; }
+    rm -rf "$to/$1.new"
+    mkdir -p "$to/$1.new"
+    npm install --silent --no-audit --no-fund --prefix "$to/$1.new" "$2" \
+        > "$to/$1.log" 2>&1 || { missing "$2" "see $to/$1.log"; return 1; }
+    mv "$to/$1.new" "$to/$1"
+}
+
+# unpack SUITE PACKAGE…: Debian packages with what they need, below a folder named as the suite.
+unpack() {
+    suite=$1
+    shift
+    [ -d "$to/$suite" ] && return 0
+    command -v apt-get >/dev/null || { missing "$*" "there is no apt-get"; return 1; }
+    apt="$to/apt-$suite"
+    rm -rf "$apt" "$to/$suite.new"
+    mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$to/$suite.new"
+    : > "$apt/status"
+    uri=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' | head -n 1)
+    keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+    echo "deb [signed-by=$keyring] $uri $suite main" > "$apt/sources.list"
+    options="-qq -o Dir::Etc::sourcelist=$apt/sources.list -o Dir::Etc::sourceparts=- \
+        -o Dir::State=$apt/state -o Dir::Cache=$apt/cache -o Dir::State::status=$apt/status \
+        -o APT::Install-Recommends=false -o APT::Sandbox::User=root"
+    # shellcheck disable=SC2086 - the options are words
+    { apt-get $options update && apt-get $options install -y --download-only "$@"; } \
+        > "$to/$suite.log" 2>&1 || { missing "$*" "see $to/$suite.log"; return 1; }
+    for package in "$apt"/cache/archives/*.deb; do
+        dpkg-deb -x "$package" "$to/$suite.new"
+    done
+    rm -rf "$apt"
+    mv "$to/$suite.new" "$to/$suite"
+}
+
+# unpacked NAME SUITE PROGRAM [ENVIRONMENT [ARGUMENTS]]: bin/NAME through the suite's own loader.
+unpacked() {
+    root="$to/$2"
+    [ -e "$root/$3" ] || { missing "$1" "$root/$3 is not there"; return 1; }
+    loader=$(find "$root" -name 'ld-linux-*.so.*' ! -type d | head -n 1)
+    libraries=$(find "$root" -name '*.so.*' -exec dirname {} + | sort -u | tr '\n' ':')
+    wrapper "$1" "${4:-} exec $loader --library-path $libraries $root/$3 ${5:-} \"\$@\""
+}
 
 case "$(uname -s) $(uname -m)" in
     "Linux x86_64") claude=linux-x64 ;;
@@ -19,24 +77,40 @@ case "$(uname -s) $(uname -m)" in
     "Darwin arm64") claude=darwin-arm64 ;;
     *) claude= ;;
 esac
-if [ -n "$claude" ] && [ ! -d "$to/claude" ] && command -v npm >/dev/null; then
-    npm install --silent --no-audit --no-fund --prefix "$to/claude" \
-        "@anthropic-ai/claude-code-$claude@2.1.329"
+if [ -n "$claude" ] && from_npm claude "@anthropic-ai/claude-code-$claude@2.1.329"; then
+    # A link, not a wrapper: a process of it is known by the name under which it was started.
+    ln -sf "../claude/node_modules/@anthropic-ai/claude-code-$claude/claude" "$to/bin/claude"
 fi
-
-if [ ! -x "$to/unpacked/usr/bin/nvim" ] && command -v apt-get >/dev/null; then
-    apt="$to/apt"
-    mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$to/unpacked"
-    : > "$apt/status"
-    uri=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' | head -n 1)
-    keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-    echo "deb [signed-by=$keyring] $uri trixie main" > "$apt/trixie.list"
-    set -- -qq -o "Dir::Etc::sourcelist=$apt/trixie.list" -o Dir::Etc::sourceparts=- \
-        -o "Dir::State=$apt/state" -o "Dir::Cache=$apt/cache" \
-        -o "Dir::State::status=$apt/status" -o APT::Install-Recommends=false
-    apt-get "$@" update
-    apt-get "$@" install -y --download-only neovim netcat-openbsd
-    for package in "$apt"/cache/archives/*.deb; do
-        dpkg-deb -x "$package" "$to/unpacked"
-    done
+from_npm node24 node@24 && wrapper node24 "exec $to/node24/node_modules/node/bin/node \"\$@\""
+if unpack trixie neovim netcat-openbsd; then
+    unpacked nvim trixie usr/bin/nvim "VIMRUNTIME=$to/trixie/usr/share/nvim/runtime"
+    unpacked nc trixie usr/bin/nc.openbsd
 fi
+from_npm vscode-jsonrpc vscode-jsonrpc@10.0.0
+from_npm codex @openai/codex@0.169.0 &&
+    wrapper codex "exec $to/codex/node_modules/.bin/codex \"\$@\""
+run24="PATH=$to/node24/node_modules/node/bin:\$PATH exec"
+from_npm gemini @google/gemini-cli@0.61.0 &&
+    wrapper gemini "$run24 $to/gemini/node_modules/.bin/gemini \"\$@\""
+from_npm opencode opencode-ai@1.18.33 &&
+    wrapper opencode "exec $to/opencode/node_modules/.bin/opencode \"\$@\""
+if PATH=$to/node24/node_modules/node/bin:$PATH \
+    from_npm inspector @modelcontextprotocol/inspector@2.12.0; then
+    wrapper inspector "$run24 $to/inspector/node_modules/.bin/mcp-inspector \"\$@\""
+fi
+if [ ! -d "$to/python" ]; then
+    rm -rf "$to/python.new"
+    "${PYTHON:-python3}" -m venv "$to/python" && "$to/python/bin/pip" install -q \
+        --disable-pip-version-check mcp==2.3.0 fastmcp==4.1.2 python-lsp-jsonrpc==1.1.2 \
+        > "$to/python.log" 2>&1 || { missing "mcp, fastmcp" "see $to/python.log"; rm -rf "$to/python"; }
+fi
+[ -d "$to/python" ] && wrapper python "exec $to/python/bin/python \"\$@\""
+if unpack bookworm neovim vim emacs-nox socat; then
+    unpacked nvim7 bookworm usr/bin/nvim "VIMRUNTIME=$to/bookworm/usr/share/nvim/runtime"
+    unpacked vim bookworm usr/bin/vim.basic "VIMRUNTIME=$to/bookworm/usr/share/vim/vim90"
+    unpacked socat bookworm usr/bin/socat
+    share="$to/bookworm/usr/share/emacs/28.2"
+    unpacked emacs bookworm usr/bin/emacs-nox \
+        "EMACSDATA=$share/etc EMACSLOADPATH=$(find "$share/lisp" -type d | sort | tr '\n' ':')"
+fi
+exit 0

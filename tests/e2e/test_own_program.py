@@ -19,7 +19,7 @@ from memd.testing.messages import (
     messages_server,
     text,
 )
-from tests.e2e.test_clients import INSTALLED
+from tests.e2e.programs import program
 
 pytestmark = pytest.mark.e2e
 SAID = "From now on never deploy on a Friday."
@@ -54,11 +54,8 @@ def server() -> Iterator[MessagesServer]:
 @pytest.fixture
 def home(server: MessagesServer) -> Iterator[Home]:
     """Run a daemon whose model is Claude Code, in a home where that has hooks and instructions."""
-    found = list(INSTALLED.glob("claude/node_modules/@anthropic-ai/claude-code-*/claude"))
-    if not found:
-        pytest.skip("Claude Code is not there; tests/e2e/install.sh needs npm to bring it")
     with throw_away_home() as made:
-        _prepare(made, server.url, found[0])
+        _prepare(made, server.url, Path(program("claude")))
         with daemon_process(made):
             yield made
 

@@ -1,0 +1,98 @@
+"""Assistants that run hooks: two conversations each, with a scripted model on loopback.
+
+In the first one the person asks what the last program saved, and memd's block with the answer must
+be in the request that the model gets. In the second one they ask to remember something.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from memd.testing.messages import MessagesServer, messages_server, text
+from memd.testing.messages_request import ReceivedMessage
+from tests.e2e.models import GeminiServer, ResponsesServer
+from tests.e2e.programs import memctl, program, run
+from tests.e2e.relay import Relay, Step
+
+CLAUDE = {
+    "ANTHROPIC_API_KEY": "sk-ant-dummy",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_TELEMETRY": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "DISABLE_AUTOUPDATER": "1",
+}
+_BLOCK = re.compile(r"<memd-context>.*?</memd-context>", re.DOTALL)
+
+
+def blocks(request: ReceivedMessage) -> list[str]:
+    """Return memd's blocks in a request's body, wherever the client put them."""
+    return _BLOCK.findall(request.body.decode())
+
+
+def claude_code(relay: Relay, step: Step) -> str:
+    """Run Claude Code with the hooks that ``memctl setup`` writes."""
+    memctl(relay.home, "setup", "claude-code")
+    with messages_server(text("Understood.")) as server:
+        extra = {**CLAUDE, "ANTHROPIC_BASE_URL": server.url}
+        _converse(relay, step, server, [program("claude"), "-p"], extra)
+    return "hooks of `memctl setup`: recalled into a system message, extracted from its transcript"
+
+
+def codex(relay: Relay, step: Step) -> str:
+    """Run Codex CLI with the hooks that ``memctl setup`` writes."""
+    memctl(relay.home, "setup", "codex")
+    with messages_server(text("Understood."), kind=ResponsesServer) as server:
+        place = Path(relay.home.path) / ".codex" / "config.toml"
+        with _changed(place, CODEX.format(url=server.url)):
+            _converse(relay, step, server, [program("codex"), *_EXEC], {"LOCAL_KEY": "dummy"})
+    return "hooks of `memctl setup`: recalled into a developer message, extracted from its rollout"
+
+
+def gemini(relay: Relay, step: Step) -> str:
+    """Run Gemini CLI with the hooks that ``memctl setup`` writes."""
+    place = Path(relay.home.path) / ".gemini" / "settings.json"
+    place.parent.mkdir(exist_ok=True)
+    place.write_text(json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}}))
+    memctl(relay.home, "setup", "gemini")
+    with messages_server(text("Understood."), kind=GeminiServer) as server:
+        extra = {
+            "GEMINI_API_KEY": "dummy",
+            "GOOGLE_GEMINI_BASE_URL": server.url,
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        }
+        # A model by its name: otherwise another model is asked first which one to take.
+        command = [program("gemini"), "-m", "gemini-2.5-flash", "-p"]
+        _converse(relay, step, server, command, extra)
+    return "hooks of `memctl setup`: recalled as hook context, extracted from its finished turn"
+
+
+CODEX = """\
+model = "gpt-5.2-codex"
+model_provider = "local"
+[model_providers.local]
+name = "local"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "LOCAL_KEY"
+"""
+_EXEC = ("exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust")
+
+
+def _converse(
+    relay: Relay, step: Step, server: MessagesServer, command: Sequence[str], extra: dict[str, str]
+) -> None:
+    run([*command, step.recalls.question], relay.home, extra, cwd=relay.project)
+    assert any(step.recalls.said(block) for block in blocks(server.messages[-1]))
+    run([*command, step.saves.request], relay.home, extra, cwd=relay.project)
+    relay.stored(step.saves)
+
+
+@contextmanager
+def _changed(place: Path, beginning: str) -> Iterator[None]:
+    """Put text before what a file has, while the block runs."""
+    before = place.read_text() if place.exists() else ""
+    place.write_text(beginning + before)
+    yield
+    place.write_text(before)

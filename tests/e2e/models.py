@@ -1,0 +1,85 @@
+"""Scripted model servers in the forms that Codex CLI and Gemini CLI speak: text only.
+
+The script, the record of requests and the delivery are those of ``memd.testing.messages``.
+"""
+
+import json
+from typing import Any
+
+from memd.testing.messages import MessagesServer
+from memd.testing.messages_connection import ReplyBody
+from memd.testing.messages_replies import dump, event
+from memd.testing.messages_request import ReceivedMessage
+from memd.testing.messages_steps import ScriptedReply, Step, Whole
+
+_STREAM = {"Content-Type": "text/event-stream"}
+_JSON = {"Content-Type": "application/json"}
+
+
+class ResponsesServer(MessagesServer):
+    """Answers POST …/responses as a stream, as OpenAI's Responses API does."""
+
+    @property
+    def messages(self) -> list[ReceivedMessage]:
+        """The requests to the model, in order of arrival."""
+        return [r for r in self.requests if r.route.endswith("/responses")]
+
+    def decide(self, request: ReceivedMessage) -> Step:
+        """Return what a request gets."""
+        wanted = request.route.endswith("/responses")
+        return self.next_step(request) if wanted else super().decide(request)
+
+    def render(self, request: ReceivedMessage, step: Whole) -> ReplyBody:
+        """Return a step as bytes."""
+        if not isinstance(step, ScriptedReply):
+            return super().render(request, step)
+        number = request.number
+        content = [{"type": "output_text", "text": _words(step)}]
+        item = {"type": "message", "role": "assistant", "id": f"msg_{number}", "content": content}
+        ended = {"id": f"resp_{number}", "output": [item], "usage": _USED}
+        pieces = (
+            event("response.created", response={"id": f"resp_{number}"}),
+            event("response.output_item.done", output_index=0, item=item),
+            event("response.completed", response=ended),
+        )
+        return ReplyBody(200, _STREAM, pieces, streamed=True)
+
+
+class GeminiServer(MessagesServer):
+    """Answers …:generateContent and …:streamGenerateContent as the Gemini API does."""
+
+    @property
+    def messages(self) -> list[ReceivedMessage]:
+        """The requests to the model, in order of arrival."""
+        return [r for r in self.requests if r.route.endswith("enerateContent")]
+
+    def decide(self, request: ReceivedMessage) -> Step:
+        """Return what a request gets."""
+        wanted = request.route.endswith("enerateContent")
+        return self.next_step(request) if wanted else super().decide(request)
+
+    def render(self, request: ReceivedMessage, step: Whole) -> ReplyBody:
+        """Return a step as bytes."""
+        if not isinstance(step, ScriptedReply):
+            return super().render(request, step)
+        content = {"role": "model", "parts": [{"text": _words(step)}]}
+        used = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+        candidate = {"content": content, "finishReason": "STOP", "index": 0}
+        body: dict[str, Any] = {"candidates": [candidate], "usageMetadata": used}
+        if "stream" not in request.route:
+            return ReplyBody(200, _JSON, (dump(body),))
+        piece = f"data: {json.dumps(body)}\r\n\r\n".encode()
+        return ReplyBody(200, _STREAM, (piece,), streamed=True)
+
+
+_USED = {
+    "input_tokens": 1,
+    "input_tokens_details": None,
+    "output_tokens": 1,
+    "output_tokens_details": None,
+    "total_tokens": 2,
+}
+
+
+def _words(step: ScriptedReply) -> str:
+    return "".join(str(block.get("text", "")) for block in step.content)

@@ -1,0 +1,87 @@
+"""Clients of the socket: each sends the protocol's own requests in its own way."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from tests.e2e.programs import HERE, INSTALLED, program, run
+from tests.e2e.relay import Relay, Run, Step, environment
+
+_ABSENT = 1001
+
+
+def scripted(name: str, seen: str, *arguments: str, **extra: str) -> Run:
+    """Return a run of a program with one of our scripts, which prints what it saw as JSON."""
+
+    def follow(relay: Relay, step: Step) -> str:
+        command = [program(name), *arguments]
+        given = environment(relay, step, name) | extra
+        answer = json.loads(run(command, relay.home, given).strip().splitlines()[-1])
+        assert step.recalls.said(answer["recalled"])
+        assert answer["refused"] == _ABSENT
+        assert answer["saved"] == relay.stored(step.saves)
+        return seen
+
+    return follow
+
+
+def piped(name: str, seen: str, framed: Callable[[bytes], bytes], *arguments: str) -> Run:
+    """Return a run of a program that passes standard input to the socket and prints the answer."""
+
+    def follow(relay: Relay, step: Step) -> str:
+        given = environment(relay, step, name)
+        command = [program(name), *(part.format(given["E2E_SOCKET"]) for part in arguments)]
+
+        def call(method: str, params: str) -> Any:
+            message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": json.loads(params)}
+            sent = framed(json.dumps(message).encode()).decode()
+            return json.loads(run(command, relay.home, given=sent).splitlines()[-1])
+
+        recalled = call("prefetch", given["E2E_RECALL"])["result"]["block"]
+        assert step.recalls.said(recalled)
+        assert call("memory.read", given["E2E_ABSENT"])["error"]["code"] == _ABSENT
+        saved = call("memory.write", given["E2E_SAVE"])["result"]["path"]
+        assert saved == relay.stored(step.saves)
+        return seen
+
+    return follow
+
+
+def _lines(body: bytes) -> bytes:
+    return body + b"\n"
+
+
+def _headers(body: bytes) -> bytes:
+    return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+def _script(name: str) -> str:
+    return str(HERE / "scripts" / name)
+
+
+_CALLS = "prefetch, an error, memory.write"
+nc = piped("nc", f"headers through `nc -U -N`: {_CALLS}", _headers, "-U", "-N", "{}")
+socat = piped("socat", f"one JSON line each: {_CALLS}", _lines, "-t5", "-", "UNIX-CONNECT:{}")
+vscode_jsonrpc = scripted(
+    "node24",
+    f"its MessageConnection: {_CALLS}, a cancelled request",
+    _script("vscode_jsonrpc.js"),
+    NODE_PATH=str(INSTALLED / "vscode-jsonrpc" / "node_modules"),
+)
+pylsp = scripted("python", f"its Endpoint: {_CALLS}", _script("pylsp.py"))
+vim = scripted(
+    "vim",
+    f"a channel in lsp mode: {_CALLS}",
+    *("-N", "-u", "NONE", "-i", "NONE", "-n", "-es", "-S", _script("channel.vim")),
+)
+emacs = scripted("emacs", f"jsonrpc.el: {_CALLS}", "-Q", "--batch", "-l", _script("jsonrpc.el"))
+neovim = scripted(
+    "nvim",
+    f"vim.lsp.rpc.connect: {_CALLS}",
+    *("--headless", "-u", "NONE", "-l", _script("neovim.lua")),
+)
+neovim7 = scripted(
+    "nvim7",
+    f"libuv, one JSON line each: {_CALLS}",
+    *("--headless", "-u", "NONE", "-c", f"luafile {_script('neovim7.lua')}", "-c", "quitall!"),
+)
