@@ -10,10 +10,9 @@ Rules of this file
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from memd.core.text import iso_time
 from memd.core.values import Message
 
 PIECE_CHARACTERS = 6_000
@@ -21,27 +20,21 @@ OUTPUT_CHARACTERS = 1_200  # of a tool's output: what it said matters less than 
 MOST_CHARACTERS = 400_000  # some 110,000 tokens
 _TAG = re.compile(r"<(?=\s*/?\s*(?:said|task))", re.IGNORECASE)
 _CUT = "\n[…]\n"
-_PERSON, _END = '<said by="user"', "\n</said>"
 _LIMITS = (1_200, 600, 300, 100)  # characters of a piece that is not the person's, step by step
-_CALLS = 40
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_CALLED = "Tools called:"
-_PIECE = re.compile(
-    rf'<said by="(\w+)"(?: at="\w+ (\S+)")?>\n(.*?)(?:\n?{_CALLED}.*)?\n</said>', re.DOTALL
-)
+_CALLS, _CALL_CHARACTERS = 40, 300
 
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A conversation so far: one text a piece, oldest first, and how many pieces went before."""
+    """A conversation so far: its pieces, oldest first, and how many went before."""
 
-    pieces: tuple[str, ...] = ()
+    pieces: tuple[Message, ...] = ()
     dropped: int = 0
 
     @property
     def characters(self) -> int:
         """How long it is."""
-        return sum(map(len, self.pieces))
+        return sum(len(rendered(piece)) for piece in self.pieces)
 
     @property
     def end(self) -> int:
@@ -51,72 +44,66 @@ class Dialogue:
 
 def extended(dialogue: Dialogue, messages: Sequence[Message]) -> Dialogue:
     """Return a conversation with what is new; too long, it loses its older half."""
-    pieces = (*dialogue.pieces, *(piece for piece in map(_piece, messages) if piece))
-    grown = Dialogue(pieces, dialogue.dropped)
+    new = (_piece(message) for message in messages)
+    grown = replace(dialogue, pieces=(*dialogue.pieces, *(piece for piece in new if _body(piece))))
     if grown.characters <= MOST_CHARACTERS:
         return grown
-    retained: list[str] = []
     length = 0
-    for piece in reversed(pieces):
-        length += len(piece)
-        if length > MOST_CHARACTERS // 2 and retained:
-            break
-        retained.append(piece)
-    return Dialogue(tuple(reversed(retained)), grown.dropped + len(pieces) - len(retained))
+    for place, piece in reversed(list(enumerate(grown.pieces))):
+        length += len(rendered(piece))
+        if length > MOST_CHARACTERS // 2 and place + 1 < len(grown.pieces):
+            return Dialogue(grown.pieces[place + 1 :], grown.dropped + place + 1)
+    return grown
 
 
-def squeezed(pieces: Sequence[str], most: int, *, strict: bool = False) -> tuple[str, ...]:
+def squeezed(pieces: Sequence[Message], most: int, *, strict: bool = False) -> tuple[Message, ...]:
     """Return pieces within so many bytes: those that are not the person's are cut, then dropped.
 
     With ``strict`` the person's are dropped as well, the oldest first.
     """
     retained = list(pieces)
     for limit in _LIMITS:
-        if _length(retained) <= most:
-            return tuple(retained)
-        retained = [_cut_piece(piece, limit) for piece in retained]
+        if _size(retained) > most:
+            retained = [_cut(piece, limit) for piece in retained]
     for piece in list(retained):
-        if _length(retained) > most and (strict or not piece.startswith(_PERSON)):
+        if _size(retained) > most and (strict or piece.origin != "user"):
             retained.remove(piece)
     return tuple(retained)
 
 
-def _length(pieces: Sequence[str]) -> int:
-    return sum(len(piece.encode("utf-8", "replace")) for piece in pieces)
-
-
-def _cut_piece(piece: str, limit: int) -> str:
-    """Return a piece with a shorter text; the person's own stays."""
-    head, _, rest = piece.partition("\n")
-    body = rest.removesuffix(_END)
-    return piece if piece.startswith(_PERSON) else f"{head}\n{_shortened(body, limit)}{_END}"
+def rendered(piece: Message) -> str:
+    """Return a piece with its tag, as a model reads it."""
+    # With its weekday, so that a model can tell which day "Friday" is.
+    at = "" if piece.at is None else f' at="{day_and_time(piece.at)}"'
+    return f'<said by="{piece.origin}"{at}>\n{_TAG.sub("&lt;", _body(piece))}\n</said>'
 
 
 def day_and_time(at: float) -> str:
     """Return a time with its weekday: ``Tue 2026-03-03T09:00``."""
-    return f"{_DAYS[datetime.fromtimestamp(at, UTC).weekday()]} {iso_time(at)[:16]}"
+    return f"{datetime.fromtimestamp(at, UTC):%a %Y-%m-%dT%H:%M}"
 
 
-def read_piece(piece: str) -> tuple[str, str, float] | None:
-    """Return whose words a piece holds, the words without the tools that were called, the time."""
-    match = _PIECE.fullmatch(piece)
-    if match is None:
-        return None
-    at = datetime.fromisoformat(f"{match[2]}Z").timestamp() if match[2] else 0.0
-    return match[1], match[3], at
+def _size(pieces: Sequence[Message]) -> int:
+    return sum(len(rendered(piece).encode("utf-8", "replace")) for piece in pieces)
 
 
-def _piece(message: Message) -> str:
-    """Return one piece with its tag, "" for one without anything to read."""
+def _cut(piece: Message, limit: int) -> Message:
+    """Return a piece with a shorter text; the person's own stays."""
+    if piece.origin == "user":
+        return piece
+    return replace(piece, text=_shortened(_body(piece), limit), calls=())
+
+
+def _piece(message: Message) -> Message:
+    """Return what a model is shown of a message."""
     limit = PIECE_CHARACTERS if message.origin in ("user", "assistant") else OUTPUT_CHARACTERS
-    said = _TAG.sub("&lt;", _shortened(message.text.strip(), limit))
-    calls = [f"- {_TAG.sub('&lt;', _shortened(call, 300))}" for call in message.calls[:_CALLS]]
-    body = "\n".join(filter(None, (said, _CALLED if calls else "", *calls)))
-    if not body:
-        return ""
-    # With its weekday, so that a model can tell which day "Friday" is.
-    at = "" if message.at is None else f' at="{day_and_time(message.at)}"'
-    return f'<said by="{message.origin}"{at}>\n{body}\n</said>'
+    calls = tuple(_shortened(call, _CALL_CHARACTERS) for call in message.calls[:_CALLS])
+    return replace(message, text=_shortened(message.text.strip(), limit), calls=calls)
+
+
+def _body(piece: Message) -> str:
+    calls = ("Tools called:", *(f"- {call}" for call in piece.calls)) if piece.calls else ()
+    return "\n".join(filter(None, (piece.text, *calls)))
 
 
 def _shortened(text: str, limit: int) -> str:

@@ -15,7 +15,7 @@ Rules of this file
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from memd.core.prices import price
 from memd.core.text import decode, one_line, sha256
 from memd.core.values import Header, MemoryFile
 from memd.documents.index import manifest
-from memd.extract.dialogue import Dialogue, day_and_time, squeezed
+from memd.extract.dialogue import Dialogue, day_and_time, rendered, squeezed
 from memd.model.port import Block
 from memd.text.words import words
 
@@ -33,6 +33,7 @@ KIND = "extract"
 TURNS = 5
 _THINKING_TOKENS = 64_000  # of one reply, where a client's setting asks for so many
 _MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
+_OPTIONS = ("thinking", "cache_control", "tool_choice", "output_config")
 _LITTLE: Mapping[str, Any] = {
     "thinking": {"type": "between_tools"},
     "output_config": {"effort": "low"},
@@ -127,21 +128,13 @@ class News:
 
 def own(news: News, model: str, before: int) -> Task:
     """Return the run over memd's own prefix; a cache still knows ``before`` pieces of it."""
-    said: list[Block] = [{"type": "text", "text": piece} for piece in news.dialogue.pieces]
-    for place in {before - news.dialogue.dropped - 1, len(said) - 1}:
-        if 0 <= place < len(said):
-            said[place] = {**said[place], **_MARK}
-    task: Block = {"type": "text", "text": _task(news), **_MARK}
-    system: Block = {"type": "text", "text": _system(news.directory), **_MARK}
-    return _own(news, model, [*said, task], system)
+    last = len(news.dialogue.pieces)
+    return _own(news, model, tools.NAMES, {before - news.dialogue.dropped - 1, last - 1, last})
 
 
 def short(news: News, model: str) -> Task:
     """Return the run over what is new, with little of anything else and nothing for a cache."""
-    tail = _tail(news)
-    blocks = [{"type": "text", "text": text} for text in (*tail.dialogue.pieces, _task(tail))]
-    system = {"type": "text", "text": _system(news.directory)}
-    return _own(news, model, blocks, system, _SHORT_TOOLS)
+    return _own(_tail(news), model, _SHORT_TOOLS)
 
 
 def single(news: News, model: str, files: Sequence[MemoryFile]) -> Task:
@@ -155,10 +148,9 @@ def single(news: News, model: str, files: Sequence[MemoryFile]) -> Task:
         if room >= 0:
             shown.append((file.header.path, decode(file.content)))
     tail = _tail(news)
-    request = (_system(news.directory, "single"), *tail.dialogue.pieces, _task(tail, "single"))
-    return single_shot.task(
-        KIND, model, "\n\n".join(request), directory=news.directory, shown=shown
-    )
+    said = map(rendered, tail.dialogue.pieces)
+    request = "\n\n".join((_system(news.directory, "single"), *said, _task(tail, "single")))
+    return single_shot.task(KIND, model, request, directory=news.directory, shown=shown)
 
 
 def touched(news: News) -> tuple[str, ...]:
@@ -204,23 +196,27 @@ def cheaper(
     return long if whole else little, whole
 
 
-def _own(
-    news: News,
-    model: str,
-    blocks: Sequence[Block],
-    system: Block,
-    names: frozenset[str] = tools.NAMES,
-) -> Task:
+def _own(news: News, model: str, names: frozenset[str], marked: Collection[int] = ()) -> Task:
+    """Return a run with some tools; a cache may begin behind the pieces at the ``marked`` places.
+
+    Its task stands at the place behind the last piece.
+    """
+    texts = (*map(rendered, news.dialogue.pieces), _task(news))
+    blocks = [_block(text, marked=place in marked) for place, text in enumerate(texts)]
     return replace(
         _RUN,
         model=model,
         messages=({"role": "user", "content": blocks},),
         tools=tuple(tool for tool in tools.definitions() if tool["name"] in names),
         runs=names,
-        system=(system,),
+        system=(_block(_system(news.directory), marked=bool(marked)),),
         project=news.directory,
         extra=_LITTLE,
     )
+
+
+def _block(text: str, *, marked: bool) -> Block:
+    return {"type": "text", "text": text, **(_MARK if marked else {})}
 
 
 def _system(directory: str, form: str = "") -> str:
@@ -230,7 +226,7 @@ def _system(directory: str, form: str = "") -> str:
 
 def _likely(news: News) -> list[Header]:
     """Return the memories that share most words with what is new, as many as have room."""
-    wanted = frozenset(words(" ".join(news.dialogue.pieces[news.start :])))
+    wanted = frozenset(words(" ".join(map(rendered, news.dialogue.pieces[news.start :]))))
     newest = news.headers[:_RANKED]
     shared = [len(wanted.intersection(words(f"{h.name} {h.description}"))) for h in newest]
     order = sorted(range(len(newest)), key=lambda place: (-shared[place], place))
@@ -305,13 +301,13 @@ def _options(cache: Mapping[str, Any]) -> dict[str, Any]:
 
     A run cannot be told which tool to call, nor to answer in a form.
     """
-    retained = {name: cache[name] for name in ("thinking", "cache_control") if cache.get(name)}
-    selection, output = cache.get("tool_choice"), cache.get("output_config")
-    if isinstance(selection, Mapping) and selection.get("type") == "auto":
-        retained["tool_choice"] = selection
-    if isinstance(output, Mapping) and output and "format" not in output:
-        retained["output_config"] = output
-    return {name: value for name, value in retained.items() if isinstance(value, Mapping)}
+    given = {name: cache.get(name) for name in _OPTIONS}
+    options = {name: value for name, value in given.items() if value and isinstance(value, Mapping)}
+    if options.get("tool_choice", {}).get("type") != "auto":
+        options.pop("tool_choice", None)
+    if "format" in options.get("output_config", {}):
+        del options["output_config"]
+    return options
 
 
 def _thinking(extra: Mapping[str, Any]) -> int:
@@ -328,9 +324,8 @@ def _said(task: Task) -> list[object]:
     blocks: list[object] = []
     for message in task.messages:
         content = message.get("content", "")
-        plain = isinstance(content, str)
-        listed = [{"type": "text", "text": content}] if plain else _unmarked(content)
-        blocks += [(message.get("role"), block) for block in listed]
+        listed = [_block(content, marked=False)] if isinstance(content, str) else content
+        blocks += [(message.get("role"), _unmarked(block)) for block in listed]
     return blocks[:-1]
 
 

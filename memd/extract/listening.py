@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from memd.core.recent import Recent
 from memd.core.text import sha256
 from memd.core.values import CursorMove, Message
-from memd.extract.dialogue import Dialogue, extended, read_piece
+from memd.extract.dialogue import Dialogue, extended
 from memd.extract.evidence import Talk, Utterance
 from memd.extract.requests import ExtractRequest
 from memd.extract.sentences import BLANK, Sentence, sentences
@@ -41,8 +41,9 @@ _SPACES = 5  # in a quotation: one with fewer is a name or a turn of phrase
 class Heard:
     """What is new in a conversation, the cursor that counts it as read, and the conversation.
 
-    ``pieces`` is how many of the dialogue's last pieces are new, ``before`` how many of them a
-    model's cache still knows. ``outside`` says that what is new holds output of the web or of other
+    ``pieces`` is how many of the dialogue's last pieces are new, ``before`` how many of all a
+    model's cache still knows: those of the last request, which began with ``prefix``, ``until``
+    some monotonic second. ``outside`` says that what is new holds output of the web or of other
     servers' tools, ``problem`` why a transcript could not be understood.
     """
 
@@ -51,6 +52,8 @@ class Heard:
     dialogue: Dialogue = field(default_factory=Dialogue)
     pieces: int = 0
     before: int = 0
+    prefix: Mapping[str, str] = field(default_factory=dict)
+    until: float = 0.0
     outside: bool = False
     problem: str = ""
 
@@ -60,26 +63,11 @@ class Heard:
         return sum(message.origin == "user" and bool(message.text) for message in self.messages)
 
 
-@dataclass(frozen=True, slots=True)
-class _ReadConversation:
-    """A conversation up to a cursor, and what its last request began with.
-
-    ``requested`` is how many pieces that request had, ``until`` how long a cache may know it, in
-    monotonic seconds.
-    """
-
-    cursor: CursorMove | None = None
-    dialogue: Dialogue = field(default_factory=Dialogue)
-    prefix: Mapping[str, str] = field(default_factory=dict)
-    requested: int = 0
-    until: float = 0.0
-
-
 class ConversationReader:
     """The conversations that were read last."""
 
     def __init__(self) -> None:
-        self._known: Recent[tuple[str, str], _ReadConversation] = Recent(_CONVERSATIONS)
+        self._known: Recent[tuple[str, str], Heard] = Recent(_CONVERSATIONS)
 
     def hear(
         self,
@@ -104,7 +92,7 @@ class ConversationReader:
             dialogue = known.dialogue if known else _again(request, cursor, whole=whole)
             heard = _from_transcript(request, cursor, dialogue, whole=whole)
         warm = known is not None and bool(known.prefix) and now < known.until
-        return replace(heard, before=known.requested) if known and warm else heard
+        return replace(heard, before=known.before) if known and warm else heard
 
     def save(
         self,
@@ -119,13 +107,15 @@ class ConversationReader:
         ``prefix`` is what a request of ``now`` (monotonic seconds) began with, ``None`` where no
         model was asked over the whole conversation.
         """
-        before = self._known.pop((directory, session), _ReadConversation())
-        entry = replace(before, cursor=heard.cursor, dialogue=heard.dialogue)
+        past = self._known.pop((directory, session), Heard((), heard.cursor))
+        heard = replace(
+            heard, messages=(), before=past.before, prefix=past.prefix, until=past.until
+        )
         if prefix is not None:
-            pieces, until = heard.dialogue.end, now + _CACHE_SECONDS
-            entry = replace(entry, prefix=prefix, requested=pieces, until=until)
-        self._known[directory, session] = entry
-        return before.prefix
+            end, until = heard.dialogue.end, now + _CACHE_SECONDS
+            heard = replace(heard, before=end, prefix=prefix, until=until)
+        self._known[directory, session] = heard
+        return past.prefix
 
 
 def _again(request: ExtractRequest, cursor: CursorMove | None, *, whole: bool) -> Dialogue:
@@ -214,26 +204,27 @@ def _from_outside(messages: Iterable[Message]) -> bool:
     return any(message.origin in _OUTSIDE for message in messages)
 
 
-def conversation(heard: Heard, sent: Sequence[Block] = ()) -> Talk:
+def conversation(
+    heard: Heard,
+    sent: Sequence[Block] = (),
+    earlier: Iterable[Utterance] = (),
+    shown: Iterable[str] = (),
+) -> Talk:
     """Return who said what in all that a model is shown. Takes a moment on a long conversation.
 
-    ``sent`` are the messages that a client sends itself, where a model is shown those. What the
+    ``sent`` are the messages that a client sends itself, where a model is shown those; ``earlier``
+    is what the person said in other conversations, ``shown`` whatever else a run is shown. What the
     person pasted or quoted at length is others' words.
     """
-    texts = [parts for piece in heard.dialogue.pieces if (parts := read_piece(piece))]
+    person, assistant, outside = [*earlier], list[str](), [*shown]
     # A piece may be cut; what is new is there whole.
-    messages = (*from_messages(sent), *heard.messages)
-    texts += [(message.origin, message.text, message.at or 0.0) for message in messages]
-    person: list[Utterance] = []
-    assistant: list[str] = []
-    outside: list[str] = []
-    for origin, text, at in texts:
-        if origin == "user":
-            own = own_words(text)
-            person.append(Utterance(own, at))
-            if own.split() == text.split():
+    for message in (*heard.dialogue.pieces, *from_messages(sent), *heard.messages):
+        if message.origin == "user":
+            own = own_words(message.text)
+            person.append(Utterance(own, message.at or 0.0))
+            if own.split() == message.text.split():
                 continue
-        (assistant if origin == "assistant" else outside).append(text)
+        (assistant if message.origin == "assistant" else outside).append(message.text)
     return Talk(person, "\n".join(assistant), "\n".join(outside))
 
 
@@ -244,11 +235,10 @@ def own_words(text: str) -> str:
 
 def _unquoted(sentence: Sentence) -> str:
     """Return a sentence without what stands in it in quotation marks at length."""
-    retained, position = "", 0
-    for match in _QUOTATION.finditer(sentence.masked):
-        quoted = sentence.text[match.start() : match.end()]
+    text = sentence.text
+    for match in reversed(list(_QUOTATION.finditer(sentence.masked))):
+        quoted = text[match.start() : match.end()]
         spaces = _SPACES if not has_cjk(quoted) else 0
         if not quoted.startswith("`") and quoted.count(" ") >= spaces:
-            retained += sentence.text[position : match.start()]
-            position = match.end()
-    return retained + sentence.text[position:]
+            text = text[: match.start()] + text[match.end() :]
+    return text

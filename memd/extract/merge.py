@@ -10,8 +10,7 @@ Rules of this file
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from memd.core import text
 from memd.core.names import INDEX
@@ -30,21 +29,6 @@ _MOST_BYTES = 32 * 1024  # a memory above is not made longer
 _MOST_COMPARED = 8  # memories that share most words with a candidate
 _OWN_BODY = re.compile(rf'[^\n]+\n\n{re.escape(SAID)} "[^\n]*" \(\d{{4}}-\d\d-\d\d\)\n')
 _UPDATE = re.compile(r"^\*\*Update \d{4}-\d\d-\d\d:\*\* (.+)$", re.MULTILINE)
-
-
-@dataclass(slots=True)
-class _KnownMemory:
-    """One memory as the plan goes on; ``file`` is the one on disk."""
-
-    file: MemoryFile
-    description: str
-    content: bytes
-    body: str
-
-    @property
-    def changed(self) -> bool:
-        """Whether it is not as it is on disk."""
-        return self.content != self.file.content
 
 
 def merge(candidates: Sequence[Candidate], tree: Tree, *, session: str, at: float) -> Draft:
@@ -75,17 +59,18 @@ def _last_words(candidates: Sequence[Candidate]) -> dict[str, Candidate]:
 
 
 class _Work:
-    """What the plan has decided so far."""
+    """What the plan has decided so far; a memory is updated once."""
 
     def __init__(self, tree: Tree, session: str, modified: str) -> None:
         self._tree = tree
         self._session = session
         self._modified = modified
-        self._known: dict[str, _KnownMemory] = {}
         self._taken: set[str] = set()
-        self._edits: list[FileEdit] = []  # new memories
-        self._pointers: dict[str, Pointer] = {}
         self._words: dict[str, set[str]] = {}  # of the descriptions
+        self._files: dict[str, MemoryFile | None] = {}
+        self._edits: dict[str, FileEdit] = {}
+        self._pointers: dict[str, Pointer] = {}  # of new memories
+        self._hooks: dict[str, tuple[str, str]] = {}  # old and new ones of updated memories
         for header in tree.headers():
             self._taken.add(header.path.casefold())
             if header.type and not header.damaged and header.origin not in FOREIGN:
@@ -93,16 +78,17 @@ class _Work:
 
     def take(self, candidate: Candidate, new: str) -> None:
         """Take in a candidate and what it states, where no memory says it yet."""
-        near = ""
+        near: MemoryFile | None = None
         for path in self._nearest(crude_words(new)):
-            item = self._loaded(path)
-            if item is None:
+            file = self._file(path)
+            if file is None or not file.content:
                 continue
-            results = {compare(new, item.description), compare(new, _current(item.body))}
+            known = (file.header.description, _current(file.body))
+            results = [compare(new, statement) for statement in known]
             if Sameness.NOTHING in results:
                 return
-            if Sameness.UPDATE in results:
-                near = near or path
+            if Sameness.UPDATE in results and path not in self._edits:
+                near = near or file
         worded = word(candidate, self._taken)
         if near:
             self._update(worded, near, candidate.at)
@@ -111,9 +97,7 @@ class _Work:
 
     def draft(self) -> Draft:
         """Return the change set."""
-        changed = {path: item for path, item in self._known.items() if item.changed}
-        edits = [FileEdit(path, item.content, item.file.hash) for path, item in changed.items()]
-        return Draft((*self._edits, *edits, *self._index_edit(changed)), self._pointers)
+        return Draft((*self._edits.values(), *self._index_edit()), self._pointers)
 
     def _nearest(self, words: set[str]) -> list[str]:
         """Return the paths of the memories that are most alike by their words, best first."""
@@ -124,15 +108,11 @@ class _Work:
         }
         return sorted(alike, key=lambda path: (-alike[path], path))[:_MOST_COMPARED]
 
-    def _loaded(self, path: str) -> _KnownMemory | None:
+    def _file(self, path: str) -> MemoryFile | None:
         """Return a memory with its text, ``None`` when it is gone."""
-        if path not in self._known:
-            file = self._tree.read(path)
-            if file is None or not file.content:
-                return None
-            said = file.header.description
-            self._known[path] = _KnownMemory(file, said, file.content, file.body)
-        return self._known[path]
+        if path not in self._files:
+            self._files[path] = self._tree.read(path)
+        return self._files[path]
 
     def _add(self, worded: WordedMemory) -> None:
         content = document.new(
@@ -144,12 +124,11 @@ class _Work:
             modified=self._modified,
         )
         self._taken.add(worded.path.casefold())
-        self._edits.append(FileEdit(worded.path, content, base=""))
+        self._edits[worded.path] = FileEdit(worded.path, content, base="")
         self._pointers[worded.path] = worded.pointer
 
-    def _update(self, worded: WordedMemory, path: str, at: float) -> None:
-        near = self._known[path]
-        old = near.body.encode("utf-8", "replace")
+    def _update(self, worded: WordedMemory, near: MemoryFile, at: float) -> None:
+        path, old = near.header.path, near.body.encode("utf-8", "replace")
         if len(near.content) > _MOST_BYTES or not near.content.endswith(old):
             return  # too long, or its head cannot be told from its body for certain
         body = worded.body
@@ -161,19 +140,17 @@ class _Work:
             head = document.with_fields(near.content[: len(near.content) - len(old)], fields)
         except FrontmatterNotEditableError:
             return
-        near.content = head + body.encode("utf-8", "replace")
-        near.body, near.description = body, worded.description
-        self._words[path] = crude_words(worded.statement)
+        self._edits[path] = FileEdit(path, head + body.encode("utf-8", "replace"), near.hash)
+        self._hooks[path] = (near.header.description, worded.description)
 
-    def _index_edit(self, changed: Mapping[str, _KnownMemory]) -> list[FileEdit]:
+    def _index_edit(self) -> list[FileEdit]:
         """Return the edit of the hooks of updated memories, where memd wrote the old hook."""
-        before = self._tree.index() if changed else None
+        before = self._tree.index() if self._hooks else None
         content = before or b""
         for entry in entries(content):
-            item = changed.get(entry.path)
-            old = item.file.header.description if item else ""
-            if item and entry.hook and old.startswith(entry.hook.rstrip("…")):
-                content = with_pointer(content, entry.path, Pointer(entry.title, item.description))
+            old, new = self._hooks.get(entry.path, ("", ""))
+            if new and entry.hook and old.startswith(entry.hook.rstrip("…")):
+                content = with_pointer(content, entry.path, Pointer(entry.title, new))
         if before is None or content == before:
             return []
         return [FileEdit(INDEX, content, base=text.sha256(before))]

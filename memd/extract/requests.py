@@ -1,8 +1,8 @@
 """What an extraction is asked, and what it answers. Pure."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from memd.core.names import INDEX
@@ -19,6 +19,7 @@ OUTSIDE = "outside_words"
 COMPLETED = "completed"
 SKIPPED = "skipped"
 
+_OPTIONAL = ("reason", "problem", "change", "turns", "prefix_changed", "hit_rate")
 _USAGE = ("input", "output", "cache_read", "cache_created")  # tokens; none without a model
 
 
@@ -63,46 +64,29 @@ class ExtractionResult:
     prefix_changed: tuple[str, ...] = ()
 
     def of(self, draft: Draft) -> "ExtractionResult":
-        """Return it with the memories that a change set makes and changes."""
+        """Return it with the memories that a change set makes, changes and removes."""
         memories = [edit for edit in draft.edits if edit.path != INDEX]
+        there = [edit for edit in memories if edit.content is not None]
         return replace(
             self,
-            saved=tuple(edit.path for edit in memories if not edit.base),
-            updated=tuple(edit.path for edit in memories if edit.base),
-        )
-
-    def without(self, left: Collection[str]) -> "ExtractionResult":
-        """Return it without the files that were left as others made them meanwhile."""
-        return replace(
-            self,
-            saved=tuple(path for path in self.saved if path not in left),
-            updated=tuple(path for path in self.updated if path not in left),
-            removed=tuple(path for path in self.removed if path not in left),
+            saved=tuple(edit.path for edit in there if not edit.base),
+            updated=tuple(edit.path for edit in there if edit.base),
+            removed=tuple(edit.path for edit in memories if edit.content is None),
         )
 
     def facts(self) -> dict[str, Any]:
         """Return it as JSON values, as a job's result and on the wire."""
-        facts: dict[str, Any] = {
-            "status": self.status,
-            "saved": list(self.saved),
-            "updated": list(self.updated),
-            "removed": list(self.removed),
+        facts = asdict(self) | {
             "refused": len(self.refused),
             "refused_rules": sorted(set(self.refused)),
-            "suggested": self.suggested,
             "passed_over": dict(sorted(Counter(self.passed_over).items())),
-            "engine": self.engine,
-            "usage": dict(self.usage),
-        }
-        optional = {
-            "reason": self.reason,
-            "problem": self.problem,
-            "change": self.change,
-            "turns": self.turns,
-            "prefix_changed": list(self.prefix_changed),
             "hit_rate": self._hit_rate(),
         }
-        return facts | {key: value for key, value in optional.items() if value}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in facts.items()
+            if value or name not in _OPTIONAL
+        }
 
     def _hit_rate(self) -> float:
         """Return the share of the tokens read that came from the server's cache."""

@@ -26,7 +26,6 @@ from memd.core.values import (
     PERSON,
     Actor,
     Draft,
-    Effect,
     Header,
     JobEnd,
     Project,
@@ -36,7 +35,7 @@ from memd.core.values import (
 )
 from memd.extract import candidates, fork, requests
 from memd.extract.candidates import Candidates
-from memd.extract.evidence import Talk, Utterance
+from memd.extract.evidence import Utterance
 from memd.extract.listening import ConversationReader, Heard, conversation
 from memd.extract.merge import merge
 from memd.extract.requests import ExtractionResult, ExtractRequest
@@ -162,8 +161,7 @@ class Extractions:
         self, request: "_Extraction", skipped: str, problem: str
     ) -> ExtractionResult:
         """Keep what the local extractor finds; nothing where the stretch is skipped."""
-        directory, session = request.project.memory_dir, request.request.session
-        now, result = self._clock.now(), Candidates(())
+        session, now, result = request.request.session, self._clock.now(), Candidates(())
         if not skipped:
             messages = request.heard.messages
             result = await to_thread.run_sync(candidates.find, messages, now, session)
@@ -177,17 +175,32 @@ class Extractions:
             suggested=len(suggestions),
             problem=problem,
         )
-
-        def plan(tree: Tree) -> Draft:  # runs again where the directory has changed
-            nonlocal extracted
-            draft = merge(newest, tree, session=session, at=now)
-            extracted = extracted.of(draft)
-            return replace(draft, effects=request.effects(extracted, suggestions))
-
         reason = f"extracted by the {LOCAL} extractor"
         by = Provenance(Actor.EXTRACT, request.client, session, reason=reason, origin=PERSON)
-        committed = await self._store.commit(directory, plan, by)
-        self._listener.save(directory, session, request.heard)
+        plan = partial(merge, newest, session=session, at=now)
+        done = await self._commit(request, extracted, suggestions, plan, by)
+        self._listener.save(request.project.memory_dir, session, request.heard)
+        return done
+
+    async def _commit(
+        self,
+        request: "_Extraction",
+        extracted: ExtractionResult,
+        suggestions: Sequence[Suggestion],
+        plan: Callable[[Tree], Draft],
+        by: Provenance,
+    ) -> ExtractionResult:
+        """Commit a plan; its result, the suggestions and the cursor move with it."""
+
+        def whole(tree: Tree) -> Draft:  # runs again where the directory has changed
+            nonlocal extracted
+            draft = plan(tree)
+            extracted = extracted.of(draft)
+            end = JobEnd(request.job, requests.COMPLETED, json.dumps(extracted.facts()))
+            ends = (end,) if request.job else ()
+            return replace(draft, effects=(request.heard.cursor, *suggestions, *ends))
+
+        committed = await self._store.commit(request.project.memory_dir, whole, by)
         return replace(extracted, change=committed.change)
 
     async def _by_model(
@@ -203,7 +216,10 @@ class Extractions:
         waiting = await self._waiting(directory) if suggest else ()
         task, whole, texts = await self._request(request, model, headers, waiting)
         shown = [*(f"{header.name} {header.description}" for header in headers), *texts]
-        talk = await to_thread.run_sync(_conversation, request, waiting, shown)
+        client = fork.prefix(request.request.cache)
+        sent = client.messages if client else ()
+        earlier = [Utterance(each.text, each.at) for each in waiting]
+        talk = await to_thread.run_sync(conversation, request.heard, sent, earlier, shown)
         reviewer = Reviewer(talk)
         async with agent.opened(partial(_workspace, request.project, reviewer)) as workspace:
             ended = await agent.run(task, model, workspace, self._clock, progress)
@@ -220,9 +236,6 @@ class Extractions:
         suggestions = request.suggested(run.suggestions)
         extracted = ExtractionResult(
             requests.COMPLETED,
-            saved=run.proposal.saved,
-            updated=run.proposal.updated,
-            removed=tuple(path for path, _ in run.proposal.removed),
             passed_over=run.faults,
             suggested=len(suggestions),
             problem=request.heard.problem,
@@ -240,14 +253,9 @@ class Extractions:
             origin=run.origin,
         )
         change = ChangePlan(
-            run.proposal,
-            session=session,
-            modified=text.iso_time(now),
-            pointers=run.pointers,
-            effects=lambda made: request.effects(extracted.without(made.left), suggestions),
+            run.proposal, session=session, modified=text.iso_time(now), pointers=run.pointers
         )
-        result = await self._store.commit(directory, change.plan, by)
-        return replace(extracted.without(change.left), change=result.change)
+        return await self._commit(request, extracted, suggestions, change.plan, by)
 
     async def _request(
         self,
@@ -301,24 +309,6 @@ class _Extraction:
     def suggested(self, suggestions: Sequence[Suggestion]) -> Sequence[Suggestion]:
         """Return the suggestions that are filed: none where the settings want none."""
         return suggestions if self.settings.extract.suggest else ()
-
-    def effects(
-        self, extracted: ExtractionResult, suggestions: Sequence[Suggestion]
-    ) -> tuple[Effect, ...]:
-        """Return what moves with the change set: the cursor, the job's end, suggestions."""
-        end = JobEnd(self.job, requests.COMPLETED, json.dumps(extracted.facts()))
-        return (self.heard.cursor, *suggestions, *((end,) if self.job else ()))
-
-
-def _conversation(
-    request: _Extraction, waiting: Sequence[OpenSuggestion], shown: Sequence[str]
-) -> Talk:
-    """Return who said what in all that a run is shown. Blocks."""
-    client = fork.prefix(request.request.cache)
-    talk = conversation(request.heard, client.messages if client else ())
-    earlier = (Utterance(each.text, each.at) for each in waiting)
-    outside = "\n".join((talk.outside, *shown))
-    return replace(talk, person=(*earlier, *talk.person), outside=outside)
 
 
 def _workspace(project: Project, reviewer: Reviewer) -> Workspace:
