@@ -12,7 +12,9 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 
 from memd.core.instants import written
-from memd.core.values import PERSONAL, FileEdit
+from memd.core.names import INDEX
+from memd.core.text import iso_time
+from memd.core.values import PERSONAL, MemoryFile
 from memd.core.yielding import yield_to_requests
 from memd.documents.document import Document, parse
 from memd.dream.links import Known, targets
@@ -23,6 +25,7 @@ from memd.text.statements import DATE, Statement, statements
 
 _SHARED = 2  # telling words, at least, of a sentence that went from one memory to another
 _LONG = 500  # statements: what is handed on by a longer memory is not looked for
+_NS = 1_000_000_000
 _PATH = re.compile(r"[\w./-]+\.md\b")
 
 
@@ -96,60 +99,70 @@ def named(reason: str, known: Collection[str]) -> tuple[str, ...]:
     return tuple(path for path in dict.fromkeys(_PATH.findall(reason)) if path in known)
 
 
-def groups(
-    before: Mapping[str, Text],
-    edits: Mapping[str, FileEdit],
-    after: Mapping[str, Text],
-    wanted: Wanted,
-) -> list[tuple[str, ...]]:
-    """Return the groups in the order of their first edits, each with its members."""
-    sets: dict[str, list[str]] = {path: [path] for path in edits}
-    for one, two in _pairs(before, edits, after, wanted):
-        first, second = sets.setdefault(one, [one]), sets.setdefault(two, [two])
-        if first is not second:
-            first += second
-            sets |= dict.fromkeys(second, first)
-    return [tuple(members) for members in {id(one): one for one in sets.values()}.values()]
+class Night:
+    """All memories before and after a dream; ``now`` is seconds since 1970.
 
+    ``sources`` are what the run has read, with their statements.
+    """
 
-def _pairs(
-    before: Mapping[str, Text],
-    edits: Mapping[str, FileEdit],
-    after: Mapping[str, Text],
-    wanted: Wanted,
-) -> Iterator[tuple[str, str]]:
-    """Yield the memories of which one is merged into, named by, linked to or split from another."""
-    there = before.keys() | after.keys()
-    yield from ((merge.source, merge.into) for merge in wanted.merges if merge.source in edits)
-    for path, reason in wanted.reasons.items():
-        yield from ((path, other) for other in named(reason, there))
-    for path in edits:
-        old = before[path].links if path in before else frozenset[str]()
-        new = after[path].links if path in after else frozenset[str]()
-        linked = ((new - old) & there) | (old & edits.keys() - after.keys())
-        yield from ((path, other) for other in sorted(linked))
-    yield from _handed(before, edits, after)
+    def __init__(self, before: Mapping[str, MemoryFile], wanted: Wanted, now: float) -> None:
+        self.wanted = wanted
+        self.today = iso_time(now)[:10]
+        self.edits = {edit.path: edit for edit in wanted.edits if edit.path != INDEX}
+        self.known = Known({*before, *self.edits})
+        self.before = {
+            path: Text(file.content, path, file.header.mtime_ns / _NS, self.known)
+            for path, file in before.items()
+        }
+        self.after = {path: text for path, text in self.before.items() if path not in self.edits}
+        for path, edit in self.edits.items():
+            if edit.content is not None:
+                self.after[path] = Text(edit.content, path, now, self.known)
+        self.sources = [(source, statements(source.text)) for source in wanted.sources]
 
+    def groups(self) -> list[tuple[str, ...]]:
+        """Return the groups in the order of their first edits, each with its members."""
+        sets: dict[str, list[str]] = {path: [path] for path in self.edits}
+        for one, two in self._pairs():
+            first, second = sets.setdefault(one, [one]), sets.setdefault(two, [two])
+            if first is not second:
+                first += second
+                sets |= dict.fromkeys(second, first)
+        return [tuple(members) for members in {id(one): one for one in sets.values()}.values()]
 
-def _handed(
-    before: Mapping[str, Text], edits: Mapping[str, FileEdit], after: Mapping[str, Text]
-) -> Iterator[tuple[str, str]]:
-    """Yield the memories of which one lost a sentence that another one gained."""
-    losers: dict[str, list[tuple[str, Statement]]] = defaultdict(list)
-    for path in edits.keys() & before.keys():
-        for old in _more(before[path], after.get(path)):
-            for word in old.words or {old.key}:
-                losers[word].append((path, old))
-    for path in edits.keys() & after.keys():
-        yield_to_requests()
-        own = before[path].body[:_LONG] if path in before else ()
-        for new in _more(after[path], before.get(path)):
-            least = max((resemblance(new, old) for old in own), default=0.0)
-            for other, old in {id(o): (p, o) for w in new.words for p, o in losers[w]}.values():
-                shared = len(old.words & new.words)
-                near = shared >= _SHARED and resemblance(new, old) >= max(RESEMBLING, least)
-                if other != path and (near or old.key == new.key):
-                    yield path, other
+    def _pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield the memories of which one is merged into, named by, linked to or split from one."""
+        there = self.before.keys() | self.after.keys()
+        for merge in self.wanted.merges:
+            if merge.source in self.edits:
+                yield merge.source, merge.into
+        for path, reason in self.wanted.reasons.items():
+            yield from ((path, other) for other in named(reason, there))
+        gone = self.edits.keys() - self.after.keys()
+        for path in self.edits:
+            old = self.before[path].links if path in self.before else frozenset[str]()
+            new = self.after[path].links if path in self.after else frozenset[str]()
+            linked = ((new - old) & there) | (old & gone)
+            yield from ((path, other) for other in sorted(linked))
+        yield from self._handed()
+
+    def _handed(self) -> Iterator[tuple[str, str]]:
+        """Yield the memories of which one lost a sentence that another one gained."""
+        losers: dict[str, list[tuple[str, Statement]]] = defaultdict(list)
+        for path in self.edits.keys() & self.before.keys():
+            for old in _more(self.before[path], self.after.get(path)):
+                for word in old.words or {old.key}:
+                    losers[word].append((path, old))
+        for path in self.edits.keys() & self.after.keys():
+            yield_to_requests()
+            own = self.before[path].body[:_LONG] if path in self.before else ()
+            for new in _more(self.after[path], self.before.get(path)):
+                least = max((resemblance(new, old) for old in own), default=0.0)
+                for other, old in {id(o): (p, o) for w in new.words for p, o in losers[w]}.values():
+                    shared = len(old.words & new.words)
+                    near = shared >= _SHARED and resemblance(new, old) >= max(RESEMBLING, least)
+                    if other != path and (near or old.key == new.key):
+                        yield path, other
 
 
 def _more(text: Text, other: Text | None) -> list[Statement]:

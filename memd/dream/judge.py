@@ -13,7 +13,7 @@ Rules of this file
 - A damaged file is not touched; nothing new is damaged, too large or holds a credential.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from memd.core.names import INDEX
@@ -21,15 +21,15 @@ from memd.core.text import iso_time, sha256
 from memd.core.values import ASSISTANT, OUTSIDE, FileEdit, MemoryFile, least_trusted
 from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
+from memd.documents.index import pointers
 from memd.dream import heads, index_lines
 from memd.dream.grounds import Grounds, restated, void
-from memd.dream.groups import Text, groups, named
-from memd.dream.links import Known
+from memd.dream.groups import Night, Text, named
 from memd.dream.values import Merge, Reasoned, Report, Wanted, quoted
 from memd.text.dates import resolve
 from memd.text.orders import orders, wishes
 from memd.text.similarity import RESEMBLING, resemblance
-from memd.text.statements import DATE, Statement, statements
+from memd.text.statements import DATE, Statement
 from memd.text.words import words
 
 _NIGHT_LEAST, _NIGHT_PART, _MONTH_PART = 5, 10, 3
@@ -44,12 +44,14 @@ class Judged:
     """What a dream does, and what is kept back for a person.
 
     ``edits`` are what may stand, ``kept_back`` what may not, for the problems in the ``report``.
-    ``secrets`` are paths whose new text must be kept nowhere.
+    ``secrets`` are paths whose new text must be kept nowhere, ``members`` those that all of this
+    depends on.
     """
 
     edits: tuple[FileEdit, ...]
     kept_back: tuple[FileEdit, ...]
     secrets: tuple[str, ...]
+    members: frozenset[str]
     report: Report
 
 
@@ -60,47 +62,51 @@ def judge(
     *,
     index: bytes | None,
     now: float,
-    known: Collection[str],
     gone_lately: int,
     lost_lately: Mapping[str, int],
 ) -> Judged:
     """Return what may stand of the edits, and every reason why the others may not.
 
-    ``before`` holds each memory that an edit, a merge, a link or a reason names; ``known`` are the
-    paths of all memories. The ``report`` is the one to go on with. ``gone_lately`` is how many
+    ``before`` are all memories, ``report`` is the one to go on with. ``gone_lately`` is how many
     memories dreams removed by reasons in 30 days, ``lost_lately`` how many telling words they took
     from each. ``now`` is in seconds since 1970.
     """
-    night = _Night(before, wanted, now, frozenset(known))
+    night = Night(before, wanted, now)
     judged = [_Group(night, members, lost_lately) for members in night.groups()]
     removals = [group for group in judged if group.removed and not group.problems]
     count = sum(len(group.removed) for group in removals)
-    for sentence in _too_many(count, len(known), gone_lately):
+    for sentence in _too_many(count, len(before), gone_lately):
         for group in removals:
             group.problems.append(sentence)
     stands = [group for group in judged if not group.problems]
     accepted = {path for group in stands for path in group.members}
-    waiting = [path for g in judged if g.problems for path in g.members if path in night.edits]
-    lines = index_lines.judge(index, night.index, night.texts(accepted), accepted, waiting)
+    waiting = [path for path in night.edits if path not in accepted]
+    texts = {path: text for path, text in night.before.items() if path not in accepted}
+    texts |= {path: text for path, text in night.after.items() if path in accepted}
     edits = [edit for group in stands for edit in group.edits()]
     kept_back = [night.edits[path] for path in waiting]
-    if night.index_edit is not None:
-        if lines.content is not None:
-            edits.append(replace(night.index_edit, content=lines.content))
-        if lines.problems or (kept_back and lines.held_back):
-            kept_back.append(night.index_edit)
-    touched = [e.path for e in edits if e.content is not None and e.path in night.edits]
     problems = [sentence for group in judged for sentence in group.problems]
+    members = {path for group in judged for path in group.members}
+    for edit in wanted.edits:
+        if edit.path == INDEX:
+            members.update(pointers(edit.content))
+            lines = index_lines.judge(index, edit.content, texts, accepted, waiting)
+            problems += lines.problems
+            edits += [] if lines.content is None else [replace(edit, content=lines.content)]
+            if lines.problems or (kept_back and lines.held_back):
+                kept_back.append(edit)
+    touched = [e.path for e in edits if e.content is not None and e.path in night.edits]
     report = replace(
         report,
         created=tuple(path for path in touched if path not in night.before),
         changed=tuple(path for path in touched if path in night.before),
         merged=tuple(merge for group in stands for merge in group.merged),
         removed=tuple(removal for group in stands for removal in group.removed),
-        problems=tuple(dict.fromkeys((*problems, *lines.problems))),
+        problems=tuple(dict.fromkeys(problems)),
         lost={path: count for group in stands for path, count in group.lost.items() if count},
     )
-    return Judged(tuple(edits), tuple(kept_back), tuple(night.secrets), report)
+    secret = tuple(path for group in judged for path in group.secrets)
+    return Judged(tuple(edits), tuple(kept_back), secret, frozenset(members), report)
 
 
 def _too_many(count: int, total: int, lately: int) -> Iterator[str]:
@@ -115,44 +121,11 @@ def _too_many(count: int, total: int, lately: int) -> Iterator[str]:
         )
 
 
-class _Night:
-    """The memories that a dream touches or names, before and after."""
-
-    def __init__(
-        self, before: Mapping[str, MemoryFile], wanted: Wanted, now: float, known: frozenset[str]
-    ) -> None:
-        self.wanted = wanted
-        self.today = iso_time(now)[:10]
-        self.edits = {edit.path: edit for edit in wanted.edits if edit.path != INDEX}
-        self.index_edit = next((edit for edit in wanted.edits if edit.path == INDEX), None)
-        self.index = self.index_edit.content if self.index_edit else None
-        self.known = Known(known | self.edits.keys())
-        self.before = {
-            path: Text(file.content, path, file.header.mtime_ns / _NS, self.known)
-            for path, file in before.items()
-        }
-        self.after = {path: text for path, text in self.before.items() if path not in self.edits}
-        for path, edit in self.edits.items():
-            if edit.content is not None:
-                self.after[path] = Text(edit.content, path, now, self.known)
-        self.sources = [(source, statements(source.text)) for source in wanted.sources]
-        self.secrets: list[str] = []
-
-    def groups(self) -> list[tuple[str, ...]]:
-        """Return what belongs together, of the memories that are there."""
-        return groups(self.before, self.edits, self.after, self.wanted)
-
-    def texts(self, accepted: Collection[str]) -> dict[str, Text]:
-        """Return the memories as they will be, if these paths alone are changed."""
-        old = {path: text for path, text in self.before.items() if path not in accepted}
-        return old | {path: text for path, text in self.after.items() if path in accepted}
-
-
 class _Group:
     """One group, judged: what is wrong with it, and what became of its memories."""
 
     def __init__(
-        self, night: _Night, members: tuple[str, ...], lost_lately: Mapping[str, int]
+        self, night: Night, members: tuple[str, ...], lost_lately: Mapping[str, int]
     ) -> None:
         self._night = night
         self.members = members
@@ -163,8 +136,8 @@ class _Group:
         self._raw = "\n".join(text.raw for text in self._new)
         self._grounds = Grounds(
             [one for text in self._old for one in text.statements],
-            logs=self._from(log=True),
-            transcripts=self._from(log=False),
+            logs=[one for source, said in night.sources if source.log for one in said],
+            transcripts=[one for source, said in night.sources if not source.log for one in said],
             raw="\n".join(text.raw for text in self._old),
             paths=night.known.paths,
             days={day for text in self._old for day in text.days},
@@ -172,6 +145,7 @@ class _Group:
         self.merged: list[Merge] = []
         self.removed: list[Reasoned] = []
         self.lost: dict[str, int] = {}
+        self.secrets: list[str] = []
         self._foreign: set[str] = set()  # memories that say something new
         self._outside = False
         self.problems = list(dict.fromkeys(self._problems(lost_lately)))
@@ -218,7 +192,7 @@ class _Group:
             else:
                 for kind, problem in heads.problems(new, old, self._old):
                     yield f"{path} {problem}"
-                    self._night.secrets += [path] if kind == heads.SECRET else []
+                    self.secrets += [path] if kind == heads.SECRET else []
                 if new.fixed or (old is not None and old.fixed):
                     yield from self._personal(path, old, new)
                 else:
@@ -343,9 +317,6 @@ class _Group:
         texts = [one for text in self._old if old and text.at > at for one in text.statements]
         sources = [one for source, said in self._night.sources if source.at >= at for one in said]
         return [*texts, *sources]
-
-    def _from(self, *, log: bool) -> list[Statement]:
-        return [one for source, said in self._night.sources if source.log is log for one in said]
 
 
 def _words(said: Iterable[Statement]) -> frozenset[str]:

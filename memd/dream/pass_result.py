@@ -19,13 +19,10 @@ from memd.core.text import decode, sha256
 from memd.core.values import FileEdit, Header, MemoryFile, Tree
 from memd.core.yielding import yield_to_requests
 from memd.documents.document import parse
-from memd.documents.index import pointers
 from memd.documents.index import read as read_index
-from memd.dream.groups import named
 from memd.dream.judge import Judged, judge
-from memd.dream.links import targets
 from memd.dream.questions import Said, questions
-from memd.dream.values import DirectorySize, Question, Report, Wanted
+from memd.dream.values import DirectorySize, Report, Wanted
 from memd.state.changes import Proposal, ProposedEdit
 from memd.store.history import Past
 
@@ -59,9 +56,9 @@ class PassResult:
         """Whether the files that the pass would touch are in a tree as it saw them."""
         if tree.index() != self.texts.get(INDEX):
             return False
-        named = {edit.path for edit in self.wanted.edits} | self.texts.keys()
-        now = {file.header.path: file.content for file in _files(tree, named - {INDEX})}
-        return all(now.get(path) == self.texts.get(path) for path in named - {INDEX})
+        paths = self.judged.members - {INDEX}
+        now = {file.header.path: file.content for file in _files(tree, paths)}
+        return all(now.get(path) == self.texts.get(path) for path in paths)
 
     def proposal(self, directory: str, job: str, at: float) -> Proposal:
         """Return the proposal of what is kept back."""
@@ -99,7 +96,7 @@ def find(
     wanted = done.work(past, tree)
     headers, index = tree.headers(), tree.index()
     known = {header.path for header in headers}
-    files = {file.header.path: file for file in _files(tree, _named(wanted, index, known))}
+    files = {file.header.path: file for file in _files(tree, known)}
     gone, lost = lately
     judged = judge(
         files,
@@ -107,48 +104,27 @@ def find(
         done.report,
         index=index,
         now=now,
-        known=known,
         gone_lately=len(gone - known),
         lost_lately=lost,
     )
+    edits = {edit.path: edit.content for edit in judged.edits if edit.path != INDEX}
+    after = {path: file.content for path, file in files.items()} | edits
     report = replace(
         judged.report,
         left=wanted.left,
         listed=wanted.listed,
         before=size(headers, index),
-        questions=_questions(tree, judged, known),
+        questions=questions([_said(path, after[path]) for path in sorted(after)]),
     )
-    texts = {path: file.content for path, file in files.items()}
+    texts = {path: files[path].content for path in judged.members if path in files}
     shown = texts if index is None else texts | {INDEX: index}
     return PassResult(done, wanted, judged, shown, report)
 
 
-def _named(wanted: Wanted, index: bytes | None, known: AbstractSet[str]) -> set[str]:
-    """Return the memories that a pass touches, names or links to."""
-    result = {edit.path for edit in wanted.edits}
-    result |= {merge.into for merge in wanted.merges}
-    for reason in wanted.reasons.values():
-        result.update(named(reason, known))
-    for edit in wanted.edits:
-        if edit.path == INDEX:
-            old, new = pointers(index), pointers(edit.content)
-            result |= {path for path in new if old.get(path) != new[path]} & known
-        elif edit.content is not None:
-            result |= targets(decode(edit.content), edit.path) & known
-    return result - {INDEX}
-
-
-def _questions(tree: Tree, judged: Judged, known: AbstractSet[str]) -> tuple[Question, ...]:
-    """Return what a person should look at, of the memories as the dream leaves them."""
-    edits = {edit.path: edit.content for edit in judged.edits if edit.path != INDEX}
-    texts = {path: content for path, content in edits.items() if content}
-    texts |= {file.header.path: file.content for file in _files(tree, known - edits.keys())}
-    said: list[Said] = []
-    for path in sorted(texts):
-        yield_to_requests()
-        read = parse(texts[path], path)
-        said.append((path, read.type, f"{read.description}\n\n{read.body}"))
-    return questions(said)
+def _said(path: str, content: bytes | None) -> Said:
+    yield_to_requests()
+    read = parse(content or b"", path)
+    return path, read.type, f"{read.description}\n\n{read.body}"
 
 
 def _files(tree: Tree, paths: AbstractSet[str]) -> Iterator[MemoryFile]:
@@ -162,8 +138,8 @@ def _files(tree: Tree, paths: AbstractSet[str]) -> Iterator[MemoryFile]:
 
 def orphans(headers: Sequence[Header], index: bytes | None) -> tuple[str, ...]:
     """Return memories that the index does not name; of very many only some."""
-    named = read_index(index or b"").named
-    return tuple(sorted(header.path for header in headers if header.path not in named)[:_ORPHANS])
+    listed = read_index(index or b"").named
+    return tuple(sorted(header.path for header in headers if header.path not in listed)[:_ORPHANS])
 
 
 def size(headers: Sequence[Header], index: bytes | None) -> DirectorySize:

@@ -5,7 +5,8 @@ counts for little. The work grows with the text: a word that many memories have 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from heapq import nlargest
 from itertools import combinations
 from math import log
@@ -26,6 +27,8 @@ _AGAINST = 0.7  # of the weight of the shorter sentence, facts that differ aside
 _RELATED = 0.3  # of the weight of the shorter sentence, whatever differs
 _AGAIN = 0.5  # of the weight of the shorter memory
 
+_FACTS = (MemoryType.PROJECT, MemoryType.REFERENCE)
+Weigh = Callable[[AbstractSet[str]], float]
 Said = tuple[str, MemoryType | None, str]  # a path, the type, description and body
 
 
@@ -48,17 +51,19 @@ def _weighed(memories: Sequence[Said]) -> Iterator[tuple[float, Question]]:
         yield_to_requests()
         for word in crude_words(text):
             holders[word].append(number)
-    table = {word: log(1 + len(memories) / len(n)) for word, n in holders.items()}
-    weights = _Weights(table)
+    weights = {word: log(1 + len(memories) / len(n)) for word, n in holders.items()}
+
+    def weigh(words: AbstractSet[str]) -> float:
+        return sum(weights.get(crude(word), 1.0) for word in words)
+
     said: dict[int, list[Statement]] = {}
-    for first, second in _near(holders, table):
+    for first, second in _near(holders, weights):
         yield_to_requests()
-        if _comparable(memories[first][1], memories[second][1]):
-            for number in (first, second):
-                if number not in said:
-                    said[number] = _statements(memories[number][2])
-            paths = memories[first][0], memories[second][0]
-            result = _question(paths, said[first], said[second], weights)
+        (one, kind, _), (two, other, _) = memories[first], memories[second]
+        if (kind in _FACTS) == (other in _FACTS):  # all but a fact and a rule
+            for number in {first, second} - said.keys():
+                said[number] = _statements(memories[number][2])
+            result = _question((one, two), said[first], said[second], weigh)
             if result is not None:
                 yield result
 
@@ -82,68 +87,37 @@ def _statements(text: str) -> list[Statement]:
     return [one for one in every if one.words and not FENCE.match(one.raw)][:_STATEMENTS]
 
 
-def _comparable(one: MemoryType | None, two: MemoryType | None) -> bool:
-    """Whether memories of two types are held against each other: all but facts and rules."""
-    facts = (MemoryType.PROJECT, MemoryType.REFERENCE)
-    return (one in facts) == (two in facts)
-
-
-class _Weights:
-    """How much words weigh; the table goes by words without their endings."""
-
-    def __init__(self, weights: dict[str, float]) -> None:
-        self._weights = weights
-
-    def share(self, one: frozenset[str], two: frozenset[str]) -> float:
-        """Return which part of the lighter set both have."""
-        least = min(self._of(one), self._of(two))
-        return self._of(one & two) / least if least else 0.0
-
-    def equality(self, one: frozenset[str], two: frozenset[str]) -> float:
-        """Return which part of all their words both have."""
-        return self._of(one & two) / (self._of(one | two) or 1.0)
-
-    def _of(self, words: frozenset[str]) -> float:
-        return sum(self._weights.get(crude(word), 1.0) for word in words)
-
-
 def _question(
-    paths: tuple[str, str], one: Sequence[Statement], two: Sequence[Statement], weights: _Weights
+    paths: tuple[str, str], one: Sequence[Statement], two: Sequence[Statement], weigh: Weigh
 ) -> tuple[float, Question] | None:
     if not one or not two:
         return None
-    best = (0.0, "", one[0], two[0])
     both = {first.key for first in one} & {second.key for second in two}
-    for first in (a for a in one if a.key not in both):
-        for second in (b for b in two if b.key not in both):
-            if first.words & second.words:
-                kind, score = _compared(first, second, weights)
-                if (kind == CONTRADICT, score) > (best[1] == CONTRADICT, best[0]):
-                    best = score, kind, first, second
-    if best[1] != CONTRADICT:
-        left, right = (frozenset[str]().union(*(s.words for s in side)) for side in (one, two))
-        score = weights.share(left, right)
-        if score < _AGAIN or len(left & right) < min(_SHARED, len(left), len(right)):
+    pairs = [("", 0.0, one[0], two[0])]
+    left, right = ([one for one in side if one.key not in both] for side in (one, two))
+    pairs += [(*_compared(a, b, weigh), a, b) for a in left for b in right if a.words & b.words]
+    kind, score, first, second = max(pairs, key=lambda pair: (pair[0] == CONTRADICT, pair[1]))
+    if kind != CONTRADICT:
+        mine, theirs = (frozenset[str]().union(*(s.words for s in side)) for side in (one, two))
+        kind, score = REPEAT, _share(mine, theirs, weigh)
+        if score < _AGAIN or len(mine & theirs) < min(_SHARED, len(mine), len(theirs)):
             return None
-        best = score, REPEAT, *best[2:]
-    score, kind, first, second = best
     return score, Question(paths, kind, quoted(first.raw, SHOWN), quoted(second.raw, SHOWN))
 
 
-def _compared(one: Statement, two: Statement, weights: _Weights) -> tuple[str, float]:
+def _share(one: frozenset[str], two: frozenset[str], weigh: Weigh) -> float:
+    """Return which part of the weight of the lighter set both have."""
+    least = min(weigh(one), weigh(two))
+    return weigh(one & two) / least if least else 0.0
+
+
+def _compared(one: Statement, two: Statement, weigh: Weigh) -> tuple[str, float]:
     """Return how two statements stand to each other, "" where they have nothing to do."""
-    share = weights.share(one.words, two.words)
-    if share >= _RELATED and contradiction(one, two):
-        rivals = frozenset(form for _, form in _rivals(one, two))
-        bare = weights.share(one.words - rivals, two.words - rivals)
-        least = _AGAINST if rivals else _AGAIN
-        score = weights.equality(one.words - rivals, two.words - rivals)
-        return (CONTRADICT, score) if bare >= least else ("", 0.0)
-    return (REPEAT, share) if share >= _AGAIN else ("", 0.0)
-
-
-def _rivals(one: Statement, two: Statement) -> Iterator[tuple[str, str]]:
-    """Yield the facts that only one has, where the other one has another of that kind."""
-    first, second = one.facts - two.facts, two.facts - one.facts
-    for kind in {kind for kind, _ in first} & {kind for kind, _ in second}:
-        yield from (fact for fact in first | second if fact[0] == kind)
+    share = _share(one.words, two.words, weigh)
+    if share < _RELATED or not contradiction(one, two):
+        return (REPEAT, share) if share >= _AGAIN else ("", 0.0)
+    kinds = {kind for kind, _ in one.facts - two.facts} & {k for k, _ in two.facts - one.facts}
+    rivals = {form for kind, form in one.facts ^ two.facts if kind in kinds}
+    left, right = one.words - rivals, two.words - rivals
+    alike = _share(left, right, weigh) >= (_AGAINST if rivals else _AGAIN)
+    return (CONTRADICT, weigh(left & right) / (weigh(left | right) or 1.0)) if alike else ("", 0.0)

@@ -18,7 +18,7 @@ from functools import cache, cached_property, lru_cache
 from memd.text import stems
 from memd.text.bounds import CJK_DENIALS, DENIAL, DENIALS, LIMITS, MARKED
 from memd.text.normal import normal
-from memd.text.words import MONTHS, word_list
+from memd.text.words import MONTHS, WIDE, word_list
 
 NUMBER, DATE, NAME = "number", "date", "name"
 ADDRESS, PATH, CODE, PLAIN = "address", "path", "code", "plain"
@@ -30,7 +30,6 @@ def _set(text: str) -> frozenset[str]:
 
 FENCE = re.compile(r" {0,3}(```|~~~)")
 
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _TOKEN = re.compile(  # what may be tried in vain is bounded, or time would be quadratic
     r"(?P<address>[a-z][a-z0-9+.-]{0,30}://[^\s<>()\[\]\"'`]+|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"
     r"|\b\d{1,3}(?:\.\d{1,3}){3}\b)"
@@ -39,9 +38,9 @@ _TOKEN = re.compile(  # what may be tried in vain is bounded, or time would be q
     r"|(?P<flag>(?<![\w-])--?[A-Za-z][\w-]*)"
     r"|(?P<number>(?<![\w.-])[-+]?[$\u20ac\u00a3]?\d+(?:[.,:]\d+)*"
     r"(?:\s?(?:%|\u20ac|\u00b0[CF]?|[\u03bcnm]?s|min|[hdg]|[kcm]?m|[km]g|[kKMGT]i?[bB]?))?"
-    rf"(?!(?![{_CJK}])[\w%]|[.,:_@+-]\w))"
-    rf"|(?P<cjk>[{_CJK}])"
-    rf"|(?P<word>(?:(?![{_CJK}])\w)+(?:[.':_@%+-](?:(?![{_CJK}])\w)+)*(?:\+\+|\#|%)?)"
+    rf"(?!(?![{WIDE}])[\w%]|[.,:_@+-]\w))"
+    rf"|(?P<cjk>[{WIDE}])"
+    rf"|(?P<word>(?:(?![{WIDE}])\w)+(?:[.':_@%+-](?:(?![{WIDE}])\w)+)*(?:\+\+|\#|%)?)"
 )
 _SUFFIXES = _set(
     "md py js ts json yml yaml toml txt sh log rs go c h cpp java kt rb sql css html xml csv cfg"
@@ -341,7 +340,7 @@ def _days() -> frozenset[str]:
     return frozenset(map(stem, _DAYS))
 
 
-_CRUDE = re.compile(rf"[{_CJK}]{{2}}|(?:(?![{_CJK}])\w){{2,}}")
+_CRUDE = re.compile(rf"[{WIDE}]{{2}}|(?:(?![{WIDE}])\w){{2,}}")
 _LETTERS = 5
 
 
