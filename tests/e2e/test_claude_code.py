@@ -1,0 +1,191 @@
+"""The real Claude Code with memd's hooks: from nothing, over compaction, without a daemon."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from statistics import median
+
+import psutil
+import pytest
+
+from memd.client.errors import DaemonUnavailableError
+from memd.client.launch import wait_until_up
+from memd.testing.daemon import Home, client, daemon_process, throw_away_home
+from memd.testing.messages import MessagesServer, messages_server, text, tools
+from memd.testing.messages_request import ReceivedMessage
+from memd.testing.messages_steps import ScriptedReply
+from tests.e2e.claude import conversation, once
+from tests.e2e.hooks import blocks
+from tests.e2e.programs import memctl
+from tests.e2e.relay import FACTS
+
+pytestmark = pytest.mark.e2e
+FACT = FACTS[0]
+PROMPT_SECONDS = 0.25  # that a daemon that is gone or hangs may cost a prompt
+REMARK = "Our customers are all in Norway, so prices are in crowns."
+_OFFER = "suggestions accept "
+
+
+@pytest.fixture
+def server() -> Iterator[MessagesServer]:
+    """Serve a model that says one word."""
+    with messages_server(text("Understood.")) as serving:
+        yield serving
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    """Make a home where memd's hooks are set up; whatever daemon a hook starts there is ended."""
+    with throw_away_home() as made:
+        memctl(made, "setup", "claude-code")
+        stop(made)
+        yield made
+        stop(made)
+
+
+@pytest.fixture
+def daemon(home: Home) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a daemon in the home."""
+    with daemon_process(home) as process:
+        yield process
+
+
+def stop(home: Home) -> None:
+    """End the daemon of a home, if one runs, and wait for its end."""
+    try:
+        with client(home) as caller:
+            process = psutil.Process(caller.call("status", {})["pid"])
+            caller.call("shutdown", {})
+    except (DaemonUnavailableError, psutil.NoSuchProcess):
+        return
+    with suppress(psutil.NoSuchProcess):
+        process.wait(30)
+
+
+def save(home: Home) -> None:
+    """Save the fact as a memory of the home's project."""
+    with client(home) as caller:
+        parts = {"name": "heron", "description": FACT.statement, "type": "project"}
+        where = {"cwd": home.project(), "path": "heron.md"}
+        caller.call("memory.write", {**where, **parts, "body": FACT.statement})
+
+
+def memories(home: Home) -> list[str]:
+    """Return the content of each memory of the home's project, once every job has ended."""
+    with client(home) as caller:
+        for job in caller.call("job.list", {})["jobs"]:
+            caller.call("job.wait", {"job": job["job"]}, timeout=60)
+        listed = caller.call("memory.list", {"cwd": home.project()})
+        return [
+            (Path(listed["memory_dir"]) / memory["path"]).read_text()
+            for memory in listed["memories"]
+        ]
+
+
+def recalled(request: ReceivedMessage) -> int:
+    """Return how often memd's blocks in a request give the fact away."""
+    return sum(block.count(FACT.statement) for block in blocks(request))
+
+
+@pytest.mark.xfail(reason="events that find no daemon are not spooled yet", strict=True)
+def test_a_first_conversation_without_a_daemon_is_learnt_from(
+    home: Home, server: MessagesServer
+) -> None:
+    """What is said before there ever was a daemon is known in the second conversation."""
+    cwd = home.project()
+    once(home, server, cwd, FACT.request)
+    wait_until_up(home.places)
+    assert [FACT.said(memory) for memory in memories(home)] == [True]
+    once(home, server, cwd, FACT.question)
+    assert recalled(server.messages[-1])
+
+
+@pytest.mark.usefixtures("daemon")
+def test_nothing_is_brought_twice(home: Home, server: MessagesServer) -> None:
+    """In three turns about one thing its memory comes once, and the index from the client alone."""
+    save(home)
+    with conversation(home, server, home.project()) as talk:
+        turns = [talk.say(FACT.question) for _ in range(3)]
+    counts = [recalled(turn.requests[-1]) for turn in turns]
+    assert counts == [1, 1, 1]
+    body = turns[-1].requests[-1].body.decode()
+    assert body.count("](heron.md)") == 1
+
+
+@pytest.mark.usefixtures("daemon")
+def test_a_compaction_resets_the_ledger(home: Home, server: MessagesServer) -> None:
+    """After /compact the memory is not in the context any more, and comes again."""
+    save(home)
+    with conversation(home, server, home.project()) as talk:
+        talk.say(FACT.question)
+        talk.say("/compact")
+        after = talk.say(FACT.question)
+        again = talk.say(FACT.question)
+    assert recalled(after.requests[-1]) == 1
+    assert recalled(again.requests[-1]) == 1
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_daemon_that_goes_away_costs_recall_alone(
+    home: Home, server: MessagesServer, daemon: "subprocess.Popen[bytes]", how: signal.Signals
+) -> None:
+    """Killed or stopped in mid-conversation, it costs no turn and little of a prompt's time."""
+    save(home)
+    with ExitStack() as stack:
+        stack.callback(os.kill, daemon.pid, signal.SIGCONT)
+        with conversation(home, server, home.project()) as talk:
+            talk.say("Good morning.")
+            os.kill(daemon.pid, how)
+            turns = [talk.say(f"{FACT.question} ({number})") for number in range(5)]
+    for turn in turns:
+        assert turn.events[-1]["subtype"] == "success"
+    assert recalled(turns[0].requests[-1]) == 0
+    assert median(turn.hooks["UserPromptSubmit"] for turn in turns) <= PROMPT_SECONDS
+
+
+def saving(request: ReceivedMessage) -> ScriptedReply:
+    """Return what a model does that saves when it is told how: memctl through its shell."""
+    context = "".join(blocks(request))
+    if _OFFER not in context or "tool_result" in request.body.decode():
+        return text("Understood.")
+    number = context.partition(_OFFER)[2].split("`")[0]
+    return tools(("Bash", {"command": f"memctl {_OFFER}{number}", "description": "Save it"}))
+
+
+@pytest.mark.usefixtures("daemon")
+def test_a_lasting_remark_becomes_a_memory_with_the_person_s_words(home: Home) -> None:
+    """A remark without a marker is offered to the assistant, which saves it with its evidence."""
+    cwd = home.project()
+    allowed = ("--allowedTools", "Bash(memctl suggestions accept:*)")
+    with messages_server(saving) as server:
+        once(home, server, cwd, REMARK)
+        assert memories(home) == []
+        once(home, server, cwd, "Write a price list.", *allowed)
+        with_offer = [r for r in server.messages if _OFFER in "".join(blocks(r))]
+        (memory,) = memories(home)
+        assert f'**Said:** "{REMARK}"' in memory
+        before = len(server.messages)
+        once(home, server, cwd, "Write another price list.", *allowed)
+        assert with_offer
+        assert not any(_OFFER in "".join(blocks(r)) for r in server.messages[before:])
+
+
+@pytest.mark.usefixtures("daemon")
+def test_an_assistant_that_ignores_a_remark_is_not_bothered_again(
+    home: Home, server: MessagesServer
+) -> None:
+    """The remark is offered to two conversations, once in each, and to no other one."""
+    cwd = home.project()
+    once(home, server, cwd, REMARK)
+    memories(home)
+    offered: list[int] = []
+    for _ in range(4):
+        with conversation(home, server, cwd) as talk:
+            turns = [talk.say("Write a price list."), talk.say("Write another one.")]
+        offered.append("".join(blocks(turns[-1].requests[-1])).count(REMARK))
+        memories(home)
+    assert offered == [1, 1, 0, 0]
+    assert memories(home) == []
