@@ -1,0 +1,182 @@
+// memd in OpenCode: memory in the system prompt, recall with each message, learning after each turn.
+//
+// - This file exports one function: OpenCode takes every export for a plugin.
+// - OpenCode never waits for memd longer than WAIT_MS a message, and never fails because of it.
+// - What is recalled goes into the message itself as a part that OpenCode keeps: memd brings each
+//   memory once a session, so it must stay in the conversation.
+// - What is learnt from is the talk with the person. The sessions of sub-agents are passed over:
+//   there a model writes the messages of the "user".
+import { execFile } from "node:child_process"
+import { createConnection } from "node:net"
+import { statSync } from "node:fs"
+import { dirname } from "node:path"
+
+const WAIT_MS = 200
+const OUTPUT_CHARACTERS = 4000 // of one tool's output; memd takes a bounded frame
+// What decides which memory directory is meant (docs/protocol.md of memd, "Who calls").
+const FORWARDED = [
+  "MEMD_MEMORY_PATH", "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE", "CLAUDE_CODE_REMOTE_MEMORY_DIR",
+  "MEMD_BASE_DIR", "CLAUDE_CONFIG_DIR", "MEMD_DISABLE", "CLAUDE_CODE_DISABLE_AUTO_MEMORY",
+  "CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_REMOTE", "MEMD_EXTRA_GUIDELINES",
+  "CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES",
+]
+// As memd knows the tools that write files.
+const WRITERS = { write: "Write", edit: "Edit" }
+
+const memctl = (...args) =>
+  new Promise((resolve) => {
+    execFile("memctl", args, (failure, output) => resolve(failure ? "" : output.trim()))
+  })
+
+/** A connection to memd that is made when it is needed, one JSON text a line. */
+class Daemon {
+  #path
+  #socket
+  #waiting = new Map()
+  #last = 0
+  #rest = ""
+
+  constructor(path = process.env.MEMD_SOCKET ?? memctl("sockname")) {
+    this.#path = path
+  }
+
+  /** Return a method's result; undefined where memd is away, refuses, or needs longer than `ms`. */
+  async ask(method, params, ms = WAIT_MS) {
+    let timer
+    const late = new Promise((resolve) => {
+      timer = setTimeout(resolve, ms)
+    })
+    const answer = this.#send(method, params).catch(() => this.close())
+    const result = await Promise.race([answer, late])
+    clearTimeout(timer)
+    return result
+  }
+
+  async #send(method, params) {
+    const socket = await (this.#socket ??= this.#connect())
+    return new Promise((resolve) => {
+      this.#waiting.set(++this.#last, resolve)
+      socket.write(JSON.stringify({ jsonrpc: "2.0", id: this.#last, method, params }) + "\n")
+    })
+  }
+
+  async #connect() {
+    const path = await this.#path
+    if (statSync(dirname(path)).mode & 0o077) throw new Error("others can reach memd's socket")
+    const socket = createConnection(path)
+    socket.setEncoding("utf8")
+    socket.on("data", (chunk) => this.#receive(chunk))
+    socket.on("error", () => {}) // "close" follows
+    await new Promise((resolve, reject) => socket.once("connect", resolve).once("close", reject))
+    socket.on("close", () => this.close())
+    socket.unref() // OpenCode may end while it is open
+    const environment = Object.fromEntries(
+      FORWARDED.filter((name) => name in process.env).map((name) => [name, process.env[name]]),
+    )
+    const params = { client: "opencode", environment }
+    socket.write(JSON.stringify({ jsonrpc: "2.0", id: 0, method: "hello", params }) + "\n")
+    return socket
+  }
+
+  #receive(chunk) {
+    const lines = (this.#rest + chunk).split("\n")
+    this.#rest = lines.pop()
+    for (const { id, result } of lines.map((line) => JSON.parse(line))) {
+      this.#waiting.get(id)?.(result)
+      this.#waiting.delete(id)
+    }
+  }
+
+  /** Let go of the connection; the next request makes a new one. */
+  close() {
+    this.#socket?.then((socket) => socket.destroy()).catch(() => {})
+    this.#socket = undefined
+    for (const resolve of this.#waiting.values()) resolve(undefined)
+    this.#waiting.clear()
+    this.#rest = ""
+  }
+}
+
+/** Return the person's words of a message's parts; `opencode run` puts them into quotes. */
+function words(parts) {
+  const texts = parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
+  const text = texts.map((part) => part.text).join("\n")
+  const quoted = /^"((?:[^"\\]|\\.)*)"\s*$/s.exec(text)
+  return quoted ? quoted[1].replaceAll('\\"', '"') : text
+}
+
+function toolBlocks(part) {
+  const { input = {}, output = "" } = part.state
+  const own = part.tool.startsWith("memd_")
+  const name = WRITERS[part.tool] ?? (own ? `mcp__memd__${part.tool.slice(5)}` : part.tool)
+  const given = input.filePath ? { ...input, file_path: input.filePath } : input
+  return [
+    { type: "tool_use", id: part.callID, name, input: given },
+    { type: "tool_result", tool_use_id: part.callID, content: output.slice(0, OUTPUT_CHARACTERS) },
+  ]
+}
+
+/** Return a conversation of OpenCode as messages of the Messages API. */
+function conversation(messages) {
+  return messages.flatMap(({ info, parts }) => {
+    const text = info.role === "user" ? words(parts) : parts
+      .filter((part) => part.type === "text").map((part) => part.text).join("\n")
+    const blocks = text.trim() ? [{ type: "text", text }] : []
+    const tools = parts.filter((part) => part.type === "tool").map(toolBlocks)
+    const called = [...blocks, ...tools.map(([use]) => use)]
+    const results = tools.map(([, result]) => result)
+    return [
+      ...(called.length ? [{ role: info.role, content: called }] : []),
+      ...(results.length ? [{ role: "user", content: results }] : []),
+    ]
+  })
+}
+
+export const Memd = async ({ client, directory }) => {
+  const daemon = new Daemon()
+  const prompts = new Map() // by session: its memory section, the same bytes until it is compacted
+  const subAgents = new Set()
+  const ask = (method, session, more, ms) =>
+    daemon.ask(method, { cwd: directory, session_id: session, ...more }, ms)
+  void memctl("--quiet", "status") // starts memd where none runs; nobody waits for it
+
+  const loadPrompt = async (session) => {
+    if (prompts.has(session)) return
+    const loaded = await ask("load_prompt", session)
+    if (loaded) prompts.set(session, loaded.prompt)
+  }
+
+  const learn = async (session) => {
+    const { data } = await client.session.messages({ path: { id: session } })
+    await ask("extract", session, { messages: conversation(data ?? []) }, 1000)
+  }
+
+  return {
+    event: async ({ event: { type, properties } }) => {
+      const session = properties.sessionID
+      if (properties.info?.parentID && type.startsWith("session.")) subAgents.add(properties.info.id)
+      if (type === "session.idle" && !subAgents.has(session)) await learn(session)
+      if (type === "session.compacted") {
+        prompts.delete(session)
+        await ask("session.compacted", session)
+      }
+    },
+
+    "chat.message": async ({ sessionID }, { message, parts }) => {
+      const query = words(parts)
+      const [recalled] = await Promise.all([
+        ask("prefetch", sessionID, { query, deadline_ms: WAIT_MS - 50 }),
+        loadPrompt(sessionID),
+      ])
+      if (!recalled?.block) return
+      const { id: before = "prt_" } = parts.at(-1) ?? {}
+      const place = { id: `${before}m`, sessionID, messageID: message.id } // parts go by their ids
+      parts.push({ ...place, type: "text", text: recalled.block, synthetic: true })
+    },
+
+    "experimental.chat.system.transform": async ({ sessionID }, { system }) => {
+      const prompt = prompts.get(sessionID)
+      if (prompt) system.push(prompt)
+    },
+  }
+}
