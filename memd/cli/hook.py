@@ -4,20 +4,23 @@
 client run it there through ``hook_stub.py``, ``python -I -S hook.py <client> <event>``, while a
 person waits at a prompt. So these rules hold:
 
-- Only ``_socket`` is imported from outside the interpreter. The other modules are built in and
-  loaded before the first line here runs, so naming them costs nothing. No ``json``, no ``os``,
-  nothing of memd: whatever is known here twice is held equal to memd's own by a test.
+- Only ``_socket`` is imported from outside the interpreter; the other modules are built in and
+  loaded already. No ``json``, no ``os``, nothing of memd: whatever is known here twice is held
+  equal to memd's own by a test.
 - There is no client logic. The daemon builds the exact text for the client and sends it as the
   last member of its answer; the bytes between are printed as they came.
-- One timer bounds the whole process, standard input included. A prompt waits 200 ms at most
-  (``MEMD_HOOK_DEADLINE_MS`` sets another bound), any other event a second.
-- Whatever goes wrong, nothing is printed and the status is 0: a status of 2 would block the
-  user's prompt, and any other one would show an error at every turn.
-- When no daemon listens, one is started, detached, once in 30 seconds at most, and this event
-  gets no answer. ``MEMD_HOOK_NO_START=1`` keeps it from being started. There is one way to start
-  (``client/launch``): this file only runs itself once more, with that module.
-- Below a program that memd itself runs for a model (``MEMD_MODEL_RUN``) nothing is sent.
-- Where memd is gone nothing is started. The log is told once how to remove what is left.
+- A timer bounds the whole process. A prompt waits 200 ms at most (``MEMD_HOOK_DEADLINE_MS`` sets
+  another bound), the end of a turn or a session 50, a session's start 400, any other event 200.
+- The end of a turn or a session, and a compaction, that nobody answered goes into the spool: a file
+  of its own that says where the conversation is, not what was said. The daemon works it off.
+- Whatever goes wrong, nothing is printed and the status is 0: 2 would block the user's prompt, any
+  other one would show an error at every turn.
+- When no daemon listens, one is started, detached, and this event gets no answer. There is no start
+  beside one under way, none for 30 seconds after one that failed, and none with
+  ``MEMD_HOOK_NO_START=1``. There is one way to start (``client/launch``): this file only runs
+  itself once more, with that module.
+- Below a program that memd itself runs for a model (``MEMD_MODEL_RUN``) nothing is sent. Where
+  memd is gone nothing is started; the log is told once how to remove what is left.
 - Python 3.9 can run this file: where memd's own interpreter is gone, any other one has to do.
 """
 
@@ -44,9 +47,12 @@ FRAME_BYTES = 4 * 1024 * 1024  # what the daemon takes and gives
 PAYLOAD_BYTES = FRAME_BYTES - 64 * 1024  # room for the frame around it
 HEADER_BYTES = 8 * 1024
 CONNECT_SECONDS = 0.05
-PROMPT_EVENT = "UserPromptSubmit"
-PROMPT_MS = 200
-EVENT_MS = 1000
+PROMPT_EVENTS = ("UserPromptSubmit", "BeforeAgent")
+# What these say is not lost with the daemon, so they wait for it hardly at all.
+SPOOLED_EVENTS = ("Stop", "PreCompact", "SessionEnd", "AfterAgent", "PreCompress")
+SPOOLED_MEMBERS = (b"session_id", b"transcript_path", b"cwd", b"agent_id", b"prompt_id")
+SPOOL_FILES, SPOOL_BYTES, SPOOL_SECONDS = 200, 4096, 1.0  # for what is there at once, or hangs
+EVENT_MS, SPOOLED_MS, SESSION_START_MS = 200, 50, 400
 MIN_MS, MAX_MS = 10, 10_000  # the bounds of the setting hooks.deadline_ms
 START_SECONDS = 30  # a daemon that does not come up is not started at every keystroke
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":'
@@ -65,6 +71,10 @@ _CHUNK = 65536
 _ESCAPES = {code: f"\\u{code:04x}" for code in range(32)} | {34: '\\"', 92: "\\\\"}
 
 Environ = dict[bytes, bytes]
+
+
+class OverdueError(Exception):
+    """The deadline has passed. It is no OSError, so nothing takes it for a file's."""
 
 
 def places(environ: Environ, home: bytes, platform: str) -> tuple[bytes, bytes]:
@@ -95,32 +105,31 @@ def home_directory(environ: Environ) -> bytes:
 
 
 def deadline(event: str, environ: Environ) -> float:
-    """Return how many seconds this event may take in all."""
-    if event != PROMPT_EVENT:
-        return EVENT_MS / 1000
+    """Return how many seconds this event may wait for the daemon."""
     wanted = environ.get(b"MEMD_HOOK_DEADLINE_MS", b"")
-    if not wanted.isdigit() or not MIN_MS <= int(wanted) <= MAX_MS:
-        return PROMPT_MS / 1000
-    return int(wanted) / 1000
+    if event in PROMPT_EVENTS and wanted.isdigit() and MIN_MS <= int(wanted) <= MAX_MS:
+        return int(wanted) / 1000
+    if event in SPOOLED_EVENTS:
+        return SPOOLED_MS / 1000
+    return (SESSION_START_MS if event == "SessionStart" else EVENT_MS) / 1000
 
 
-def read_input(descriptor: int) -> bytes:
-    """Return what a descriptor holds up to its end, or one byte more than a payload may have."""
-    data = b""
-    while len(data) <= PAYLOAD_BYTES:
-        chunk = posix.read(descriptor, _CHUNK)
-        if not chunk:
-            break
-        data += chunk
-    return data
+def read_input(descriptor: int, payload: bytearray) -> None:
+    """Read what a descriptor holds up to its end, or a little more than a payload may have."""
+    chunk = b"..."
+    while chunk and len(payload) <= PAYLOAD_BYTES:
+        try:
+            chunk = posix.read(descriptor, _CHUNK)
+        except OSError:  # no standard input at all
+            return
+        payload += chunk
 
 
 def question(client: str, event: str, payload: bytes, environ: Environ) -> bytes:
-    """Return the request as one ``Content-Length`` frame.
+    """Return the request as JSON, the payload in it as it is: the daemon parses it, strictly.
 
-    The payload goes in as it is: the daemon parses it, strictly. One that is no JSON object by
-    its first and last character becomes null. Raises UnicodeDecodeError for a forwarded variable
-    that is not UTF-8, since a wrong path must not be guessed.
+    One that is no JSON object by its first and last character becomes null. Raises
+    UnicodeDecodeError for a forwarded variable that is not UTF-8: no path must be guessed.
     """
     payload = payload.strip()
     if not (payload.startswith(b"{") and payload.endswith(b"}")):
@@ -135,8 +144,7 @@ def question(client: str, event: str, payload: bytes, environ: Environ) -> bytes
         f'{{"jsonrpc":"2.0","id":1,"method":"hook","params":{{"deadline_ms":{milliseconds},'
         f'"client":{_quote(client)},"event":{_quote(event)},"environment":{{{forwarded}}},"payload":'
     )
-    body = head.encode() + payload + b"}}"
-    return b"Content-Length: %d\r\n\r\n" % len(body) + body
+    return head.encode() + payload + b"}}"
 
 
 def answer(body: bytes) -> bytes:
@@ -147,8 +155,8 @@ def answer(body: bytes) -> bytes:
     return b"" if result == b"null" else result
 
 
-def ask(path: bytes, frame: bytes) -> bytes:
-    """Send one frame and return the body of the answer, empty where it is none.
+def ask(path: bytes, request: bytes) -> bytes:
+    """Send one request in a frame and return the body of the answer, empty where it is none.
 
     Nothing is sent to a server that may be somebody else's. Raises FileNotFoundError or
     ConnectionRefusedError where nobody listens, and OSError.
@@ -163,7 +171,7 @@ def ask(path: bytes, frame: bytes) -> bytes:
         if int.from_bytes(sock.getsockopt(*PEER)[4:8], sys.byteorder) != posix.geteuid():
             return b""
         sock.settimeout(None)  # from here on the process's own timer decides
-        sock.sendall(frame)
+        sock.sendall(b"Content-Length: %d\r\n\r\n" % len(request) + request)
         return _receive(sock)
     finally:
         sock.close()
@@ -205,17 +213,16 @@ def launch() -> None:
     try:
         from memd.client.launch import main as start_daemon  # noqa: PLC0415 - not on the hot path
     except ImportError:
-        if mark_orphaned(FOLDER):
+        if mark(FOLDER + b"/orphaned"):
             posix.write(2, ORPHANED)
     else:
         start_daemon()
 
 
-def mark_orphaned(folder: bytes) -> bool:
-    """Return whether nobody said yet that memd is gone."""
+def mark(path: bytes) -> bool:
+    """Make an empty file and return whether this process is the one that made it."""
     try:
-        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL
-        posix.close(posix.open(folder + b"/orphaned", flags, 0o600))
+        posix.close(posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL, 0o600))
     except OSError:
         return False
     return True
@@ -224,7 +231,7 @@ def mark_orphaned(folder: bytes) -> bool:
 def claim(state: bytes, now: float) -> bool:
     """Return whether this process is the one that may start a daemon in these 30 seconds.
 
-    It only avoids a storm of starts: the daemon's own lock decides who serves.
+    It only avoids a storm of starts. Who started a daemon takes the file away once it is up.
     """
     _make_directory(state)
     stamp = state + b"/hook-start"
@@ -234,28 +241,70 @@ def claim(state: bytes, now: float) -> bool:
         posix.unlink(stamp)
     except FileNotFoundError:
         pass
-    try:
-        posix.close(posix.open(stamp, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL, 0o600))
-    except FileExistsError:  # pragma: no cover - another hook was quicker by microseconds
-        return False
-    return True
+    return mark(stamp)
 
 
-def run(client: str, event: str, path: bytes, environ: Environ, descriptor: int) -> "bytes | None":
-    """Return what to print for one event, or ``None`` where no daemon listens at the path.
+def run(client: str, event: str, path: bytes, environ: Environ, payload: bytes) -> "bytes | None":
+    """Return the body of the daemon's answer to one event.
 
-    The payload is read from the descriptor. Raises OSError and ValueError.
+    It is empty where nobody answers, and ``None`` where no daemon listens at the path.
+    Raises ValueError and OverdueError.
     """
-    try:
-        payload = read_input(descriptor)
-    except OSError:
-        payload = b""
     if not path or len(payload) > PAYLOAD_BYTES:
         return b""
     try:
-        return answer(ask(path, question(client, event, payload, environ)))
+        return ask(path, question(client, event, payload, environ))
     except (FileNotFoundError, ConnectionRefusedError):
         return None
+    except OSError:
+        return b""
+
+
+def spool(state: bytes, client: str, event: str, environ: Environ, payload: bytes) -> None:
+    """Keep an event for a daemon that comes later: its request, with little of the payload.
+
+    Of too many the oldest go. Raises OSError and ValueError.
+    """
+    where = {name: value for name, value in environ.items() if not name.endswith(b"_GUIDELINES")}
+    about = location(payload)
+    request = question(client, event, about, where)
+    if len(request) > SPOOL_BYTES or len(about) <= len(b"{}"):
+        return
+    folder = state + b"/spool/"
+    _make_directory(folder)
+    for name in sorted(posix.listdir(folder), reverse=True)[SPOOL_FILES - 1 :]:
+        try:  # noqa: SIM105 - contextlib would be one more import
+            posix.unlink(folder + name)
+        except OSError:  # another hook was quicker
+            pass
+    name = b"%020d-%d" % (time.time_ns(), posix.getpid())
+    draft = folder + b"." + name  # the daemon must not see half of it
+    file = posix.open(draft, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL, 0o600)
+    posix.write(file, request)
+    posix.close(file)
+    posix.rename(draft, folder + name)
+
+
+def location(payload: bytes) -> bytes:
+    """Return the members of a payload that say where its conversation is, as a JSON object.
+
+    They are found by their names: within a text the quotes around a name would be escaped.
+    """
+    names = [b'"' + name + b'"' for name in SPOOLED_MEMBERS]
+    pairs = ((name, _text_member(payload, name)) for name in names)
+    return b"{" + b",".join(name + b":" + text for name, text in pairs if text) + b"}"
+
+
+def _text_member(payload: bytes, name: bytes) -> bytes:
+    """Return the JSON text that the first member of a name has, empty if there is none."""
+    value = payload.partition(name)[2][:SPOOL_BYTES].lstrip()
+    text = value[1:].lstrip()
+    if not value.startswith(b":") or not text.startswith(b'"'):
+        return b""
+    end = text.find(b'"', 1)
+    while end > 0 and (end - len(text[:end].rstrip(b"\\"))) % 2:
+        end = text.find(b'"', end + 1)
+    return text[: end + 1]
 
 
 def _private(path: bytes, kind: int) -> bool:
@@ -299,8 +348,12 @@ def _make_directory(path: bytes) -> None:
     for end in range(2, len(parts) + 1):
         try:  # noqa: SIM105 - contextlib would be one more import
             posix.mkdir(b"/".join(parts[:end]), 0o700)
-        except OSError:  # it is there, or cannot be made: opening the stamp tells
+        except OSError:  # it is there, or cannot be made: the file in it tells
             pass
+
+
+def _overdue(*_: object) -> None:
+    raise OverdueError
 
 
 def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a process
@@ -313,14 +366,30 @@ def main() -> None:  # pragma: no cover - leaves by _exit; the tests run it as a
         environ = posix.environ
         if OWN_RUN in environ:
             return
-        _signal.signal(_signal.SIGALRM, lambda *_: posix._exit(0))  # noqa: SLF001 - its public name needs os
-        _signal.setitimer(_signal.ITIMER_REAL, deadline(event, environ))
+        _signal.signal(_signal.SIGALRM, _overdue)
+        ends, seconds = event in SPOOLED_EVENTS, deadline(event, environ)
+        _signal.setitimer(_signal.ITIMER_REAL, SPOOL_SECONDS if ends else seconds)
         path, state = places(environ, home_directory(environ), sys.platform)
-        text = run(client, event, path, environ, 0)
+        payload = bytearray()
+        body: bytes | None = b""
+        try:
+            read_input(0, payload)
+            if ends:
+                _signal.setitimer(_signal.ITIMER_REAL, seconds)
+            body = run(client, event, path, environ, bytes(payload))
+        except OverdueError:
+            pass
+        if ends and not body:
+            _signal.setitimer(_signal.ITIMER_REAL, SPOOL_SECONDS)
+            try:  # noqa: SIM105 - contextlib would be one more import
+                spool(state, client, event, environ, bytes(payload))
+            except OSError:  # a full disk: what can still be done is to start
+                pass
         _signal.setitimer(_signal.ITIMER_REAL, 0)  # never cut an answer, or a start, in two
-        if text is None:
+        if body is None:
             posix.chdir("/")  # the daemon must not keep the user's directory busy
             start(state, environ, time.time())
+        text = answer(body or b"")
         while text and sys.stdout is not None:
             text = text[posix.write(1, text) :]
     finally:

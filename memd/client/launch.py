@@ -73,10 +73,15 @@ def connect(
 
 
 def main() -> None:
-    """Start a daemon for a hook, which does not wait; the start lock is held until it is up."""
+    """Start a daemon for a hook, which does not wait; the start lock is held until it is up.
+
+    Then the mark goes by which hooks know of a start that is under way or failed.
+    """
     # Why there is none is in the log, in the daemon's own words.
-    with suppress(MemdError):
-        connect(find(os.environ, os.path.expanduser("~")), os.environ, name="hook").close()
+    with suppress(MemdError, FileNotFoundError):
+        places = find(os.environ, os.path.expanduser("~"))
+        connect(places, os.environ, name="hook").close()
+        os.unlink(f"{places.state_dir}/hook-start")
 
 
 def _knock(places: Places, name: str, version: str, environ: Mapping[str, str]) -> Client:

@@ -89,6 +89,11 @@ class Places:
         return f"{self.state_dir}/headers"
 
     @property
+    def spool(self) -> str:
+        """The folder of events that a hook could tell nobody."""
+        return f"{self.state_dir}/spool"
+
+    @property
     def env_file(self) -> str:
         """Variables for the daemon alone, such as a key; beside the settings."""
         return f"{os.path.dirname(self.config)}/env"

@@ -2,9 +2,9 @@
 
 Order of a start: the instance lock decides who serves; the socket is made (or taken over from
 systemd or launchd); the state file is opened; what a crash left half done is rolled forward; the
-memories of the last projects are made ready to be searched; only then is the daemon ready. Order of
-an end: no new connections, running and queued jobs are drained for up to 60 s, the rest waits in
-the state file for the next start.
+memories of the last projects are made ready to be searched; only then is the daemon ready, and then
+it works off what it missed. Order of an end: no new connections, running and queued jobs are
+drained for up to 60 s, the rest waits in the state file for the next start.
 """
 
 import os
@@ -26,7 +26,7 @@ from memd.core import limits
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.places import Places
-from memd.daemon import machine, notify
+from memd.daemon import machine, missed, notify
 from memd.daemon.dreaming import DreamStarter
 from memd.daemon.log import Log
 from memd.daemon.retention import keep_bounded
@@ -44,6 +44,7 @@ from memd.prompt.service import Prompts
 from memd.recall.indexes import Indexes
 from memd.recall.service import Recall
 from memd.review.service import Reviews
+from memd.rpc.connection import Handler
 from memd.rpc.server import Hub, serve
 from memd.search.meaning import Meaning
 from memd.state.changes import Journal, ProposalTable, migrate
@@ -115,7 +116,11 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
             group.start_soon(
                 keep_bounded, database, services.store, services.ages, ports.clock, ports.log
             )
-            scope: anyio.CancelScope = await group.start(_serve, ports, services, hub)
+            methods = handlers(services)
+            scope: anyio.CancelScope = await group.start(_serve, ports, methods, hub)
+            group.start_soon(missed.work_off, services, methods["hook"], ports.log)
+            known = (Cursors(database), Visits(database))
+            group.start_soon(missed.catch_up, services, methods["extract"], known, ports.log)
             try:
                 yield stop
             finally:
@@ -262,7 +267,7 @@ def _tell(notes: list[str], log: Log, note: str) -> None:
 
 async def _serve(
     ports: Ports,
-    services: Services,
+    methods: Mapping[str, Handler],
     hub: Hub,
     *,
     task_status: TaskStatus[anyio.CancelScope] = anyio.TASK_STATUS_IGNORED,
@@ -270,9 +275,7 @@ async def _serve(
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as group:
             await group.start(
-                partial(
-                    serve, ports.listener, handlers(services), hub, ports.log, clock=ports.clock
-                )
+                partial(serve, ports.listener, methods, hub, ports.log, clock=ports.clock)
             )
             task_status.started(scope)
 

@@ -37,7 +37,7 @@ from memd.rpc.peer import peer_of
 from memd.rpc.session import PeerSession
 from memd.rpc.turns import Turns
 
-__all__ = ["Hub", "serve"]
+__all__ = ["Hub", "contain", "serve"]
 
 _GONE_AGAIN = {errno.EAGAIN, errno.ECONNABORTED, errno.EINTR, errno.EPROTO}
 _NO_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}

@@ -37,6 +37,14 @@ class Cursors:
         )
         return CursorMove(**dict(rows[0])) if rows else None
 
+    def transcripts(self) -> tuple[tuple[str, CursorMove], ...]:
+        """Return each conversation that has a transcript, after its directory's real path.
+
+        Raises StateUnusableError.
+        """
+        rows = self._database.read("SELECT * FROM cursors WHERE source LIKE '/%'")
+        return tuple((row["directory"], CursorMove(*tuple(row)[1:])) for row in rows)
+
 
 def move(cursor: Cursor, directory: str, to: CursorMove) -> None:
     """Move one cursor inside a transaction that the caller owns."""

@@ -5,7 +5,8 @@ directory and forwarded variables (``places.FORWARDED``) are kept for each direc
 """
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from memd.core.recent import Recent
@@ -68,10 +69,16 @@ class Visits:
 
     def all(self) -> tuple[Visit, ...]:
         """Return the last visit to each directory, the newest first."""
-        rows = self._database.read("SELECT * FROM visits ORDER BY at DESC, directory")
-        return tuple(
-            Visit(row["cwd"], row["client"], _environment(row["environment"])) for row in rows
-        )
+        return tuple(visit for _, visit in self._rows())
+
+    def by_directory(self) -> dict[str, Visit]:
+        """Return the last visit to each directory by the directory's real path."""
+        return {os.path.realpath(directory): visit for directory, visit in self._rows()}
+
+    def _rows(self) -> Iterator[tuple[str, Visit]]:
+        for row in self._database.read("SELECT * FROM visits ORDER BY at DESC, directory"):
+            environment = _environment(row["environment"])
+            yield row["directory"], Visit(row["cwd"], row["client"], environment)
 
 
 def _environment(text: str) -> dict[str, str]:

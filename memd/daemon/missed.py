@@ -1,0 +1,173 @@
+"""What happened while no daemon answered: events in the spool, and transcripts that grew.
+
+Rules of this file
+- A hook that got no answer left its request in the spool, one file each. It is answered as if the
+  hook sent it now, the oldest first, and its file goes once it is: what an answer promises has a
+  row by then. After a crash in between it is answered again, and the conversation's cursor says
+  that nothing is new.
+- A file that is no such request is removed; only a regular one of this user is opened.
+- Conversations that memd has read before are looked at once, at the start: a client that was killed
+  told nobody of its last turn. One that still goes on is left to its own client.
+- A client that waits goes first: one conversation at a time, and only the newest.
+"""
+
+import os
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from heapq import nsmallest
+from typing import Any
+
+from anyio import to_thread
+
+from memd.api.services import Services
+from memd.core.errors import MemdError
+from memd.core.text import read_object
+from memd.core.values import Caller
+from memd.rpc.connection import Call, Connection, Handler, ServerLog
+from memd.rpc.server import contain
+from memd.state.database import StateUnusableError
+from memd.state.tables import Cursors, Visit, Visits
+
+LOOK_SECONDS = 5.0  # a daemon that hung answers late what was asked meanwhile
+_EVENTS = 200  # of one look; hooks keep no more
+_EVENT_BYTES = 4096
+_OLDEST_SECONDS = 7 * 86_400.0
+_QUIET_SECONDS = 60.0  # a transcript that did not change for so long is not being written
+_CONVERSATIONS = 20
+_MOST_BYTES = 64 * 1024 * 1024  # of all of them together
+
+
+@dataclass(frozen=True, slots=True)
+class _Grown:
+    """A conversation whose transcript goes on behind its cursor; ``changed`` since 1970."""
+
+    directory: str
+    session: str
+    path: str
+    size: int
+    changed: float
+
+
+async def work_off(services: Services, hook: Handler, log: ServerLog) -> None:
+    """Answer the events in the spool, now and whenever some are there; runs until cancelled."""
+    stuck: set[str] = set()  # answered, but their files could not be removed
+    while True:
+        answered = 0
+        for path, params in await to_thread.run_sync(_events, services.places.spool):
+            if path in stuck:
+                continue
+            result = await contain(log, partial(hook, _call(), params))
+            if isinstance(result, MemdError) and result.of_disk:
+                break
+            answered += 1
+            if not await to_thread.run_sync(_remove, path):
+                stuck.add(path)
+        if answered:
+            log.note("spool", answered=answered)
+        await services.clock.sleep(LOOK_SECONDS)
+
+
+async def catch_up(
+    services: Services, extract: Handler, known: tuple[Cursors, Visits], log: ServerLog
+) -> None:
+    """Read once what went on in known conversations while nobody listened."""
+    clock = services.clock
+    try:
+        visits = await to_thread.run_sync(known[1].by_directory)
+        conversations = await to_thread.run_sync(_grown, known[0], clock.now())
+    except StateUnusableError:
+        return
+    for each in conversations:
+        await clock.sleep(max(0.0, each.changed + _QUIET_SECONDS - clock.now()))
+        visit = visits.get(each.directory)
+        if visit is not None and await to_thread.run_sync(_size, each.path) == each.size:
+            await contain(log, partial(_extract, services, extract, visit, each))
+
+
+async def _extract(services: Services, extract: Handler, visit: Visit, grown: _Grown) -> None:
+    """Read on in one conversation, and return when that is done."""
+    project, _, _ = await services.store.where(visit.cwd, visit.environment)
+    directory = await to_thread.run_sync(os.path.realpath, project.memory_dir)
+    if directory == grown.directory:  # else this cursor does not count there
+        params = {"cwd": visit.cwd, "session_id": grown.session, "transcript_path": grown.path}
+        await extract(_call(visit.client, visit.environment), params | {"wait": True})
+
+
+def _call(client: str = "", environment: Mapping[str, str] | None = None) -> Call:
+    """Return a call that nobody waits for."""
+    caller = Caller(0, os.getuid(), os.getpid(), client=client, environment=environment or {})
+    return Call(Connection(caller, _nothing, _nothing))
+
+
+def _nothing() -> None:
+    """Do nothing: no peer is there to be told."""
+
+
+def _events(folder: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return the parameters of the oldest events with their files; remove what is none. Blocks."""
+    result: list[tuple[str, dict[str, Any]]] = []
+    with suppress(OSError):
+        for name in nsmallest(_EVENTS, os.listdir(folder)):
+            if not name.startswith("."):  # a hook is still at it
+                path = f"{folder}/{name}"
+                request = read_object(_content(path))
+                if request.get("method") == "hook" and isinstance(request.get("params"), dict):
+                    result.append((path, request["params"]))
+                else:
+                    _remove(path)
+    return result
+
+
+def _content(path: str) -> bytes:
+    """Return what a small regular file of this user holds, b"" for any other."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        status = os.fstat(file)
+        ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+        return os.read(file, _EVENT_BYTES) if ours else b""  # one that is cut is no JSON
+    except OSError:
+        return b""
+    finally:
+        os.close(file)
+
+
+def _remove(path: str) -> bool:
+    """Remove a file and return whether that could be done. Blocks."""
+    try:
+        os.unlink(path)
+    except OSError:
+        return False
+    return True
+
+
+def _grown(cursors: Cursors, now: float) -> list[_Grown]:
+    """Return the conversations that grew, the newest of them, first those that rest. Blocks."""
+    grown = []
+    for directory, cursor in cursors.transcripts():
+        with suppress(OSError):
+            status = os.stat(cursor.source)
+            fresh = status.st_size - cursor.position
+            if 0 < fresh <= _MOST_BYTES and now - status.st_mtime < _OLDEST_SECONDS:
+                facts = (directory, cursor.session, cursor.source)
+                grown.append((_Grown(*facts, status.st_size, status.st_mtime), fresh))
+    grown.sort(key=lambda pair: pair[0].changed, reverse=True)
+    result: list[_Grown] = []
+    left = _MOST_BYTES
+    for each, fresh in grown[:_CONVERSATIONS]:
+        left -= fresh
+        if left >= 0:
+            result.insert(0, each)
+    return result
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return -1
