@@ -12,6 +12,11 @@ function s:save() abort
   call assert_match('saved ' .. s:path, execute('messages'))
   2Memd save reference egrets fish at the weir
   call assert_match('memd: .*egrets', split(execute('messages'), "\n")[-1])
+  if !empty($MEMD_TEST_SAVE)
+    call setline(1, $MEMD_TEST_SAVE)
+    execute '1Memd save project' $MEMD_TEST_SAVE
+    call assert_match('memd: saved ', split(execute('messages'), "\n")[-1])
+  endif
 endfunction
 
 function s:search() abort
@@ -47,6 +52,7 @@ for s:name in ['save', 'search', 'show', 'refuse']
     break
   endif
 endfor
+call memd#ask('memory.delete', #{path: s:path}) " what was only made to be tested goes again
 enew
 call setline(1, s:told)
 %print
