@@ -5,8 +5,9 @@ versions of Python; docs/cli.md shows the same lines.
 """
 
 import argparse
+import re
 import textwrap
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 from memd import __version__
 from memd.cli import dream_table, memory_table, operation_table, suggestion_table
@@ -37,18 +38,30 @@ EXIT_STATUS = (
     (78, "the configuration keeps it from working"),
     (130, "interrupted"),
 )
+# How argparse says that a word is none of those it knows, or is one too many.
+_CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*)\)")
+_UNKNOWN = re.compile(r"unrecognized arguments: ([^\s=]+)")
+_NAME = re.compile(r"[\w.-]+")
+_FEW = 6
 _FILES = ("FILE", "DIR", "PATH")  # what options call a value that names one
 _EPILOG = "Options of every command: see memctl --help."
 
 
-def parser(files: object = None) -> argparse.ArgumentParser:
+class CompletionHints(NamedTuple):
+    """What shtab takes for arguments that name a file, and for those that name a memory."""
+
+    file: object
+    memory: object
+
+
+def parser(hints: CompletionHints | None = None) -> argparse.ArgumentParser:
     """Return the parser; ``run`` of what it parses is the Command.
 
-    ``files`` is shtab's mark for arguments that name a file; a parser that has it is for completion
-    alone, which offers the options of every command behind each.
+    A parser that has ``hints`` is for completion alone, which offers the options of every command
+    behind each.
     """
     top: argparse.ArgumentParser = _new(
-        argparse.ArgumentParser,
+        _Parser,
         prog="memctl",
         usage="memctl [OPTION...] COMMAND [ARGUMENT...]",
         description=DESCRIPTION,
@@ -59,7 +72,7 @@ def parser(files: object = None) -> argparse.ArgumentParser:
         "--version", action="version", version=f"memctl {__version__}", help="print the version"
     )
     for option in GLOBAL_OPTIONS:
-        _add_option(top, option, files)
+        _add_option(top, option, hints)
     commands = top.add_subparsers(metavar="COMMAND", title="commands")
     groups: dict[str, Any] = {}
     for command in COMMANDS:
@@ -77,7 +90,7 @@ def parser(files: object = None) -> argparse.ArgumentParser:
             aliases=command.aliases,
         )
         child.set_defaults(run=command)
-        _fill(child, command, files)
+        _fill(child, command, hints)
         if not rest and (names := verbs(first)):  # it may stand alone or be followed by a verb
             groups[first] = child.add_subparsers(metavar="|".join(names), title="verbs")
     return top
@@ -86,6 +99,31 @@ def parser(files: object = None) -> argparse.ArgumentParser:
 def verbs(first: str) -> list[str]:
     """Return the second words that commands have behind a first one."""
     return [command.words[1] for command in COMMANDS if command.words[:-1] == (first,)]
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the nearest word beside it, and not all the words there are."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the program with a sentence and the status of a wrong command line."""
+        from difflib import get_close_matches  # noqa: PLC0415 - a line that is right needs none
+
+        wrong, right = "", list[str]()
+        if match := _CHOICE.search(message):
+            place, wrong, names = match.groups()
+            right = _NAME.findall(names)
+            what = "there is no command" if place == "COMMAND" else f"{place} cannot be"
+            message = f"{what} {wrong}"
+        elif match := _UNKNOWN.search(message):
+            wrong = match[1]
+            lines = (*(command.options for command in COMMANDS), GLOBAL_OPTIONS)
+            right = [option.flag for options in lines for option in options]
+            message = f"{self.prog} takes no {wrong} there"
+        nearest = get_close_matches(wrong, right, 1)
+        few = f"it is one of {', '.join(right)}" if 0 < len(right) <= _FEW else ""
+        hint = f"the nearest is {nearest[0]}" if nearest else few or f"see {self.prog} --help"
+        usage = "" if nearest else self.format_usage()
+        self.exit(2, f"{usage}{self.prog}: {message}\n  {hint}\n")
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -122,18 +160,20 @@ def _group(commands: Any, name: str) -> Any:
     return group.add_subparsers(metavar=names, title="verbs", required=True)
 
 
-def _fill(child: argparse.ArgumentParser, command: Command, files: object) -> None:
+def _fill(child: argparse.ArgumentParser, command: Command, hints: CompletionHints | None) -> None:
     for operand in command.operands:
-        _add_operand(child, operand)
+        _add_operand(child, operand, hints)
     for option in command.options:
-        _add_option(child, option, files)
+        _add_option(child, option, hints)
     for option in GLOBAL_OPTIONS:
-        hidden = option if files else option._replace(help=argparse.SUPPRESS)
+        hidden = option if hints else option._replace(help=argparse.SUPPRESS)
         # Without a default, so that the same option before the command keeps its value.
-        _add_option(child, hidden, files, argparse.SUPPRESS)
+        _add_option(child, hidden, hints, argparse.SUPPRESS)
 
 
-def _add_operand(child: argparse.ArgumentParser, operand: Operand) -> None:
+def _add_operand(
+    child: argparse.ArgumentParser, operand: Operand, hints: CompletionHints | None
+) -> None:
     arguments: dict[str, Any] = {"help": operand.help, "metavar": operand.name}
     if operand.many:
         arguments["nargs"] = "*" if operand.optional else "+"
@@ -141,11 +181,16 @@ def _add_operand(child: argparse.ArgumentParser, operand: Operand) -> None:
         arguments["nargs"] = "?"
     if operand.choices:
         arguments["choices"] = operand.choices
-    child.add_argument(operand.attribute, **arguments)
+    added = child.add_argument(operand.attribute, **arguments)
+    if operand.memory and hints:
+        added.complete = hints.memory  # type: ignore[attr-defined] # where shtab looks
 
 
 def _add_option(
-    child: argparse.ArgumentParser, option: Option, files: object, default: Any = None
+    child: argparse.ArgumentParser,
+    option: Option,
+    hints: CompletionHints | None,
+    default: Any = None,
 ) -> None:
     arguments: dict[str, Any] = {"help": option.help, "dest": option.attribute}
     if option.switch:
@@ -157,8 +202,8 @@ def _add_option(
             arguments["choices"] = option.choices
         arguments["metavar"] = option.metavar or "|".join(option.choices)
     added = child.add_argument(option.flag, **arguments)
-    if option.metavar in _FILES:
-        added.complete = files  # type: ignore[attr-defined] # where shtab looks
+    if option.metavar in _FILES and hints:
+        added.complete = hints.file  # type: ignore[attr-defined] # where shtab looks
 
 
 def _epilog(command: Command) -> str:

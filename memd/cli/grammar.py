@@ -37,7 +37,10 @@ _CHANGE = re.compile(r"c[0-9]+")
 
 
 class Operand(NamedTuple):
-    """A positional argument; ``many`` takes several words. ``param`` is as in Option."""
+    """A positional argument; ``many`` takes several words. ``param`` is as in Option.
+
+    ``memory`` says that it names a memory of the project.
+    """
 
     name: str
     help: str
@@ -45,6 +48,7 @@ class Operand(NamedTuple):
     many: bool = False
     choices: tuple[str, ...] = ()
     param: str | None = None
+    memory: bool = False
 
     @property
     def attribute(self) -> str:

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
@@ -12,6 +12,7 @@ from memd.cli.output import Screen
 from memd.client.errors import DaemonUnavailableError
 from memd.core import limits, places
 from memd.core.errors import MemdError
+from memd.core.names import SUFFIX
 
 if TYPE_CHECKING:
     from memd.client.launch import Client
@@ -51,6 +52,25 @@ class StillStoppingError(MemdError):
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"memd was asked to end and is still at work after {seconds:g} s")
+
+
+class NoSuchMemoryError(MemdError):
+    """No memory is called what the command line says."""
+
+    hint = "memctl list shows them all"
+
+    def __init__(self, name: str, near: Sequence[str]) -> None:
+        shown = f"; the nearest: {', '.join(near)}" if near else ""
+        super().__init__(f"there is no memory {name}{shown}", path=name)
+
+
+class AmbiguousMemoryError(MemdError):
+    """More than one memory is called what the command line says."""
+
+    hint = "name its path"
+
+    def __init__(self, name: str, paths: Sequence[str]) -> None:
+        super().__init__(f"{name} may be {' or '.join(paths)}", path=name)
 
 
 class InputUnreadableError(MemdError):
@@ -166,6 +186,40 @@ class Invocation:
             if argument.parameter and value is not False and value != []:
                 params[argument.parameter] = value
         return self.call(command.method, seconds=seconds, **{**params, **more})
+
+    def memory(self, name: str) -> str:
+        """Return the path of the memory that a person means by its path, file or name.
+
+        What nothing is called stays a path, for it may have been deleted. Raises
+        AmbiguousMemoryError and what ``call`` raises.
+        """
+        if name.endswith(SUFFIX):
+            return name
+        called = [path for path, names in self._memories() if name in names]
+        if len(called) > 1:
+            raise AmbiguousMemoryError(name, sorted(called))
+        return called[0] if called else f"{name}{SUFFIX}"
+
+    def no_memory(self, name: str) -> NoSuchMemoryError:
+        """Return what to say of a memory that is not there. Raises what ``call`` raises."""
+        from difflib import get_close_matches  # noqa: PLC0415 - a name that is right needs none
+
+        names = {one: path for path, called in self._memories() for one in called}
+        near = get_close_matches(name.removesuffix(SUFFIX), names, 3)
+        return NoSuchMemoryError(name, list(dict.fromkeys(names[one] for one in near)))
+
+    def _memories(self) -> list[tuple[str, set[str]]]:
+        """Return the memories of the project: path, and what each is called."""
+        result, after = [], None
+        while True:
+            page = self.ask("memory.list", after=after)
+            for memory in page["memories"]:
+                stem = memory["path"].removesuffix(SUFFIX)
+                names = {stem, stem.rpartition("/")[2], memory["name"]} - {""}
+                result.append((memory["path"], names))
+            after = page.get("next")
+            if not after:
+                return result
 
     def stop(self) -> dict[str, Any] | None:
         """Ask the daemon to end and wait until it hangs up; ``None`` where none is running.

@@ -6,7 +6,7 @@ ACTORS = ("client", "extract", "dream", "team", "external", "undo")
 TYPES = ("user", "feedback", "project", "reference")
 _SESSION = Option("--session", "the client session that asks", "ID", param="session_id")
 _LIMIT = Option("--limit", "how many at most", "N", number)
-_PATH = Operand("PATH", "the memory, relative to the memory directory")
+_PATH = Operand("PATH", "the memory: its path, its file name without .md, or its name", memory=True)
 _DRY_RUN = Option("--dry-run", "say what would be done and do nothing")
 _BASE = Option("--base-hash", "only if the file still has this SHA-256", "HASH")
 
@@ -164,7 +164,7 @@ COMMANDS = (
         "2026-11-21 10:00, a date, today, yesterday (both from midnight on) or 2 hours ago.",
         "journal:log",
         method="memory.history",
-        operands=(Operand("PATH", "only changes of this memory", optional=True),),
+        operands=(Operand("PATH", "only changes of this memory", optional=True, memory=True),),
         options=(
             Option("--actor", "only changes of these", choices=ACTORS),
             Option("--session", "only changes of this client session", "ID"),
@@ -206,7 +206,8 @@ COMMANDS = (
         "take changes back",
         "Restores the files of one change, of a range, or all as of a time, to the byte. What "
         "somebody wrote since stays: it is merged with what comes back, or the file is left alone "
-        "and named, and the status is 1. The undo is one change itself and can be undone.",
+        "and named, and the status is 1. The undo is one change itself and can be undone. Without "
+        "a change the newest one is shown and taken back.",
         "journal:undo",
         method="memory.undo",
         operands=(Operand("CHANGE", "the id that memctl log shows", optional=True),),

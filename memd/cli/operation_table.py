@@ -226,6 +226,30 @@ COMMANDS = (
         examples=(("memctl hook claude-code Stop < event.json", "play an event by hand"),),
     ),
     Command(
+        ("config",),
+        "print what the settings file changes",
+        "The user's own settings file, checked: each option that differs from its default, and "
+        "what is wrong. docs/settings.md lists all options; a project and the system may add to "
+        "them.",
+        "files:config",
+        options=(Option("--all", "the options at their defaults too"),),
+        examples=(("memctl config --all", "every option with its value"),),
+    ),
+    Command(
+        ("logs",),
+        "print the daemon's log",
+        "The last lines of the log of a daemon that a client started. A service logs to the "
+        "journal of systemd instead: journalctl --user -u memd.",
+        "files:logs",
+        options=(Option("--lines", "how many lines (default: 50)", "N", number),),
+    ),
+    Command(
+        ("version",),
+        "print the versions of memctl and of the daemon that runs",
+        "No daemon is started for it.",
+        "shells:version",
+    ),
+    Command(
         ("completion",),
         "print a completion script",
         "For the shell that is named.",

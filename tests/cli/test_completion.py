@@ -6,10 +6,11 @@ import subprocess
 import pytest
 import shtab
 
-from memd.cli.arguments import parser
+from memd.cli.arguments import CompletionHints, parser
 from memd.cli.operation_table import SHELLS
 
 BASH = shutil.which("bash")
+HINTS = CompletionHints(shtab.FILE, shtab.cmd("printf '%s\\n' user_role.md tabs.md"))
 
 
 @pytest.mark.skipif(BASH is None, reason="there is no bash to complete in")
@@ -28,6 +29,8 @@ BASH = shutil.which("bash")
         (["memctl", "--color", "n"], {"never"}),
         (["memctl", "extract", "--transcript", "/et"], {"/etc"}),
         (["memctl", "completion", "z"], {"zsh"}),
+        (["memctl", "show", "us"], {"user_role.md"}),
+        (["memctl", "log", ""], {"user_role.md", "tabs.md"}),
         (["memctl", "dream", "re"], {"review", "reject"}),
         (["memctl", "dream", "--l"], {"--last"}),
         (["memctl", "dream", "review", "--a"], {"--all"}),
@@ -36,7 +39,7 @@ BASH = shutil.which("bash")
     ],
 )
 def test_bash_completes(line: list[str], expected: set[str]) -> None:
-    """Words, verbs, options, choices and files are completed where they belong."""
+    """Words, verbs, options, choices, files and memories are completed where they belong."""
     words = " ".join(f"'{word}'" for word in line)
     ask = f"COMP_WORDS=({words}); COMP_CWORD={len(line) - 1}; _shtab_memctl"
     show = 'printf "%s\\n" "${COMPREPLY[@]}"'
@@ -45,7 +48,7 @@ def test_bash_completes(line: list[str], expected: set[str]) -> None:
             BASH or "",
             "--norc",
             "-c",
-            f"{shtab.complete(parser(shtab.FILE), 'bash')}\n{ask}\n{show}",
+            f"{shtab.complete(parser(HINTS), 'bash')}\n{ask}\n{show}",
         ],
         capture_output=True,
         text=True,
@@ -61,7 +64,7 @@ def test_the_shell_itself_accepts_its_script(shell: str) -> None:
     program = shutil.which(shell)
     if program is None:
         pytest.skip(f"there is no {shell} here")
-    script = shtab.complete(parser(shtab.FILE), shell)
+    script = shtab.complete(parser(HINTS), shell)
     done = subprocess.run(
         [program, "-n"], input=script, capture_output=True, text=True, check=False
     )

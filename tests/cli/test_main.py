@@ -159,3 +159,23 @@ def test_no_command_is_answered_with_the_help(home: Home) -> None:
     assert run([], around) == 2
     assert isinstance(around.stderr, Stream)
     assert "load-prompt" in around.stderr.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["lst"], "there is no command lst\n  the nearest is list"),
+        (["job", "lst"], "cannot be lst\n  the nearest is list"),
+        (["list", "--jsn"], "takes no --jsn there\n  the nearest is --json"),
+        (["add", "--type", "usr"], "--type cannot be usr\n  the nearest is user"),
+        (["add", "--type", "x"], "it is one of user, feedback, project, reference"),
+        (["qqqqqq"], "there is no command qqqqqq\n  see memctl --help"),
+        (["list", "zz"], "takes no zz there\n  see memctl --help"),
+    ],
+)
+def test_a_misspelt_word_is_answered_with_the_nearest(
+    home: Home, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One sentence and one word instead of the list of all, and the status of a wrong line."""
+    assert memctl(home, *arguments).status == 2
+    assert words in capsys.readouterr().err

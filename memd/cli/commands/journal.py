@@ -36,6 +36,15 @@ def diff(invocation: Invocation) -> None:
 def undo(invocation: Invocation) -> int:
     """Take changes back; 1 when a file was left because newer work stands there."""
     options = invocation.options
+    if not (options.change or options.from_ or options.as_of):
+        newest = invocation.ask("memory.history", limit=1)["changes"]
+        if not newest:
+            invocation.screen.note("nothing to undo")
+            return 0
+        options.change = newest[0]["id"]
+        files = ", ".join(_touched(file) for file in newest[0]["files"])
+        words = f"{options.change}, {output.ago(newest[0]['at'])}, {_who(newest[0])}: {files}"
+        invocation.screen.note(words)
     if options.as_of is not None:
         invocation.screen.note(f"everything after {iso_time(options.as_of)}")
     done = invocation.request(request_id=os.urandom(16).hex())

@@ -3,8 +3,13 @@
 import sys
 from collections.abc import Sequence
 
-from memd.cli.arguments import parser
+from memd import __version__
+from memd.cli.arguments import CompletionHints, parser
 from memd.cli.invocation import Invocation
+from memd.client.errors import DaemonUnavailableError
+
+# What a shell runs for the memories of the project; a daemon is not started for it.
+_MEMORIES = "memctl --no-start --quiet --color never list 2>/dev/null | awk '{print $1}'"
 
 
 def completion(invocation: Invocation) -> None:
@@ -12,8 +17,21 @@ def completion(invocation: Invocation) -> None:
     import shtab  # noqa: PLC0415 - nothing else needs it
 
     shell = invocation.options.shell
-    script = shtab.complete(parser(shtab.FILE), shell).rstrip("\n") + "\n"
+    hints = CompletionHints(shtab.FILE, shtab.cmd(_MEMORIES))
+    script = shtab.complete(parser(hints), shell).rstrip("\n") + "\n"
     invocation.screen.answer({"shell": shell, "script": script}, script)
+
+
+def version(invocation: Invocation) -> None:
+    """Print memctl's version and, where one runs, the daemon's."""
+    answer = {"memctl": __version__, "memd": None}
+    try:
+        invocation.client(start=False)
+        answer["memd"] = invocation.call("status")["version"]
+    except DaemonUnavailableError:
+        pass
+    daemon = f"memd {answer['memd']}" if answer["memd"] else "no memd is running"
+    invocation.screen.answer(answer, f"memctl {__version__}, {daemon}")
 
 
 def help_(invocation: Invocation) -> None:

@@ -119,7 +119,7 @@ def test_the_status_tells_what_keeps_a_dream(home: Home, proposals: int, words: 
         (["--last", "accept", "p3"], "--last cannot stand beside accept"),
         (["--wait", "reject", "p3"], "--wait cannot stand beside reject"),
         (["accept"], "the following arguments are required: proposal"),
-        (["revue"], "invalid choice: 'revue'"),
+        (["revue"], "the nearest is review"),
     ],
 )
 def test_what_does_not_go_together_is_a_wrong_command_line(

@@ -197,3 +197,16 @@ def test_what_is_left_is_told(home: Home) -> None:
     assert "/m/a.md" in ran.err
     assert "1 jobs" in ran.err
     assert "nothing is kept of it" in ran.out
+
+
+def test_a_bare_undo_takes_the_newest_change_back(home: Home) -> None:
+    """It is shown before it goes; where there is none, nothing is asked for."""
+    script = {"memory.history": changes(), "memory.undo": {"files": [], "conflicts": []}}
+    with ScriptedDaemon(home.places.socket, script) as daemon:
+        ran = memctl(home, "undo")
+        assert daemon.params("memory.undo")["change"] == "c2"
+    assert "c2, 2 h 5 min ago, client (memctl): updated a.md, created b.md" in ran.err
+    with ScriptedDaemon(home.places.socket, {"memory.history": {"changes": []}}):
+        ran = memctl(home, "undo")
+    assert (ran.status, ran.out) == (0, "")
+    assert "nothing to undo" in ran.err

@@ -51,6 +51,44 @@ def test_a_memory_is_shown_to_the_byte(home: Home) -> None:
     assert daemon.params("memory.read") == {"cwd": home.cwd, "path": "a.md"}
 
 
+@pytest.mark.parametrize("name", ["user_role.md", "user_role", "role", "team/role.md"])
+def test_a_memory_is_named_as_a_person_would(home: Home, name: str) -> None:
+    """The path, the file's name without its suffix and the memory's own name all find it."""
+    paths = {"user_role.md": "the-role", "team/tabs.md": "tabs"}
+    listed = [{**MEMORY, "path": path, "name": name} for path, name in paths.items()]
+    listed += [{**MEMORY, "path": "a/role.md", "name": "role"}]
+    script = {
+        "memory.list": {**LISTED, "memories": listed},
+        "memory.read": {**MEMORY, "content": "x", "hash": "h"},
+    }
+    with ScriptedDaemon(home.places.socket, script) as daemon:
+        assert memctl(home, "show", name).out == "x"
+        wanted = {"role": "a/role.md", "user_role": "user_role.md"}.get(name, name)
+        assert daemon.params("memory.read")["path"] == wanted
+
+
+def test_what_two_memories_are_called_is_not_guessed(home: Home) -> None:
+    """Two of one name are both said, and nothing is asked of the daemon."""
+    listed = [{**MEMORY, "path": path, "name": "role"} for path in ("b/x.md", "a/role.md")]
+    with ScriptedDaemon(home.places.socket, {"memory.list": {**LISTED, "memories": listed}}):
+        ran = memctl(home, "rm", "role")
+    assert (ran.status, ran.err) == (
+        1,
+        "memctl: role may be a/role.md or b/x.md\n  name its path\n",
+    )
+
+
+def test_the_nearest_memory_is_named(home: Home) -> None:
+    """A name that is nearly right is answered with what it may have been, by its path."""
+    missing = ScriptedRefusal(1001, "there is no memory", {"kind": "not_found"})
+    listed = [{**MEMORY, "path": path, "name": ""} for path in ("user_role.md", "tabs.md")]
+    script = {"memory.list": {**LISTED, "memories": listed}, "memory.read": missing}
+    with ScriptedDaemon(home.places.socket, script):
+        ran = memctl(home, "show", "user_rule")
+    assert ran.status == 1
+    assert ran.err.splitlines()[0].endswith("user_rule.md; the nearest: user_role.md")
+
+
 def test_a_search_shows_where_it_hit(home: Home) -> None:
     """Hits come with their snippet; none is status 1, as with grep."""
     hit = {"path": "a.md", "name": "a", "description": "d", "score": 1.0, "snippet": "one\ntwo"}

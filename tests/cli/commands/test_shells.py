@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from memd import __version__
 from memd.testing.scripted_daemon import ScriptedDaemon
 from tests.cli.driver import memctl
 from tests.cli.home import Home
@@ -44,3 +45,10 @@ def test_the_command_is_the_hook_file(home: Home, before: list[str]) -> None:
     params = daemon.params("hook")
     assert (params["client"], params["event"]) == ("claude-code", "UserPromptSubmit")
     assert params["payload"] == {"cwd": "/p"}
+
+
+def test_the_versions_are_printed_without_a_start(home: Home) -> None:
+    """Memctl's own, and the daemon's where one runs."""
+    assert "no memd is running" in memctl(home, "version").out
+    with ScriptedDaemon(home.places.socket, {"status": {"version": "9.9"}}):
+        assert memctl(home, "version", "--json").json == {"memctl": __version__, "memd": "9.9"}
