@@ -39,7 +39,7 @@ EXIT_STATUS = (
     (130, "interrupted"),
 )
 # How argparse says that a word is none of those it knows, or is one too many.
-_CHOICE = re.compile(r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*)\)")
+_INVALID = re.compile(r"argument (\S+): invalid choice: '(.*?)' \(choose from (.*)\)")
 _UNKNOWN = re.compile(r"unrecognized arguments: ([^\s=]+)")
 _NAME = re.compile(r"[\w.-]+")
 _FEW = 6
@@ -109,7 +109,7 @@ class _Parser(argparse.ArgumentParser):
         from difflib import get_close_matches  # noqa: PLC0415 - a line that is right needs none
 
         wrong, right = "", list[str]()
-        if match := _CHOICE.search(message):
+        if match := _INVALID.search(message):
             place, wrong, names = match.groups()
             right = _NAME.findall(names)
             what = "there is no command" if place == "COMMAND" else f"{place} cannot be"
