@@ -8,6 +8,7 @@ Rules of this file
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -183,7 +184,7 @@ def _refusal(refusal: RefusedEdits) -> str:
 
 
 MOST = 31  # a month of them; a dream a night reads one or two
-_LEVELS = 2  # logs/YYYY/MM
+_LEVELS = 3  # logs, logs/YYYY and logs/YYYY/MM
 _ENTRIES = 1_000  # of a folder
 _NS = 1_000_000_000
 
@@ -193,19 +194,12 @@ def changed_logs(memory: str, since: float | None) -> tuple[str, ...]:
 
     ``since`` is seconds since 1970, ``None`` for ever. What cannot be looked at has none.
     """
-    result: list[str] = []
     after = -1.0 if since is None else since * _NS
-    try:
-        with Confined(memory) as folder:
-            waiting = [(0, LOGS)]
-            while waiting:
-                level, name = waiting.pop()
-                for seen in folder.entries(name, _ENTRIES):
-                    path = f"{name}/{seen.name}"
-                    if seen.folder and level < _LEVELS:
-                        waiting.append((level + 1, path))
-                    elif seen.name.endswith(SUFFIX) and seen.mtime_ns > after and not seen.folder:
-                        result.append(path)
-    except MemdError:
-        return ()
+    names, result = [LOGS], list[str]()
+    with suppress(MemdError), Confined(memory) as folder:
+        for _ in range(_LEVELS):
+            seen = {f"{n}/{one.name}": one for n in names for one in folder.entries(n, _ENTRIES)}
+            names = [path for path, one in seen.items() if one.folder]
+            files = (path for path in seen.keys() - set(names) if path.endswith(SUFFIX))
+            result += [path for path in files if seen[path].mtime_ns > after]
     return tuple(sorted(result, reverse=True)[:MOST])

@@ -12,7 +12,8 @@ Rules of this file
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from memd.core.yielding import yield_to_requests
@@ -35,6 +36,7 @@ _TERM = re.compile(
 Bound = tuple[str, str]  # kind and form of a fact
 
 
+@dataclass(frozen=True, eq=False)
 class Grounds:
     """The statements that others are held against.
 
@@ -42,27 +44,17 @@ class Grounds:
     ``days`` are dates that relative ones may have meant.
     """
 
-    def __init__(
-        self,
-        memories: Sequence[Statement],
-        *,
-        logs: Sequence[Statement] = (),
-        transcripts: Sequence[Statement] = (),
-        raw: str = "",
-        paths: Iterable[str] = (),
-        days: Iterable[str] = (),
-    ) -> None:
-        self.memories = memories
-        self.logs = logs
-        self.transcripts = transcripts
-        self.keys = frozenset(statement.key for statement in memories)
-        self._raw = raw
-        self._paths = frozenset(paths)
-        self._days = frozenset(days)
+    memories: Sequence[Statement]
+    logs: Sequence[Statement] = ()
+    transcripts: Sequence[Statement] = ()
+    raw: str = ""
+    paths: frozenset[str] = frozenset()
+    days: frozenset[str] = frozenset()
 
-    @property
-    def _sources(self) -> tuple[Statement, ...]:
-        return (*self.logs, *self.transcripts)
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """What the statements of the memories are compared by."""
+        return frozenset(statement.key for statement in self.memories)
 
     def problem(self, new: Statement, newer: Sequence[Statement] = ()) -> str:
         """Return what is wrong with a new statement, "" where it may be said.
@@ -77,7 +69,7 @@ class Grounds:
         plain = Statement(undated(new.raw), new.context)
         if plain.key in self.keys and plain.raw != new.raw:
             dates = {form for kind, form in new.facts - plain.facts if kind == DATE}
-            return "" if dates <= self._days else "would have a date that was not meant"
+            return "" if dates <= self.days else "would have a date that was not meant"
         missing = self._missing(new)
         if missing:
             return f"would say '{quoted(missing)}', which stands nowhere"
@@ -103,15 +95,15 @@ class Grounds:
                 return token.raw
             if (token.kind, token.form) not in new.facts or token.form in self._forms:
                 continue
-            if token.kind == CODE or token.raw in self._paths:
+            if token.kind == CODE or token.raw in self.paths:
                 continue  # code is looked for in whole pieces
             if not (token.kind == DATE and self._is_day(token.raw)):
                 return token.raw
         for piece in new.code:
-            if piece not in self._raw and piece not in self._raw_sources:
+            if piece not in self.raw and piece not in self._raw_sources:
                 return piece
-        said = [form for form in new.words if form in self._forms or form in self._paths]
-        if len(said) < _KNOWN * len(new.words) - len(self._days & new.words):
+        said = [form for form in new.words if form in self._forms or form in self.paths]
+        if len(said) < _KNOWN * len(new.words) - len(self.days & new.words):
             return new.raw
         least = min(2, len(new.words))
         spoken = [one for one in self._sources if len(new.words & one.words) >= least]
@@ -120,7 +112,7 @@ class Grounds:
 
     def _is_day(self, raw: str) -> bool:
         spelled = f" {' '.join(words(raw))} "
-        return raw in self._days or spelled in self._spelled
+        return raw in self.days or spelled in self._spelled
 
     def _opposed(
         self, new: Statement, alike: Sequence[Statement], newer: Sequence[Statement]
@@ -172,6 +164,10 @@ class Grounds:
             and not any(resemblance(one, old) >= RESEMBLING for old in known)
             for one in newer
         )
+
+    @cached_property
+    def _sources(self) -> tuple[Statement, ...]:
+        return (*self.logs, *self.transcripts)
 
     @cached_property
     def _all(self) -> tuple[Clause, ...]:

@@ -9,6 +9,7 @@ Rules of this file
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 from memd.core.instants import written
@@ -29,14 +30,17 @@ _NS = 1_000_000_000
 _PATH = re.compile(r"[\w./-]+\.md\b")
 
 
+@dataclass(frozen=True, eq=False)
 class Text:
-    """A memory with its statements; ``known`` are the memories that links may lead to."""
+    """A memory with its statements, changed ``at`` seconds since 1970.
 
-    def __init__(self, content: bytes, path: str, at: float, known: Known) -> None:
-        self.content = content
-        self.path = path
-        self.at = at
-        self._known = known
+    ``known`` are the memories that links may lead to.
+    """
+
+    content: bytes
+    path: str
+    at: float
+    known: Known
 
     @cached_property
     def document(self) -> Document:
@@ -51,7 +55,7 @@ class Text:
     @cached_property
     def raw(self) -> str:
         """Description and body, without where links to memories lead."""
-        body = self._known.unlinked(self.document.body, self.path)
+        body = self.known.unlinked(self.document.body, self.path)
         return f"{self.document.description}\n{body}"
 
     @cached_property
@@ -62,7 +66,7 @@ class Text:
     @cached_property
     def body(self) -> tuple[Statement, ...]:
         """The statements of the body."""
-        return tuple(statements(self._known.unlinked(self.document.body, self.path)))
+        return tuple(statements(self.known.unlinked(self.document.body, self.path)))
 
     @cached_property
     def statements(self) -> tuple[Statement, ...]:

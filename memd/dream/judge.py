@@ -10,19 +10,24 @@ Rules of this file
 - A removal names what makes the memory void. By reasons alone a tenth of the memories or five go
   in one night, a third in 30 days. Of one memory half the telling words may go in 30 days.
 - The least trusted origin of a group is the origin of what its memories newly say.
-- A damaged file is not touched; nothing new is damaged, too large or holds a credential.
+- A damaged file is not touched; nothing new is damaged or too large, or holds a secret that the
+  old text did not hold; none is quoted.
+- A dream writes no field into a head and takes none away, but the stamps. What a text claims of its
+  own origin is replaced elsewhere; no comment comes into a head.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memd.core.names import INDEX
-from memd.core.text import iso_time, sha256
+from memd.core import limits
+from memd.core.names import INDEX, TEAM, in_catalogue
+from memd.core.text import decode, iso_time, sha256
 from memd.core.values import ASSISTANT, OUTSIDE, FileEdit, MemoryFile, least_trusted
 from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
+from memd.documents.document import split
 from memd.documents.index import pointers
-from memd.dream import heads, index_lines
+from memd.dream import index_lines
 from memd.dream.grounds import Grounds, restated, void
 from memd.dream.groups import Night, Text, named
 from memd.dream.values import Merge, Reasoned, Report, Wanted, quoted
@@ -32,6 +37,7 @@ from memd.text.similarity import RESEMBLING, resemblance
 from memd.text.statements import DATE, Statement
 from memd.text.words import words
 
+_STAMPS = frozenset({"modified", "originSessionId", "node_type", "type", "origin"})
 _NIGHT_LEAST, _NIGHT_PART, _MONTH_PART = 5, 10, 3
 _HALF = 2
 _WORK = 300_000  # comparisons of two statements for a group, some seconds at the very most
@@ -140,7 +146,7 @@ class _Group:
             transcripts=[one for source, said in night.sources if not source.log for one in said],
             raw="\n".join(text.raw for text in self._old),
             paths=night.known.paths,
-            days={day for text in self._old for day in text.days},
+            days=frozenset(day for text in self._old for day in text.days),
         )
         self.merged: list[Merge] = []
         self.removed: list[Reasoned] = []
@@ -190,9 +196,9 @@ class _Group:
             elif new is None:
                 yield from self._gone(path)
             else:
-                for kind, problem in heads.problems(new, old, self._old):
+                for secret, problem in _of_head(new, old, self._old):
                     yield f"{path} {problem}"
-                    self.secrets += [path] if kind == heads.SECRET else []
+                    self.secrets += [path] if secret else []
                 if new.fixed or (old is not None and old.fixed):
                     yield from self._personal(path, old, new)
                 else:
@@ -337,3 +343,37 @@ def _in_order(old: Text, new: Text) -> bool:
 
 def _near(one: Statement, two: Statement) -> bool:
     return len(one.words & two.words) > 1 and resemblance(one, two) >= RESEMBLING
+
+
+def _of_head(new: Text, old: Text | None, group: Sequence[Text]) -> Iterator[tuple[bool, str]]:
+    """Yield what is wrong whatever it says, each with whether it is a secret."""
+    if len(new.content) > limits.MEMORY_BYTES:
+        yield False, f"would have {len(new.content)} bytes, the limit is {limits.MEMORY_BYTES}"
+    untyped = new.document.type is None and not (old and old.document.type is None)
+    if new.document.damaged or untyped:
+        yield False, "would be damaged or without a type"
+    if not in_catalogue(new.path) or new.path.startswith(TEAM):
+        yield False, "is no place for a memory of a dream"
+    text, known = decode(new.content), decode(old.content if old else b"")
+    for hit in secrets.find(text):
+        if text.split("\n")[hit.line - 1] not in known:
+            yield True, f"would hold what looks like a secret in line {hit.line} ({hit.rule})"
+    fields = _fields(new)
+    for field in sorted(fields.difference(*[_fields(text) for text in ([old] if old else group)])):
+        yield False, f"would have a field that it had not: '{quoted(field)}'"
+    for field in sorted(_fields(old) - fields) if old else ():
+        yield False, f"would lose the field '{quoted(field)}'"
+    lines = {line for text in group for line in _head(text)}
+    for line in _head(new):
+        if line not in lines and (" #" in line or line.lstrip().startswith("#")):
+            yield False, f"would have a comment in its head: '{quoted(line)}'"
+
+
+def _fields(text: Text) -> set[str]:
+    items = text.document.metadata.items()
+    return {f"{name}: {value}" for name, value in items if name not in _STAMPS}
+
+
+def _head(text: Text) -> list[str]:
+    fenced = split(text.content)
+    return [] if fenced is None else [line.rstrip() for line in fenced.lines]

@@ -44,10 +44,9 @@ class Known:
 
         Links to memories that are not there are none the less.
         """
-        folder = posixpath.dirname(path)
 
         def lead(target: str) -> str:
-            known = _meant(target, folder) & self.paths
+            known = _meant(target, path) & self.paths
             return "" if known or _LOCAL.fullmatch(unquote(target)) else target
 
         def name(wiki: str) -> str:
@@ -59,10 +58,9 @@ class Known:
 def targets(text: str, path: str) -> frozenset[str]:
     """Return all that the links of the memory at ``path`` may mean: paths, and names."""
     result: set[str] = set()
-    folder = posixpath.dirname(path)
 
     def lead(target: str) -> str:
-        result.update(_meant(target, folder))
+        result.update(_meant(target, path))
         return target
 
     def name(wiki: str) -> str:
@@ -73,8 +71,8 @@ def targets(text: str, path: str) -> frozenset[str]:
     return frozenset(result)
 
 
-def _meant(target: str, folder: str) -> set[str]:
-    plain = unquote(target)
+def _meant(target: str, path: str) -> set[str]:
+    plain, folder = unquote(target), posixpath.dirname(path)
     return {posixpath.normpath(posixpath.join(folder, plain)), posixpath.normpath(plain)}
 
 

@@ -1,12 +1,12 @@
 """Which memories seem to contradict or to repeat each other: named for a person, never decided.
 
-Pure. Words that few memories have weigh most, so that what two sentences of one template share
-counts for little. The work grows with the text: a word that many memories have finds nobody.
+Pure. Words that few memories have name the pairs that are compared, so that what two sentences of
+one template share counts for little. The work grows with the text: a word that many memories have
+finds nobody.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Sequence
 from heapq import nlargest
 from itertools import combinations
 from math import log
@@ -14,8 +14,8 @@ from math import log
 from memd.core.values import PERSONAL, MemoryType
 from memd.core.yielding import yield_to_requests
 from memd.dream.values import SHOWN, Question, quoted
-from memd.text.similarity import contradiction
-from memd.text.statements import FENCE, Statement, crude, crude_words, statements
+from memd.text.similarity import RESEMBLING, contradiction, resemblance
+from memd.text.statements import FENCE, Statement, crude_words, statements
 
 CONTRADICT, REPEAT = "contradict", "repeat"
 _MOST = 20
@@ -23,12 +23,11 @@ _WORK = 300_000  # pairs that words name, the rarest words first
 _SHARED = 2  # telling words that two memories share
 _COMPARED = 500  # pairs, those with the most words in common
 _STATEMENTS = 40  # of one memory
-_AGAINST = 0.7  # of the weight of the shorter sentence, facts that differ aside
-_RELATED = 0.3  # of the weight of the shorter sentence, whatever differs
-_AGAIN = 0.5  # of the weight of the shorter memory
+_AGAINST = 0.7  # of the telling words of the shorter sentence, facts that differ aside
+_RELATED = 0.3  # of the telling words of the shorter sentence, whatever differs
+_AGAIN = 0.5  # of the telling words of the shorter memory
 
 _FACTS = (MemoryType.PROJECT, MemoryType.REFERENCE)
-Weigh = Callable[[AbstractSet[str]], float]
 Said = tuple[str, MemoryType | None, str]  # a path, the type, description and body
 
 
@@ -51,34 +50,29 @@ def _weighed(memories: Sequence[Said]) -> Iterator[tuple[float, Question]]:
         yield_to_requests()
         for word in crude_words(text):
             holders[word].append(number)
-    weights = {word: log(1 + len(memories) / len(n)) for word, n in holders.items()}
-
-    def weigh(words: AbstractSet[str]) -> float:
-        return sum(weights.get(crude(word), 1.0) for word in words)
-
     said: dict[int, list[Statement]] = {}
-    for first, second in _near(holders, weights):
+    for first, second in _near(holders, len(memories)):
         yield_to_requests()
         (one, kind, _), (two, other, _) = memories[first], memories[second]
         if (kind in _FACTS) == (other in _FACTS):  # all but a fact and a rule
             for number in {first, second} - said.keys():
                 said[number] = _statements(memories[number][2])
-            result = _question((one, two), said[first], said[second], weigh)
+            result = _question((one, two), said[first], said[second])
             if result is not None:
                 yield result
 
 
-def _near(holders: dict[str, list[int]], table: dict[str, float]) -> list[tuple[int, int]]:
-    """Return the pairs of memories whose common words weigh most."""
+def _near(holders: dict[str, list[int]], count: int) -> list[tuple[int, int]]:
+    """Return the pairs of memories whose common words are the rarest and the most."""
     shared: dict[tuple[int, int], float] = defaultdict(float)
     work = 0
-    for word, numbers in sorted(holders.items(), key=lambda one: (len(one[1]), one[0])):
+    for numbers in sorted(holders.values(), key=len):
         yield_to_requests()
         work += len(numbers) ** 2 // 2
         if work > _WORK:
             break
         for pair in combinations(numbers, 2):
-            shared[pair] += table[word]
+            shared[pair] += log(1 + count / len(numbers))
     return nlargest(_COMPARED, shared, key=lambda pair: (shared[pair], pair))
 
 
@@ -88,36 +82,32 @@ def _statements(text: str) -> list[Statement]:
 
 
 def _question(
-    paths: tuple[str, str], one: Sequence[Statement], two: Sequence[Statement], weigh: Weigh
+    paths: tuple[str, str], one: Sequence[Statement], two: Sequence[Statement]
 ) -> tuple[float, Question] | None:
     if not one or not two:
         return None
     both = {first.key for first in one} & {second.key for second in two}
     pairs = [("", 0.0, one[0], two[0])]
     left, right = ([one for one in side if one.key not in both] for side in (one, two))
-    pairs += [(*_compared(a, b, weigh), a, b) for a in left for b in right if a.words & b.words]
+    pairs += [(*_compared(a, b), a, b) for a in left for b in right if a.words & b.words]
     kind, score, first, second = max(pairs, key=lambda pair: (pair[0] == CONTRADICT, pair[1]))
     if kind != CONTRADICT:
         mine, theirs = (frozenset[str]().union(*(s.words for s in side)) for side in (one, two))
-        kind, score = REPEAT, _share(mine, theirs, weigh)
-        if score < _AGAIN or len(mine & theirs) < min(_SHARED, len(mine), len(theirs)):
+        shared, fewest = len(mine & theirs), min(len(mine), len(theirs))
+        if shared < max(_AGAIN * fewest, min(_SHARED, fewest)):
             return None
+        kind, score = REPEAT, shared / fewest
     return score, Question(paths, kind, quoted(first.raw, SHOWN), quoted(second.raw, SHOWN))
 
 
-def _share(one: frozenset[str], two: frozenset[str], weigh: Weigh) -> float:
-    """Return which part of the weight of the lighter set both have."""
-    least = min(weigh(one), weigh(two))
-    return weigh(one & two) / least if least else 0.0
-
-
-def _compared(one: Statement, two: Statement, weigh: Weigh) -> tuple[str, float]:
+def _compared(one: Statement, two: Statement) -> tuple[str, float]:
     """Return how two statements stand to each other, "" where they have nothing to do."""
-    share = _share(one.words, two.words, weigh)
+    share = resemblance(one, two)
     if share < _RELATED or not contradiction(one, two):
-        return (REPEAT, share) if share >= _AGAIN else ("", 0.0)
+        return (REPEAT, share) if share >= RESEMBLING else ("", 0.0)
     kinds = {kind for kind, _ in one.facts - two.facts} & {k for k, _ in two.facts - one.facts}
     rivals = {form for kind, form in one.facts ^ two.facts if kind in kinds}
     left, right = one.words - rivals, two.words - rivals
-    alike = _share(left, right, weigh) >= (_AGAINST if rivals else _AGAIN)
-    return (CONTRADICT, weigh(left & right) / (weigh(left | right) or 1.0)) if alike else ("", 0.0)
+    shared, least = len(left & right), _AGAINST if rivals else RESEMBLING
+    alike = 0 < shared >= least * min(len(left), len(right))
+    return (CONTRADICT, shared / len(left | right)) if alike else ("", 0.0)

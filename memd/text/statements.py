@@ -349,11 +349,6 @@ def crude_words(text: str) -> set[str]:
     return {word[:_LETTERS] for word in _CRUDE.findall(text.casefold()) if word not in _stop()}
 
 
-def crude(word: str) -> str:
-    """Return the beginning by which a word is among the ``crude_words`` of a text."""
-    return word[:_LETTERS]
-
-
 def undated(text: str) -> str:
     """Return a text without the dates that stand behind relative ones."""
     return _DATED.sub("", text)
