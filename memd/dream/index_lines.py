@@ -10,7 +10,6 @@ Rules of this file
 
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 from memd.core.names import INDEX
 from memd.core.text import decode
@@ -27,35 +26,20 @@ _MORE = "\u2026"
 _OUTSIDE = " (outside)"  # what the store puts behind the line of such a memory
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedIndex:
-    """The index that may stand, ``None`` where it stays as it is, and what is wrong with the rest.
-
-    ``held_back`` says that lines of memories that are kept back were to change.
-    """
-
-    content: bytes | None = None
-    problems: tuple[str, ...] = ()
-    held_back: bool = False
-
-
 def judge(
-    before: bytes | None,
-    after: bytes | None,
+    old: bytes,
+    wanted: bytes,
     texts: Mapping[str, Text],
     accepted: AbstractSet[str],
     waiting: Collection[str],
-) -> JudgedIndex:
-    """Return what may stand of a new index.
+) -> tuple[bytes, list[str], bool]:
+    """Return the index that may stand, what is wrong with the rest, and whether any is kept back.
 
     ``texts`` are the memories as they will be, those ``accepted`` among them that change; those
     ``waiting`` are kept back, with their lines.
     """
-    old = before or b""
-    if after is None or after == old:
-        return JudgedIndex()
-    problems = [*_by_hand(old, after)]
-    was, now = pointers(old), pointers(after)
+    problems = list(_by_hand(old, wanted))
+    was, now = pointers(old), pointers(wanted)
     changed = {path for path in was.keys() | now.keys() if was.get(path) != now.get(path)}
     stands = changed & accepted
     for path in sorted((changed & now.keys() & texts.keys()).difference(waiting)):
@@ -64,15 +48,14 @@ def judge(
         if problem:
             stands.remove(path)
             problems.append(f"{INDEX} {problem}")
-    held_back = changed != stands
-    whole = not problems and not held_back
-    content = after if whole else _composed(old, after, stands, texts)
-    before_size, size = load(old), load(content)
-    if size.cut and (size.lines > before_size.lines or size.bytes > before_size.bytes):
-        return JudgedIndex(None, (*problems, f"{INDEX} would be larger than what is loaded of it"))
+    whole = not problems and changed == stands
+    content = wanted if whole else _composed(old, wanted, stands, texts)
+    before, size = load(old), load(content)
+    if size.cut and (size.lines > before.lines or size.bytes > before.bytes):
+        return old, [*problems, f"{INDEX} would be larger than what is loaded of it"], True
     if secrets.find(decode(content)) and not secrets.find(decode(old)):
-        return JudgedIndex(None, (*problems, f"{INDEX} would hold what looks like a secret"))
-    return JudgedIndex(content if content != old else None, tuple(problems), held_back)
+        return old, [*problems, f"{INDEX} would hold what looks like a secret"], True
+    return content, problems, bool(problems or (waiting and changed != stands))
 
 
 def _by_hand(before: bytes, after: bytes) -> Iterator[str]:

@@ -94,13 +94,13 @@ def judge(
     problems = [sentence for group in judged for sentence in group.problems]
     members = {path for group in judged for path in group.members}
     for edit in wanted.edits:
-        if edit.path == INDEX:
+        if edit.path == INDEX and edit.content is not None:
             members.update(pointers(edit.content))
-            lines = index_lines.judge(index, edit.content, texts, accepted, waiting)
-            problems += lines.problems
-            edits += [] if lines.content is None else [replace(edit, content=lines.content)]
-            if lines.problems or (kept_back and lines.held_back):
-                kept_back.append(edit)
+            old = index or b""
+            content, more, some = index_lines.judge(old, edit.content, texts, accepted, waiting)
+            problems += more
+            edits += [replace(edit, content=content)] if content != old else []
+            kept_back += [edit] if some else []
     touched = [e.path for e in edits if e.content is not None and e.path in night.edits]
     report = replace(
         report,

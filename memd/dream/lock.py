@@ -31,7 +31,7 @@ class DreamLock:
 
         Raises LockUnusableError and StateUnusableError.
         """
-        self._settle(directory)
+        self._put_right_in(directory)
 
         def remember(pid: int, taken_ns: int, prior_ns: int | None) -> None:
             self.table.remember(LockRow(directory, pid, taken_ns, prior_ns))
@@ -41,7 +41,7 @@ class DreamLock:
             held = locks.take(directory, self.clock.now(), remember, self.is_alive)
         finally:
             if held is None:
-                self._settle(directory)
+                self._put_right_in(directory)
         return held
 
     def finish(self, held: ConsolidationLock, *, done: bool) -> None:
@@ -78,7 +78,7 @@ class DreamLock:
         then = "its work is done" if row.finished else "it may run again"
         return f"a dream in {row.directory} had ended with memd; {then}"
 
-    def _settle(self, directory: str) -> None:
+    def _put_right_in(self, directory: str) -> None:
         row = self._row(directory)
         if row is not None:
             self._put_right(row)

@@ -95,7 +95,15 @@ def _sections(
     facts: Mapping[str, Any], tightened: list[str]
 ) -> Iterator[tuple[str, Iterable[str]]]:
     """Yield the title and the items of each section; one without items is not shown."""
-    yield "Merged", _merged(facts)
+    merged = [(row, _texts(row.get("from"))) for row in _rows(facts.get("merged"))]
+    yield (
+        "Merged",
+        (
+            f"{_named(row.get('into'))} took in {', '.join(map(_named, sources))}"
+            for row, sources in merged
+            if sources
+        ),
+    )
     yield "Tightened", map(_named, tightened)
     yield "New", map(_named, _texts(facts.get("created")))
     yield "Removed", _reasoned(facts.get("removed"))
@@ -108,13 +116,6 @@ def _sections(
     change = _identity(facts.get("change"))
     undo = (f"all of it: `memctl undo {change}`", f"see what it did: `memctl diff {change}`")
     yield "Take it back", undo if change else ()
-
-
-def _merged(facts: Mapping[str, Any]) -> Iterator[str]:
-    for merge in _rows(facts.get("merged")):
-        sources = _texts(merge.get("from"))
-        if sources:
-            yield f"{_named(merge.get('into'))} took in {', '.join(map(_named, sources))}"
 
 
 def _reasoned(value: object) -> Iterator[str]:
