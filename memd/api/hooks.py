@@ -1,15 +1,16 @@
 """hook: what a client's hook sends as it got it, answered as that client wants it printed.
 
-All client logic lives here, none in the hook file, so an upgrade of memd needs no new
-set-up. A payload is a stranger's JSON: what does not have the expected shape is no
-event for us and is answered with nothing.
+All client logic lives here and in ``dialects``, none in the hook file, so an upgrade of memd needs
+no new set-up.
 
-- ``SessionStart`` brings the memory section only where the client does not load it by itself.
-- ``UserPromptSubmit`` brings the memories that matter, and what was said and
-  is not remembered, at most 9,500 characters.
-- ``Stop``, ``PreCompact`` and ``SessionEnd`` print nothing: anything else would loop the turn.
-- What a session was given is in its context until ``SessionStart`` says that it was compacted or
+- The start of a session brings the memory section only where the client does not load it itself.
+- A prompt brings the memories that matter, and what was said and is not remembered, at most 9,500
+  characters.
+- The end of a turn, a compaction and the end of a session print nothing: anything else would loop
+  the turn.
+- What a session was given is in its context until the client says that it was compacted or
   cleared: a session that ended is resumed with it, and a compaction that was announced may fail.
+- A memory that the assistant writes with its own tools gets its index line at once.
 - An event seen twice under one prompt id is answered once.
 """
 
@@ -21,12 +22,14 @@ from typing import Annotated, Any
 
 import msgspec
 
-from memd.api import prompting, work
-from memd.api.method import Method, Named, forwarded, method
+from memd.api import dialects, prompting, work
+from memd.api.dialects import DIALECTS, Dialect, Event, Payload, context
+from memd.api.method import Method, forwarded, method
 from memd.api.services import Services
 from memd.core import limits
-from memd.core.errors import WrongParameterError
+from memd.core.errors import MemdError, WrongParameterError
 from memd.core.recent import Recent
+from memd.core.values import Actor, Provenance
 from memd.recall.service import Prefetched, Prompt
 from memd.rpc.connection import Call
 from memd.state.tables import Parents
@@ -34,35 +37,21 @@ from memd.text import tags
 from memd.transcripts import forks
 from memd.transcripts.reading import TranscriptRefusedError
 
-CLIENTS = ("claude-code",)
-_PROMPT = "UserPromptSubmit"
 _REMEMBERED_EVENTS = 1024
 _PROMPT_MS = 200  # what the hook gives a prompt unless it says more
 _START_SECONDS = 0.2  # of a session's start for what may be worth remembering
 _SUGGESTED_SECONDS = 0.03  # of a prompt's time for the same, if they are left
+_LINE_MADE = "memd has added the line of this memory to MEMORY.md; nothing is left to do there."
 _SHARE = 0.75  # of a hook's time: the rest is its start, the way here and back
 
 
 class UnknownClientError(WrongParameterError):
     """The hook was set up for a client that memd does not know."""
 
-    hint = f"clients are {', '.join(CLIENTS)}"
+    hint = f"clients are {', '.join(DIALECTS)}"
 
     def __init__(self, client: str) -> None:
         super().__init__(f"memd knows no client {client}", client=client)
-
-
-class Payload(Named):
-    """The members of a Claude Code hook payload that count here; all others are passed over."""
-
-    session_id: str
-    cwd: str
-    transcript_path: str = ""
-    prompt: str = ""
-    prompt_id: str = ""
-    source: str = ""
-    agent_id: str = ""
-    seconds_since_last_response: float | None = None
 
 
 class HookMethod:
@@ -73,7 +62,8 @@ class HookMethod:
     """
 
     def __init__(self) -> None:
-        self._events: Recent[tuple[str, str, str], Sequence[str]] = Recent(_REMEMBERED_EVENTS)
+        self._events: Recent[tuple[str, str, str], None] = Recent(_REMEMBERED_EVENTS)
+        self._prompts: Recent[tuple[str, str], Sequence[str]] = Recent(_REMEMBERED_EVENTS)
 
     async def answer(
         self,
@@ -91,42 +81,65 @@ class HookMethod:
         ``payload`` is the client's own JSON, as the hook got it; ``deadline_ms`` is how long the
         hook waits in all, its own start included.
         """
-        if client not in CLIENTS:
+        dialect = DIALECTS.get(client)
+        if dialect is None:
             raise UnknownClientError(client)
         programs = services.models.programs
         if programs and await programs.runs_below(call.connection.caller.pid):
             return None  # memd asks a model here; it does not learn from itself
-        try:
-            facts = msgspec.convert(payload, type=Payload)
-        except msgspec.ValidationError:
+        read = dialects.read(dialect, event, payload)
+        if read is None:
             return None
         caller = call.connection.caller
         call.connection.caller = replace(caller, client=client, environment=forwarded(environment))
+        return await self._on(services, call, (dialect, event, *read), deadline_ms)
+
+    async def _on(
+        self,
+        services: Services,
+        call: Call,
+        received: tuple[Dialect, str, Event, Payload],
+        deadline_ms: int,
+    ) -> dict[str, Any] | None:
+        dialect, event, kind, facts = received
+        if kind is Event.TOOL_USED:  # a sub-agent's too, and several under one prompt id
+            return context(event, await _written(services, call, facts))
         key = (event, facts.session_id, facts.prompt_id)
         if facts.agent_id or key in self._events:
             return None
         if facts.prompt_id:
-            self._events[key] = ()
-        if event == "SessionStart":
+            self._events[key] = None
+        if kind is Event.SESSION_START:
             await self._bring_ledger_in_line(services, facts)
-            return await _session_start(services, call, facts)
-        if event == _PROMPT:
-            prefetched, suggested = await _user_prompt(services, call, facts, deadline_ms)
-            if facts.prompt_id:
-                self._events[key] = [memory.path for memory in prefetched.memories]
-            return _context(_PROMPT, prefetched.block, suggested)
-        if event in {"Stop", "PreCompact", "SessionEnd"}:
+            return context(event, *await _session_start(services, call, dialect, facts))
+        if kind is Event.PROMPT:
+            return context(event, *await self._prompt(services, call, facts, deadline_ms))
+        if kind is Event.COMPACTED:
+            await self._reset(services, facts)
+        else:
             with services.priority.uncounted():  # no prompt waits for this: a due dream may begin
-                await _after_turn(services, call, event, facts)
+                await _after_turn(services, call, kind, facts)
         return None
+
+    async def _prompt(
+        self, services: Services, call: Call, payload: Payload, deadline_ms: int
+    ) -> tuple[str, str]:
+        prefetched, suggested = await _user_prompt(services, call, payload, deadline_ms)
+        if payload.prompt_id:
+            brought = [memory.path for memory in prefetched.memories]
+            self._prompts[payload.session_id, payload.prompt_id] = brought
+        return prefetched.block, suggested
+
+    async def _reset(self, services: Services, payload: Payload) -> None:
+        # A prompt that is too long for the context is compacted before it is sent: what came
+        # with that very prompt is not part of what was summed up.
+        brought = self._prompts.get((payload.session_id, payload.prompt_id), ())
+        await services.recall.reset(payload.session_id, brought)
 
     async def _bring_ledger_in_line(self, services: Services, payload: Payload) -> None:
         """Let the ledger say what the session has in its context now."""
         if payload.source in {"compact", "clear"}:
-            # A prompt that is too long for the context is compacted before it is sent: what came
-            # with that very prompt is not part of what was summed up.
-            brought = self._events.get((_PROMPT, payload.session_id, payload.prompt_id), ())
-            await services.recall.reset(payload.session_id, brought)
+            await self._reset(services, payload)
         elif payload.source in {"fork", "resume"}:
             since = payload.seconds_since_last_response
             answered = None if since is None else services.clock.now() - since
@@ -137,20 +150,23 @@ def _parents(payload: Payload, answered: float | None = None) -> Parents:
     return partial(forks.parents, payload.transcript_path, payload.session_id, answered)
 
 
-async def _session_start(services: Services, call: Call, payload: Payload) -> dict[str, Any] | None:
+async def _session_start(
+    services: Services, call: Call, dialect: Dialect, payload: Payload
+) -> tuple[str, ...]:
+    """Return the memory section, unless the client has it, and what may be worth remembering."""
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(payload.cwd, environment)
     services.recall.prepare(project, settings)
     session, seconds = payload.session_id, _START_SECONDS
     suggested = await services.suggestions.surface(project, settings, session, seconds)
-    if await services.store.client_loads_memory(project, environment):
-        return _context("SessionStart", suggested)
+    if dialect.loads_memory and await services.store.client_loads_memory(project, environment):
+        return (suggested,)
     loaded = await services.prompts.load(project, settings, environment=environment)
     if loaded.prompt is None:
-        return _context("SessionStart", suggested)
+        return (suggested,)
     room = limits.BLOCK_CHARACTERS - len(tags.OPEN) - len(tags.CLOSE) - 2
     text = _fit(loaded.prompt, room, loaded.memory_dir)
-    return _context("SessionStart", f"{tags.OPEN}\n{text}\n{tags.CLOSE}", suggested)
+    return (f"{tags.OPEN}\n{text}\n{tags.CLOSE}", suggested)
 
 
 def _fit(prompt: str, room: int, directory: str) -> str:
@@ -183,21 +199,37 @@ async def _user_prompt(
     return prefetched, await services.suggestions.surface(project, settings, session, left)
 
 
-async def _after_turn(services: Services, call: Call, event: str, payload: Payload) -> None:
+async def _after_turn(services: Services, call: Call, kind: Event, payload: Payload) -> None:
     cwd, session = payload.cwd, payload.session_id
-    if payload.transcript_path:
-        path = payload.transcript_path
-        with suppress(TranscriptRefusedError):  # a session that said nothing has none yet
-            await work.extract(services, call, cwd=cwd, session_id=session, transcript_path=path)
-    if event == "SessionEnd":
+    extract = partial(work.extract, services, call, cwd=cwd, session_id=session)
+    try:
+        if payload.transcript_path:
+            await extract(transcript_path=payload.transcript_path)
+    except TranscriptRefusedError:  # a session that said nothing has none yet
+        pass
+    if kind is Event.SESSION_END:
         await prompting.session_end(services, call, cwd=cwd, session_id=session)
 
 
-def _context(event: str, *texts: str) -> dict[str, Any] | None:
-    text = "\n".join(filter(None, texts))
-    if not text:
-        return None
-    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+async def _written(services: Services, call: Call, payload: Payload) -> str:
+    """Take in the memories that a tool has written, and return what the assistant is told.
+
+    They are in its context now, so no prompt brings them to it again.
+    """
+    caller = call.connection.caller
+    project, settings, _ = await services.store.where(payload.cwd, caller.environment)
+    directory, session = project.memory_dir, payload.session_id
+    paths = dialects.named_memories(payload, directory)
+    if not (paths and project.enabled and settings.enabled):
+        return ""
+    reason = "written by the assistant itself"
+    by = Provenance(Actor.ASSISTANT, caller.client, session, "", reason, "assistant")
+    with suppress(MemdError):  # a secret in a description, say: then it has no line
+        made = await services.store.attribute(directory, paths, by)
+        await services.recall.given(session, directory, paths)
+        if made.change:
+            return f"{tags.OPEN}\n{_LINE_MADE}\n{tags.CLOSE}"
+    return ""
 
 
 def row() -> Method[..., dict[str, Any] | None]:

@@ -2,7 +2,7 @@
 
 from memd.cli.grammar import Command, Operand, Option, moment, number, version
 
-ACTORS = ("client", "extract", "dream", "team", "external", "undo")
+ACTORS = ("client", "extract", "dream", "team", "assistant", "external", "undo")
 TYPES = ("user", "feedback", "project", "reference")
 _SESSION = Option("--session", "the client session that asks", "ID", param="session_id")
 _LIMIT = Option("--limit", "how many at most", "N", number)

@@ -45,6 +45,7 @@ class Actor(StrEnum):
     EXTRACT = "extract"
     DREAM = "dream"
     TEAM = "team"
+    ASSISTANT = "assistant"  # with tools of its own, not through memd
     EXTERNAL = "external"
     UNDO = "undo"
 

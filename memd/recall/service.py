@@ -187,6 +187,20 @@ class Recall:
             await self._begin(select.sayable(session), parents)
             await self._flush()
 
+    async def given(self, session: str, directory: str, paths: Collection[str]) -> None:
+        """Note that a session has memories in its context already: it wrote them itself."""
+        session = select.sayable(session)
+        files = await self._in_thread(self._reader.read_many, directory, tuple(paths))
+        items = [
+            Item(select.absolute(directory, f.header.path), select.mark_of(f.header), 0)
+            for f in files
+        ]
+        with suppress(StateUnusableError):
+            await self._begin(session)
+            total = self._ledger.surfaced(session).bytes
+            self._ledger.mark(session, items, total, self._clock.now())
+        await self._flush()
+
     async def reset(self, session: str, but: Collection[str] = ()) -> None:
         """Forget what a session was given, ``but`` absolute paths: it was compacted or cleared."""
         session = select.sayable(session)

@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from memd.core import limits
 from memd.core.text import sha256
-from memd.core.values import Actor, CommitResult
+from memd.core.values import Actor, CommitResult, Provenance
 from memd.state import baseline, effects, proposed, roots
 from memd.state.database import Cursor, Database
 from memd.state.records import (
@@ -100,6 +100,12 @@ CREATE INDEX IF NOT EXISTS requests_by_age ON requests (at);
 # The bodies of the baseline are the journal's, and it knows whose each directory is.
 SCHEMA = f"{_TABLES}{baseline.SCHEMA}{roots.SCHEMA}"
 
+_ATTRIBUTE = """
+UPDATE changes SET actor = ?, client = ?, session = ?, reason = ?, origin = ?
+WHERE directory = ? AND state = 'applied' AND actor = 'external' AND at >= ? AND NOT EXISTS (
+    SELECT 1 FROM change_files f WHERE f.change = changes.id
+    AND f.path NOT IN (SELECT value FROM json_each(?)))
+"""
 _ID = re.compile(r"c([0-9]{1,18})")
 
 
@@ -124,6 +130,14 @@ class Journal:
         with self._database.transaction() as cursor:
             baseline.move(cursor, intent.directory, moves)
             return insert(cursor, intent, APPLIED)
+
+    def attribute(
+        self, directory: str, paths: Collection[str], by: Provenance, since: float
+    ) -> None:
+        """Say who made those external changes since a time that are of these files alone."""
+        values = (by.actor, by.client, by.session, by.reason, by.origin)
+        with self._database.transaction() as cursor:
+            cursor.execute(_ATTRIBUTE, (*values, directory, since, json.dumps(sorted(paths))))
 
     def applied(self, record: ChangeRecord, at: float, left: Collection[str] = ()) -> ChangeRecord:
         """Mark a set applied and make its effects true; ``left`` names files left alone."""
@@ -227,7 +241,8 @@ class Journal:
             " ORDER BY f.change DESC LIMIT 1",
             (path, directory),
         )
-        return all(row["after"] == key and row["actor"] != Actor.EXTERNAL for row in rows)
+        others = (Actor.EXTERNAL, Actor.ASSISTANT)
+        return all(row["after"] == key and row["actor"] not in others for row in rows)
 
     def keeps(self, key: str) -> bool:
         """Return whether there is a body with this hash."""

@@ -6,7 +6,7 @@ other; readers wait for nobody, since a slow disk must not hold up a prompt.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -22,16 +22,20 @@ from memd.core import limits
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.events import EventSink
+from memd.core.names import INDEX
 from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import (
     Change,
     CommitResult,
+    Draft,
     MemoryFile,
     Plan,
+    Pointer,
     Project,
     Provenance,
     Snapshot,
+    Tree,
 )
 from memd.files.directory import Directory
 from memd.files.disk import Disk, real_disk
@@ -68,6 +72,7 @@ __all__ = [
 
 T = TypeVar("T")
 _TEND_SECONDS = 30.0  # between two looks after the catalogues
+_JUST_NOW_SECONDS = 5.0  # from a tool's write to the hook that tells of it
 _DOUBT_TURNS = 20  # of these, between two looks at everything where all is told
 
 
@@ -270,6 +275,27 @@ class Store:
                 with suppress(OSError, MemdError):
                     await self._noticed(real)
             return await to_thread.run_sync(partial(self._purger.run, what, dry_run=dry_run))
+
+    async def attribute(
+        self, directory: str, paths: Collection[str], by: Provenance
+    ) -> CommitResult:
+        """Say who has just written memories without memd, and give them their index lines.
+
+        What others did to other files in the same instant stays theirs. Raises what ``commit``
+        raises.
+        """
+        real = await self._real(directory)
+        async with self._lock(real):
+            await self._noticed(real, claim=True)
+            since = self._clock.now() - _JUST_NOW_SECONDS
+            named = {*paths, INDEX}
+            await to_thread.run_sync(self._journal.attribute, real, named, by, since)
+
+        def plan(tree: Tree) -> Draft:
+            lines = {h.path: Pointer(h.name, h.description) for h in tree.headers()}
+            return Draft(pointers={path: lines[path] for path in lines.keys() & set(paths)})
+
+        return await self.commit(directory, plan, by)
 
     async def consult(self, question: Callable[[Past], T], directory: str = "") -> T:
         """Ask the history something in a worker thread, after a look at a directory if named.

@@ -84,7 +84,7 @@ async def test_only_the_last_events_are_remembered(caller: Caller) -> None:
     await caller.write()
     assert await hook(caller, "UserPromptSubmit", prompt=WORDS, prompt_id="first")
     for number in range(1024):
-        await hook(caller, "Other", prompt_id=f"p{number}")
+        await hook(caller, "Stop", prompt_id=f"p{number}")
     await caller.call("session.compacted", session_id="s")
     assert await hook(caller, "UserPromptSubmit", prompt=WORDS, prompt_id="first")
 

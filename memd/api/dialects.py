@@ -1,0 +1,128 @@
+"""What each client calls the events of a conversation, and how it wants them answered. Pure.
+
+Rules of this file
+- An event that is in no table brings nothing and is learnt from by nobody. Sub-agents' starts and
+  stops are such: what a sub-agent says is not the person's, and its answer stands in the
+  conversation that it works for. Claude Code has two of them at each ``/compact``.
+- A client that empties its context says so in one way: Claude Code with the ``SessionStart`` that
+  follows, Codex with ``PostCompact`` as well. Gemini CLI 0.61 announces a compression before every
+  turn and most come to nothing, so only the one that a person asked for counts.
+- A payload is a stranger's JSON: what does not have the expected shape is no event.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+import msgspec
+
+from memd.api.method import Named
+
+
+class Event(Enum):
+    """What happens in a conversation, whatever the client calls it."""
+
+    SESSION_START = auto()
+    PROMPT = auto()
+    TURN_END = auto()
+    COMPACTED = auto()
+    SESSION_END = auto()
+    TOOL_USED = auto()
+
+
+class Payload(Named):
+    """The members of a hook's payload that count, by Claude Code's names; others are passed over.
+
+    ``agent_id`` is there for what a sub-agent does, ``response`` where a client says with the end
+    of a turn what was answered.
+    """
+
+    session_id: str
+    cwd: str
+    transcript_path: str = ""
+    prompt: str = ""
+    prompt_id: str = ""
+    response: str = ""
+    source: str = ""
+    trigger: str = ""
+    agent_id: str = ""
+    tool_input: dict[str, Any] = {}  # noqa: RUF012 - msgspec copies an empty default
+    seconds_since_last_response: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One client: its events (with a trigger where only that one counts) and its other names.
+
+    ``renamed`` are names of members that are not Claude Code's. ``loads_memory`` says that the
+    client may load the memory directory by itself, ``notices`` that it shows a hook's message to
+    the person as one quiet line.
+    """
+
+    events: Mapping[str, Event]
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    loads_memory: bool = False
+    notices: bool = False
+
+
+_SHARED = {
+    "SessionStart": Event.SESSION_START,
+    "UserPromptSubmit": Event.PROMPT,
+    "Stop": Event.TURN_END,
+    "PreCompact": Event.TURN_END,
+    "SessionEnd": Event.SESSION_END,
+    "PostToolUse": Event.TOOL_USED,
+}
+DIALECTS: Mapping[str, Dialect] = {
+    "claude-code": Dialect(_SHARED, loads_memory=True, notices=True),
+    "codex": Dialect({**_SHARED, "PostCompact": Event.COMPACTED}, {"turn_id": "prompt_id"}),
+    "gemini": Dialect(
+        {
+            "SessionStart": Event.SESSION_START,
+            "BeforeAgent": Event.PROMPT,
+            "AfterAgent": Event.TURN_END,
+            "PreCompress manual": Event.COMPACTED,
+            "SessionEnd": Event.SESSION_END,
+            "AfterTool": Event.TOOL_USED,
+        },
+        {"prompt_response": "response"},
+        notices=True,
+    ),
+}
+
+
+def read(dialect: Dialect, name: str, payload: Any) -> tuple[Event, Payload] | None:
+    """Return an event and what counts of its payload, ``None`` where it is no event for memd."""
+    if not isinstance(payload, dict):
+        return None
+    given = {dialect.renamed.get(key, key): value for key, value in payload.items()}
+    present = {key: value for key, value in given.items() if value is not None}
+    try:
+        facts = msgspec.convert(present, type=Payload)
+    except msgspec.ValidationError:
+        return None
+    event = dialect.events.get(name) or dialect.events.get(f"{name} {facts.trigger}")
+    return (event, facts) if event else None
+
+
+def named_memories(payload: Payload, directory: str) -> frozenset[str]:
+    """Return the memories, relative to their directory, that a tool's input names in full."""
+    named = re.compile(rf"{re.escape(directory)}/([^\n\"'\0]+?\.md)")
+    texts = (value for value in payload.tool_input.values() if isinstance(value, str))
+    return frozenset(path for text in texts for path in named.findall(text))
+
+
+def context(name: str, *texts: str, notice: str = "") -> dict[str, Any] | None:
+    """Return the answer that adds texts to a conversation and tells the person something.
+
+    ``None`` where there is nothing to say.
+    """
+    text = "\n".join(filter(None, texts))
+    answer: dict[str, Any] = {}
+    if text:
+        answer["hookSpecificOutput"] = {"hookEventName": name, "additionalContext": text}
+    if notice:
+        answer["systemMessage"] = notice
+    return answer or None

@@ -1,0 +1,141 @@
+"""Codex CLI and Gemini CLI: the same conversation in their events and members."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memd.api.dialects import DIALECTS, Event, context, named_memories, read
+from tests.api import transcripts
+from tests.api.caller import Caller
+
+pytestmark = pytest.mark.anyio
+WORDS = "may I mock the database in this integration test?"
+PROMPTS = [("codex", "UserPromptSubmit", "turn_id"), ("gemini", "BeforeAgent", "timestamp")]
+
+
+async def send(caller: Caller, client: str, event: str, **members: Any) -> Any:
+    """Send one event of a session as a client does."""
+    payload = {"session_id": "s", "cwd": caller.cwd, "hook_event_name": event, **members}
+    asked = {"client": client, "event": event, "payload": payload}
+    return await caller.plain("hook", **asked, deadline_ms=20_000)
+
+
+@pytest.mark.parametrize(("client", "event", "id_"), PROMPTS)
+async def test_a_prompt_is_answered_under_the_clients_own_name(
+    caller: Caller, client: str, event: str, id_: str
+) -> None:
+    """The memory comes once, and the answer has the name of the event that was sent."""
+    await caller.write()
+    answer = await send(caller, client, event, prompt=WORDS, transcript_path=None, **{id_: "1"})
+    output = answer["hookSpecificOutput"]
+    assert (output["hookEventName"], "Never mock" in output["additionalContext"]) == (event, True)
+    assert await send(caller, client, event, prompt=WORDS, **{id_: "2"}) is None
+
+
+@pytest.mark.parametrize("client", ["codex", "gemini"])
+async def test_a_client_without_this_memory_gets_the_index(caller: Caller, client: str) -> None:
+    """Whatever Claude Code's settings say, no other client loads the directory by itself."""
+    await caller.write()
+    answer = await send(caller, client, "SessionStart", source="startup")
+    assert "Integration tests hit a real database" in str(answer)
+
+
+async def test_codex_repeats_nothing_under_one_turn(caller: Caller) -> None:
+    """An event that comes twice under one turn id is answered once."""
+    await caller.write()
+    assert await send(caller, "codex", "UserPromptSubmit", prompt=WORDS, turn_id="1")
+    await caller.call("session.compacted", session_id="s")
+    assert await send(caller, "codex", "UserPromptSubmit", prompt=WORDS, turn_id="1") is None
+
+
+@pytest.mark.parametrize(
+    ("client", "announced", "done", "prompt"),
+    [
+        ("codex", ("PreCompact", "auto"), ("PostCompact", "auto"), "UserPromptSubmit"),
+        ("gemini", ("PreCompress", "auto"), ("PreCompress", "manual"), "BeforeAgent"),
+    ],
+)
+async def test_a_compaction_resets_the_ledger(
+    caller: Caller, client: str, announced: tuple[str, str], done: tuple[str, str], prompt: str
+) -> None:
+    """A memory comes again after it, not after one that may come to nothing."""
+    await caller.write()
+    assert await send(caller, client, prompt, prompt=WORDS, turn_id="1")
+    await send(caller, client, announced[0], trigger=announced[1], turn_id="2")
+    assert await send(caller, client, prompt, prompt=WORDS, turn_id="3") is None
+    assert await send(caller, client, done[0], trigger=done[1], turn_id="4") is None
+    assert await send(caller, client, prompt, prompt=WORDS, turn_id="5")
+
+
+@pytest.mark.parametrize(("client", "event"), [("codex", "Stop"), ("gemini", "AfterAgent")])
+async def test_the_end_of_a_turn_is_learnt_from_in_silence(
+    caller: Caller, client: str, event: str
+) -> None:
+    """The transcript is read and nothing is printed."""
+    line = transcripts.user("From now on, always use tabs in Makefiles.")
+    path = transcripts.write(Path(caller.home.path) / "t" / "s.jsonl", line)
+    assert await send(caller, client, event, transcript_path=path) is None
+    (job,) = (await caller.call("job.list"))["jobs"]
+    assert (await caller.plain("job.wait", job=job["job"]))["result"]["saved"]
+
+
+@pytest.mark.parametrize("client", DIALECTS)
+@pytest.mark.parametrize("event", ["SubagentStart", "SubagentStop", "Notification", "", "\0"])
+async def test_what_is_in_no_table_does_nothing(caller: Caller, client: str, event: str) -> None:
+    """A sub-agent's start and stop, the summariser's too, bring nothing and start no job."""
+    members = {"agent_id": "", "agent_type": "", "transcript_path": "/t.jsonl"}
+    assert await send(caller, client, event, **members) is None
+    assert (await caller.call("job.list"))["jobs"] == []
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        None,
+        "text",
+        [],
+        {},
+        {"session_id": "s"},
+        {"session_id": "s", "cwd": ["/"]},
+        {"session_id": "s", "cwd": "/", "tool_input": "rm"},
+        {"session_id": "s", "cwd": "/", "prompt": {"text": "x"}},
+    ],
+)
+@pytest.mark.parametrize("client", DIALECTS)
+def test_another_shape_is_no_event(client: str, payload: object) -> None:
+    """A payload that lacks a session or has a member of another type is passed over."""
+    assert read(DIALECTS[client], "SessionStart", payload) is None
+
+
+def test_null_is_the_same_as_nothing() -> None:
+    """Codex says null where it has no transcript."""
+    payload = {"session_id": "s", "cwd": "/", "transcript_path": None}
+    event, facts = read(DIALECTS["codex"], "Stop", payload) or (None, None)
+    assert (event, facts and facts.transcript_path) == (Event.TURN_END, "")
+
+
+@pytest.mark.parametrize(
+    ("tool_input", "named"),
+    [
+        ({"file_path": "/m/a.md"}, {"a.md"}),
+        ({"file_path": "/m/sub/b c.md", "content": "x"}, {"sub/b c.md"}),
+        ({"command": "*** Add File: /m/a.md\n+x\n*** Delete File: /m/b.md\n"}, {"a.md", "b.md"}),
+        ({"file_path": "/mm/a.md"}, set()),
+        ({"file_path": "a.md"}, set()),
+        ({"file_path": "/m/a.txt", "old": 3, "new": None}, set()),
+        ({}, set()),
+    ],
+)
+def test_the_memories_that_a_tool_names(tool_input: dict[str, object], named: set[str]) -> None:
+    """They are named in full, in a member of their own or within a patch."""
+    payload = {"session_id": "s", "cwd": "/", "tool_input": tool_input}
+    _, facts = read(DIALECTS["codex"], "PostToolUse", payload) or (None, None)
+    assert facts is not None
+    assert named_memories(facts, "/m") == named
+
+
+def test_an_answer_without_words_is_none() -> None:
+    """Nothing to add and nothing to tell is null, so that a hook prints nothing."""
+    assert context("SessionStart", "", "") is None
+    assert context("SessionStart", notice="saved") == {"systemMessage": "saved"}
