@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from memd.api.method import Named
+from memd.text import tags
 
 
 class Event(Enum):
@@ -57,13 +58,14 @@ class Dialect:
     """One client: its events (with a trigger where only that one counts) and its other names.
 
     ``renamed`` are names of members that are not Claude Code's. ``loads_memory`` says that the
-    client may load the memory directory by itself, ``notices`` that it shows a hook's message to
-    the person as one quiet line.
+    client may load the memory directory by itself, ``tags`` that memd's tag reaches the model, and
+    ``notices`` that the person is shown a hook's message as one quiet line.
     """
 
     events: Mapping[str, Event]
     renamed: Mapping[str, str] = field(default_factory=dict)
     loads_memory: bool = False
+    tags: bool = True
     notices: bool = False
 
 
@@ -88,6 +90,7 @@ DIALECTS: Mapping[str, Dialect] = {
             "AfterTool": Event.TOOL_USED,
         },
         {"prompt_response": "response"},
+        tags=False,  # it puts the text into a tag of its own and escapes others
         notices=True,
     ),
 }
@@ -114,15 +117,17 @@ def named_memories(payload: Payload, directory: str) -> frozenset[str]:
     return frozenset(path for text in texts for path in named.findall(text))
 
 
-def context(name: str, *texts: str, notice: str = "") -> dict[str, Any] | None:
-    """Return the answer that adds texts to a conversation and tells the person something.
+def answer(dialect: Dialect, name: str, *texts: str, notice: str = "") -> dict[str, Any] | None:
+    """Return what adds texts to a conversation, all in one tag, and tells the person something.
 
     ``None`` where there is nothing to say.
     """
-    text = "\n".join(filter(None, texts))
-    answer: dict[str, Any] = {}
+    text = "\n".join(filter(None, texts)).replace(f"{tags.CLOSE}\n{tags.OPEN}\n", "\n")
+    if not dialect.tags:
+        text = text.removeprefix(f"{tags.OPEN}\n").removesuffix(f"\n{tags.CLOSE}")
+    result: dict[str, Any] = {}
     if text:
-        answer["hookSpecificOutput"] = {"hookEventName": name, "additionalContext": text}
-    if notice:
-        answer["systemMessage"] = notice
-    return answer or None
+        result["hookSpecificOutput"] = {"hookEventName": name, "additionalContext": text}
+    if notice and dialect.notices:
+        result["systemMessage"] = notice
+    return result or None

@@ -12,6 +12,7 @@ from memd.api.services import Services
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
 from memd.core.text import iso_time
+from memd.core.values import Project
 from memd.jobs.service import Jobs
 from memd.model.configured import COMMAND, NOT_NAMED, OFF
 from memd.rpc.connection import Call
@@ -112,8 +113,21 @@ async def _project_checks(services: Services, call: Call, cwd: str) -> list[Chec
         if project.enabled
         else Check("project", "warning", f"memory is off: {project.reason}", switch),
         _problems("paths", project.memory_dir, project.problems),
+        _client_check(project),
         _problems("files", "every memory can be read", (*snapshot.problems, *damaged)),
     ]
+
+
+def _client_check(project: Project) -> Check:
+    """Return whether Claude Code and memd mean the same directory."""
+    name, theirs, ours = "client memory", project.client_dir, project.memory_dir
+    if not theirs:
+        return Check(name, "ok", "Claude Code's own memory is off; memd brings the index")
+    if theirs == ours:
+        return Check(name, "ok", "Claude Code loads the same directory by itself")
+    detail = f"Claude Code keeps its memory in {theirs}, memd in {ours} ({project.source})"
+    remedy = "set autoMemoryDirectory of Claude Code and memd's directory alike, or switch one off"
+    return Check(name, "warning", detail, remedy)
 
 
 _MORE_TIME = "memctl setup claude-code measures it and gives prompts more time"

@@ -23,7 +23,7 @@ from typing import Annotated, Any
 import msgspec
 
 from memd.api import dialects, prompting, work
-from memd.api.dialects import DIALECTS, Dialect, Event, Payload, context
+from memd.api.dialects import DIALECTS, Dialect, Event, Payload, answer
 from memd.api.method import Method, forwarded, method
 from memd.api.services import Services
 from memd.core import limits
@@ -38,6 +38,7 @@ from memd.transcripts import forks
 from memd.transcripts.reading import TranscriptRefusedError
 
 _REMEMBERED_EVENTS = 1024
+_SESSIONS = 64  # whose memory section is in memory, some 30 KB each
 _PROMPT_MS = 200  # what the hook gives a prompt unless it says more
 _START_SECONDS = 0.2  # of a session's start for what may be worth remembering
 _SUGGESTED_SECONDS = 0.03  # of a prompt's time for the same, if they are left
@@ -63,6 +64,7 @@ class HookMethod:
 
     def __init__(self) -> None:
         self._events: Recent[tuple[str, str, str], None] = Recent(_REMEMBERED_EVENTS)
+        self._indexes: Recent[str, str] = Recent(_SESSIONS)  # as sessions have them
         self._prompts: Recent[tuple[str, str], Sequence[str]] = Recent(_REMEMBERED_EVENTS)
 
     async def answer(
@@ -103,7 +105,7 @@ class HookMethod:
     ) -> dict[str, Any] | None:
         dialect, event, kind, facts = received
         if kind is Event.TOOL_USED:  # a sub-agent's too, and several under one prompt id
-            return context(event, await _written(services, call, facts))
+            return answer(dialect, event, await _written(services, call, facts))
         key = (event, facts.session_id, facts.prompt_id)
         if facts.agent_id or key in self._events:
             return None
@@ -111,9 +113,9 @@ class HookMethod:
             self._events[key] = None
         if kind is Event.SESSION_START:
             await self._bring_ledger_in_line(services, facts)
-            return context(event, *await _session_start(services, call, dialect, facts))
+            return answer(dialect, event, *await self._start(services, call, dialect, facts))
         if kind is Event.PROMPT:
-            return context(event, *await self._prompt(services, call, facts, deadline_ms))
+            return answer(dialect, event, *await self._prompt(services, call, facts, deadline_ms))
         if kind is Event.COMPACTED:
             await self._reset(services, facts)
         else:
@@ -124,11 +126,30 @@ class HookMethod:
     async def _prompt(
         self, services: Services, call: Call, payload: Payload, deadline_ms: int
     ) -> tuple[str, str]:
-        prefetched, suggested = await _user_prompt(services, call, payload, deadline_ms)
+        index = self._indexes.get(payload.session_id, "")
+        prefetched, suggested = await _user_prompt(services, call, payload, deadline_ms, index)
         if payload.prompt_id:
             brought = [memory.path for memory in prefetched.memories]
             self._prompts[payload.session_id, payload.prompt_id] = brought
         return prefetched.block, suggested
+
+    async def _start(
+        self, services: Services, call: Call, dialect: Dialect, payload: Payload
+    ) -> tuple[str, ...]:
+        """Return the memory section, unless the client has it, and what is not remembered."""
+        environment = call.connection.caller.environment
+        project, settings, _ = await services.store.where(payload.cwd, environment)
+        services.recall.prepare(project, settings)
+        session, seconds = payload.session_id, _START_SECONDS
+        suggested = await services.suggestions.surface(project, settings, session, seconds)
+        loaded = await services.prompts.load(project, settings, environment=environment)
+        section, shown = loaded.prompt or "", ""
+        if section and not (dialect.loads_memory and project.client_dir == project.memory_dir):
+            room = limits.BLOCK_CHARACTERS - len(tags.OPEN) - len(tags.CLOSE) - 2
+            section = _fit(section, room, loaded.memory_dir)
+            shown = f"{tags.OPEN}\n{section}\n{tags.CLOSE}"
+        self._indexes[session] = section
+        return shown, suggested
 
     async def _reset(self, services: Services, payload: Payload) -> None:
         # A prompt that is too long for the context is compacted before it is sent: what came
@@ -150,25 +171,6 @@ def _parents(payload: Payload, answered: float | None = None) -> Parents:
     return partial(forks.parents, payload.transcript_path, payload.session_id, answered)
 
 
-async def _session_start(
-    services: Services, call: Call, dialect: Dialect, payload: Payload
-) -> tuple[str, ...]:
-    """Return the memory section, unless the client has it, and what may be worth remembering."""
-    environment = call.connection.caller.environment
-    project, settings, _ = await services.store.where(payload.cwd, environment)
-    services.recall.prepare(project, settings)
-    session, seconds = payload.session_id, _START_SECONDS
-    suggested = await services.suggestions.surface(project, settings, session, seconds)
-    if dialect.loads_memory and await services.store.client_loads_memory(project, environment):
-        return (suggested,)
-    loaded = await services.prompts.load(project, settings, environment=environment)
-    if loaded.prompt is None:
-        return (suggested,)
-    room = limits.BLOCK_CHARACTERS - len(tags.OPEN) - len(tags.CLOSE) - 2
-    text = _fit(loaded.prompt, room, loaded.memory_dir)
-    return (f"{tags.OPEN}\n{text}\n{tags.CLOSE}", suggested)
-
-
 def _fit(prompt: str, room: int, directory: str) -> str:
     """Return a prompt within so many UTF-16 units, as clients count; whole lines, and a note."""
     units = prompt.encode("utf-16-le")
@@ -180,7 +182,7 @@ def _fit(prompt: str, room: int, directory: str) -> str:
 
 
 async def _user_prompt(
-    services: Services, call: Call, payload: Payload, deadline_ms: int
+    services: Services, call: Call, payload: Payload, deadline_ms: int, index: str
 ) -> tuple[Prefetched, str]:
     """Return the memories that matter, and what may be worth remembering if there is time."""
     seconds = max(0.01, deadline_ms * _SHARE / 1000)
@@ -190,6 +192,7 @@ async def _user_prompt(
         query=payload.prompt,
         seconds=seconds,
         parents=_parents(payload),
+        index=index,
     )
     environment = call.connection.caller.environment
     project, settings, _ = await services.store.where(payload.cwd, environment)

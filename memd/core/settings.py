@@ -231,7 +231,9 @@ class Settings:
     enabled: bool = option(default=True, doc="memory as a whole")
     base_dir: str = option("", "where projects/ lies; default ~/.claude")
     auto_memory_directory: str = option("", "one memory directory for everything")
-    allow_home: bool = option(default=False, doc="allow the home directory itself as a project")
+    allow_home: bool = option(
+        default=True, doc="the home directory itself, and what lies above it, have a memory"
+    )
     recall: RecallSettings = field(default_factory=RecallSettings)
     extract: ExtractSettings = field(default_factory=ExtractSettings)
     dream: DreamSettings = field(default_factory=DreamSettings)

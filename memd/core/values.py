@@ -56,6 +56,8 @@ class Project:
 
     ``root`` is the canonical git root or the working directory. ``source`` is the setting that
     chose ``memory_dir``. ``transcripts`` holds one folder of transcripts per working directory.
+    ``client_dir`` is the directory that Claude Code loads by itself, "" where it loads none.
+    ``readable`` is the folder that a model may look into: the root, unless that is the home.
     ``reason`` says why memory is not ``enabled``, ``problems`` which paths were refused, in
     sentences.
     """
@@ -68,6 +70,8 @@ class Project:
     enabled: bool
     reason: str = ""
     problems: tuple[str, ...] = ()
+    client_dir: str = ""
+    readable: str = ""
 
 
 class Header(msgspec.Struct, frozen=True, gc=False, array_like=True):

@@ -119,7 +119,7 @@ class DreamRun:
         """Open the view that a model works in. Blocks; raises what Workspace does."""
         return Workspace(
             self.project.memory_dir,
-            project=self.project.root,
+            project=self.project.readable,
             transcripts=transcript_folders(self.project),
             origin=ORIGIN,
             removals=True,

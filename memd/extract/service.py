@@ -315,7 +315,7 @@ def _workspace(project: Project, reviewer: Reviewer) -> Workspace:
     """Return a run's workspace, in which each change is reviewed. Blocks."""
     workspace = Workspace(
         project.memory_dir,
-        project=project.root,
+        project=project.readable,
         transcripts=(f"{project.transcripts}/{slug(project.cwd)}",),
         origin=PERSON,
         removals=True,

@@ -17,11 +17,15 @@ from memd.core.names import check_component, printable
 from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.files.directory import PathRefusedError
+from memd.projects.claude_code import ClientMemory
 from memd.projects.git import find_root as git_root
 
-_OVERRIDES = ("MEMD_MEMORY_PATH", "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE")
+_CLIENT_OVERRIDE = "CLAUDE_COWORK_MEMORY_PATH_OVERRIDE"
+_OVERRIDES = ("MEMD_MEMORY_PATH", _CLIENT_OVERRIDE)
 _REMOTE_BASE = "CLAUDE_CODE_REMOTE_MEMORY_DIR"
-_SWITCHES = ("MEMD_DISABLE", "CLAUDE_CODE_DISABLE_AUTO_MEMORY")
+_CLIENT_SWITCH = "CLAUDE_CODE_DISABLE_AUTO_MEMORY"
+_SWITCHES = ("MEMD_DISABLE", _CLIENT_SWITCH)
+_OF_CLAUDE_CODE = "autoMemoryDirectory"
 _FALSY = frozenset(("0", "false", "no", "off"))
 _SHORTEST = 3  # "/" and "/a" are no places for memories
 _WINDOWS = re.compile(r"[A-Za-z]:|\\\\")
@@ -33,10 +37,7 @@ Environ = Mapping[str, str]
 
 # Why something is refused, in words for the sentence of its error.
 _LINKED = "a part of it below the project is a link"
-_HOME = (
-    "it is the home directory or above it, and all below would share its memory "
-    "(the setting allow_home allows it)"
-)
+_HOME = "it is the home directory or above it, and the setting allow_home = false keeps memory out"
 _NOT_ABSOLUTE = "the path must be absolute"
 _NO_DIRECTORY = "it is no directory"
 
@@ -103,23 +104,24 @@ def transcript_folders(project: Project) -> tuple[str, ...]:
 def find_project(
     place: tuple[str, str],
     settings: Settings,
-    daemon_environ: Environ,
-    client_environ: Environ,
+    environs: tuple[Environ, Environ],
     home: str,
+    client: ClientMemory,
 ) -> Project:
     """Return where a working directory keeps its memories, and whether memory is on.
 
-    ``place`` is what ``locate`` gave. ``client_environ`` is what the client forwarded;
-    ``daemon_environ`` answers where it is silent, except for the full-path overrides, which only a
-    client may give. Paths that were refused are sentences in the project. Raises NoProjectError.
+    ``place`` is what ``locate`` gave. ``environs`` are what the client forwarded and the daemon's
+    own, which answers where the first is silent, except for the full-path overrides. ``client`` is
+    what Claude Code's settings say. Paths that were refused are sentences in the project. Raises
+    NoProjectError.
     """
     cwd, root = place
-    if not settings.allow_home and any(_at_or_above(path, home) for path in place):
+    at_home = any(_at_or_above(path, home) for path in place)
+    if at_home and not settings.allow_home:
         raise NoProjectError(cwd, _HOME)
-    environs = (client_environ, daemon_environ)
     problems: list[str] = []
     base, base_source = _first(_bases(settings, environs, home), home, problems)
-    chosen, source = _first(_directories(settings, client_environ), home, problems)
+    chosen, source = _first(_directories(settings, environs[0], client), home, problems)
     reason = _off(settings, environs)
     return Project(
         cwd=cwd,
@@ -130,6 +132,8 @@ def find_project(
         enabled=not reason,
         reason=reason,
         problems=tuple(problems),
+        client_dir=_client_directory(root, environs, home, client),
+        readable="" if at_home else root,
     )
 
 
@@ -170,10 +174,14 @@ def _real(cwd: str) -> str:
     return real
 
 
-def _directories(settings: Settings, client: Environ) -> Iterator[tuple[str, str]]:
+def _directories(
+    settings: Settings, environ: Environ, client: ClientMemory
+) -> Iterator[tuple[str, str]]:
     for name in _OVERRIDES:
-        yield name, client.get(name, "")
+        yield name, environ.get(name, "")
     yield "auto_memory_directory", settings.auto_memory_directory
+    if client.trusted:
+        yield _OF_CLAUDE_CODE, client.directory
 
 
 def _bases(
@@ -183,8 +191,27 @@ def _bases(
     yield _REMOTE_BASE, _get(_REMOTE_BASE, environs)
     yield "MEMD_BASE_DIR", _get("MEMD_BASE_DIR", environs)
     yield "base_dir", settings.base_dir
+    yield from _client_bases(environs, home)
+
+
+def _client_bases(environs: tuple[Environ, Environ], home: str) -> Iterator[tuple[str, str]]:
     yield "CLAUDE_CONFIG_DIR", _get("CLAUDE_CONFIG_DIR", environs)
     yield "default", f"{home}/.claude"
+
+
+def _client_directory(
+    root: str, environs: tuple[Environ, Environ], home: str, client: ClientMemory
+) -> str:
+    """Return the directory that Claude Code loads by itself, "" where its memory is off."""
+    switch = environs[0].get(_CLIENT_SWITCH, "").strip().lower()
+    if not (switch in _FALSY if switch else client.enabled):
+        return ""
+    chosen = environs[0].get(_CLIENT_OVERRIDE) or client.directory
+    if chosen:
+        return os.path.normpath(_expanded(chosen, home))
+    remote = (_REMOTE_BASE, _get(_REMOTE_BASE, environs))
+    base, _ = _first(iter((remote, *_client_bases(environs, home))), home, [])
+    return f"{base}/projects/{slug(root)}/memory"
 
 
 def _first(sources: Iterator[tuple[str, str]], home: str, problems: list[str]) -> tuple[str, str]:

@@ -68,6 +68,11 @@ def render(
     return "", 0
 
 
+def repeats(memory: SurfacedMemory, line: str) -> bool:
+    """Say whether a memory says no more than its line in the index; quotations aside."""
+    return bool(line) and _covers(line.casefold(), _SAID.sub("", memory.content).casefold())
+
+
 def _section(memory: SurfacedMemory) -> int:
     if memory.origin in FOREIGN:
         return _QUOTED

@@ -5,7 +5,7 @@ is an offer, and the service decides on the loop what of it goes out.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.core import limits
@@ -49,6 +49,7 @@ class RecallRequest:
     options: int = 0
     explain: bool = False
     own: Own = always
+    index: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +112,7 @@ def choose(indexes: Indexes, reader: Reader, request: RecallRequest) -> RecallSe
         weighed = current.index.rank(request.query, request.limit, rules.skips)
         options = _options(current.index, reader, request, rules, current.count)
     ranked = answered(weighed)
-    candidates = propose(
-        reader, request.directory, [hit.path for hit in ranked], request.now, request.own
-    )
+    candidates = propose(reader, request, [hit.path for hit in ranked])
     rows = _rows(reader, request, rules, weighed) if request.explain else ()
     empty = not ranked and _empty(reader, request, rules, current.count)
     return RecallSelection(
@@ -138,20 +137,39 @@ def search(
 
 
 def propose(
-    reader: Reader, directory: str, paths: Sequence[str], now: float, own: Own = always
+    reader: Reader, request: RecallRequest, paths: Sequence[str]
 ) -> tuple[SurfacedCandidate, ...]:
-    """Return memories as they would go out; those that cannot be read are left out. Blocks."""
+    """Return memories as they would go out. Blocks.
+
+    Those that cannot be read are left out, and those that say no more than their index line where
+    the session has that.
+    """
+    directory = request.directory
     real = os.path.realpath(directory)
     by_path = {file.header.path: file for file in reader.read_many(directory, paths)}
     files = [by_path[path] for path in paths if path in by_path]
     memories = [
-        select.surface(directory, file, now, own=own(real, file.header.path, file.hash))
+        select.surface(
+            directory, file, request.now, own=request.own(real, file.header.path, file.hash)
+        )
         for file in files
     ]
     return tuple(
         SurfacedCandidate(memory, Item(memory.path, select.mark_of(file.header), memory.bytes))
         for memory, file in zip(memories, files, strict=True)
+        if not block.repeats(memory, _line(request.index, file.header.path))
     )
+
+
+def items(reader: Reader, directory: str, paths: Collection[str]) -> tuple[Item, ...]:
+    """Return memories as the ledger counts what a session has without being given it. Blocks."""
+    headers = (file.header for file in reader.read_many(directory, sorted(paths)))
+    return tuple(Item(select.absolute(directory, h.path), select.mark_of(h), 0) for h in headers)
+
+
+def _line(index: str, path: str) -> str:
+    """Return the line of an index that leads to a memory, "" where there is none."""
+    return next((line for line in index.splitlines() if f"]({path})" in line), "")
 
 
 def _rules(reader: Reader, request: RecallRequest) -> select.Rules:

@@ -73,6 +73,7 @@ class Prompt:
     ``recent_tools`` are names of tools that the conversation has just used, ``read_paths`` what
     the client has read already. ``limit`` is how many memories it wants at most, ``seconds`` how
     long it waits; ``None`` for the settings'. ``explain`` asks for the reasons and marks nothing.
+    ``index`` is the text of the index that the session has in its context.
     """
 
     session: str
@@ -84,6 +85,7 @@ class Prompt:
     seconds: float | None = None
     explain: bool = False
     parents: Parents = frozenset
+    index: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,10 @@ from memd.documents.index import manifest
 from memd.model.port import Ask, Reply
 from memd.text.quoting import neutralise
 
+NO_MODEL = "no model is configured; the local ranker answered"
+NO_TIME = "there was no time to ask the model; the local ranker answered"
+OVERDUE = "the model did not answer in time; the local ranker answered"
+LEFT_ALONE = "the model failed several prompts in a row; the local ranker answers for a while"
 LEAST_SECONDS = 0.3  # a model that answers faster is not known
 PROBE_SECONDS = 3.0
 _OFTEN = 1.5  # of the time of one answer, which most answers take

@@ -43,11 +43,6 @@ __all__ = ["ModelProbe", "Prefetched", "Prompt", "Recall"]
 T = TypeVar("T")
 
 MODEL = "model"
-_NO_MODEL = "no model is configured; the local ranker answered"
-_NO_TIME = "there was no time to ask the model; the local ranker answered"
-_OVERDUE = "the model did not answer in time; the local ranker answered"
-_LEFT_ALONE = "the model failed several prompts in a row; the local ranker answers for a while"
-
 _SEARCH_MOST = 100
 _FEW_PROMPTS = 3  # without an answer of the model in time say that it is too slow
 _MARGIN_SECONDS = 0.02  # of a deadline, for what comes after the choice
@@ -156,7 +151,7 @@ class Recall:
         """Ask the model that would choose memories once, and say how long it took."""
         model = self._models_for(settings)
         if self._models is None or model is None:
-            return ModelProbe(None, 0, _NO_MODEL)
+            return ModelProbe(None, 0, selector.NO_MODEL)
         began = self._clock.monotonic()
         with anyio.move_on_after(selector.PROBE_SECONDS):
             try:
@@ -164,7 +159,7 @@ class Recall:
                 return selector.measured(self._clock.monotonic() - began)
             except (CapReachedError, ModelError) as error:
                 return ModelProbe(None, 0, error.sentence)
-        return ModelProbe(None, 0, _OVERDUE)
+        return ModelProbe(None, 0, selector.OVERDUE)
 
     @property
     def model_is_too_slow(self) -> bool:
@@ -190,11 +185,7 @@ class Recall:
     async def given(self, session: str, directory: str, paths: Collection[str]) -> None:
         """Note that a session has memories in its context already: it wrote them itself."""
         session = select.sayable(session)
-        files = await self._in_thread(self._reader.read_many, directory, tuple(paths))
-        items = [
-            Item(select.absolute(directory, f.header.path), select.mark_of(f.header), 0)
-            for f in files
-        ]
+        items = await self._in_thread(local.items, self._reader, directory, paths)
         with suppress(StateUnusableError):
             await self._begin(session)
             total = self._ledger.surfaced(session).bytes
@@ -245,7 +236,7 @@ class Recall:
             if chosen is not None:
                 candidates, strategy = chosen, MODEL
         elif request.prompt.strategy == MODEL:
-            note = _NO_MODEL
+            note = selector.NO_MODEL
         notes = "; ".join(filter(None, (note, selection.unfinished, *selection.notes)))
         result = replace(
             await self._send(request, candidates), strategy=strategy, note=notes or None
@@ -276,6 +267,7 @@ class Recall:
             options=0 if model is None else limits.MANIFEST_ENTRIES,
             explain=prompt.explain,
             own=self._own,
+            index=prompt.index,
         )
 
     async def _ask_model(
@@ -286,12 +278,12 @@ class Recall:
         seconds = min(request.settings.recall.model_seconds, left - _MARGIN_SECONDS)
         if seconds < selector.LEAST_SECONDS:
             self._model_answers[False] += 1
-            return None, _NO_TIME
+            return None, selector.NO_TIME
         if not selection.options:
             return (), ""
         prompt, known_as = request.prompt, repr(request.settings.model)
         if prompt.strategy == AUTO and not self._breaker.asks(known_as, self._clock.monotonic()):
-            return None, _LEFT_ALONE
+            return None, selector.LEFT_ALONE
         most = select.wanted(prompt.limit, request.settings)
         question = selector.question(
             selection.options,
@@ -302,7 +294,7 @@ class Recall:
             seconds=seconds,
             project=request.project.memory_dir,
         )
-        reply, problem = None, _OVERDUE
+        reply, problem = None, selector.OVERDUE
         try:
             with anyio.move_on_after(seconds), self._priority.uncounted():
                 reply = await model.ask(question)
@@ -321,10 +313,8 @@ class Recall:
         self._breaker = self._breaker.after(known_as, now, worked=worked)
         if names is None:
             return None, problem
-        directory, now = request.project.memory_dir, self._clock.now()
-        return await self._in_thread(
-            local.propose, self._reader, directory, names, now, self._own
-        ), problem
+        proposed = self._request(request, model)
+        return await self._in_thread(local.propose, self._reader, proposed, names), problem
 
     async def _send(
         self, request: _Prefetch, candidates: Sequence[SurfacedCandidate]
@@ -372,19 +362,15 @@ class Recall:
         seen = await self._in_thread(
             local.sightings, self._ledger, directory, explain.ordered(rows)
         )
+        cap, note = request.settings.recall.session_bytes, result.note or ""
         explanation = Explanation(
-            strategy=result.strategy,
-            note=result.note or "",
-            candidates=selection.count,
-            surfaced_bytes=result.session_bytes,
-            cap=request.settings.recall.session_bytes,
-            rows=seen,
+            result.strategy, note, selection.count, result.session_bytes, cap, seen
         )
         return replace(result, explanation=explanation)
 
     def _nothing(self, request: _Prefetch, reason: str, note: str = "") -> Prefetched:
         if not note and request.prompt.strategy == MODEL and self._model(request) is None:
-            note = _NO_MODEL
+            note = selector.NO_MODEL
         total = self._ledger.surfaced(request.session).bytes
         return Prefetched((), reason or None, LOCAL, total, "", note or None)
 

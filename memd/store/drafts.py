@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from memd.core import limits
 from memd.core.names import INDEX, TEAM, clash
 from memd.core.text import sha256
-from memd.core.values import FOREIGN, OUTSIDE, Draft, FileEdit, Pointer, least_trusted
+from memd.core.values import FOREIGN, OUTSIDE, Draft, FileEdit, Pointer, Tree, least_trusted
 from memd.documents import document, index
 from memd.documents.document import FrontmatterNotEditableError
 from memd.documents.index import Entries, read
@@ -113,6 +113,12 @@ def prepare(draft: Draft, tree: LiveTree, blobs: Blobs, origin: str = "") -> Pre
     both = tuple(step.path for step in steps if step.path in merged)
     note = f"{left}; it is left as it is" if left else ""
     return Prepared(tuple(steps), bodies, both, note, own.conflicts)
+
+
+def pointing_to(paths: Collection[str], tree: Tree) -> Draft:
+    """Return the draft that gives those memories an index line that have none."""
+    lines = {each.path: Pointer(each.name, each.description) for each in tree.headers()}
+    return Draft(pointers={path: lines[path] for path in paths if path in lines})
 
 
 def refused(draft: Draft, tree: LiveTree) -> Prepared:

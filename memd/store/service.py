@@ -28,19 +28,16 @@ from memd.core.settings import Settings
 from memd.core.values import (
     Change,
     CommitResult,
-    Draft,
     MemoryFile,
     Plan,
-    Pointer,
     Project,
     Provenance,
     Snapshot,
-    Tree,
 )
 from memd.files.directory import Directory
 from memd.files.disk import Disk, real_disk
 from memd.projects.configuration import Configuration
-from memd.projects.projects import Projects, loads_memory
+from memd.projects.projects import Projects
 from memd.state.changes import Baseline, Filter, Journal
 from memd.state.database import Database
 from memd.state.tables import Roots
@@ -54,6 +51,7 @@ from memd.store.changes import (
 )
 from memd.store.commits import Commits, event_of
 from memd.store.detection import Detection
+from memd.store.drafts import pointing_to
 from memd.store.headers_file import HeadersFiles
 from memd.store.history import Past
 from memd.store.purge import Purged, Purger, PurgeRequest
@@ -105,7 +103,7 @@ class Store:
         self._clock = clock
         self._events = events
         self._purger = Purger(database, self._reading, replaced)
-        self._configuration, self._home = configuration, home
+        self._configuration = configuration
         self._projects = Projects(configuration, Roots(database), dict(environ), home)
         self._locks: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
         self._watch: Watch | None = None
@@ -144,13 +142,6 @@ class Store:
     async def directories(self) -> tuple[str, ...]:
         """Return the real paths of all memory directories that memd has ever changed."""
         return await to_thread.run_sync(self._journal.directories)
-
-    async def client_loads_memory(self, project: Project, environ: Mapping[str, str]) -> bool:
-        """Return whether Claude Code loads this project's memory by itself.
-
-        ``environ`` is what the client forwarded.
-        """
-        return await to_thread.run_sync(loads_memory, project, environ, self._home)
 
     async def ensure(self, directory: str) -> str:
         """Make a memory directory, mode 0700; return "" or the problem in words."""
@@ -279,23 +270,13 @@ class Store:
     async def attribute(
         self, directory: str, paths: Collection[str], by: Provenance
     ) -> CommitResult:
-        """Say who has just written memories without memd, and give them their index lines.
-
-        What others did to other files in the same instant stays theirs. Raises what ``commit``
-        raises.
-        """
+        """Say who has just written memories without memd, and index them; raises as ``commit``."""
         real = await self._real(directory)
         async with self._lock(real):
             await self._noticed(real, claim=True)
             since = self._clock.now() - _JUST_NOW_SECONDS
-            named = {*paths, INDEX}
-            await to_thread.run_sync(self._journal.attribute, real, named, by, since)
-
-        def plan(tree: Tree) -> Draft:
-            lines = {h.path: Pointer(h.name, h.description) for h in tree.headers()}
-            return Draft(pointers={path: lines[path] for path in lines.keys() & set(paths)})
-
-        return await self.commit(directory, plan, by)
+            await to_thread.run_sync(self._journal.attribute, real, {*paths, INDEX}, by, since)
+        return await self.commit(directory, partial(pointing_to, paths), by)
 
     async def consult(self, question: Callable[[Past], T], directory: str = "") -> T:
         """Ask the history something in a worker thread, after a look at a directory if named.
@@ -415,7 +396,5 @@ class Store:
 
     def _wake(self) -> None:
         if (token := self._token) is not None:
-            from_thread.run_sync(self._ring, token=token)
-
-    def _ring(self) -> None:
-        self._hinted.set()
+            # The event of the moment at which the loop runs this.
+            from_thread.run_sync(lambda: self._hinted.set(), token=token)  # noqa: PLW0108

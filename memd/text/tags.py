@@ -24,6 +24,7 @@ _FOREIGN = (
     "bash-stdout",
     "bash-stderr",
     "user-prompt-submit-hook",
+    "hook_context",  # Gemini CLI's
     "task-notification",
     "ide_selection",
     "ide_opened_file",

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from memd.api.dialects import DIALECTS, Event, context, named_memories, read
+from memd.api.dialects import DIALECTS, Event, answer, named_memories, read
+from memd.text import tags
 from tests.api import transcripts
 from tests.api.caller import Caller
 
@@ -137,5 +138,13 @@ def test_the_memories_that_a_tool_names(tool_input: dict[str, object], named: se
 
 def test_an_answer_without_words_is_none() -> None:
     """Nothing to add and nothing to tell is null, so that a hook prints nothing."""
-    assert context("SessionStart", "", "") is None
-    assert context("SessionStart", notice="saved") == {"systemMessage": "saved"}
+    assert answer(DIALECTS["codex"], "SessionStart", "", "", notice="saved") is None
+    assert answer(DIALECTS["gemini"], "BeforeAgent", notice="x") == {"systemMessage": "x"}
+
+
+def test_texts_share_one_tag() -> None:
+    """Two blocks are one; a client that escapes tags gets the words alone."""
+    blocks = [f"{tags.OPEN}\n{word}\n{tags.CLOSE}" for word in ("a", "b")]
+    for client, wanted in (("codex", f"{tags.OPEN}\na\n\nb\n{tags.CLOSE}"), ("gemini", "a\n\nb")):
+        output = (answer(DIALECTS[client], "X", *blocks) or {})["hookSpecificOutput"]
+        assert output == {"hookEventName": "X", "additionalContext": wanted}

@@ -1,5 +1,6 @@
 """hello, subscriptions, status, doctor and shutdown over the socket."""
 
+import json
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -91,6 +92,7 @@ async def test_doctor_finds_what_is_wrong(caller: Caller) -> None:
         "watching": "ok",
         "project": "ok",
         "paths": "ok",
+        "client memory": "ok",
         "files": "warning",
     }
 
@@ -98,7 +100,7 @@ async def test_doctor_finds_what_is_wrong(caller: Caller) -> None:
 async def test_doctor_sees_a_lost_socket_and_a_project_that_is_none(caller: Caller) -> None:
     """A socket that was removed is a failure, and so is a home as a project."""
     Path(caller.home.places.socket).unlink()
-    diagnosis = await caller.client.call("doctor", {"cwd": caller.home.path})
+    diagnosis = await caller.client.call("doctor", {"cwd": f"{caller.home.path}/none"})
     failed = {check["name"] for check in diagnosis["checks"] if check["state"] == "failed"}
     assert (diagnosis["ok"], failed) == (False, {"socket", "project"})
 
@@ -194,3 +196,22 @@ async def test_doctor_sees_memory_that_is_off(caller: Caller) -> None:
     checks = (await caller.call("doctor"))["checks"]
     project = next(check for check in checks if check["name"] == "project")
     assert (project["state"], "memory is off" in project["detail"]) == ("warning", True)
+
+
+async def test_doctor_compares_the_directories(caller: Caller) -> None:
+    """Two directories are a warning that names both; a client without memory is none."""
+    settings = Path(caller.home.path) / ".claude/settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    theirs = {"autoMemoryDirectory": f"{caller.home.path}/mine"}
+    for options, environ, state in (
+        (theirs, {}, "ok"),
+        (theirs, {"MEMD_MEMORY_PATH": "/m/other"}, "warning"),
+        ({"autoMemoryEnabled": False}, {"MEMD_MEMORY_PATH": "/m/other"}, "ok"),
+    ):
+        settings.write_text(json.dumps(options))
+        hello = {"client": "test", "version": "1", "environment": environ}
+        await caller.plain("hello", **hello)
+        checks = {check["name"]: check for check in (await caller.call("doctor"))["checks"]}
+        check = checks["client memory"]
+        assert check["state"] == state
+        assert bool(check.get("remedy")) == (state == "warning")

@@ -169,9 +169,10 @@ async def test_it_comes_beside_memories_and_the_section(caller: Caller) -> None:
     await suggest(caller, *(f"{number} 界 {'long😀 ' * 200}" for number in range(4)))
     prompt = "may I mock the database in this integration test?"
     brought = await hook(caller, "UserPromptSubmit", "a", prompt=prompt)
-    memories, suggested = brought.split("\n</memd-context>\n<memd-context>\n")
+    memories, said, suggested = brought.partition("\n\nThe user said earlier")
     assert units(brought) <= limits.HOOK_CHARACTERS
-    assert 500 < units(f"<memd-context>\n{suggested}") <= limits.SUGGESTION_CHARACTERS
+    assert 500 < units(said + suggested) <= limits.SUGGESTION_CHARACTERS
+    assert (brought.count("<memd-context>"), brought.count("</memd-context>")) == (1, 1)
     assert suggested.count("\n- s") == 3
     assert "mock-4" in memories
 

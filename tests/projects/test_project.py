@@ -9,6 +9,7 @@ from memd.core.names import NameRefusedError
 from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.files.directory import PathRefusedError
+from memd.projects.claude_code import ClientMemory
 from memd.projects.project import (
     NoProjectError,
     UnknownScopeError,
@@ -30,7 +31,9 @@ def home(tmp_path: Path) -> Path:
 def project(home: Path, settings: Settings | None = None, **client: str) -> Project:
     """Return the project of the one repository for a client with these variables."""
     cwd = str(home / "work" / "proj" / "sub")
-    return find_project(locate(cwd), settings or Settings(), {}, client, str(home))
+    return find_project(
+        locate(cwd), settings or Settings(), (client, {}), str(home), ClientMemory()
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,10 +102,10 @@ def test_the_daemons_own_environment_answers_where_the_client_is_silent(home: Pa
     daemon = {"MEMD_BASE_DIR": "/x/daemon", "MEMD_MEMORY_PATH": "/x/never"}
     cwd = str(home / "work" / "proj")
     name = slug(cwd)
-    results = find_project(locate(cwd), Settings(), daemon, {}, str(home))
+    results = find_project(locate(cwd), Settings(), ({}, daemon), str(home), ClientMemory())
     assert results.memory_dir == f"/x/daemon/projects/{name}/memory"
     results = find_project(
-        locate(cwd), Settings(), daemon, {"MEMD_BASE_DIR": "/x/client"}, str(home)
+        locate(cwd), Settings(), ({"MEMD_BASE_DIR": "/x/client"}, daemon), str(home), ClientMemory()
     )
     assert results.memory_dir == f"/x/client/projects/{name}/memory"
 
@@ -130,18 +133,25 @@ def test_a_dangerous_path_falls_to_the_next_source(home: Path, tmp_path: Path, v
     assert (results.source, len(results.problems)) == ("auto_memory_directory", 1)
 
 
-def test_a_home_is_no_project(home: Path) -> None:
+def test_a_home_has_a_memory_and_no_model_reads_it(home: Path) -> None:
+    """A conversation in the home, or above it, is remembered; its files are nobody's material."""
+    for cwd in (home, home.parent, Path("/")):
+        results = find_project(locate(str(cwd)), Settings(), ({}, {}), str(home), ClientMemory())
+        assert (results.root, results.readable) == (str(cwd), "")
+    assert project(home).readable == project(home).root
+
+
+def test_a_setting_keeps_memory_out_of_the_home(home: Path) -> None:
     """The home, what lies above it, and a repository that is the home get a clear answer."""
+    settings = Settings(allow_home=False)
     for cwd in (home, home.parent, Path("/")):
         with pytest.raises(NoProjectError, match="home directory") as caught:
-            find_project(locate(str(cwd)), Settings(), {}, {}, str(home))
+            find_project(locate(str(cwd)), settings, ({}, {}), str(home), ClientMemory())
         assert caught.value.code == 1009
     (home / ".git").mkdir()
     (home / "notes").mkdir()
     with pytest.raises(NoProjectError, match="allow_home"):
-        find_project(locate(str(home / "notes")), Settings(), {}, {}, str(home))
-    results = find_project(locate(str(home)), Settings(allow_home=True), {}, {}, str(home))
-    assert results.root == str(home)
+        find_project(locate(str(home / "notes")), settings, ({}, {}), str(home), ClientMemory())
 
 
 @pytest.mark.parametrize("cwd", ["", "relative", "{tmp}/no", "{tmp}/file", "/\0", "/\ud800"])
@@ -177,7 +187,7 @@ def test_the_first_switch_that_is_set_decides(
     """Variables come before bare mode, remote mode and settings; falsy ones force memory on."""
     assert set(client) | set(daemon) <= set(places.FORWARDED)
     cwd = str(home / "work" / "proj")
-    results = find_project(locate(cwd), Settings(), daemon, client, str(home))
+    results = find_project(locate(cwd), Settings(), (client, daemon), str(home), ClientMemory())
     assert results.enabled is not bool(reason)
     assert reason in results.reason
 

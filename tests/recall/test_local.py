@@ -95,8 +95,19 @@ def test_what_a_model_may_choose_from(shelf: Shelf) -> None:
 
 def test_a_memory_that_went_away_is_left_out(shelf: Shelf) -> None:
     """What cannot be read any more is not offered, and the order of the others stays."""
-    offers = local.propose(shelf, "/m", ["pnpm.md", "gone.md", "freeze.md"], NOW)
+    offers = local.propose(shelf, WISH, ["pnpm.md", "gone.md", "freeze.md"])
     assert [propose.memory.name for propose in offers] == ["pnpm", "freeze"]
+
+
+def test_what_its_index_line_says_is_not_said_again(shelf: Shelf) -> None:
+    """Where the session has the line of a memory, one that says no more is left out."""
+    shelf.put("short.md", "use pnpm, never npm", 'Use pnpm, never npm.\n\n**Said:** "pnpm!"\n')
+    shelf.put("long.md", "use pnpm, never npm", "Use pnpm. The lockfile of npm breaks the build.")
+    line = "- [Use pnpm]({}) - use pnpm, never npm"
+    index = "\n".join(map(line.format, ("short.md", "long.md", "other.md")))
+    for known, comes in (("", ["short", "long"]), (index, ["long"]), (line, ["short", "long"])):
+        offers = local.propose(shelf, replace(WISH, index=known), ["short.md", "long.md"])
+        assert [offer.memory.path.removeprefix("/m/")[:-3] for offer in offers] == comes
 
 
 def test_an_explanation_tells_what_came_of_each(shelf: Shelf, database: Database) -> None:
@@ -123,7 +134,7 @@ def test_an_explanation_tells_what_came_of_each(shelf: Shelf, database: Database
 def test_an_explanation_is_settled_by_what_goes_out(shelf: Shelf) -> None:
     """A row is kept when it is in the answer; else it says why not."""
     rows = (Row("freeze.md", "freeze", kept=True), Row("pnpm.md", "pnpm", reason="below the floor"))
-    offers = local.propose(shelf, "/m", ["pnpm.md", "freeze.md"], NOW)
+    offers = local.propose(shelf, WISH, ["pnpm.md", "freeze.md"])
     going = [replace(offers[0].memory, path="/m/c.md"), offers[0].memory]
     settled = local.finish(rows, "/m", going, offers[:1], by_model=True)
     assert [(row.path, row.kept, row.reason) for row in settled] == [
@@ -141,7 +152,7 @@ def test_an_explanation_knows_that_a_block_is_full(shelf: Shelf) -> None:
     paths = [f"{number}{'x' * 90}.md" for number in range(20)]
     for path in paths:
         shelf.put(path, "d " * 300)
-    offers = local.propose(shelf, "/m", paths, NOW)
+    offers = local.propose(shelf, WISH, paths)
     rows = [Row(path, path, kept=True) for path in paths]
     settled = local.finish(rows, "/m", [], offers, by_model=False)
     assert {row.reason for row in settled} == {SESSION_BUDGET, NO_ROOM}

@@ -133,7 +133,6 @@ async def test_a_project_has_its_directory_and_settings(home: Home) -> None:
     assert (settings.enabled, problems) == (True, ())
     assert await home.store.settings() == (settings, problems)
     assert await home.store.where(str(home.real / "code"), {}) == (project, settings, problems)
-    assert await home.store.client_loads_memory(project, {}) in (True, False)
 
 
 async def test_what_others_did_comes_before_a_commit(home: Home) -> None:
