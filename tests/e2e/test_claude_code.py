@@ -65,10 +65,10 @@ def stop(home: Home) -> None:
         process.wait(30)
 
 
-def save(home: Home) -> None:
+def save(home: Home, description: str = "how the heron service is deployed") -> None:
     """Save the fact as a memory of the home's project."""
     with client(home) as caller:
-        parts = {"name": "heron", "description": FACT.statement, "type": "project"}
+        parts = {"name": "heron", "description": description, "type": "project"}
         where = {"cwd": home.project(), "path": "heron.md"}
         caller.call("memory.write", {**where, **parts, "body": FACT.statement})
 
@@ -113,6 +113,16 @@ def test_nothing_is_brought_twice(home: Home, server: MessagesServer) -> None:
     assert counts == [1, 1, 1]
     body = turns[-1].requests[-1].body.decode()
     assert body.count("](heron.md)") == 1
+
+
+@pytest.mark.usefixtures("daemon")
+def test_what_the_index_says_is_not_said_again(home: Home, server: MessagesServer) -> None:
+    """A memory that says no more than its line in the client's own index is in no block."""
+    save(home, FACT.statement)
+    with conversation(home, server, home.project()) as talk:
+        turn = talk.say(FACT.question)
+    assert turn.requests[-1].body.decode().count(FACT.statement) == 1
+    assert recalled(turn.requests[-1]) == 0
 
 
 @pytest.mark.usefixtures("daemon")
