@@ -1,7 +1,9 @@
 """memory.read, write, delete and search: direct use of memories."""
 
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec.structs import asdict
 
 from memd.api.method import (
@@ -15,8 +17,8 @@ from memd.api.method import (
 from memd.api.services import Services
 from memd.core.errors import MemdError, WrongParameterError
 from memd.core.names import NameRefusedError
-from memd.core.text import age, decode, iso_time
-from memd.core.values import Actor, Header, Project, Provenance
+from memd.core.text import age, decode, iso_time, said_line
+from memd.core.values import ASSISTANT, PERSON, Actor, Header, Project, Provenance
 from memd.documents.document import InvalidMemoryError
 from memd.memories.service import ToolAnswer, Written
 from memd.memories.writing import (
@@ -157,23 +159,33 @@ async def memory_write(
     request_id: str = "",
     scope: Literal["private", "team"] | None = None,
     session_id: SessionId = "",
+    said: Annotated[str, msgspec.Meta(max_length=10_000)] | None = None,
 ) -> Written:
     """Write one memory and its line in the index.
 
     Either its ``content`` is given or the parts of a memory. The index, ``MEMORY.md``, is written
-    with ``content`` and the ``base_hash`` of what was read.
+    with ``content`` and the ``base_hash`` of what was read. Who writes for an assistant gives
+    ``said``: what the person said, word for word, "" for nothing. The memory is the person's only
+    if a recent conversation of the project has these words; the body then ends with them.
     """
     if scope == "team":
         raise ScopeRefusedError(scope)
     if content is not None and body is not None:
         raise TwoContentsError(path)
     project = await writable(services, call, cwd)
-    return await services.memories.write(
+    origin = PERSON
+    if said is not None:
+        message = await services.extract.quoted(project, said) if said else None
+        origin = PERSON if message else ASSISTANT
+        if message and body is not None:
+            body = f"{body.rstrip()}\n\n{said_line(' '.join(said.split()), message.at)}"
+    written = await services.memories.write(
         project,
         Writing(path, content, name, description, type_, body, title, hook, base_hash),
-        _by(call, "memory.write", session_id),
+        _by(call, "memory.write", session_id, origin),
         request_id=request_id,
     )
+    return replace(written, origin=origin)
 
 
 @method("memory.delete", "write", NoProjectError, MemoryOffError, NothingThereError, ConflictError)

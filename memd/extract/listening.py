@@ -11,8 +11,10 @@ Rules of this file
 - For the rules of the local extractor only the person's words and what the assistant wrote stay.
 """
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from memd.core.recent import Recent
@@ -25,7 +27,7 @@ from memd.extract.sentences import BLANK, Sentence, sentences
 from memd.model.port import Block
 from memd.text.words import has_cjk
 from memd.transcripts import reading
-from memd.transcripts.reading import from_messages
+from memd.transcripts.reading import TranscriptRefusedError, from_messages
 
 _CONVERSATIONS = 16
 _CACHE_SECONDS = 240.0  # a server's cache forgets after five minutes; a run may take one
@@ -34,6 +36,7 @@ _MESSAGES = "messages"  # the source of a cursor that counts messages instead of
 _MARKER_CHARACTERS = 16
 _OUTSIDE = ("web", "mcp")
 _QUOTATION = re.compile(f"{BLANK}{{18,}}")
+_RECENT, _RECENT_BYTES = 4, 1024 * 1024  # transcripts in which a quotation is looked up
 _SPACES = 5  # in a quotation: one with fewer is a name or a turn of phrase
 
 
@@ -226,6 +229,25 @@ def conversation(
                 continue
         (assistant if message.origin == "assistant" else outside).append(message.text)
     return Talk(person, "\n".join(assistant), "\n".join(outside))
+
+
+def quoted(transcripts: Iterable[str], quotation: str) -> Utterance | None:
+    """Return what the person said last that has a quotation, ``None`` where nothing has it.
+
+    Only the ends of the few transcripts that changed last are read.
+    """
+    changed: list[tuple[float, str]] = []
+    for path in transcripts:
+        with suppress(OSError):
+            changed.append((os.stat(path).st_mtime, path))
+    for _, path in sorted(changed, reverse=True)[:_RECENT]:
+        with suppress(TranscriptRefusedError):
+            messages = reading.read(path, tail=_RECENT_BYTES).messages
+            said = [item for item in messages if item.origin == "user" and item.text]
+            talk = Talk([Utterance(own_words(item.text), item.at or 0.0) for item in said])
+            if message := talk.quoted(quotation):
+                return message
+    return None
 
 
 def own_words(text: str) -> str:

@@ -36,17 +36,18 @@ from memd.core.values import (
 from memd.extract import candidates, fork, requests
 from memd.extract.candidates import Candidates
 from memd.extract.evidence import Utterance
-from memd.extract.listening import ConversationReader, Heard, conversation
+from memd.extract.listening import ConversationReader, Heard, conversation, quoted
 from memd.extract.merge import merge
 from memd.extract.requests import ExtractionResult, ExtractRequest
 from memd.extract.review import Reviewer
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import LOCAL, Model, ModelSource
-from memd.projects.project import slug
+from memd.projects.project import slug, transcript_folders
 from memd.state.tables import Cursors, OpenSuggestion, Runs
 from memd.store.service import Store
 from memd.transcripts import reading
 from memd.transcripts.reading import InvalidMessagesError, TranscriptRefusedError
+from memd.transcripts.sessions import sessions_of
 
 __all__ = [
     "ExtractRequest",
@@ -156,6 +157,13 @@ class Extractions:
         elif wanted is not None:
             problem = LEFT_ALONE
         return await self._locally(query, reason, problem)
+
+    async def quoted(self, project: Project, quotation: str) -> Utterance | None:
+        """Return the person's message that has a quotation, ``None`` where none is known to.
+
+        The ends of the project's newest transcripts are read. Raises StateUnusableError.
+        """
+        return await to_thread.run_sync(self._quoted, project, quotation)
 
     async def _locally(
         self, request: "_Extraction", skipped: str, problem: str
@@ -277,6 +285,13 @@ class Extractions:
         files = await self._store.read_many(directory, likely)
         task = await to_thread.run_sync(fork.single, news, name, files)
         return task, False, [file.body for file in files]
+
+    def _quoted(self, project: Project, quotation: str) -> Utterance | None:
+        """Look a quotation up. Blocks: runs in a worker thread."""
+        folders, directory = transcript_folders(project), os.path.realpath(project.memory_dir)
+        paths = {f"{folder}/{name}.jsonl" for folder in folders for name in sessions_of(folder)}
+        read = self._cursors.transcripts()
+        return quoted(paths | {move.source for at, move in read if at == directory}, quotation)
 
     def _compared(self, request: "_Extraction", task: Task, whole: bool) -> tuple[str, ...]:  # noqa: FBT001 - a thread's argument
         """Return what of a run's prefix is not as at the session's last run, and log it."""

@@ -43,7 +43,8 @@ class Written:
     """The end of a write: ``status`` is created, updated, merged or unchanged.
 
     A merged file holds more than was sent, with ``hash``: read it before the next edit. ``note``
-    says why the index could not follow, "" when it did.
+    says why the index could not follow, "" when it did. ``origin`` is whose words the write counts
+    as: user or assistant.
     """
 
     path: str
@@ -51,6 +52,7 @@ class Written:
     change: str | None
     status: str
     note: str = ""
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,13 +62,17 @@ class SurfacedCandidate:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A memory that a search found; ``path`` is relative to the memory directory."""
+    """A memory that a search found; ``path`` is relative to the memory directory.
+
+    ``origin`` is whose words it says it holds.
+    """
 
     path: str
     name: str
     description: str
     score: float
     snippet: str
+    origin: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +283,7 @@ def _hits(scored: Sequence[Ranked], files: Sequence[MemoryFile]) -> tuple[Hit, .
             description=by_path[hit.path].header.description,
             score=hit.score,
             snippet=select.snippet(by_path[hit.path].body, hit.terms),
+            origin=by_path[hit.path].header.origin,
         )
         for hit in scored
         if hit.path in by_path

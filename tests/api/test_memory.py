@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from memd.projects.project import slug
 from tests.api.caller import Caller
+from tests.api.transcripts import answer, user, write
 
 pytestmark = pytest.mark.anyio
 
@@ -105,3 +107,26 @@ async def test_what_is_switched_off_is_shown_and_not_edited(caller: Caller) -> N
     )
     assert error.kind == "memory_off"
     assert "0B" in (await caller.call("memory.tool", command=view))["text"]
+
+
+async def test_what_an_assistant_writes_is_the_person_s_only_with_their_words(
+    caller: Caller,
+) -> None:
+    """A quotation counts if a conversation of the project has it, and then ends the body."""
+    said = "please never mock the database in integration tests"
+    folder = Path(caller.home.path, ".claude", "projects", slug(caller.cwd))
+    write(folder / "s.jsonl", user(f"Well, {said}."), answer("s"))
+    (folder / "gone.jsonl").symlink_to(folder / "nowhere")
+    proven = await caller.write("a.md", said="Please  never mock “the database”")
+    assert proven["origin"] == "user"
+    read = await caller.call("memory.read", path="a.md")
+    assert read["origin"] == "user"
+    assert read["content"].endswith('**Said:** "Please never mock “the database”" (2026-03-03)\n')
+    for words in ("", "Deploy from main only, please", "database"):
+        claimed = await caller.write("b.md", body=f"{words}.", said=words)
+        assert claimed["origin"] == "assistant"
+        read = await caller.call("memory.read", path="b.md")
+        assert (read["origin"], "Said" in read["content"]) == ("assistant", False)
+    overwritten = await caller.write("a.md", body="Mock it.", said="")
+    assert (overwritten["status"], overwritten["origin"]) == ("updated", "assistant")
+    assert (await caller.call("memory.read", path="a.md"))["origin"] == "assistant"
