@@ -17,6 +17,7 @@ PLAN = {
     "daemon": 1_100,
     "cli": 3_400,
     "api": 2_000,
+    "mcp": 900,
     "prompt": 400,
     "recall": 1_200,
     "extract": 2_400,

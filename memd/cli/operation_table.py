@@ -250,6 +250,17 @@ COMMANDS = (
         "shells:version",
     ),
     Command(
+        ("mcp",),
+        "serve a client that speaks the Model Context Protocol",
+        "Speaks on standard input and output until the input ends, in each version of the protocol "
+        "from 2024-11-05 to 2026-07-28. The tools are search, read, save, forget, history, undo "
+        "and suggestions; memories are resources as well. The project is that of the client's "
+        "first root, else of the working directory; --cwd decides it. A daemon is started with "
+        "the first call and again after it was lost.",
+        "shells:mcp",
+        examples=(("claude mcp add memd -- memctl mcp", "tell a client of it"),),
+    ),
+    Command(
         ("completion",),
         "print a completion script",
         "For the shell that is named.",

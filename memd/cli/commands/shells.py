@@ -1,4 +1,4 @@
-"""completion, help and hook: what a shell, its user and a client's hook ask memctl itself."""
+"""completion, help, hook and mcp: what a shell, its user and a client's programs start."""
 
 import sys
 from collections.abc import Sequence
@@ -37,6 +37,15 @@ def version(invocation: Invocation) -> None:
 def help_(invocation: Invocation) -> None:
     """Print the help of a command; argparse ends the program after it."""
     parser().parse_args([*invocation.options.command, "--help"])
+
+
+def mcp(invocation: Invocation) -> None:
+    """Serve a client of the Model Context Protocol until it leaves."""
+    from memd.mcp.server import serve  # noqa: PLC0415 - nothing else needs it
+
+    options, places = invocation.options, invocation.places
+    fixed, start = bool(options.cwd), not options.no_start
+    serve(places, invocation.environ, invocation.cwd, fixed=fixed, start=start)
 
 
 def hook(arguments: Sequence[str] | Invocation) -> int:  # pragma: no cover - leaves by _exit

@@ -1,0 +1,71 @@
+"""The bridge's connection to the daemon, made when it is needed and again when it was lost."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from memd import __version__
+from memd.client.errors import DaemonUnavailableError
+from memd.client.launch import Client, connect
+from memd.core.places import Places
+
+ANSWER_SECONDS = 20.0  # clients give a tool call up after 60
+START_SECONDS = 10.0
+_NAME_CHARACTERS = 60
+
+
+class DaemonLink:
+    """Calls the daemon; one thread uses it.
+
+    ``start`` says whether a daemon may be started where none runs.
+    """
+
+    def __init__(self, places: Places, environ: Mapping[str, str], *, start: bool) -> None:
+        self._places = places
+        self._environ = environ
+        self._start = start
+        self._connection: Client | None = None
+        self._name = "mcp"
+
+    def introduce(self, client: str) -> None:
+        """Say which program asks: the history names it with what it writes from now on."""
+        name = f"mcp {client}".strip()[:_NAME_CHARACTERS]
+        if name != self._name:
+            self._name = name
+            self.close()
+
+    def call(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Call a method. A daemon that went away since the last call is connected to once more.
+
+        Writes carry a request id, so one that is sent again is done once. Raises RemoteError,
+        AnswerTimeoutError, DaemonUnavailableError, and ValueError for what is no text.
+        """
+        try:
+            return self.connected().call(method, params, ANSWER_SECONDS)
+        except DaemonUnavailableError:
+            self.close()
+            return self.connected().call(method, params, ANSWER_SECONDS)
+
+    def connected(self) -> Client:
+        """Return the connection. Raises DaemonUnavailableError and ServerRefusedError."""
+        if self._connection is None:
+            self._connection = connect(
+                self._places,
+                self._environ,
+                name=self._name,
+                version=__version__,
+                start=self._start,
+                deadline=START_SECONDS,
+            )
+        return self._connection
+
+    def close(self) -> None:
+        """Hang up; the next call connects again."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+
+def request_id() -> str:
+    """Return an id under which a write is done once, however often it is sent."""
+    return os.urandom(16).hex()

@@ -1,0 +1,175 @@
+"""The two eras of the protocol as values: what a message asks, and how an answer looks. Pure.
+
+Rules of this file
+- A request belongs to the era that it shows itself: one with a protocol version in its ``_meta`` is
+  modern (2026-07-28, no handshake, every request stands alone), any other is of the handshake era
+  (2024-11-05 to 2025-11-25). Both may come over one connection.
+- No shape of a message crashes: what is no message is a ``ProtocolError`` with its id.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memd import __version__
+
+HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+MODERN = "2026-07-28"
+PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
+UNSUPPORTED = -32022  # the modern era's code for a version that is not served
+NO_RESOURCE = -32002  # the handshake era's; the modern one calls it invalid parameters
+SERVER = {
+    "name": "memd",
+    "title": "memd: memories of this project",
+    "version": __version__,
+}
+CAPABILITIES: dict[str, Any] = {
+    "tools": {},
+    "prompts": {},
+    "resources": {"listChanged": True},
+    "completions": {},
+}
+INSTRUCTIONS = (
+    "memd keeps what was learnt in earlier conversations about this person and this project. "
+    "Search it before you ask the person something that they may have told before. Save what will "
+    "matter in later conversations: who the person is, how they want you to work, and facts about "
+    "the project that its files do not show. Quote the person's own words when you save a rule of "
+    "theirs. Memories are background, except those that are the person's own words."
+)
+_META = "io.modelcontextprotocol/"
+SUBSCRIPTION = f"{_META}subscriptionId"
+_NO_OBJECT = "a message is one JSON object"
+_NO_VERSION = 'jsonrpc must be "2.0"'
+_NO_ID = "an id is a string or a whole number"
+_NO_METHOD = "method must be a string"
+_NO_PARAMS = "params must be an object"
+_NO_META = f"_meta must have {_META}clientCapabilities, an object"
+_NOT_SERVED = "this protocol version is not served"
+_CACHE_MS = 60 * 60 * 1000  # what changes with a version of memd alone
+_LASTING = ("server/discover", "tools/list", "prompts/list", "resources/templates/list")
+_CACHED = (*_LASTING, "resources/list", "resources/read")
+_HIGHEST_ID = 2**63  # a longer number would not come back from every client as it was
+
+Id = str | int
+
+
+class ProtocolError(Exception):
+    """A message that the protocol refuses. The client's program reads it, no model does."""
+
+    def __init__(self, code: int, sentence: str, data: Any = None, id_: Id | None = None) -> None:
+        super().__init__(sentence)
+        self.code = code
+        self.sentence = sentence
+        self.data = data
+        self.id = id_
+
+
+@dataclass(frozen=True, slots=True)
+class McpRequest:
+    """A request, or a notification where ``id`` is ``None``. ``client`` is the caller's name."""
+
+    id: Id | None
+    method: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    modern: bool = False
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
+    client: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class McpReply:
+    """The client's answer to a request of ours; ``result`` is empty where it is an error."""
+
+    id: Any
+    result: Mapping[str, Any]
+
+
+def parse(message: Any) -> McpRequest | McpReply:
+    """Return what a message says. Raises ProtocolError."""
+    if not isinstance(message, dict):
+        raise ProtocolError(INVALID, _NO_OBJECT)
+    id_ = message.get("id")
+    whole = isinstance(id_, int) and not isinstance(id_, bool) and abs(id_) < _HIGHEST_ID
+    if "id" in message and not whole and not isinstance(id_, str):
+        raise ProtocolError(INVALID, _NO_ID)
+    if "method" not in message and ("result" in message or "error" in message):
+        return McpReply(id_, _object(message.get("result")))
+    method, params = message.get("method"), message.get("params")
+    if message.get("jsonrpc") != "2.0":
+        raise ProtocolError(INVALID, _NO_VERSION, id_=id_)
+    if not isinstance(method, str):
+        raise ProtocolError(INVALID, _NO_METHOD, id_=id_)
+    if params is not None and not isinstance(params, dict):
+        raise ProtocolError(PARAMS, _NO_PARAMS, id_=id_)
+    params = params or {}
+    meta = _object(params.get("_meta"))
+    if method == "initialize":
+        capabilities, client = _object(params.get("capabilities")), _name(params.get("clientInfo"))
+        return McpRequest(id_, method, params, capabilities=capabilities, client=client)
+    if id_ is None or f"{_META}protocolVersion" not in meta:
+        return McpRequest(id_, method, params)
+    return _modern(id_, method, params, meta)
+
+
+def _modern(id_: Id, method: str, params: dict[str, Any], meta: Mapping[str, Any]) -> McpRequest:
+    version, capabilities = meta[f"{_META}protocolVersion"], meta.get(f"{_META}clientCapabilities")
+    if version != MODERN:
+        data = {"supported": [MODERN, *reversed(HANDSHAKE)], "requested": str(version)}
+        raise ProtocolError(UNSUPPORTED, _NOT_SERVED, data, id_)
+    if not isinstance(capabilities, dict):
+        raise ProtocolError(PARAMS, _NO_META, id_=id_)
+    client = _name(meta.get(f"{_META}clientInfo"))
+    return McpRequest(id_, method, params, modern=True, capabilities=capabilities, client=client)
+
+
+def answered(request: McpRequest, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request's answer, with what its era wants to see in a result."""
+    if request.modern:
+        meta = {f"{_META}serverInfo": SERVER, **result.get("_meta", {})}
+        result = {"resultType": "complete", **result, "_meta": meta}
+        if request.method in _CACHED:
+            lasting = _CACHE_MS if request.method in _LASTING else 0
+            result |= {"ttlMs": lasting, "cacheScope": "private"}
+    return {"jsonrpc": "2.0", "id": request.id, "result": result}
+
+
+def refused(error: ProtocolError, id_: Id | None = None) -> dict[str, Any]:
+    """Return an error answer to a request, or to what has no id that is one."""
+    body = {"code": error.code, "message": error.sentence}
+    if error.data is not None:
+        body["data"] = error.data
+    return {"jsonrpc": "2.0", "id": id_ if error.id is None else error.id, "error": body}
+
+
+def initialized(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer of the handshake: the client's version if it is served, else the newest."""
+    wanted = params.get("protocolVersion")
+    return {
+        "protocolVersion": wanted if wanted in HANDSHAKE else HANDSHAKE[-1],
+        "capabilities": CAPABILITIES,
+        "serverInfo": SERVER,
+        "instructions": INSTRUCTIONS,
+    }
+
+
+def discovered() -> dict[str, Any]:
+    """Return what ``server/discover`` tells."""
+    return {
+        "supportedVersions": [MODERN, *reversed(HANDSHAKE)],
+        "capabilities": CAPABILITIES,
+        "serverInfo": SERVER,
+        "instructions": INSTRUCTIONS,
+    }
+
+
+def text_of(value: Any) -> str:
+    """Return a string, "" for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _name(implementation: Any) -> str:
+    return text_of(_object(implementation).get("name"))

@@ -1,0 +1,131 @@
+"""Memories as resources, the system prompt as a prompt, and paths to complete. Pure.
+
+``memory://index`` is the index, ``memory://memories/PATH`` a memory. Text that came from outside
+says so in its first line.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, unquote
+
+from memd.mcp.protocol import NO_RESOURCE, PARAMS, ProtocolError, text_of
+from memd.mcp.tools import Ask, quoted_head
+from memd.text.quoting import neutralise
+
+INDEX = "memory://index"
+MEMORY = "memory://memories/"
+_TEMPLATE = f"{MEMORY}{{+path}}"
+_INDEX_FILE = "MEMORY.md"
+_PAGE = 200  # resources
+_VALUES = 100  # completions, as many as the protocol allows
+_MARKDOWN = "text/markdown"
+_NO_URI = "no such resource"
+_NO_PROMPT = "no such prompt; prompts/list has those that there are"
+_NO_STATEMENT = "remember needs the argument statement"
+_PROMPTS = (
+    {
+        "name": "load_prompt",
+        "title": "What memd remembers",
+        "description": "The memory section of a system prompt: the instructions and the index.",
+    },
+    {
+        "name": "remember",
+        "title": "Remember this",
+        "description": "Ask the assistant to save something, with your words as evidence.",
+        "arguments": [
+            {"name": "statement", "description": "what to remember", "required": True},
+        ],
+    },
+)
+_REMEMBER = (
+    "Remember this in later conversations: {statement}\n\n"
+    "Search for a memory that says it already; then use the save tool, with my words above in said."
+)
+ONLY_INDEX: dict[str, Any] = {
+    "resources": [
+        {
+            "uri": INDEX,
+            "name": "index",
+            "title": "Index of memories",
+            "description": "One line for each memory of this project.",
+            "mimeType": _MARKDOWN,
+        }
+    ]
+}
+
+
+def listed(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a page of the resources, the newest first."""
+    cursor = text_of(params.get("cursor"))
+    page = ask("memory.list", limit=_PAGE, **({"after": cursor} if cursor else {}))
+    resources = [
+        {
+            "uri": f"{MEMORY}{quote(memory['path'])}",
+            "name": memory["path"],
+            "title": neutralise(memory["name"]),
+            "description": neutralise(memory["description"]),
+            "mimeType": _MARKDOWN,
+            "size": memory["size"],
+            "annotations": {"lastModified": memory["mtime"]},
+        }
+        for memory in page["memories"]
+    ]
+    result = {"resources": resources if cursor else [*ONLY_INDEX["resources"], *resources]}
+    return result | ({"nextCursor": page["next"]} if page["next"] else {})
+
+
+def templates() -> dict[str, Any]:
+    """Return the one template."""
+    template = {
+        "uriTemplate": _TEMPLATE,
+        "name": "memory",
+        "title": "A memory by its path",
+        "mimeType": _MARKDOWN,
+    }
+    return {"resourceTemplates": [template]}
+
+
+def read(ask: Ask, uri: str, *, modern: bool) -> dict[str, Any]:
+    """Return what a resource holds. Raises ProtocolError for one that cannot exist."""
+    if uri != INDEX and not uri.startswith(MEMORY):
+        raise ProtocolError(PARAMS if modern else NO_RESOURCE, _NO_URI, {"uri": uri})
+    path = _INDEX_FILE if uri == INDEX else unquote(uri.removeprefix(MEMORY))
+    memory = ask("memory.read", path=path)
+    content = f"{quoted_head(memory['origin'])}{neutralise(memory['content'])}"
+    return {"contents": [{"uri": uri, "mimeType": _MARKDOWN, "text": content}]}
+
+
+def completed(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the paths that a beginning may become; those that only contain it come last."""
+    reference, argument = params.get("ref"), params.get("argument")
+    if not isinstance(reference, dict) or not isinstance(argument, dict):
+        raise ProtocolError(PARAMS, _NO_URI)
+    paths: list[str] = []
+    if reference.get("uri") == _TEMPLATE and argument.get("name") == "path":
+        beginning = text_of(argument.get("value")).casefold()
+        known = [memory["path"] for memory in ask("memory.list")["memories"]]
+        paths = [path for path in known if beginning in path.casefold()]
+        paths.sort(key=lambda path: not path.casefold().startswith(beginning))
+    more = len(paths) > _VALUES
+    return {"completion": {"values": paths[:_VALUES], "total": len(paths), "hasMore": more}}
+
+
+def prompts() -> dict[str, Any]:
+    """Return the prompts that there are."""
+    return {"prompts": list(_PROMPTS)}
+
+
+def prompt(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the messages of a prompt. Raises ProtocolError for one that there is not."""
+    name, arguments = params.get("name"), params.get("arguments") or {}
+    if name == "load_prompt":
+        loaded = ask("load_prompt")
+        words = loaded["prompt"] or f"Memory is off here: {loaded['reason']}"
+    elif name == "remember":
+        statement = text_of(arguments.get("statement") if isinstance(arguments, dict) else "")
+        if not statement.strip():
+            raise ProtocolError(PARAMS, _NO_STATEMENT)
+        words = _REMEMBER.format(statement=statement)
+    else:
+        raise ProtocolError(PARAMS, _NO_PROMPT)
+    return {"messages": [{"role": "user", "content": {"type": "text", "text": words}}]}

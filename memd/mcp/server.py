@@ -1,0 +1,249 @@
+"""The server: lines from standard input, answers to standard output.
+
+Rules of this file
+- The thread that reads never waits for the daemon, so a ping is answered and a request cancelled
+  while another one runs. One thread asks the daemon, in the order of the requests.
+- Whatever comes in has an answer or is a notification; nothing that a client sends ends the server.
+- It ends with its input, with SIGTERM, or when nobody reads what it says.
+"""
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, NoReturn
+
+from memd.client.errors import DaemonUnavailableError
+from memd.core import limits
+from memd.core.errors import MemdError
+from memd.core.places import Places
+from memd.core.text import read_json
+from memd.mcp import protocol, resources, tools
+from memd.mcp.changes import ChangeFeed, Send
+from memd.mcp.link import DaemonLink
+from memd.mcp.protocol import McpReply, McpRequest, ProtocolError
+from memd.mcp.roots import WorkingDirectory
+
+_WAITING = 100  # requests; who sends more is not read from meanwhile
+_ROOTS_SECONDS = 2.0
+_END_SECONDS = 30.0  # for what was asked before the input ended
+_NO_JSON = "a line must be JSON in UTF-8"
+_TOO_LONG = f"a line may have at most {limits.FRAME_BYTES:,} bytes"
+_EMPTY = "a batch needs a message"
+_NO_TEXT = "a text has half of a character, or a number is none"
+_NO_TOOL = "there is no such tool; tools/list has those that there are"
+_NO_METHOD = "there is no method {method}"
+_BROKEN = "the daemon's answer was not understood ({error}); restart it with: memctl stop"
+_ROOTS_KNOWN = ("notifications/initialized", "notifications/roots/list_changed")
+_MAY_ASK = ("tools/call", "resources/read", "prompts/get")
+_INPUT = {"resultType": "input_required"}
+_OF_THE_DAEMON = (
+    "tools/call",
+    "resources/list",
+    "resources/read",
+    "prompts/get",
+    "completion/complete",
+)
+
+
+class McpServer:
+    """Serves one client. ``send`` writes one message."""
+
+    def __init__(
+        self, link: DaemonLink, directory: WorkingDirectory, feed: ChangeFeed, send: Send
+    ) -> None:
+        self._link = link
+        self._directory = directory
+        self._feed = feed
+        self._send = send
+        self._waiting: queue.Queue[McpRequest | None] = queue.Queue(_WAITING)
+        self._unanswered: set[protocol.Id | None] = set()
+        self._has_roots, self._client = False, ""
+        self._worker = threading.Thread(target=self._work, daemon=True)
+
+    def run(self, stream: BinaryIO) -> None:
+        """Serve until the input ends, and finish what was asked before."""
+        self._worker.start()
+        for line in _lines(stream):
+            message = read_json(line)
+            if message is None:
+                self._refuse(protocol.PARSE, _NO_JSON if line else _TOO_LONG)
+            elif message == []:
+                self._refuse(protocol.INVALID, _EMPTY)
+            else:  # 2025-03-26 alone has batches; their answers come one by one
+                for each in message if isinstance(message, list) else [message]:
+                    self._take(each)
+        self._waiting.put(None)
+        self._worker.join(_END_SECONDS)
+        self._feed.close()
+
+    def _refuse(self, code: int, sentence: str) -> None:
+        self._send(protocol.refused(ProtocolError(code, sentence)))
+
+    def _take(self, message: Any) -> None:
+        id_ = None
+        try:
+            request = protocol.parse(message)
+            id_ = request.id
+            if isinstance(request, McpReply):
+                self._directory.reply(request)
+            elif request.id is None:
+                self._notified(request)
+            elif request.method in _OF_THE_DAEMON:
+                self._unanswered.add(request.id)
+                self._waiting.put(request)
+            elif request.modern and request.method == "subscriptions/listen":
+                self._feed.listen(request.id, request.params.get("notifications"))
+            else:
+                self._send(protocol.answered(request, self._at_once(request)))
+        except ProtocolError as error:
+            self._send(protocol.refused(error, id_))
+
+    def _notified(self, request: McpRequest) -> None:
+        if request.method == "notifications/cancelled":
+            id_ = request.params.get("requestId")
+            if isinstance(id_, str | int):
+                self._feed.remove(id_)
+                self._unanswered.discard(id_)
+        elif request.method in _ROOTS_KNOWN and self._has_roots and not self._directory.fixed:
+            self._send(self._directory.request())
+
+    def _at_once(self, request: McpRequest) -> Mapping[str, Any]:
+        """Return the result of a request that needs no daemon. Raises ProtocolError."""
+        match request.method, request.modern:
+            case "initialize", _:
+                self._has_roots = "roots" in request.capabilities
+                self._client = request.client
+                return protocol.initialized(request.params)
+            case "ping", False:
+                return {}
+            case "server/discover", True:
+                return protocol.discovered()
+            case "tools/list", _:
+                return {"tools": tools.listed()}
+            case "prompts/list", _:
+                return resources.prompts()
+            case "resources/templates/list", _:
+                return resources.templates()
+        raise ProtocolError(protocol.UNKNOWN, _NO_METHOD.format(method=request.method))
+
+    def _work(self) -> None:
+        while (request := self._waiting.get()) is not None:
+            if request.id not in self._unanswered:  # cancelled while it waited
+                continue
+            self._directory.known.wait(_ROOTS_SECONDS)
+            try:
+                answer = protocol.answered(request, self._result(request))
+            except ProtocolError as error:
+                answer = protocol.refused(error, request.id)
+            if request.id in self._unanswered:
+                self._unanswered.discard(request.id)
+                self._send(answer)
+
+    def _result(self, request: McpRequest) -> Mapping[str, Any]:
+        """Return what the daemon has to say to a request. Raises ProtocolError."""
+        answers = request.params.get("inputResponses")
+        if isinstance(answers, dict) and not self._directory.fixed:
+            self._directory.adopt(answers.get("roots"))
+        self._link.introduce(request.client or self._client)
+        code = protocol.INTERNAL
+        try:
+            return self._dispatched(request)
+        except MemdError as error:
+            if result := self._instead(request, error):
+                return result
+            sentence = f"{error}. {error.hint}." if error.hint else f"{error}."
+            missing = error.kind in ("not_found", "name_refused")
+            if missing and request.method == "resources/read":
+                code = protocol.PARAMS if request.modern else protocol.NO_RESOURCE
+        except (ValueError, RecursionError):
+            sentence = _NO_TEXT
+        except ProtocolError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the edge: another version's daemon may say anything
+            sentence = _BROKEN.format(error=type(error).__name__)
+        if request.method == "tools/call":
+            return tools.failed(sentence)
+        raise ProtocolError(code, sentence)
+
+    def _instead(self, request: McpRequest, error: MemdError) -> Mapping[str, Any]:
+        """Return what answers a request that the daemon refused, empty for its refusal."""
+        if request.method == "resources/list" and isinstance(error, DaemonUnavailableError):
+            return resources.ONLY_INDEX
+        # The modern era has no requests to a client: it is asked by an answer, and asks again.
+        asks = request.modern and request.method in _MAY_ASK and "roots" in request.capabilities
+        if error.kind == "no_project" and asks and "inputResponses" not in request.params:
+            requests = {"roots": {"method": "roots/list"}}
+            return {} if self._directory.fixed else _INPUT | {"inputRequests": requests}
+        return {}
+
+    def _dispatched(self, request: McpRequest) -> Mapping[str, Any]:
+        params, ask = request.params, self._ask
+        match request.method:
+            case "tools/call":
+                name, given = protocol.text_of(params.get("name")), params.get("arguments") or {}
+                result = tools.call(ask, name, given) if isinstance(given, dict) else None
+                if result is None:
+                    raise ProtocolError(protocol.PARAMS, _NO_TOOL)
+                return result
+            case "resources/list":
+                if not request.modern:
+                    self._feed.add(None)
+                return resources.listed(ask, params)
+            case "resources/read":
+                uri = protocol.text_of(params.get("uri"))
+                return resources.read(ask, uri, modern=request.modern)
+            case "prompts/get":
+                return resources.prompt(ask, params)
+        return resources.completed(ask, params)
+
+    def _ask(self, method: str, **params: Any) -> Any:
+        return self._link.call(method, {"cwd": self._directory.path, **params})
+
+
+def serve(
+    places: Places, environ: Mapping[str, str], cwd: str, *, fixed: bool, start: bool
+) -> None:
+    """Serve the client at this process's standard input and output until it leaves.
+
+    ``cwd`` is the working directory; where it is ``fixed`` a client's roots do not count. ``start``
+    says whether a daemon may be started.
+    """
+    signal.signal(signal.SIGTERM, _end)
+    directory = WorkingDirectory(cwd, fixed=fixed)
+    lock = threading.Lock()
+    for descriptor in (0, 1):
+        os.set_blocking(descriptor, True)
+
+    def send(message: Mapping[str, Any]) -> None:
+        data = memoryview(json.dumps(message).encode() + b"\n")
+        try:
+            with lock:
+                while data:
+                    data = data[os.write(1, data) :]
+        except OSError:  # nobody reads any more; only a signal wakes the thread that reads
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    feed = ChangeFeed(places, environ, lambda: directory.path, send)
+    link = DaemonLink(places, environ, start=start)
+    with open(0, "rb", closefd=False) as stream:
+        McpServer(link, directory, feed, send).run(stream)
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a stream; one that is too long comes as b""."""
+    while line := stream.readline(limits.FRAME_BYTES + 1):
+        if len(line) <= limits.FRAME_BYTES or line.endswith(b"\n"):
+            if line.strip():
+                yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(limits.FRAME_BYTES)
+        yield b""
+
+
+def _end(_signal: int, _frame: object) -> NoReturn:
+    sys.exit(0)
