@@ -1,6 +1,7 @@
 """The bridge's connection to the daemon, made when it is needed and again when it was lost."""
 
 import os
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from memd.core.places import Places
 
 ANSWER_SECONDS = 20.0  # clients give a tool call up after 60
 START_SECONDS = 10.0
+_PAUSES = (0.0, 0.1)  # one that is being killed may still take a connection
 _NAME_CHARACTERS = 60
 
 
@@ -35,16 +37,20 @@ class DaemonLink:
             self.close()
 
     def call(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Call a method. A daemon that went away since the last call is connected to once more.
+        """Call a method. Where the daemon went away, the next one is asked once more.
 
         Writes carry a request id, so one that is sent again is done once. Raises RemoteError,
         AnswerTimeoutError, DaemonUnavailableError, and ValueError for what is no text.
         """
-        try:
-            return self.connected().call(method, params, ANSWER_SECONDS)
-        except DaemonUnavailableError:
-            self.close()
-            return self.connected().call(method, params, ANSWER_SECONDS)
+        for pause in _PAUSES:
+            try:
+                return self.connected().call(method, params, ANSWER_SECONDS)
+            except DaemonUnavailableError:
+                if self._connection is None:  # none could be started
+                    raise
+                self.close()
+                time.sleep(pause)
+        return self.connected().call(method, params, ANSWER_SECONDS)
 
     def connected(self) -> Client:
         """Return the connection. Raises DaemonUnavailableError and ServerRefusedError."""
