@@ -49,7 +49,7 @@ HEADER_BYTES = 8 * 1024
 CONNECT_SECONDS = 0.05
 PROMPT_EVENTS = ("UserPromptSubmit", "BeforeAgent")
 # What these say is not lost with the daemon, so they wait for it hardly at all.
-SPOOLED_EVENTS = ("Stop", "PreCompact", "SessionEnd", "AfterAgent", "PreCompress")
+SPOOLED_EVENTS = ("Stop", "PreCompact", "SessionEnd", "AfterAgent")
 SPOOLED_MEMBERS = (b"session_id", b"transcript_path", b"cwd", b"agent_id", b"prompt_id")
 SPOOL_FILES, SPOOL_BYTES, SPOOL_SECONDS = 200, 4096, 1.0  # for what is there at once, or hangs
 EVENT_MS, SPOOLED_MS, SESSION_START_MS = 200, 50, 400

@@ -10,7 +10,7 @@ MEMD_TAG = "memd-context"
 OPEN = f"<{MEMD_TAG}>"
 CLOSE = f"</{MEMD_TAG}>"
 
-# Claude Code's own insertions among the user's words (observed in transcripts).
+# Clients' own insertions among the user's words (observed in transcripts).
 _FOREIGN = (
     "system-reminder",
     "command-name",
@@ -28,6 +28,8 @@ _FOREIGN = (
     "task-notification",
     "ide_selection",
     "ide_opened_file",
+    "hook_context",
+    "session_context",
 )
 _KINDS = "|".join((MEMD_TAG, *_FOREIGN))
 _OPENING = re.compile(rf"<({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)

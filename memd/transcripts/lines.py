@@ -3,7 +3,8 @@
 Rules of this file
 - Of Claude Code's lines only ``user`` and ``assistant`` become messages, and of these neither
   sub-agents' nor meta lines nor summaries of a compaction; every other kind of line is noise and
-  changes nothing. Codex's lines are ``codex_lines``'s; each line tells by its shape whose it is.
+  changes nothing. Codex's lines are ``codex``'s, Gemini's ``gemini``'s; each line tells by its
+  shape whose it is.
 - Whose words a text is, is decided here and nowhere else: what stands in a tool result is the
   tool's, whoever carries it; what memd or the client put among the user's words is cut out, and
   what memd's own tools answered is left out.
@@ -16,7 +17,7 @@ from typing import Any
 
 from memd.core.errors import MemdError
 from memd.core.values import Message
-from memd.transcripts import codex
+from memd.transcripts import codex, gemini
 from memd.transcripts import tools as known
 from memd.transcripts.pieces import (
     ASSISTANT,
@@ -75,6 +76,7 @@ class Assembly:
         self._failed: set[str] = set()
         self._names: dict[str, str] = {}
         self._rollout = codex.Rollout()
+        self._chat = gemini.ChatRecord()
         self._strange = 0
         self._first = -1  # the place of the user's first words
         self.recognised = 0
@@ -83,7 +85,7 @@ class Assembly:
     @property
     def strange(self) -> int:
         """How many lines of a known kind had an unknown shape."""
-        return self._strange + self._rollout.strange
+        return self._strange + self._rollout.strange + self._chat.strange
 
     @property
     def spoken(self) -> bool:
@@ -116,13 +118,17 @@ class Assembly:
         return tuple(self._closed(max(0, self._first) if from_a_turn else 0))
 
     def _pieces(self, line: Any) -> Iterator[TranscriptPiece]:
-        """Yield what a line of Codex or Claude Code says."""
+        """Yield what a line of Codex, Gemini or Claude Code says."""
         if codex.is_line(line):
             self.recognised += 1
             at = parse_time(line.get("timestamp"))
             name = string(line.get("timestamp"))
             for piece in self._rollout.pieces(line):
                 yield replace(piece, at=at, id=piece.id or piece.answers or name)
+            return
+        if gemini.is_line(line):
+            self.recognised += 1
+            yield from self._chat.pieces(line)
             return
         line = members(line)
         kind, message = line.get("type"), line.get("message")

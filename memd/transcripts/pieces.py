@@ -1,6 +1,6 @@
 """What one block of a conversation says, before blocks become messages. Pure.
 
-Both formats of transcripts, and the Messages API's lists, come to these pieces.
+All formats of transcripts, and the Messages API's lists, come to these pieces.
 """
 
 from dataclasses import dataclass

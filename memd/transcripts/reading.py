@@ -51,6 +51,8 @@ _HEAD_BYTES = 256  # a line's kind stands there
 _HINTS = (
     b'"user"',
     b'"assistant"',
+    b'"gemini"',
+    b'"projectHash"',
     b'"compact_boundary"',
     b'"response_item"',
     b'"event_msg"',
@@ -58,7 +60,7 @@ _HINTS = (
     b'"turn_context"',
     b'"compacted"',
 )
-_ROLLOUT = b'"session_meta"'
+_FIRST = (b'"session_meta"', b'"projectHash"')
 _CALLS = (b'_use"', b'_call"')
 
 
@@ -188,8 +190,9 @@ def _end(file: BinaryIO, path: str, start: int) -> TranscriptPart:
 
 
 def _first_line(file: BinaryIO, start: int, assembly: Assembly) -> None:
-    """Show the file's first line, which says whose a rollout is, to who begins behind it."""
-    if start and _ROLLOUT in os.pread(file.fileno(), _HEAD_BYTES, 0):
+    """Show the file's first line, where it says whose a file is, to who begins behind it."""
+    head = os.pread(file.fileno(), _HEAD_BYTES, 0) if start else b""
+    if any(mark in head for mark in _FIRST):
         file.seek(0)
         assembly.recall(_parsed(file.readline(LINE_BYTES)))
 

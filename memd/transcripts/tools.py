@@ -21,9 +21,13 @@ _WRITERS = {
     "Edit": "file_path",
     "MultiEdit": "file_path",
     "NotebookEdit": "notebook_path",
+    "write_file": "file_path",
+    "replace": "file_path",
 }
 _MEMORY_COMMANDS = ("create", "str_replace", "insert", "delete", "rename")
-_WEB = frozenset(("webfetch", "websearch", "web_fetch", "web_search", "fetch_webpage"))
+_WEB = frozenset(
+    ("webfetch", "websearch", "web_fetch", "web_search", "fetch_webpage", "google_web_search")
+)
 # What a call is about, the first that it has; a whole file's content tells too much.
 _STATEMENT = (
     "file_path",

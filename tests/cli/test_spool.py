@@ -41,7 +41,7 @@ def _spooled(home: Home) -> list[dict[str, Any]]:
     return [json.loads(path.read_bytes()) for path in sorted(folder.glob("*"))]
 
 
-@pytest.mark.parametrize("event", ["Stop", "PreCompact", "SessionEnd", "AfterAgent", "PreCompress"])
+@pytest.mark.parametrize("event", ["Stop", "PreCompact", "SessionEnd", "AfterAgent"])
 def test_an_end_that_found_no_daemon_is_kept(home: Home, event: str) -> None:
     """It is a request of its own: where the conversation is, and nothing of what was said."""
     environ = {"MEMD_BASE_DIR": "/b", "MEMD_EXTRA_GUIDELINES": "x" * 9000}

@@ -1,0 +1,110 @@
+"""The lines of Gemini CLI's chat records (0.61). Pure.
+
+Rules of this file
+- The person's words are a ``user`` record, as they typed them where the record tells
+  (``displayContent``). Its other parts hold files, the output of tools and what hooks added.
+- A record may come again under its id, with the tool calls that followed; what it said counts once.
+- A line that sets values (``$set``) repeats a history that stands in the file already, or the
+  client's own first words. What was rewound stays read: it was said.
+- A sub-agent's file says so in its first line, and nothing of it counts.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memd.transcripts import tools as known
+from memd.transcripts.pieces import (
+    ASSISTANT,
+    USER,
+    RecordedCall,
+    TranscriptPiece,
+    joined,
+    members,
+    other_words,
+    own_words,
+    parse_time,
+    string,
+)
+
+_MODEL = "gemini"
+_MCP = "mcp_"  # and not mcp__, as others write it
+
+
+def is_line(line: Any) -> bool:
+    """Return whether a parsed line is one of a chat record."""
+    if not isinstance(line, dict):
+        return False
+    said = line.get("type") in (USER, _MODEL) and "content" in line and "id" in line
+    return said or "projectHash" in line
+
+
+class ChatRecord:
+    """Turns lines into pieces; it remembers whose file it is and what it has given."""
+
+    def __init__(self) -> None:
+        self._sub_agent = False
+        self._seen: set[str] = set()
+        self.strange = 0
+
+    def pieces(self, line: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
+        """Yield what a line says; the file's first line must have come before the others."""
+        if "projectHash" in line:
+            self._sub_agent = line.get("kind") == "subagent"
+        elif not self._sub_agent:
+            at, name = parse_time(line.get("timestamp")), string(line.get("id"))
+            again = name in self._seen
+            self._seen.add(name)
+            if line["type"] == USER:
+                yield from self._user(line, name, at)
+            else:
+                if not again:
+                    text = joined(line["content"])
+                    yield TranscriptPiece(ASSISTANT, text, ASSISTANT, name, name, at)
+                for call in _list(line.get("toolCalls")):
+                    yield from self._call(members(call), name, at)
+
+    def _user(
+        self, line: Mapping[str, Any], name: str, at: float | None
+    ) -> Iterator[TranscriptPiece]:
+        """Yield the person's words, or the output of tools that a record brings to the model."""
+        shown = line.get("displayContent") or line["content"]
+        if not isinstance(shown, str | list):
+            self.strange += 1
+        parts = (
+            [shown] if isinstance(shown, str) else [members(p).get("text") for p in _list(shown)]
+        )
+        text = "\n".join(filter(None, map(own_words, parts)))
+        if text:
+            yield TranscriptPiece(USER, text, USER, name, name, at)
+        for part in map(members, _list(line["content"])):
+            result = members(part.get("functionResponse"))
+            tool = _name(result)
+            output = members(result.get("response"))
+            said = other_words(output.get("output") or output.get("error"))
+            if tool:
+                call = string(result.get("id"))
+                yield TranscriptPiece(USER, said, id=call, at=at, answers=call, tool=tool)
+
+    def _call(
+        self, call: Mapping[str, Any], name: str, at: float | None
+    ) -> Iterator[TranscriptPiece]:
+        """Yield a tool call that has ended, with the path that it wrote."""
+        key, tool, given = string(call.get("id")), _name(call), members(call.get("args"))
+        if not tool or key in self._seen:
+            return
+        self._seen.add(key)
+        written = string(members(call.get("resultDisplay")).get("filePath"))
+        paths = tuple(known.writes(tool, given | ({"file_path": written} if written else {}), ""))
+        made = RecordedCall(key, tool, known.short(tool, given), paths)
+        failed = key if call.get("status") != "success" else ""
+        yield TranscriptPiece(ASSISTANT, "", ASSISTANT, name, name, at, call=made, failed=failed)
+
+
+def _name(call: Mapping[str, Any]) -> str:
+    """Return a tool's name as other clients have it."""
+    name = string(call.get("name"))
+    return name.replace(_MCP, "mcp__", 1) if name.startswith(_MCP) else name
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
