@@ -189,7 +189,7 @@ MUTANTS = (
         "a lock's row goes before its file is settled",
         HOLDING,
         "            if done or held.prior_ns == held.taken_ns:\n",
-        "            self._table.forget(held.directory)\n"
+        "            self.table.forget(held.directory)\n"
         "            if done or held.prior_ns == held.taken_ns:\n",
         DREAM,
     ),
