@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from memd import __version__
 from memd.cli.output import Screen
-from memd.client.errors import DaemonUnavailableError
+from memd.client.errors import DaemonUnavailableError, RemoteError
 from memd.core import limits, places
 from memd.core.errors import MemdError
 from memd.core.names import SUFFIX
@@ -22,6 +22,7 @@ JOB_SECONDS = 24 * 60 * 60.0  # a job has its own bounds; a person has Ctrl-C
 START_SECONDS = 10.0
 STOP_SECONDS = limits.DRAIN_SECONDS + 15
 _LAST_WORDS_SECONDS = 0.5  # a daemon that hung up writes why it ends
+_UNKNOWN = (-32601, -32602)  # a method, or parameters, that the daemon does not know
 _NOT_UTF8 = "it is not UTF-8"
 
 
@@ -156,19 +157,30 @@ class Invocation:
     def call(self, method: str, *, seconds: float = ANSWER_SECONDS, **params: object) -> Any:
         """Call a method without the parameters that are ``None``.
 
-        ``--timeout`` wins over ``seconds``. Raises RemoteError, AnswerLateError and
+        ``--timeout`` wins over ``seconds``. Raises RemoteError, which names the remedy where the
+        daemon is another version's and does not know what it is asked, AnswerLateError and
         DaemonUnavailableError.
         """
         given = {name: value for name, value in params.items() if value is not None}
         client = self.client()
         try:
             return client.call(method, given, self.options.timeout or seconds)
+        except RemoteError as error:
+            if error.code in _UNKNOWN and (other := self.other_version()):
+                error.hint = f"{other}: memctl shutdown, and the next command starts this one"
+            raise
         except DaemonUnavailableError as error:  # it was there, and went: its log knows why
             from memd.client.launch import last_words  # noqa: PLC0415 - not every command asks
 
             words = last_words(self.places, _LAST_WORDS_SECONDS)
             cause = f"{error.facts['cause']}; {words}" if words else str(error.facts["cause"])
             raise DaemonUnavailableError(client.socket_path, cause, self.places.log) from error
+
+    def other_version(self) -> str:
+        """Return in words that the daemon is another version's, "" where it is this one's."""
+        running = self.client().server.get("version", __version__)
+        differs = running != __version__
+        return f"memd {running} runs, and this is memctl {__version__}" if differs else ""
 
     def ask(self, method: str, *, seconds: float = ANSWER_SECONDS, **params: object) -> Any:
         """Call a method about the project of ``cwd``."""

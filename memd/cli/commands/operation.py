@@ -165,7 +165,11 @@ def _local_checks(invocation: Invocation) -> list[dict[str, str]]:
     """Look at what only this side can see: the clients' hooks and the service."""
     from memd.cli.commands import service, setup  # noqa: PLC0415 - doctor alone needs both here
 
-    return [setup.check(invocation), service.check(invocation)]
+    checks = [setup.check(invocation), service.check(invocation)]
+    if other := invocation.other_version():
+        remedy = "memctl shutdown, and the next command starts this one"
+        checks += [{"name": "version", "state": "warning", "detail": other, "remedy": remedy}]
+    return checks
 
 
 def _bounded(today: Mapping[str, Any]) -> str:
