@@ -68,16 +68,16 @@ def judge(
     *,
     index: bytes | None,
     now: float,
-    gone_lately: int,
-    lost_lately: Mapping[str, int],
+    lately: tuple[int, Mapping[str, int]],
 ) -> Judged:
     """Return what may stand of the edits, and every reason why the others may not.
 
-    ``before`` are all memories, ``report`` is the one to go on with. ``gone_lately`` is how many
-    memories dreams removed by reasons in 30 days, ``lost_lately`` how many telling words they took
-    from each. ``now`` is in seconds since 1970.
+    ``before`` are all memories, ``report`` is the one to go on with. ``lately`` is how many
+    memories dreams removed by reasons in 30 days, and how many telling words they took from each.
+    ``now`` is in seconds since 1970.
     """
     night = Night(before, wanted, now)
+    gone_lately, lost_lately = lately
     judged = [_Group(night, members, lost_lately) for members in night.groups()]
     removals = [group for group in judged if group.removed and not group.problems]
     count = sum(len(group.removed) for group in removals)

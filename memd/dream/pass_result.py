@@ -98,15 +98,8 @@ def find(
     known = {header.path for header in headers}
     files = {file.header.path: file for file in _files(tree, known)}
     gone, lost = lately
-    judged = judge(
-        files,
-        wanted,
-        done.report,
-        index=index,
-        now=now,
-        gone_lately=len(gone - known),
-        lost_lately=lost,
-    )
+    took = (len(gone - known), lost)
+    judged = judge(files, wanted, done.report, index=index, now=now, lately=took)
     edits = {edit.path: edit.content for edit in judged.edits if edit.path != INDEX}
     after = {path: file.content for path, file in files.items()} | edits
     report = replace(
