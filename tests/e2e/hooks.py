@@ -23,12 +23,13 @@ CLAUDE = {
     "DISABLE_ERROR_REPORTING": "1",
     "DISABLE_AUTOUPDATER": "1",
 }
-_BLOCK = re.compile(r"<memd-context>.*?</memd-context>", re.DOTALL)
+# memd's own tag, and the one that Gemini CLI puts around what its hooks bring.
+_BLOCK = re.compile(r"<(memd-context|hook_context)>(.*?)</\1>", re.DOTALL)
 
 
 def blocks(request: ReceivedMessage) -> list[str]:
     """Return memd's blocks in a request's body, wherever the client put them."""
-    return _BLOCK.findall(request.body.decode())
+    return [words for _, words in _BLOCK.findall(request.body.decode())]
 
 
 def claude_code(relay: Relay, step: Step) -> str:
@@ -68,6 +69,23 @@ def gemini(relay: Relay, step: Step) -> str:
     return "hooks of `memctl setup`: recalled as hook context, extracted from its finished turn"
 
 
+def opencode(relay: Relay, step: Step) -> str:
+    """Run OpenCode with the plugin that ``memctl setup`` puts in its place."""
+    place = Path(relay.home.path) / ".config" / "opencode" / "opencode.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    # OpenCode brings a library for plugins from npm and waits for it; ours needs none.
+    (Path(relay.home.path) / ".npmrc").write_text("offline=true\nfetch-retries=0\n")
+    with messages_server(text("Understood.")) as server:
+        model = "claude-haiku-5-5"
+        options = {"baseURL": f"{server.url}/v1", "apiKey": "dummy"}
+        local = {"npm": "@ai-sdk/anthropic", "options": options, "models": {model: {}}}
+        names = dict.fromkeys(("model", "small_model"), f"local/{model}")
+        place.write_text(json.dumps({"autoupdate": False, **names, "provider": {"local": local}}))
+        memctl(relay.home, "setup", "opencode")
+        _converse(relay, step, server, [program("opencode"), "run"], {})
+    return "plugin of `memctl setup`: recalled into the message, extracted when it was idle"
+
+
 CODEX = """\
 model = "gpt-5.2-codex"
 model_provider = "local"
@@ -84,8 +102,8 @@ def _converse(
     relay: Relay, step: Step, server: MessagesServer, command: Sequence[str], extra: dict[str, str]
 ) -> None:
     run([*command, step.recalls.question], relay.home, extra, cwd=relay.project)
-    # In memd's block, or in the index where the client loads that and the memory says no more.
-    assert step.recalls.said(server.messages[-1].body.decode())
+    recalled = [block for request in server.messages for block in blocks(request)]
+    assert any(step.recalls.said(block) for block in recalled)
     run([*command, step.saves.request], relay.home, extra, cwd=relay.project)
     relay.stored(step.saves)
 

@@ -51,7 +51,7 @@ def run(
     cwd: str = "",
     seconds: float = 120,
 ) -> str:
-    """Return what a program printed, its errors last. Nothing that it started in its group is left.
+    """Return what a program printed. Nothing that it started in its group is left.
 
     Raises ProgramFailedError where it did not end with 0, or not in time.
     """
@@ -75,10 +75,10 @@ def run(
                     os.killpg(process.pid, signal.SIGKILL)
         out.seek(0)
         errors.seek(0)
-        words = f"{errors.read()}{out.read()}"
+        printed, failure = out.read(), errors.read()
     if process.returncode:
-        raise ProgramFailedError(command, process.returncode, words)
-    return words
+        raise ProgramFailedError(command, process.returncode, printed + failure)
+    return printed
 
 
 def memctl(home: Home, *arguments: str, cwd: str = "") -> str:
@@ -88,5 +88,6 @@ def memctl(home: Home, *arguments: str, cwd: str = "") -> str:
 
 def version(home: Home, command: Sequence[str]) -> str:
     """Return the version that a program prints of itself, "" where it prints none."""
-    match = _VERSION.search(run(command, home))
+    both = ("sh", "-c", '"$@" 2>&1', "sh")  # nc says it among its errors
+    match = _VERSION.search(run([*both, *command], home))
     return match[0] if match else ""

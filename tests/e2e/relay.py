@@ -175,7 +175,8 @@ class Relay:
             "cwd": self.project,
             "path": f"{name}.md",
             "name": name,
-            "description": fact.statement,
+            # No more than what it is about, so that no index gives it away.
+            "description": fact.question,
             "type": "project",
             "body": fact.statement,
         }

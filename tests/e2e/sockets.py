@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tests.e2e.programs import HERE, INSTALLED, program, run
+from tests.e2e.programs import HERE, INSTALLED, ROOT, program, run
 from tests.e2e.relay import Relay, Run, Step, environment
 
 _ABSENT = 1001
@@ -18,7 +18,7 @@ def scripted(name: str, seen: str, *arguments: str, **extra: str) -> Run:
         given = environment(relay, step, name) | extra
         answer = json.loads(run(command, relay.home, given).strip().splitlines()[-1])
         assert step.recalls.said(answer["recalled"])
-        assert answer["refused"] == _ABSENT
+        assert answer["refused"] is True
         assert answer["saved"] == relay.stored(step.saves)
         return seen
 
@@ -47,6 +47,23 @@ def piped(name: str, seen: str, framed: Callable[[bytes], bytes], *arguments: st
     return follow
 
 
+def packaged(package: str, name: str) -> Run:
+    """Return a run of a package of ``clients/``: its own tests, which can take part in a relay."""
+
+    def follow(relay: Relay, step: Step) -> str:
+        command = [str(ROOT / "clients" / package / "test" / "run"), program(name)]
+        given = {
+            "MEMD_SOCKET": relay.home.places.socket,
+            "MEMD_TEST_EXPECT": step.recalls.word,
+            "MEMD_TEST_SAVE": step.saves.statement,
+        }
+        run(command, relay.home, given, cwd=relay.project)
+        relay.stored(step.saves)
+        return f"clients/{package}: its own tests; search, save, show, an error"
+
+    return follow
+
+
 def _lines(body: bytes) -> bytes:
     return body + b"\n"
 
@@ -69,19 +86,5 @@ vscode_jsonrpc = scripted(
     NODE_PATH=str(INSTALLED / "vscode-jsonrpc" / "node_modules"),
 )
 pylsp = scripted("python", f"its Endpoint: {_CALLS}", _script("pylsp.py"))
-vim = scripted(
-    "vim",
-    f"a channel in lsp mode: {_CALLS}",
-    *("-N", "-u", "NONE", "-i", "NONE", "-n", "-es", "-S", _script("channel.vim")),
-)
-emacs = scripted("emacs", f"jsonrpc.el: {_CALLS}", "-Q", "--batch", "-l", _script("jsonrpc.el"))
-neovim = scripted(
-    "nvim",
-    f"vim.lsp.rpc.connect: {_CALLS}",
-    *("--headless", "-u", "NONE", "-l", _script("neovim.lua")),
-)
-neovim7 = scripted(
-    "nvim7",
-    f"libuv, one JSON line each: {_CALLS}",
-    *("--headless", "-u", "NONE", "-c", f"luafile {_script('neovim7.lua')}", "-c", "quitall!"),
-)
+vim, emacs = packaged("vim", "vim"), packaged("emacs", "emacs")
+neovim, neovim7 = packaged("neovim", "nvim"), packaged("neovim", "nvim7")

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import pytest
 
 from memd.testing.daemon import daemon_process, throw_away_home
-from tests.e2e import hooks, sockets
+from tests.e2e import hooks, mcp, sockets
 from tests.e2e.programs import INSTALLED, memctl, program, version
 from tests.e2e.relay import Relay, Run, write_table
 
 pytestmark = pytest.mark.e2e
-LEAST = 9  # programs that a full run has
+LEAST = 12  # programs that a full run has
 
 
 class Program(NamedTuple):
@@ -36,6 +36,9 @@ PROGRAMS = (
     Program(
         "vscode-jsonrpc", sockets.vscode_jsonrpc, ("node24", "-p", f"require('{_RPC}').version")
     ),
+    Program("MCP Inspector", mcp.inspector, ("inspector", "--version")),
+    Program("MCP SDK (Python)", mcp.sdk, _of("mcp")),
+    Program("FastMCP", mcp.fastmcp, _of("fastmcp")),
     Program("python-lsp-jsonrpc", sockets.pylsp, _of("python-lsp-jsonrpc")),
     Program("Vim", sockets.vim, ("vim", "--version")),
     Program("Emacs", sockets.emacs, ("emacs", "--version")),

@@ -25,7 +25,7 @@ with socket.socket(socket.AF_UNIX) as connection:
     try:
         call("memory.read", "E2E_ABSENT")
     except JsonRpcException as error:
-        seen["refused"] = error.code
+        seen["refused"] = error.code == 1001
     seen["saved"] = call("memory.write", "E2E_SAVE")["path"]
     sys.stdout.write(json.dumps(seen))
     connection.shutdown(socket.SHUT_RDWR)

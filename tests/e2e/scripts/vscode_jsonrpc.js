@@ -10,7 +10,7 @@ const socket = net.connect(process.env.E2E_SOCKET, async () => {
   );
   connection.listen();
   const recalled = (await connection.sendRequest("prefetch", given("E2E_RECALL"))).block;
-  const refused = await connection.sendRequest("memory.read", given("E2E_ABSENT")).catch((e) => e.code);
+  const refused = await connection.sendRequest("memory.read", given("E2E_ABSENT")).catch((e) => e.code === 1001);
   const saved = (await connection.sendRequest("memory.write", given("E2E_SAVE"))).path;
   const source = new rpc.CancellationTokenSource();
   const waiting = connection.sendRequest("job.wait", { job: "j999999" }, source.token).catch((e) => e.code);
