@@ -34,6 +34,7 @@ from memd.documents.frontmatter import (
 )
 from memd.documents.frontmatter_edit import FrontmatterNotEditableError, edit
 from memd.documents.heads import slug
+from memd.documents.wording import WordedMemory, new, worded
 
 __all__ = [
     "HEAD_BYTES",
@@ -42,6 +43,7 @@ __all__ = [
     "Fields",
     "FrontmatterNotEditableError",
     "InvalidMemoryError",
+    "WordedMemory",
     "merge",
     "new",
     "parse",
@@ -56,6 +58,7 @@ __all__ = [
     "validate",
     "with_body",
     "with_fields",
+    "worded",
 ]
 
 _SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -174,37 +177,6 @@ def strict(content: bytes, base: bytes | None, path: str) -> bytes:
     elif plain(fenced.lines) is not None and _is_valid(content, path):
         return content
     return heads.rewritten(content, path, known)
-
-
-def new(
-    name: str,
-    description: str,
-    type: MemoryType,  # noqa: A002 - the word of the format
-    body: str,
-    *,
-    session: str,
-    modified: str,
-) -> bytes:
-    """Return a new memory in the layout that Claude Code stamps.
-
-    ``session`` may be empty; ``modified`` is ISO 8601 in UTC. White space in name and description
-    is folded, so that each stands on one line.
-    """
-    lines = [
-        "---",
-        f"name: {scalar(name)}",
-        f"description: {scalar(description)}",
-        "metadata:",
-        "  node_type: memory",
-        f"  type: {type.value}",
-        *([f"  originSessionId: {scalar(session)}"] if session else []),
-        f"  modified: {scalar(modified)}",
-        "---",
-        "",
-        body,
-    ]
-    text = "\n".join(lines)
-    return (text if text.endswith("\n") else text + "\n").encode("utf-8", errors="replace")
 
 
 def with_fields(content: bytes, fields: Mapping[str, str]) -> bytes:

@@ -89,7 +89,8 @@ def prefix(cache: Mapping[str, Any] | None) -> Task | None:
     if not sound:
         return None
     extra = _options(given)
-    thinking = _thinking(extra)
+    tokens = extra.get("thinking", {}).get("budget_tokens")
+    thinking = min(max(tokens, 0), _THINKING_TOKENS) if type(tokens) is int else 0
     budget = replace(
         _RUN.budget,
         reply_tokens=_RUN.budget.reply_tokens + thinking,
@@ -149,7 +150,8 @@ def single(news: News, model: str, files: Sequence[MemoryFile]) -> Task:
             shown.append((file.header.path, decode(file.content)))
     tail = _tail(news)
     said = map(rendered, tail.dialogue.pieces)
-    request = "\n\n".join((_system(news.directory, "single"), *said, _task(tail, "single")))
+    system = _filled("system", ("single",), {"directory": news.directory})
+    request = "\n\n".join((system, *said, _task(tail, "single")))
     return single_shot.task(KIND, model, request, directory=news.directory, shown=shown)
 
 
@@ -201,6 +203,7 @@ def _own(news: News, model: str, names: frozenset[str], marked: Collection[int] 
 
     Its task stands at the place behind the last piece.
     """
+    system = _filled("system", (), {"directory": news.directory})
     texts = (*map(rendered, news.dialogue.pieces), _task(news))
     blocks = [_block(text, marked=place in marked) for place, text in enumerate(texts)]
     return replace(
@@ -209,7 +212,7 @@ def _own(news: News, model: str, names: frozenset[str], marked: Collection[int] 
         messages=({"role": "user", "content": blocks},),
         tools=tuple(tool for tool in tools.definitions() if tool["name"] in names),
         runs=names,
-        system=(_block(_system(news.directory), marked=bool(marked)),),
+        system=(_block(system, marked=bool(marked)),),
         project=news.directory,
         extra=_LITTLE,
     )
@@ -219,24 +222,20 @@ def _block(text: str, *, marked: bool) -> Block:
     return {"type": "text", "text": text, **(_MARK if marked else {})}
 
 
-def _system(directory: str, form: str = "") -> str:
-    template = prose.template("system", _PACKAGE)
-    return prose.fill(template, (form,), {"directory": directory, **_guidance()})
-
-
 def _likely(news: News) -> list[Header]:
     """Return the memories that share most words with what is new, as many as have room."""
     wanted = frozenset(words(" ".join(map(rendered, news.dialogue.pieces[news.start :]))))
-    newest = news.headers[:_RANKED]
-    shared = [len(wanted.intersection(words(f"{h.name} {h.description}"))) for h in newest]
-    order = sorted(range(len(newest)), key=lambda place: (-shared[place], place))
+
+    def shared(header: Header) -> int:
+        return len(wanted.intersection(words(f"{header.name} {header.description}")))
+
     retained: list[Header] = []
     room = _LISTED * _BYTES_A_TOKEN
-    for place in order:
-        room -= len(manifest([newest[place]]).encode())
+    for header in sorted(news.headers[:_RANKED], key=shared, reverse=True):
+        room -= len(manifest([header]).encode())
         if room < 0:
             break
-        retained.append(newest[place])
+        retained.append(header)
     return retained
 
 
@@ -245,14 +244,24 @@ def fingerprints(task: Task) -> dict[str, str]:
 
     What a conversation is known by grows as it does, at the end.
     """
+    said: list[Any] = []
+    for message in task.messages:
+        content = message.get("content", "")
+        # A plain text is the same to a cache as one block with that text.
+        blocks = [_block(content, marked=False)] if isinstance(content, str) else content
+        said += [(message.get("role"), block) for block in blocks]
     parts: dict[str, list[Any]] = {
         "model": [task.model],
         "tools": [task.tools],
-        "system": [_unmarked(task.system)],
-        "options": [dict(task.extra)],
-        "conversation": _said(task),
+        "system": [task.system],
+        "options": [tuple(task.extra.items())],
+        "conversation": said[:-1],  # without the task
     }
     return {name: "".join(map(_fingerprint, part)) for name, part in parts.items()}
+
+
+def _fingerprint(part: object) -> str:
+    return sha256(repr(_unmarked(part)).encode("utf-8", "replace"))[:_FINGERPRINT]
 
 
 def changed(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
@@ -272,19 +281,19 @@ def _task(news: News, form: str = "") -> str:
         "now": day_and_time(news.now),
         "turns": str(TURNS),
         "waiting": prose.inert("\n".join(f'- "{one_line(w, _WAITING)}"' for w in news.waiting)),
-        **_guidance(),
     }
     flags = (form, "more" if more else "", "waiting" if news.waiting else "")
-    return prose.fill(prose.template("task", _PACKAGE), flags, values)
+    return _filled("task", flags, values)
 
 
-def _guidance() -> dict[str, str]:
-    values = {"index_lines": "200"}
-    return {
+def _filled(name: str, flags: Collection[str], values: Mapping[str, str]) -> str:
+    """Return a template with its values, and with what every prompt says of memories."""
+    guidance = {
         "types": prose.fill(prose.template("types"), ("brief",), {}),
         "never": prose.template("never"),
-        "saving": prose.fill(prose.template("saving"), ("index",), values),
+        "saving": prose.fill(prose.template("saving"), ("index",), {"index_lines": "200"}),
     }
+    return prose.fill(prose.template(name, _PACKAGE), flags, {**guidance, **values})
 
 
 def _tokens(*parts: object) -> int:
@@ -310,25 +319,6 @@ def _options(cache: Mapping[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _thinking(extra: Mapping[str, Any]) -> int:
-    """Return how many tokens of a reply a client's setting leaves to thinking."""
-    tokens = extra.get("thinking", {}).get("budget_tokens")
-    return min(max(tokens, 0), _THINKING_TOKENS) if type(tokens) is int else 0
-
-
-def _said(task: Task) -> list[object]:
-    """Return the blocks of a run's conversation without the marks and the task.
-
-    A plain text is the same to a cache as one block with that text.
-    """
-    blocks: list[object] = []
-    for message in task.messages:
-        content = message.get("content", "")
-        listed = [_block(content, marked=False)] if isinstance(content, str) else content
-        blocks += [(message.get("role"), _unmarked(block)) for block in listed]
-    return blocks[:-1]
-
-
 def _unmarked(value: Any) -> Any:
     """Return blocks without their marks, which move and are no part of what is cached."""
     if isinstance(value, list | tuple):
@@ -336,7 +326,3 @@ def _unmarked(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: item for key, item in value.items() if key != "cache_control"}
     return value
-
-
-def _fingerprint(part: object) -> str:
-    return sha256(repr(part).encode("utf-8", "replace"))[:_FINGERPRINT]

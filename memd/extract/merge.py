@@ -14,15 +14,16 @@ from collections.abc import Sequence
 
 from memd.core import text
 from memd.core.names import INDEX
-from memd.core.text import SAID
+from memd.core.text import SAID, said_line
 from memd.core.values import FOREIGN, Draft, FileEdit, MemoryFile, Pointer, Tree
 from memd.core.yielding import yield_to_requests
 from memd.documents import document
-from memd.documents.document import FrontmatterNotEditableError
+from memd.documents.document import FrontmatterNotEditableError, WordedMemory
 from memd.documents.index import entries, with_pointer
 from memd.extract.candidates import Candidate
+from memd.extract.markers import other
 from memd.extract.sameness import Sameness, compare
-from memd.extract.wording import WordedMemory, statement_of, word
+from memd.text.dates import resolve
 from memd.text.statements import crude_words
 
 _MOST_BYTES = 32 * 1024  # a memory above is not made longer
@@ -50,7 +51,7 @@ def _last_words(candidates: Sequence[Candidate]) -> dict[str, Candidate]:
     retained: dict[str, Candidate] = {}
     for candidate in candidates:
         yield_to_requests()
-        new = statement_of(candidate)
+        new = stated(candidate)
         results = {known: compare(new, known) for known in retained}
         if Sameness.NOTHING not in results.values():
             retained = {k: c for k, c in retained.items() if results[k] is Sameness.ADD}
@@ -89,11 +90,22 @@ class _Work:
                 return
             if Sameness.UPDATE in results and path not in self._edits:
                 near = near or file
-        worded = word(candidate, self._taken)
+        quotation = said_line(" ".join(candidate.text.split()), candidate.at)
+        worded = document.worded(
+            new,
+            candidate.type,
+            quotation,
+            self._taken,
+            session=self._session,
+            modified=self._modified,
+        )
         if near:
-            self._update(worded, near, candidate.at)
-        else:
-            self._add(worded)
+            note = f"**Update {text.iso_time(candidate.at)[:10]}:** {new}\n\n{quotation}\n"
+            self._update(worded, note, near)
+            return
+        self._taken.add(worded.path.casefold())
+        self._edits[worded.path] = FileEdit(worded.path, worded.content, base="")
+        self._pointers[worded.path] = worded.pointer
 
     def draft(self) -> Draft:
         """Return the change set."""
@@ -114,27 +126,13 @@ class _Work:
             self._files[path] = self._tree.read(path)
         return self._files[path]
 
-    def _add(self, worded: WordedMemory) -> None:
-        content = document.new(
-            worded.name,
-            worded.description,
-            worded.type,
-            worded.body,
-            session=self._session,
-            modified=self._modified,
-        )
-        self._taken.add(worded.path.casefold())
-        self._edits[worded.path] = FileEdit(worded.path, content, base="")
-        self._pointers[worded.path] = worded.pointer
-
-    def _update(self, worded: WordedMemory, near: MemoryFile, at: float) -> None:
+    def _update(self, worded: WordedMemory, note: str, near: MemoryFile) -> None:
         path, old = near.header.path, near.body.encode("utf-8", "replace")
         if len(near.content) > _MOST_BYTES or not near.content.endswith(old):
             return  # too long, or its head cannot be told from its body for certain
         body = worded.body
         if not _OWN_BODY.fullmatch(near.body):
-            note = f"**Update {text.iso_time(at)[:10]}:** {worded.statement}"
-            body = f"{near.body.rstrip()}\n\n{note}\n\n{worded.quotation}\n"
+            body = f"{near.body.rstrip()}\n\n{note}"
         try:
             fields = {"description": worded.description, "metadata.modified": self._modified}
             head = document.with_fields(near.content[: len(near.content) - len(old)], fields)
@@ -154,6 +152,14 @@ class _Work:
         if before is None or content == before:
             return []
         return [FileEdit(INDEX, content, base=text.sha256(before))]
+
+
+def stated(candidate: Candidate) -> str:
+    """Return what a candidate says: with absolute dates, without the words that ask for it."""
+    said = " ".join(candidate.text.split())
+    asking = other("asking").match(said)
+    plain = said[asking.end() :].strip(" ,:") if asking else ""
+    return resolve(plain[:1].upper() + plain[1:] if plain else said, candidate.at)
 
 
 def _current(body: str) -> str:

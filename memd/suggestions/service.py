@@ -23,6 +23,7 @@ from memd.core.settings import Settings
 from memd.core.text import decode
 from memd.core.values import (
     FOREIGN,
+    PERSON,
     Actor,
     Draft,
     Project,
@@ -41,7 +42,6 @@ from memd.state.tables import (
 )
 from memd.store.service import Store
 from memd.suggestions import block, memory
-from memd.suggestions.memory import USER
 
 SHOWN = 3  # at a time
 _OFFERS = 2  # of one suggestion, to different sessions
@@ -103,7 +103,7 @@ class Suggestions:
             return ()
         seen = self._briefed.get(directory, frozenset())
         self._briefed[directory] = frozenset(each.id for each in current)
-        return tuple(each for each in current if each.origin == USER and each.id not in seen)
+        return tuple(each for each in current if each.origin == PERSON and each.id not in seen)
 
     async def surface(
         self, project: Project, settings: Settings, session: str, seconds: float
@@ -138,7 +138,7 @@ class Suggestions:
             chosen.session,
             reason=f"accepted suggestion {suggestion}",
             # Without a quotation nothing shows that the person ever said it.
-            origin=USER if chosen.origin == USER else "assistant",
+            origin=PERSON if chosen.origin == PERSON else "assistant",
         )
 
         def plan(tree: Tree) -> Draft:
@@ -200,7 +200,7 @@ class Suggestions:
         fitting = [
             each
             for each in self._open(directory)
-            if each.origin == USER and session not in each.offered and len(each.offered) < _OFFERS
+            if each.origin == PERSON and session not in each.offered and len(each.offered) < _OFFERS
         ]
         fitting.sort(key=lambda each: len(each.offered))  # of the same number the newest first
         chosen = fitting[:SHOWN]

@@ -3,6 +3,14 @@
 What the extractor reaches is measured on talk of strangers (benchmarks/train_extractor.py).
 """
 
+from collections.abc import Container
+
+from memd.core.text import said_line
+from memd.documents import document
+from memd.documents.document import WordedMemory
+from memd.extract.candidates import Candidate
+from memd.extract.merge import stated
+
 SAVED = (
     ("Remember that our staging database is on port 5433.", "project"),
     ("From now on answer in German.", "feedback"),
@@ -41,3 +49,10 @@ NOT_KEPT = (
     "¿Siempre hay que reiniciar?",
     "Добавь тест для этой функции",
 )
+
+
+def word(candidate: Candidate, taken: Container[str] = ()) -> WordedMemory:
+    """Return the memory of a candidate."""
+    quotation = said_line(" ".join(candidate.text.split()), candidate.at)
+    statement, kind = stated(candidate), candidate.type
+    return document.worded(statement, kind, quotation, taken, session="s", modified="m")

@@ -9,7 +9,7 @@ from memd.documents.index import pointer_line
 from memd.extract.candidates import Candidate
 from memd.extract.merge import merge
 from memd.extract.requests import ExtractionResult
-from memd.extract.wording import word
+from tests.extract.statements import word
 
 AT = 1_772_614_800.0  # 2026-03-04
 RULE = "integration tests must hit a real database"

@@ -148,11 +148,11 @@ async def test_of_two_who_accept_it_one_is_told(bench: Bench) -> None:
 
 async def test_another_file_of_its_name_stays(bench: Bench) -> None:
     """An accepted one takes the next free name, and dates in it are those of its day."""
-    (bench.memory / "FEEDBACK_we-ship-tomorrow-2026-03-03.md").write_text("mine")
+    (bench.memory / "FEEDBACK_we-ship-tomorrow.md").write_text("mine")
     await bench.file("We ship tomorrow.", "We ship tomorrow at noon.")
     await bench.room.accept(bench.directory, "s1")
     (made,) = bench.memory.glob("feedback_*")
-    assert made.name == "feedback_we-ship-tomorrow-2026-03-03-2.md"
+    assert made.name == "feedback_we-ship-tomorrow-2.md"
     assert (
         'We ship tomorrow (2026-03-03).\n\n**Said:** "We ship tomorrow." (2026-03-02)'
         in made.read_text()

@@ -1,0 +1,103 @@
+"""New memories: in the layout of their format, and of one statement alone. Pure.
+
+A file is named after plain words of its statement: no number and no token gets into a name.
+"""
+
+import re
+from collections.abc import Container
+from dataclasses import dataclass
+
+from memd.core import limits
+from memd.core.names import SUFFIX
+from memd.core.text import one_line, sha256
+from memd.core.values import MemoryType, Pointer
+from memd.documents.entries import pointer_line
+from memd.documents.frontmatter import scalar
+from memd.text.words import words
+
+_WORD = re.compile(r"(?<![\w'])[A-Za-z]{2,20}(?![\w'])")
+_ARTICLES = frozenset({"a", "an", "the"})
+_NAME_WORDS = 6
+_TITLE_CHARACTERS = 50
+_LEAST_WORDS = 2  # fewer say nothing about a memory
+_HASH_CHARACTERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class WordedMemory:
+    """A new memory that says one thing; ``pointer`` is its line in the index."""
+
+    path: str
+    description: str
+    body: str
+    content: bytes
+    pointer: Pointer
+
+
+def new(
+    name: str,
+    description: str,
+    type: MemoryType,  # noqa: A002 - the word of the format
+    body: str,
+    *,
+    session: str,
+    modified: str,
+) -> bytes:
+    """Return a new memory in the layout that Claude Code stamps.
+
+    ``session`` may be empty; ``modified`` is ISO 8601 in UTC. White space in name and description
+    is folded, so that each stands on one line.
+    """
+    lines = [
+        "---",
+        f"name: {scalar(name)}",
+        f"description: {scalar(description)}",
+        "metadata:",
+        "  node_type: memory",
+        f"  type: {type.value}",
+        *([f"  originSessionId: {scalar(session)}"] if session else []),
+        f"  modified: {scalar(modified)}",
+        "---",
+        "",
+        body,
+    ]
+    text = "\n".join(lines)
+    return (text if text.endswith("\n") else text + "\n").encode("utf-8", errors="replace")
+
+
+def worded(
+    statement: str,
+    kind: MemoryType,
+    quotation: str,
+    taken: Container[str] = (),
+    *,
+    session: str,
+    modified: str,
+) -> WordedMemory:
+    """Return the memory of a statement, with the line that quotes the person as its last, if any.
+
+    No path of ``taken``, in folded case, is used again. ``session`` and ``modified`` are stamped as
+    ``new`` stamps them. Reads word lists at the first call.
+    """
+    name = plain = _name(statement)
+    path, number = f"{kind}_{name}{SUFFIX}", 1
+    while path.casefold() in taken:
+        number += 1
+        name = f"{plain}-{number}"
+        path = f"{kind}_{name}{SUFFIX}"
+    description = one_line(statement, limits.INDEX_LINE_CHARACTERS)
+    body = f"{statement}\n\n{quotation}\n" if quotation else f"{statement}\n"
+    content = new(name, description, kind, body, session=session, modified=modified)
+    title = one_line(statement[:1].upper() + statement[1:], _TITLE_CHARACTERS)
+    room = limits.INDEX_LINE_CHARACTERS - len(pointer_line(path, Pointer(title, "")))
+    hook = one_line(description, max(room, _TITLE_CHARACTERS))
+    return WordedMemory(path, description, body, content, Pointer(title, hook))
+
+
+def _name(statement: str) -> str:
+    """Return a name of the first words of a statement, of its hash if there are too few."""
+    typed = [word.lower() for word in _WORD.findall(statement)]
+    named = [word for word in typed if word not in _ARTICLES][:_NAME_WORDS]
+    if len(words(" ".join(named))) >= _LEAST_WORDS:
+        return "-".join(named)
+    return f"note-{sha256(statement.encode('utf-8', 'replace'))[:_HASH_CHARACTERS]}"
