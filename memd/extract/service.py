@@ -174,19 +174,15 @@ class Extractions:
             messages = request.heard.messages
             result = await to_thread.run_sync(candidates.find, messages, now, session)
         newest = result.candidates[-_MOST_AT_ONCE:]
-        suggestions = request.suggested(result.suggestions)
         extracted = ExtractionResult(
             requests.SKIPPED if skipped else requests.COMPLETED,
             skipped,
             refused=result.refused,
             passed_over=result.passed_over + (TOO_MANY,) * (len(result.candidates) - len(newest)),
-            suggested=len(suggestions),
             problem=problem,
         )
-        reason = f"extracted by the {LOCAL} extractor"
-        by = Provenance(Actor.EXTRACT, request.client, session, reason=reason, origin=PERSON)
         plan = partial(merge, newest, session=session, at=now)
-        done = await self._commit(request, extracted, suggestions, plan, by)
+        done = await self._commit(request, extracted, result.suggestions, plan, PERSON)
         self._listener.save(request.project.memory_dir, session, request.heard)
         return done
 
@@ -196,9 +192,11 @@ class Extractions:
         extracted: ExtractionResult,
         suggestions: Sequence[Suggestion],
         plan: Callable[[Tree], Draft],
-        by: Provenance,
+        origin: str,
     ) -> ExtractionResult:
         """Commit a plan; its result, the suggestions and the cursor move with it."""
+        suggestions = suggestions if request.settings.extract.suggest else ()
+        extracted = replace(extracted, suggested=len(suggestions))
 
         def whole(tree: Tree) -> Draft:  # runs again where the directory has changed
             nonlocal extracted
@@ -208,6 +206,15 @@ class Extractions:
             ends = (end,) if request.job else ()
             return replace(draft, effects=(request.heard.cursor, *suggestions, *ends))
 
+        local = extracted.engine == LOCAL
+        by = Provenance(
+            Actor.EXTRACT,
+            request.client,
+            request.request.session,
+            model="" if local else extracted.engine,
+            reason=f"extracted by {'the local extractor' if local else 'a model'}",
+            origin=origin,
+        )
         committed = await self._store.commit(request.project.memory_dir, whole, by)
         return replace(extracted, change=committed.change)
 
@@ -222,11 +229,11 @@ class Extractions:
         headers = (await self._store.snapshot(directory)).headers
         suggest = request.settings.extract.suggest
         waiting = await self._waiting(directory) if suggest else ()
-        task, whole, texts = await self._request(request, model, headers, waiting)
-        shown = [*(f"{header.name} {header.description}" for header in headers), *texts]
-        client = fork.prefix(request.request.cache)
-        sent = client.messages if client else ()
         earlier = [Utterance(each.text, each.at) for each in waiting]
+        client = fork.prefix(request.request.cache)
+        task, whole, texts = await self._request(request, model, client, headers, earlier)
+        shown = [*(f"{header.name} {header.description}" for header in headers), *texts]
+        sent = client.messages if client else ()
         talk = await to_thread.run_sync(conversation, request.heard, sent, earlier, shown)
         reviewer = Reviewer(talk)
         async with agent.opened(partial(_workspace, request.project, reviewer)) as workspace:
@@ -241,46 +248,36 @@ class Extractions:
             run = await to_thread.run_sync(
                 reviewer.reviewed, workspace.proposal(), workspace.refused, session
             )
-        suggestions = request.suggested(run.suggestions)
         extracted = ExtractionResult(
             requests.COMPLETED,
             passed_over=run.faults,
-            suggested=len(suggestions),
             problem=request.heard.problem,
             engine=task.model,
             usage=asdict(ended.usage),
             turns=ended.turns,
             prefix_changed=await to_thread.run_sync(self._compared, request, task, whole),
         )
-        by = Provenance(
-            Actor.EXTRACT,
-            client=request.client,
-            session=session,
-            model=task.model,
-            reason="extracted by a model",
-            origin=run.origin,
-        )
         change = ChangePlan(
             run.proposal, session=session, modified=text.iso_time(now), pointers=run.pointers
         )
-        return await self._commit(request, extracted, suggestions, change.plan, by)
+        return await self._commit(request, extracted, run.suggestions, change.plan, run.origin)
 
     async def _request(
         self,
         request: "_Extraction",
         model: Model,
+        client: Task | None,
         headers: Sequence[Header],
-        waiting: Sequence[OpenSuggestion],
+        earlier: Sequence[Utterance],
     ) -> tuple[Task, bool, Sequence[str]]:
         """Return the run, whether it goes over the whole conversation, and what it shows whole."""
         heard, settings, now = request.heard, request.settings, self._clock.now()
         name, directory = self._models.name(settings, fork.KIND), request.project.memory_dir
-        texts = [each.text for each in waiting]
+        texts = [each.text for each in earlier]
         news = fork.News(directory, heard.dialogue, heard.pieces, headers, now, texts)
         if model.calls_tools:
-            client, prices = fork.prefix(request.request.cache), settings.spend.prices
-            choose = partial(fork.cheaper, news, name, client, heard.before, prices)
-            return *await to_thread.run_sync(choose), ()
+            rest = (client, heard.before, settings.spend.prices)
+            return *await to_thread.run_sync(fork.cheaper, news, name, *rest), ()
         likely = await to_thread.run_sync(fork.touched, news)
         files = await self._store.read_many(directory, likely)
         task = await to_thread.run_sync(fork.single, news, name, files)
@@ -320,10 +317,6 @@ class _Extraction:
     heard: Heard
     job: str
     client: str
-
-    def suggested(self, suggestions: Sequence[Suggestion]) -> Sequence[Suggestion]:
-        """Return the suggestions that are filed: none where the settings want none."""
-        return suggestions if self.settings.extract.suggest else ()
 
 
 def _workspace(project: Project, reviewer: Reviewer) -> Workspace:
