@@ -9,12 +9,11 @@ from memd.api.memory import project_of
 from memd.api.method import Limit, Result, SessionId, method, shaped
 from memd.api.services import Services
 from memd.core.errors import WrongParameterError
-from memd.extract.service import InvalidMessagesError
 from memd.projects.project import NoProjectError
 from memd.rpc.connection import Call
 from memd.state.tables import JobNotFoundError, JobNotParkedError, Visit
 from memd.transcripts import reading
-from memd.transcripts.reading import TranscriptRefusedError
+from memd.transcripts.reading import InvalidMessagesError, TranscriptRefusedError
 
 E = TypeVar("E", bound="Ended")
 

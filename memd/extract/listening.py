@@ -31,7 +31,6 @@ from memd.transcripts.reading import TranscriptRefusedError, from_messages
 
 _CONVERSATIONS = 16
 _CACHE_SECONDS = 240.0  # a server's cache forgets after five minutes; a run may take one
-_ASSISTANT_CHARACTERS = 200
 _MESSAGES = "messages"  # the source of a cursor that counts messages instead of bytes
 _MARKER_CHARACTERS = 16
 _OUTSIDE = ("web", "mcp")
@@ -137,7 +136,8 @@ def _from_messages(request: ExtractRequest, cursor: CursorMove | None) -> Heard:
     marker = _mark(messages[-1]) if messages else ""
     moved = CursorMove(request.session, _MESSAGES, len(messages), marker, _last_said(new))
     before = extended(Dialogue(), messages[:start])
-    return _heard(Heard(new, moved, outside=_from_outside(new)), before, extended(before, new))
+    outside = any(message.origin in _OUTSIDE for message in new)
+    return _heard(Heard(new, moved, outside=outside), before, extended(before, new))
 
 
 def _start(messages: Sequence[Message], cursor: CursorMove | None) -> int:
@@ -177,12 +177,10 @@ def _from_transcript(
         part = reading.read(path, offset, marker, tail=reading.TAIL_BYTES)
         if part.restarted and offset:
             dialogue = grown = Dialogue()
-        retained += [
-            _shortened(item)
-            for item in part.messages
-            if item.origin in ("user", "assistant") or item.writes
-        ]
-        outside = outside or _from_outside(part.messages)
+        for item in part.messages:
+            outside = outside or item.origin in _OUTSIDE
+            if item.origin in ("user", "assistant") or item.writes:
+                retained.append(item)
         if whole:
             grown = extended(grown, part.messages)
         offset, marker, complete = part.offset, part.marker, part.complete
@@ -194,17 +192,6 @@ def _from_transcript(
 
 def _heard(heard: Heard, before: Dialogue, now: Dialogue) -> Heard:
     return replace(heard, dialogue=now, pieces=min(now.end - before.end, len(now.pieces)))
-
-
-def _shortened(message: Message) -> Message:
-    """Return a message, of the assistant's text only the end: that is where it asks something."""
-    if message.origin == "user":
-        return message
-    return replace(message, text=message.text[-_ASSISTANT_CHARACTERS:])
-
-
-def _from_outside(messages: Iterable[Message]) -> bool:
-    return any(message.origin in _OUTSIDE for message in messages)
 
 
 def conversation(

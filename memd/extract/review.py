@@ -90,7 +90,6 @@ class Reviewer:
 
     def __init__(self, talk: Talk, answers: Sequence[str] = ()) -> None:
         self._talk = talk
-        self._outside = talk.outside
         self._known = 0
         self._removed: set[str] = set()
         self.answers = answers
@@ -130,10 +129,10 @@ class Reviewer:
 
     def _heard(self) -> Talk:
         """Return the conversation with what the tools have answered by now."""
-        if len(self.answers) > self._known:
-            self._known = len(self.answers)
-            outside = "\n".join((self._outside, *self.answers))
-            self._talk = replace(self._talk, outside=outside)
+        new = self.answers[self._known :]
+        if new:
+            self._known += len(new)
+            self._talk = replace(self._talk, outside="\n".join((self._talk.outside, *new)))
         return self._talk
 
 
@@ -218,17 +217,12 @@ def _finished(file: Proposed, talk: Talk) -> Proposed:
         return file
     old, new = document.parse(file.base or b"", ""), document.parse(file.content, "")
     at = max((said.at for said in talk.person), default=0.0)
-    quoted, before = _quotations(new.body), old.body.split("\n")
-
-    def line_of(line: str) -> str:
-        if line in before or not at:
-            return line
-        if line not in quoted:
-            return dates.resolve(line, at)
-        said = talk.quoted(quoted[line])
-        return said_line(quoted[line], said.at if said else 0.0)
-
-    body = "\n".join(map(line_of, new.body.split("\n")))
+    lines = {line: dates.resolve(line, at) if at else line for line in new.body.split("\n")}
+    for line, quotation in _quotations(new.body).items():
+        said = talk.quoted(quotation)
+        lines[line] = said_line(quotation, said.at if said else 0.0)
+    lines |= {line: line for line in old.body.split("\n")}
+    body = "\n".join(lines[line] for line in new.body.split("\n"))
     content = file.content if body == new.body else document.with_body(file.content, body)
     description = dates.resolve(new.description, at) if at else new.description
     if description not in (new.description, old.description):
@@ -254,16 +248,11 @@ def _pointers(
     proposal: RunProposal, accepted: Sequence[Proposed], talk: Talk
 ) -> Iterator[tuple[str, Pointer]]:
     """Yield the titles and hooks that a run gave the memories that it wrote."""
-    edited = next((file for file in proposal.files if file.path == INDEX), None)
-    if edited is None:
-        return
-    before, now = index.pointers(edited.base), index.pointers(edited.content)
-    for file in accepted:
-        pointer = now.get(file.path)
-        if pointer is None or file.content is None or pointer == before.get(file.path):
-            continue
-        words = [pointer.title, pointer.hook]
-        own = decode(file.content)
-        wanted = _WANTS.search(pointer.hook) or secrets.find("\n".join(words))
-        if not wanted and not talk.repeats(words, own):
-            yield file.path, pointer
+    written = {file.path: file.content for file in accepted if file.content is not None}
+    for edited in (file for file in proposal.files if file.path == INDEX):
+        before = index.pointers(edited.base).items()
+        for path, pointer in index.pointers(edited.content).items() - before:
+            words = [pointer.title, pointer.hook]
+            wanted = _WANTS.search(pointer.hook) or secrets.find("\n".join(words))
+            if path in written and not (wanted or talk.repeats(words, decode(written[path]))):
+                yield path, pointer

@@ -46,17 +46,9 @@ from memd.projects.project import slug, transcript_folders
 from memd.state.tables import Cursors, OpenSuggestion, Runs
 from memd.store.service import Store
 from memd.transcripts import reading
-from memd.transcripts.reading import InvalidMessagesError, TranscriptRefusedError
 from memd.transcripts.sessions import sessions_of
 
-__all__ = [
-    "ExtractRequest",
-    "ExtractionResult",
-    "Extractions",
-    "InvalidMessagesError",
-    "TranscriptRefusedError",
-]
-
+__all__ = ["ExtractRequest", "ExtractionResult", "Extractions"]
 
 Progress = Callable[..., None]
 Note = Callable[..., None]

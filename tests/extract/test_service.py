@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from memd.extract.service import InvalidMessagesError, TranscriptRefusedError
 from memd.state.jobs import JobState
 from memd.testing import samples
+from memd.transcripts.reading import InvalidMessagesError, TranscriptRefusedError
 from tests.extract.bench import Bench, opened
 
 pytestmark = pytest.mark.anyio
