@@ -64,7 +64,12 @@ def squeezed(pieces: Sequence[Message], most: int, *, strict: bool = False) -> t
     retained = list(pieces)
     for limit in _LIMITS:
         if _size(retained) > most:
-            retained = [_cut(piece, limit) for piece in retained]
+            retained = [
+                piece
+                if piece.origin == "user"
+                else replace(piece, text=_shortened(_body(piece), limit), calls=())
+                for piece in retained
+            ]
     for piece in list(retained):
         if _size(retained) > most and (strict or piece.origin != "user"):
             retained.remove(piece)
@@ -85,13 +90,6 @@ def day_and_time(at: float) -> str:
 
 def _size(pieces: Sequence[Message]) -> int:
     return sum(len(rendered(piece).encode("utf-8", "replace")) for piece in pieces)
-
-
-def _cut(piece: Message, limit: int) -> Message:
-    """Return a piece with a shorter text; the person's own stays."""
-    if piece.origin == "user":
-        return piece
-    return replace(piece, text=_shortened(_body(piece), limit), calls=())
 
 
 def _piece(message: Message) -> Message:

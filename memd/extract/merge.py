@@ -11,6 +11,7 @@ Rules of this file
 
 import re
 from collections.abc import Sequence
+from functools import cache, partial
 
 from memd.core import text
 from memd.core.names import INDEX
@@ -64,11 +65,11 @@ class _Work:
 
     def __init__(self, tree: Tree, session: str, modified: str) -> None:
         self._tree = tree
-        self._session = session
+        self._read = cache(tree.read)
+        self._word = partial(document.worded, session=session, modified=modified)
         self._modified = modified
         self._taken: set[str] = set()
         self._words: dict[str, set[str]] = {}  # of the descriptions
-        self._files: dict[str, MemoryFile | None] = {}
         self._edits: dict[str, FileEdit] = {}
         self._pointers: dict[str, Pointer] = {}  # of new memories
         self._hooks: dict[str, tuple[str, str]] = {}  # old and new ones of updated memories
@@ -81,9 +82,9 @@ class _Work:
         """Take in a candidate and what it states, where no memory says it yet."""
         near: MemoryFile | None = None
         for path in self._nearest(crude_words(new)):
-            file = self._file(path)
+            file = self._read(path)
             if file is None or not file.content:
-                continue
+                continue  # it is gone
             known = (file.header.description, _current(file.body))
             results = [compare(new, statement) for statement in known]
             if Sameness.NOTHING in results:
@@ -91,14 +92,7 @@ class _Work:
             if Sameness.UPDATE in results and path not in self._edits:
                 near = near or file
         quotation = said_line(" ".join(candidate.text.split()), candidate.at)
-        worded = document.worded(
-            new,
-            candidate.type,
-            quotation,
-            self._taken,
-            session=self._session,
-            modified=self._modified,
-        )
+        worded = self._word(new, candidate.type, quotation, self._taken)
         if near:
             note = f"**Update {text.iso_time(candidate.at)[:10]}:** {new}\n\n{quotation}\n"
             self._update(worded, note, near)
@@ -119,12 +113,6 @@ class _Work:
             if words & own
         }
         return sorted(alike, key=lambda path: (-alike[path], path))[:_MOST_COMPARED]
-
-    def _file(self, path: str) -> MemoryFile | None:
-        """Return a memory with its text, ``None`` when it is gone."""
-        if path not in self._files:
-            self._files[path] = self._tree.read(path)
-        return self._files[path]
 
     def _update(self, worded: WordedMemory, note: str, near: MemoryFile) -> None:
         path, old = near.header.path, near.body.encode("utf-8", "replace")
