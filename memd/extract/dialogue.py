@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import accumulate
 
 from memd.core.values import Message
 
@@ -48,12 +49,9 @@ def extended(dialogue: Dialogue, messages: Sequence[Message]) -> Dialogue:
     grown = replace(dialogue, pieces=(*dialogue.pieces, *(piece for piece in new if _body(piece))))
     if grown.characters <= MOST_CHARACTERS:
         return grown
-    length = 0
-    for place, piece in reversed(list(enumerate(grown.pieces))):
-        length += len(rendered(piece))
-        if length > MOST_CHARACTERS // 2 and place + 1 < len(grown.pieces):
-            return Dialogue(grown.pieces[place + 1 :], grown.dropped + place + 1)
-    return grown
+    lengths = accumulate(len(rendered(piece)) for piece in reversed(grown.pieces))
+    newest = max(sum(length <= MOST_CHARACTERS // 2 for length in lengths), 1)
+    return Dialogue(grown.pieces[-newest:], grown.end - newest)
 
 
 def squeezed(pieces: Sequence[Message], most: int, *, strict: bool = False) -> tuple[Message, ...]:

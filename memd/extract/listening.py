@@ -86,14 +86,13 @@ class ConversationReader:
         Raises TranscriptRefusedError and InvalidMessagesError.
         """
         known = self._known.get((directory, request.session)) if whole else None
-        if known is not None and known.cursor != cursor:
-            known = None
+        known = known if known and known.cursor == cursor else None
         if request.transcript_path is None:
             heard = _from_messages(request, cursor)
         else:
             dialogue = known.dialogue if known else _again(request, cursor, whole=whole)
             heard = _from_transcript(request, cursor, dialogue, whole=whole)
-        warm = known is not None and bool(known.prefix) and now < known.until
+        warm = known and known.prefix and now < known.until
         return replace(heard, before=known.before) if known and warm else heard
 
     def save(

@@ -57,10 +57,6 @@ TOO_MANY = "too_many"  # of one stretch of a conversation
 _MOST_AT_ONCE = 400  # a change set may have 500 files
 
 
-def _quiet(*_: object, **__: object) -> None:
-    """Tell nobody."""
-
-
 class ExtractionFailedError(MemdError):
     """A model did not come to an end with a conversation; nothing was kept of its work."""
 
@@ -91,7 +87,7 @@ class Extractions:
         runs: Runs,
         *,
         waiting: Waiting,
-        note: Note = _quiet,
+        note: Note,
     ) -> None:
         self._store = store
         self._cursors = cursors
@@ -116,7 +112,7 @@ class Extractions:
         *,
         job: str,
         client: str,
-        progress: Progress = _quiet,
+        progress: Progress,
         allow_model: bool = True,
     ) -> ExtractionResult:
         """Read what is new since the session's cursor, keep what is worth keeping, move on.

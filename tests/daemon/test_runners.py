@@ -30,7 +30,7 @@ from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here, throw_away_home
 from memd.watch import locks
 from tests.dream.bench import Bench
-from tests.extract.bench import NoModel
+from tests.extract.bench import NoModel, quiet
 
 pytestmark = pytest.mark.anyio
 WORDS = "From now on, always run the integration tests against a real database."
@@ -86,7 +86,7 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
     (tmp_path / "repo").mkdir()
     waiting = Suggestions(bench.store, SuggestionTable(database), bench.clock).open_ones
     store, cursors, runs = bench.store, Cursors(database), Runs(database)
-    extract = Extractions(store, cursors, bench.clock, NoModel(), runs, waiting=waiting)
+    extract = Extractions(store, cursors, bench.clock, NoModel(), runs, waiting=waiting, note=quiet)
     priority, log = RequestPriority(), Log(io.StringIO())
     jobs = Jobs(bench.jobs, bench.clock, bench.sink, on_unexpected=repr)
     starter = DreamStarter(

@@ -41,6 +41,10 @@ class Taught(ScriptedModel):
         return f"small-{kind}"
 
 
+def quiet(*_: object, **__: object) -> None:
+    """Tell nobody."""
+
+
 class NoModel:
     """Settings that name no model."""
 
@@ -107,7 +111,9 @@ class Bench:
             ]
         requested = ExtractRequest(session=session, **request)
         settings, _ = await self.store.settings(self.project)
-        return await self.extract.run(self.project, settings, requested, job=job, client="test")
+        return await self.extract.run(
+            self.project, settings, requested, job=job, client="test", progress=quiet
+        )
 
     def job(self) -> str:
         """Return a job that runs."""

@@ -13,7 +13,7 @@ from memd.model.port import Ask, Usage
 from memd.state.history import Filter
 from memd.state.jobs import JobState
 from memd.testing.scripted_model import Answer, calls, says
-from tests.extract.bench import NOW, Bench, opened
+from tests.extract.bench import NOW, Bench, opened, quiet
 
 pytestmark = pytest.mark.anyio
 
@@ -198,7 +198,9 @@ async def test_a_conversation_goes_on_over_the_same_prefix(bench: Bench, tmp_pat
     async def extract() -> Ask:
         requested = ExtractRequest(session="s", transcript_path=str(path))
         settings, _ = await bench.store.settings(bench.project)
-        await bench.extract.run(bench.project, settings, requested, job="", client="test")
+        await bench.extract.run(
+            bench.project, settings, requested, job="", client="test", progress=quiet
+        )
         return bench.model.requested[-1]
 
     path.write_text(line(1) + line(2))

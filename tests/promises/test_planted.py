@@ -14,7 +14,7 @@ from memd.state.history import Filter
 from memd.testing.messages import ReceivedMessage, text, tools
 from memd.testing.scripted_model import says
 from tests.agent.home import TOKEN
-from tests.extract.bench import Bench, opened
+from tests.extract.bench import Bench, opened, quiet
 from tests.promises.learning import MODEL, WISH, desk, memory
 from tests.promises.planted import CARRIERS, QUESTION, Case, cases, obedient
 from tests.promises.transcripts import Conversation
@@ -63,7 +63,9 @@ async def extract(bench: Bench, said: Conversation) -> ExtractionResult:
     """Run one extraction of a conversation."""
     requested = ExtractRequest(session=said.session, transcript_path=said.path)
     settings, _ = await bench.store.settings(bench.project)
-    return await bench.extract.run(bench.project, settings, requested, job="", client="test")
+    return await bench.extract.run(
+        bench.project, settings, requested, job="", client="test", progress=quiet
+    )
 
 
 async def learn(bench: Bench, case: Case) -> ExtractionResult:
