@@ -100,15 +100,12 @@ class Talk:
         The second value says whether one was given by others alone.
         """
         own = "\0".join((*self._own, self._reply, _row(_words(exempt))))
-        outside = False
-        for particular in (particular for line in lines for particular in _particulars(line)):
-            row = _row(_words(particular))
-            if row in own or self._is_day(particular, own):
-                continue
-            if row not in self._others:
-                return particular, outside
-            outside = True
-        return "", outside
+        given = (part for line in lines for part in _particulars(line))
+        strange = [
+            part for part in given if _row(_words(part)) not in own and not self._is_day(part, own)
+        ]
+        missing = (part for part in strange if _row(_words(part)) not in self._others)
+        return next(missing, ""), bool(strange)
 
     @cached_property
     def _own(self) -> tuple[str, ...]:

@@ -76,20 +76,17 @@ class ExtractionResult:
 
     def facts(self) -> dict[str, Any]:
         """Return it as JSON values, as a job's result and on the wire."""
+        used = self.usage
+        read = used["input"] + used["cache_read"] + used["cache_created"]
         facts = asdict(self) | {
             "refused": len(self.refused),
             "refused_rules": sorted(set(self.refused)),
             "passed_over": dict(sorted(Counter(self.passed_over).items())),
-            "hit_rate": self._hit_rate(),
+            # The share of the tokens read that came from the server's cache.
+            "hit_rate": round(used["cache_read"] / read, 4) if read else 0.0,
         }
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in facts.items()
             if value or name not in _OPTIONAL
         }
-
-    def _hit_rate(self) -> float:
-        """Return the share of the tokens read that came from the server's cache."""
-        used = self.usage
-        read = used["input"] + used["cache_read"] + used["cache_created"]
-        return round(used["cache_read"] / read, 4) if read else 0.0

@@ -122,6 +122,7 @@ class Reviewer:
         suggested = (_suggestion(file, fault, talk, session) for file, fault in missed)
         return ReviewedRun(
             RunProposal(accepted),
+            least_trusted(*(file.origin for file in accepted)) or PERSON,
             tuple(fault for _, fault in missed),
             tuple(filter(None, suggested)),
             dict(_pointers(proposal, accepted, talk)),
@@ -138,21 +139,17 @@ class Reviewer:
 
 @dataclass(frozen=True, slots=True)
 class ReviewedRun:
-    """What a run's work comes to.
+    """What a run's work comes to; ``origin`` is the least trusted of all its memories.
 
     ``faults`` says why something was left out, ``pointers`` are the titles and hooks that the run
     gave in the index.
     """
 
     proposal: RunProposal
+    origin: str
     faults: tuple[str, ...]
     suggestions: tuple[Suggestion, ...]
     pointers: Mapping[str, Pointer]
-
-    @property
-    def origin(self) -> str:
-        """Whose words the change carries: the least trusted of all."""
-        return str(least_trusted(*(file.origin for file in self.proposal.files)) or PERSON)
 
 
 def review(file: Proposed, talk: Talk) -> Review:

@@ -34,7 +34,6 @@ from memd.core.values import (
     Tree,
 )
 from memd.extract import candidates, fork, requests
-from memd.extract.candidates import Candidates
 from memd.extract.evidence import Utterance
 from memd.extract.listening import ConversationReader, Heard, conversation, quoted
 from memd.extract.merge import merge
@@ -126,7 +125,10 @@ class Extractions:
             return ExtractionResult(requests.SKIPPED, reason)
         wanted = self._models.for_(settings) if settings.extract.use_model else None
         model = wanted if allow_model else None
-        heard = await to_thread.run_sync(self._hear, project, request, model is not None)
+        cursor = await to_thread.run_sync(self._cursors.get, project.memory_dir, request.session)
+        now, whole = self._clock.monotonic(), model is not None
+        hear = partial(self._listener.hear, whole=whole, now=now)
+        heard = await to_thread.run_sync(hear, project.memory_dir, request, cursor)
         problem = heard.problem
         if 0 < heard.turns < settings.extract.every_turns:
             return ExtractionResult(requests.SKIPPED, requests.EVERY_TURNS, problem=problem)
@@ -157,7 +159,7 @@ class Extractions:
         self, request: "_Extraction", skipped: str, problem: str
     ) -> ExtractionResult:
         """Keep what the local extractor finds; nothing where the stretch is skipped."""
-        session, now, result = request.request.session, self._clock.now(), Candidates(())
+        session, now, result = request.request.session, self._clock.now(), candidates.Candidates(())
         if not skipped:
             messages = request.heard.messages
             result = await to_thread.run_sync(candidates.find, messages, now, session)
@@ -287,12 +289,6 @@ class Extractions:
         if changed:
             self._log("prefix_changed", session=session, directory=directory, parts=list(changed))
         return changed
-
-    def _hear(self, project: Project, request: ExtractRequest, whole: bool) -> Heard:  # noqa: FBT001 - a thread's argument
-        """Read from the cursor on. Blocks: runs in a worker thread."""
-        cursor = self._cursors.get(project.memory_dir, request.session)
-        now = self._clock.monotonic()
-        return self._listener.hear(project.memory_dir, request, cursor, whole=whole, now=now)
 
 
 @dataclass(frozen=True, slots=True)
