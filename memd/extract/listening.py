@@ -109,13 +109,11 @@ class ConversationReader:
         model was asked over the whole conversation.
         """
         past = self._known.pop((directory, session), Heard((), heard.cursor))
-        heard = replace(
-            heard, messages=(), before=past.before, prefix=past.prefix, until=past.until
-        )
+        known = replace(past, cursor=heard.cursor, dialogue=heard.dialogue)
         if prefix is not None:
             end, until = heard.dialogue.end, now + _CACHE_SECONDS
-            heard = replace(heard, before=end, prefix=prefix, until=until)
-        self._known[directory, session] = heard
+            known = replace(known, before=end, prefix=prefix, until=until)
+        self._known[directory, session] = known
         return past.prefix
 
 

@@ -22,17 +22,7 @@ from memd.core import text
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
-from memd.core.values import (
-    PERSON,
-    Actor,
-    Draft,
-    Header,
-    JobEnd,
-    Project,
-    Provenance,
-    Suggestion,
-    Tree,
-)
+from memd.core.values import PERSON, Actor, Draft, JobEnd, Project, Provenance, Suggestion, Tree
 from memd.extract import candidates, fork, requests
 from memd.extract.evidence import Utterance
 from memd.extract.listening import ConversationReader, Heard, conversation, quoted
@@ -215,16 +205,19 @@ class Extractions:
 
         Raises ExtractionFailedError and what ``Store.commit`` raises.
         """
-        directory, session = request.project.memory_dir, request.request.session
+        directory, heard = request.project.memory_dir, request.heard
+        session, now = request.request.session, self._clock.now()
         headers = (await self._store.snapshot(directory)).headers
         suggest = request.settings.extract.suggest
         waiting = await self._waiting(directory) if suggest else ()
-        earlier = [Utterance(each.text, each.at) for each in waiting]
+        said = [each.text for each in waiting]
+        news = fork.News(directory, heard.dialogue, heard.pieces, headers, now, said)
         client = fork.prefix(request.request.cache)
-        task, whole, texts = await self._request(request, model, client, headers, earlier)
+        task, whole, texts = await self._request(request, model, client, news)
         shown = [*(f"{header.name} {header.description}" for header in headers), *texts]
         sent = client.messages if client else ()
-        talk = await to_thread.run_sync(conversation, request.heard, sent, earlier, shown)
+        earlier = [Utterance(each.text, each.at) for each in waiting]
+        talk = await to_thread.run_sync(conversation, heard, sent, earlier, shown)
         reviewer = Reviewer(talk)
         async with agent.opened(partial(_workspace, request.project, reviewer)) as workspace:
             ended = await agent.run(task, model, workspace, self._clock, progress)
@@ -241,7 +234,7 @@ class Extractions:
         extracted = ExtractionResult(
             requests.COMPLETED,
             passed_over=run.faults,
-            problem=request.heard.problem,
+            problem=heard.problem,
             engine=task.model,
             usage=asdict(ended.usage),
             turns=ended.turns,
@@ -253,23 +246,15 @@ class Extractions:
         return await self._commit(request, extracted, run.suggestions, change.plan, run.origin)
 
     async def _request(
-        self,
-        request: "_Extraction",
-        model: Model,
-        client: Task | None,
-        headers: Sequence[Header],
-        earlier: Sequence[Utterance],
+        self, request: "_Extraction", model: Model, client: Task | None, news: fork.News
     ) -> tuple[Task, bool, Sequence[str]]:
         """Return the run, whether it goes over the whole conversation, and what it shows whole."""
-        heard, settings, now = request.heard, request.settings, self._clock.now()
-        name, directory = self._models.name(settings, fork.KIND), request.project.memory_dir
-        texts = [each.text for each in earlier]
-        news = fork.News(directory, heard.dialogue, heard.pieces, headers, now, texts)
+        name = self._models.name(request.settings, fork.KIND)
         if model.calls_tools:
-            rest = (client, heard.before, settings.spend.prices)
+            rest = (client, request.heard.before, request.settings.spend.prices)
             return *await to_thread.run_sync(fork.cheaper, news, name, *rest), ()
         likely = await to_thread.run_sync(fork.touched, news)
-        files = await self._store.read_many(directory, likely)
+        files = await self._store.read_many(news.directory, likely)
         task = await to_thread.run_sync(fork.single, news, name, files)
         return task, False, [file.body for file in files]
 
