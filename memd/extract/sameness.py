@@ -42,7 +42,7 @@ def compare(new: str, old: str) -> Sameness:
         exchanged = changes and denials == denied and set(last) == lost
         return Sameness.UPDATE if exchanged else Sameness.ADD
     if extra or lost:
-        if denials or denied:
+        if denials or denied or len(shared) <= bool(lost):  # one word alone says too little
             return Sameness.ADD
         return Sameness.UPDATE if extra else Sameness.NOTHING
     return Sameness.NOTHING if denials == denied else Sameness.UPDATE

@@ -20,7 +20,7 @@ _PAIRS = (
     " most least, up down, include exclude, with without, true false, public private, add remove,"
     " start stop, start end, begin end, open closed, required optional, primary secondary, old new,"
     " yes no, enable disable, all none, increase decrease, manual automatic, success failure,"
-    " mandatory optional,"
+    " mandatory optional, to from, in out, over under, inside outside,"
     " minimum maximum, some all, some every, few many,"
     " early late, above below, always never, hot cold, sync async, left right"
 )

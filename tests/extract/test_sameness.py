@@ -30,6 +30,8 @@ PORT = "The port of the staging database is 5432"
         ("Never use emojis in commits", "Never use emojis", "add"),
         ("Never use emojis", "Never use emojis in commits", "add"),
         ("Run tests before each commit", "Run tests after each commit", "add"),
+        ("Copy the backups from Oslo", "Copy the backups to Oslo", "add"),
+        ("It belongs in the header area", "Think of what a header is", "add"),
         ("Client A pays monthly", "Client B now pays monthly", "add"),
         ("отвечай на русском", "никогда не отвечай на русском", "update"),
         ("", "!", "add"),
