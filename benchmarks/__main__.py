@@ -1,11 +1,11 @@
 """``make bench``: the figures of the main job, each beside its floor in the same run.
 
 ``python -m benchmarks [PART...] [--sizes N,N...]`` measures some of it: ``latency`` (start, writes,
-round trips), ``hook``, ``extract`` (until an extraction is accepted), ``damage`` (what a dream does
-to planted facts), ``dream`` (prompts beside dreams, and how fast one dies; 200 to 10,000 memories),
-``first`` (the first prompt after a start; 200 to 10,000 memories) and ``scale`` (200 to 100,000
-memories); the last three take minutes. ``level`` (20 minutes of mixed load) runs only where it is
-named.
+round trips), ``hook`` (each event of a client, with memd at rest, beside a dream, hung and absent),
+``extract`` (until an extraction is accepted), ``damage`` (what a dream does to planted facts),
+``dream`` (prompts beside dreams, and how fast one dies; 200 to 10,000 memories), ``first`` (the
+first prompt after a start; 200 to 10,000 memories) and ``scale`` (200 to 100,000 memories); the
+last three take minutes. ``level`` (20 minutes of mixed load) runs only where it is named.
 
 Machines are noisy: the ratios mean more than the milliseconds. Nothing here fails but ``damage``,
 whose bars hold on any machine; the aims stand beside the figures.
@@ -22,9 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import damage, dreaming, first, level, scale
-from memd.cli import setup_claude_code
-from memd.client import hook_file
+from benchmarks import damage, dreaming, first, hooks, level, scale
 from memd.testing import samples
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 
@@ -32,7 +30,6 @@ PARTS = ("latency", "hook", "extract", "damage", "dream", "first", "scale")
 LONG = ("level",)  # only where it is named
 MEMORIES = 200
 ROUNDS = 400
-HOOK_ROUNDS = 60
 EXTRACT_ROUNDS = 100
 TYPES = ("user", "feedback", "project", "reference")
 PROMPT = "what was decided about the release rule in week 11?"
@@ -56,8 +53,10 @@ def main() -> int:
     if unknown := set(parts) - {*PARTS, *LONG}:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     whole = "damage" not in parts or damage.run()
-    if set(parts) - {"damage", "dream", "first", "scale", *LONG}:
+    if set(parts) - {"damage", "dream", "first", "hook", "scale", *LONG}:
         _small(parts)
+    if "hook" in parts:
+        hooks.run()
     if "dream" in parts:
         dreaming.run([size for size in chosen if size <= max(dreaming.SIZES)])
     if "first" in parts:
@@ -82,8 +81,6 @@ def _small(parts: Sequence[str]) -> None:
             _writes(home, cwd)
             if "latency" in parts:
                 _round_trips(home, cwd)
-            if "hook" in parts:
-                _hooks(home, cwd)
             if "extract" in parts:
                 _accepted(home, cwd)
             print(f"RSS after all of it {_rss(process.pid):.1f} MB")
@@ -151,43 +148,6 @@ def _lines(path: str, frame: dict[str, object]) -> list[float]:
         for number in range(20):
             ask(-number - 1)
         return _each(ask, ROUNDS)
-
-
-def _hooks(home: Home, cwd: str) -> None:
-    hook_file.write(home.places)
-    # As the client's settings have it, with the shell that keeps it harmless.
-    entry = setup_claude_code.entry("UserPromptSubmit", hook_file.hook_path(home.places))
-    command = ["/bin/sh", "-c", entry["command"]]
-    environ = dict(home.environ)
-    silent: list[bool] = []
-
-    def run(number: int) -> None:
-        payload = {
-            "session_id": f"h{number}",
-            "cwd": cwd,
-            "hook_event_name": "UserPromptSubmit",
-            "prompt": f"{PROMPT} " * 40,
-        }
-        done = subprocess.run(
-            command,
-            input=json.dumps(payload).encode(),
-            env=environ,
-            capture_output=True,
-            check=True,
-        )
-        silent.append(b"additionalContext" not in done.stdout)
-
-    def floor(_: int) -> None:
-        subprocess.run([sys.executable, "-I", "-S", "-c", "pass"], env=environ, check=True)
-
-    hook_times: list[float] = []
-    floor_times: list[float] = []
-    for number in range(HOOK_ROUNDS):  # in turns, so that noise meets both
-        hook_times += _each(lambda _, n=number: run(n), 1)  # type: ignore[misc]
-        floor_times += _each(floor, 1)
-    _print("hook, process start to answer", hook_times, "python -I -S -c pass", floor_times)
-    overdue = f"; {sum(silent)} of {HOOK_ROUNDS} brought nothing within the hook's deadline"
-    print(f"   (aim: at most 1.5 times the floor{overdue})")
 
 
 def _accepted(home: Home, cwd: str) -> None:
