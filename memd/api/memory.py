@@ -17,8 +17,8 @@ from memd.api.method import (
 from memd.api.services import Services
 from memd.core.errors import MemdError, WrongParameterError
 from memd.core.names import NameRefusedError
-from memd.core.text import age, decode, iso_time, said_line
-from memd.core.values import ASSISTANT, PERSON, Actor, Header, Project, Provenance
+from memd.core.text import age, decode, iso_time
+from memd.core.values import PERSON, Actor, Header, Project, Provenance
 from memd.documents.document import InvalidMemoryError
 from memd.memories.service import ToolAnswer, Written
 from memd.memories.writing import (
@@ -165,8 +165,9 @@ async def memory_write(
 
     Either its ``content`` is given or the parts of a memory. The index, ``MEMORY.md``, is written
     with ``content`` and the ``base_hash`` of what was read. Who writes for an assistant gives
-    ``said``: what the person said, word for word, "" for nothing. The memory is the person's only
-    if a recent conversation of the project has these words; the body then ends with them.
+    ``said``: what the person said, word for word, "" where the body quotes it or they said nothing.
+    The memory is the person's only if a recent conversation of the project has these words; the
+    body then ends with them, and with none that no conversation has.
     """
     if scope == "team":
         raise ScopeRefusedError(scope)
@@ -175,10 +176,8 @@ async def memory_write(
     project = await writable(services, call, cwd)
     origin = PERSON
     if said is not None:
-        message = await services.extract.quoted(project, said) if said else None
-        origin = PERSON if message else ASSISTANT
-        if message and body is not None:
-            body = f"{body.rstrip()}\n\n{said_line(' '.join(said.split()), message.at)}"
+        text, origin = await services.extract.proven(project, body or "", said)
+        body = body and text
     written = await services.memories.write(
         project,
         Writing(path, content, name, description, type_, body, title, hook, base_hash),

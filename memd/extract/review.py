@@ -162,8 +162,8 @@ def review(file: Proposed, talk: Talk) -> Review:
     new = document.parse(file.content, file.path)
     before, known = f"{old.description}\n{old.body}", set(_statements(old))
     added = [line for line in _statements(new) if line not in known]
-    quotations = _quotations(new.body)
-    wrong = [text for line, text in quotations.items() if line not in before]
+    quoted = quotations(new.body)
+    wrong = [text for line, text in quoted.items() if line not in before]
     wrong = [text for text in wrong if not talk.quoted(text)]
     own, personal = old.type in PERSONAL, new.type in PERSONAL
     if not (own or personal or _WANTS.search("\n".join(added))):
@@ -172,7 +172,7 @@ def review(file: Proposed, talk: Talk) -> Review:
     # What was no rule before is looked at whole: a planted fact becomes none by its type.
     if talk.repeats(added if own else _statements(new), before if own else ""):
         return Review(OTHERS_WORDS, _REPEATED)
-    if wrong or not any(talk.quoted(text) for text in quotations.values()):
+    if wrong or not any(talk.quoted(text) for text in quoted.values()):
         return _unproven(wrong)
     return Review(origin=PERSON)
 
@@ -192,11 +192,11 @@ def _unproven(wrong: Sequence[str]) -> Review:
 def _statements(memory: Document) -> list[str]:
     """Return what a memory states: its description and the lines that quote nobody."""
     lines = memory.body.split("\n")
-    quoted = _quotations(memory.body)
+    quoted = quotations(memory.body)
     return [line for line in (memory.description, *lines) if line.strip() and line not in quoted]
 
 
-def _quotations(body: str) -> dict[str, str]:
+def quotations(body: str) -> dict[str, str]:
     """Return the lines that quote the person, each with what it quotes."""
     matches = ((line, _SAID.fullmatch(line)) for line in body.split("\n"))
     return {line: _unquoted(match[1]) for line, match in matches if match}
@@ -215,7 +215,7 @@ def _finished(file: Proposed, talk: Talk) -> Proposed:
     old, new = document.parse(file.base or b"", ""), document.parse(file.content, "")
     at = max((said.at for said in talk.person), default=0.0)
     lines = {line: dates.resolve(line, at) if at else line for line in new.body.split("\n")}
-    for line, quotation in _quotations(new.body).items():
+    for line, quotation in quotations(new.body).items():
         said = talk.quoted(quotation)
         lines[line] = said_line(quotation, said.at if said else 0.0)
     lines |= {line: line for line in old.body.split("\n")}
@@ -232,7 +232,7 @@ def _suggestion(file: Proposed, fault: str, talk: Talk, session: str) -> Suggest
     if file.content is None or fault == OTHERS_WORDS:
         return None  # what others planted is nobody's to suggest
     memory = document.parse(file.content, file.path)
-    said = next(filter(None, map(talk.nearest, _quotations(memory.body).values())), None)
+    said = next(filter(None, map(talk.nearest, quotations(memory.body).values())), None)
     text = one_line(said.text if said else memory.description, _SUGGESTED)
     if not text or secrets.find(text) or (said is None and talk.repeats([text], "")):
         return None

@@ -22,13 +22,23 @@ from memd.core import text
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
 from memd.core.settings import Settings
-from memd.core.values import PERSON, Actor, Draft, JobEnd, Project, Provenance, Suggestion, Tree
+from memd.core.values import (
+    ASSISTANT,
+    PERSON,
+    Actor,
+    Draft,
+    JobEnd,
+    Project,
+    Provenance,
+    Suggestion,
+    Tree,
+)
 from memd.extract import candidates, fork, requests
 from memd.extract.evidence import Utterance
 from memd.extract.listening import ConversationReader, Heard, conversation, quoted
 from memd.extract.merge import merge
 from memd.extract.requests import ExtractionResult, ExtractRequest
-from memd.extract.review import Reviewer
+from memd.extract.review import Reviewer, quotations
 from memd.model.errors import LEFT_ALONE, NO_USE_TODAY
 from memd.model.port import LOCAL, Model, ModelSource
 from memd.projects.project import slug, transcript_folders
@@ -44,6 +54,7 @@ Note = Callable[..., None]
 Waiting = Callable[[str], Awaitable[Sequence[OpenSuggestion]]]
 TOO_MANY = "too_many"  # of one stretch of a conversation
 _MOST_AT_ONCE = 400  # a change set may have 500 files
+_QUOTATIONS = 5  # of one memory
 
 
 class ExtractionFailedError(MemdError):
@@ -138,12 +149,14 @@ class Extractions:
             problem = LEFT_ALONE
         return await self._locally(query, reason, problem)
 
-    async def quoted(self, project: Project, quotation: str) -> Utterance | None:
-        """Return the person's message that has a quotation, ``None`` where none is known to.
+    async def proven(self, project: Project, body: str, said: str) -> tuple[str, str]:
+        """Return an assistant's text with the person's words that it rests on, and its origin.
 
-        The ends of the project's newest transcripts are read. Raises StateUnusableError.
+        ``said`` are those words, "" where the text has them in lines of its own. They are looked
+        up in the ends of the project's newest transcripts; what is nowhere there goes, and the text
+        is the assistant's. Raises StateUnusableError.
         """
-        return await to_thread.run_sync(self._quoted, project, quotation)
+        return await to_thread.run_sync(self._proven, project, body, said)
 
     async def _locally(
         self, request: "_Extraction", skipped: str, problem: str
@@ -258,12 +271,18 @@ class Extractions:
         task = await to_thread.run_sync(fork.single, news, name, files)
         return task, False, [file.body for file in files]
 
-    def _quoted(self, project: Project, quotation: str) -> Utterance | None:
-        """Look a quotation up. Blocks: runs in a worker thread."""
+    def _proven(self, project: Project, body: str, said: str) -> tuple[str, str]:
+        """Look quotations up. Blocks: runs in a worker thread."""
         folders, directory = transcript_folders(project), os.path.realpath(project.memory_dir)
         paths = {f"{folder}/{name}.jsonl" for folder in folders for name in sessions_of(folder)}
-        read = self._cursors.transcripts()
-        return quoted(paths | {move.source for at, move in read if at == directory}, quotation)
+        paths |= {move.source for at, move in self._cursors.transcripts() if at == directory}
+        claims = quotations(body)
+        wanted = [said] if said else [*claims.values()][:_QUOTATIONS]
+        answers = [(" ".join(words.split()), quoted(paths, words)) for words in wanted]
+        lines = [text.said_line(words, message.at) for words, message in answers if message]
+        own = "\n".join(line for line in body.split("\n") if line not in claims).strip()
+        whole = 0 < len(lines) == len(wanted)
+        return "\n\n".join(filter(None, (own, *lines))), PERSON if whole else ASSISTANT
 
     def _compared(self, request: "_Extraction", task: Task, whole: bool) -> tuple[str, ...]:  # noqa: FBT001 - a thread's argument
         """Return what of a run's prefix is not as at the session's last run, and log it."""

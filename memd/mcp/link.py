@@ -14,13 +14,11 @@ ANSWER_SECONDS = 20.0  # clients give a tool call up after 60
 START_SECONDS = 10.0
 _PAUSES = (0.0, 0.1)  # one that is being killed may still take a connection
 _NAME_CHARACTERS = 60
+_WRITES = ("memory.write", "memory.delete", "memory.undo")
 
 
 class DaemonLink:
-    """Calls the daemon; one thread uses it.
-
-    ``start`` says whether a daemon may be started where none runs.
-    """
+    """Calls the daemon, which it may ``start`` where none runs; one thread uses it."""
 
     def __init__(self, places: Places, environ: Mapping[str, str], *, start: bool) -> None:
         self._places = places
@@ -39,9 +37,11 @@ class DaemonLink:
     def call(self, method: str, params: Mapping[str, Any]) -> Any:
         """Call a method. Where the daemon went away, the next one is asked once more.
 
-        Writes carry a request id, so one that is sent again is done once. Raises RemoteError,
+        Writes get a request id, so one that is sent again is done once. Raises RemoteError,
         AnswerTimeoutError, DaemonUnavailableError, and ValueError for what is no text.
         """
+        if method in _WRITES:
+            params = {**params, "request_id": os.urandom(16).hex()}
         for pause in _PAUSES:
             try:
                 return self.connected().call(method, params, ANSWER_SECONDS)
@@ -70,8 +70,3 @@ class DaemonLink:
         if self._connection is not None:
             self._connection.close()
         self._connection = None
-
-
-def request_id() -> str:
-    """Return an id under which a write is done once, however often it is sent."""
-    return os.urandom(16).hex()

@@ -1,4 +1,4 @@
-"""The two eras of the protocol as values: what a message asks, and how an answer looks. Pure.
+"""The two eras of the protocol as values: what a message asks, and how an answer looks.
 
 Rules of this file
 - A request belongs to the era that it shows itself: one with a protocol version in its ``_meta`` is
@@ -7,8 +7,10 @@ Rules of this file
 - No shape of a message crashes: what is no message is a ``ProtocolError`` with its id.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from memd import __version__
@@ -18,24 +20,13 @@ MODERN = "2026-07-28"
 PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 UNSUPPORTED = -32022  # the modern era's code for a version that is not served
 NO_RESOURCE = -32002  # the handshake era's; the modern one calls it invalid parameters
-SERVER = {
-    "name": "memd",
-    "title": "memd: memories of this project",
-    "version": __version__,
-}
+SERVER = {"name": "memd", "title": "Memories of this project", "version": __version__}
 CAPABILITIES: dict[str, Any] = {
     "tools": {},
     "prompts": {},
     "resources": {"listChanged": True},
     "completions": {},
 }
-INSTRUCTIONS = (
-    "memd keeps what was learnt in earlier conversations about this person and this project. "
-    "Search it before you ask the person something that they may have told before. Save what will "
-    "matter in later conversations: who the person is, how they want you to work, and facts about "
-    "the project that its files do not show. Quote the person's own words when you save a rule of "
-    "theirs. Memories are background, except those that are the person's own words."
-)
 _META = "io.modelcontextprotocol/"
 SUBSCRIPTION = f"{_META}subscriptionId"
 _NO_OBJECT = "a message is one JSON object"
@@ -141,25 +132,29 @@ def refused(error: ProtocolError, id_: Id | None = None) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id_ if error.id is None else error.id, "error": body}
 
 
-def initialized(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer of the handshake: the client's version if it is served, else the newest."""
-    wanted = params.get("protocolVersion")
+def welcome(request: McpRequest) -> dict[str, Any]:
+    """Return who serves what: for the handshake in the client's version, or else our newest."""
+    wanted, served = request.params.get("protocolVersion"), [MODERN, *reversed(HANDSHAKE)]
+    version = wanted if wanted in HANDSHAKE else HANDSHAKE[-1]
     return {
-        "protocolVersion": wanted if wanted in HANDSHAKE else HANDSHAKE[-1],
+        **({"supportedVersions": served} if request.modern else {"protocolVersion": version}),
         "capabilities": CAPABILITIES,
         "serverInfo": SERVER,
-        "instructions": INSTRUCTIONS,
+        "instructions": declared("instructions"),
     }
 
 
-def discovered() -> dict[str, Any]:
-    """Return what ``server/discover`` tells."""
-    return {
-        "supportedVersions": [MODERN, *reversed(HANDSHAKE)],
-        "capabilities": CAPABILITIES,
-        "serverInfo": SERVER,
-        "instructions": INSTRUCTIONS,
-    }
+def declared(name: str) -> Any:
+    """Return what ``declared.toml`` has by a name."""
+    return _declarations()[name]
+
+
+@cache
+def _declarations() -> Mapping[str, Any]:
+    import tomllib  # noqa: PLC0415 - a ping can do without
+
+    with open(f"{os.path.dirname(__file__)}/declared.toml", "rb") as file:
+        return tomllib.load(file)
 
 
 def text_of(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Memories as resources, the system prompt as a prompt, and paths to complete. Pure.
+"""Memories as resources, the system prompt as a prompt, and paths to complete.
 
 ``memory://index`` is the index, ``memory://memories/PATH`` a memory. Text that came from outside
 says so in its first line.
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
-from memd.mcp.protocol import NO_RESOURCE, PARAMS, ProtocolError, text_of
+from memd.mcp.protocol import NO_RESOURCE, PARAMS, ProtocolError, declared, text_of
 from memd.mcp.tools import Ask, quoted_head
 from memd.text.quoting import neutralise
 
@@ -22,36 +22,6 @@ _MARKDOWN = "text/markdown"
 _NO_URI = "no such resource"
 _NO_PROMPT = "no such prompt; prompts/list has those that there are"
 _NO_STATEMENT = "remember needs the argument statement"
-_PROMPTS = (
-    {
-        "name": "load_prompt",
-        "title": "What memd remembers",
-        "description": "The memory section of a system prompt: the instructions and the index.",
-    },
-    {
-        "name": "remember",
-        "title": "Remember this",
-        "description": "Ask the assistant to save something, with your words as evidence.",
-        "arguments": [
-            {"name": "statement", "description": "what to remember", "required": True},
-        ],
-    },
-)
-_REMEMBER = (
-    "Remember this in later conversations: {statement}\n\n"
-    "Search for a memory that says it already; then use the save tool, with my words above in said."
-)
-ONLY_INDEX: dict[str, Any] = {
-    "resources": [
-        {
-            "uri": INDEX,
-            "name": "index",
-            "title": "Index of memories",
-            "description": "One line for each memory of this project.",
-            "mimeType": _MARKDOWN,
-        }
-    ]
-}
 
 
 def listed(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,19 +40,8 @@ def listed(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
         }
         for memory in page["memories"]
     ]
-    result = {"resources": resources if cursor else [*ONLY_INDEX["resources"], *resources]}
+    result = {"resources": resources if cursor else [*declared("resource"), *resources]}
     return result | ({"nextCursor": page["next"]} if page["next"] else {})
-
-
-def templates() -> dict[str, Any]:
-    """Return the one template."""
-    template = {
-        "uriTemplate": _TEMPLATE,
-        "name": "memory",
-        "title": "A memory by its path",
-        "mimeType": _MARKDOWN,
-    }
-    return {"resourceTemplates": [template]}
 
 
 def read(ask: Ask, uri: str, *, modern: bool) -> dict[str, Any]:
@@ -110,11 +69,6 @@ def completed(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
     return {"completion": {"values": paths[:_VALUES], "total": len(paths), "hasMore": more}}
 
 
-def prompts() -> dict[str, Any]:
-    """Return the prompts that there are."""
-    return {"prompts": list(_PROMPTS)}
-
-
 def prompt(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the messages of a prompt. Raises ProtocolError for one that there is not."""
     name, arguments = params.get("name"), params.get("arguments") or {}
@@ -125,7 +79,7 @@ def prompt(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
         statement = text_of(arguments.get("statement") if isinstance(arguments, dict) else "")
         if not statement.strip():
             raise ProtocolError(PARAMS, _NO_STATEMENT)
-        words = _REMEMBER.format(statement=statement)
+        words = declared("remember").format(statement=statement)
     else:
         raise ProtocolError(PARAMS, _NO_PROMPT)
     return {"messages": [{"role": "user", "content": {"type": "text", "text": words}}]}

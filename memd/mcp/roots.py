@@ -5,8 +5,6 @@ import threading
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from memd.mcp.protocol import McpReply
-
 
 class WorkingDirectory:
     """The directory that calls are about. Where it is ``fixed`` clients' roots do not count."""
@@ -16,22 +14,15 @@ class WorkingDirectory:
         self.fixed = fixed
         self.known = threading.Event()
         self.known.set()
-        self._requests = 0
 
     def request(self) -> dict[str, Any]:
         """Return a request for the client's roots; ``known`` is set when it is answered."""
         self.known.clear()
-        self._requests += 1
-        return {"jsonrpc": "2.0", "id": f"roots-{self._requests}", "method": "roots/list"}
-
-    def reply(self, reply: McpReply) -> None:
-        """Take the answer in, unless it is to another request."""
-        if reply.id == f"roots-{self._requests}":
-            self.adopt(reply.result)
-            self.known.set()
+        return {"jsonrpc": "2.0", "id": "roots", "method": "roots/list"}
 
     def adopt(self, result: Any) -> None:
         """Take over the first root that is a directory here."""
+        self.known.set()
         roots = result.get("roots") if isinstance(result, dict) else None
         for root in roots if isinstance(roots, list) else ():
             uri = root.get("uri") if isinstance(root, dict) else None

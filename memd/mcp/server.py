@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 from memd.client.errors import DaemonUnavailableError
 from memd.core import limits
@@ -40,13 +40,7 @@ _BROKEN = "the daemon's answer was not understood ({error}); restart it with: me
 _ROOTS_KNOWN = ("notifications/initialized", "notifications/roots/list_changed")
 _MAY_ASK = ("tools/call", "resources/read", "prompts/get")
 _INPUT = {"resultType": "input_required"}
-_OF_THE_DAEMON = (
-    "tools/call",
-    "resources/list",
-    "resources/read",
-    "prompts/get",
-    "completion/complete",
-)
+_OF_THE_DAEMON = (*_MAY_ASK, "resources/list", "completion/complete")
 
 
 class McpServer:
@@ -89,7 +83,7 @@ class McpServer:
             request = protocol.parse(message)
             id_ = request.id
             if isinstance(request, McpReply):
-                self._directory.reply(request)
+                self._directory.adopt(request.result)
             elif request.id is None:
                 self._notified(request)
             elif request.method in _OF_THE_DAEMON:
@@ -117,17 +111,17 @@ class McpServer:
             case "initialize", _:
                 self._has_roots = "roots" in request.capabilities
                 self._client = request.client
-                return protocol.initialized(request.params)
+                return protocol.welcome(request)
             case "ping", False:
                 return {}
             case "server/discover", True:
-                return protocol.discovered()
+                return protocol.welcome(request)
             case "tools/list", _:
-                return {"tools": tools.listed()}
+                return {"tools": protocol.declared("tool")}
             case "prompts/list", _:
-                return resources.prompts()
+                return {"prompts": protocol.declared("prompt")}
             case "resources/templates/list", _:
-                return resources.templates()
+                return {"resourceTemplates": protocol.declared("template")}
         raise ProtocolError(protocol.UNKNOWN, _NO_METHOD.format(method=request.method))
 
     def _work(self) -> None:
@@ -172,7 +166,7 @@ class McpServer:
     def _instead(self, request: McpRequest, error: MemdError) -> Mapping[str, Any]:
         """Return what answers a request that the daemon refused, empty for its refusal."""
         if request.method == "resources/list" and isinstance(error, DaemonUnavailableError):
-            return resources.ONLY_INDEX
+            return {"resources": protocol.declared("resource")}
         # The modern era has no requests to a client: it is asked by an answer, and asks again.
         asks = request.modern and request.method in _MAY_ASK and "roots" in request.capabilities
         if error.kind == "no_project" and asks and "inputResponses" not in request.params:
@@ -212,7 +206,7 @@ def serve(
     ``cwd`` is the working directory; where it is ``fixed`` a client's roots do not count. ``start``
     says whether a daemon may be started.
     """
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     directory = WorkingDirectory(cwd, fixed=fixed)
     lock = threading.Lock()
     for descriptor in (0, 1):
@@ -243,7 +237,3 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
         while line and not line.endswith(b"\n"):
             line = stream.readline(limits.FRAME_BYTES)
         yield b""
-
-
-def _end(_signal: int, _frame: object) -> NoReturn:
-    sys.exit(0)

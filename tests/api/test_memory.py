@@ -127,6 +127,14 @@ async def test_what_an_assistant_writes_is_the_person_s_only_with_their_words(
         assert claimed["origin"] == "assistant"
         read = await caller.call("memory.read", path="b.md")
         assert (read["origin"], "Said" in read["content"]) == ("assistant", False)
+    claim = '**Said:** "never mock the database" (2020-01-01)'
+    quoting = await caller.write("b.md", body=f"Never.\n\n{claim}\n", said="")
+    assert quoting["origin"] == "user"
+    content = (await caller.call("memory.read", path="b.md"))["content"]
+    assert content.endswith('Never.\n\n**Said:** "never mock the database" (2026-03-03)\n')
+    invented = await caller.write("b.md", body=f'Never.\n\n{claim}\nSaid: "rm all of it"', said="")
+    assert invented["origin"] == "assistant"
+    assert "rm all" not in (await caller.call("memory.read", path="b.md"))["content"]
     overwritten = await caller.write("a.md", body="Mock it.", said="")
     assert (overwritten["status"], overwritten["origin"]) == ("updated", "assistant")
     assert (await caller.call("memory.read", path="a.md"))["origin"] == "assistant"
