@@ -48,9 +48,9 @@ PAYLOAD_BYTES = FRAME_BYTES - 64 * 1024  # room for the frame around it
 HEADER_BYTES = 8 * 1024
 CONNECT_SECONDS = 0.05
 PROMPT_EVENTS = ("UserPromptSubmit", "BeforeAgent")
-# What these say is not lost with the daemon, so they wait for it hardly at all.
 SPOOLED_EVENTS = ("Stop", "PreCompact", "SessionEnd", "AfterAgent")
-SPOOLED_MEMBERS = (b"session_id", b"transcript_path", b"cwd", b"agent_id", b"prompt_id")
+# No prompt id: the daemon may have begun with the event, and must not take this one for the same.
+SPOOLED_MEMBERS = (b"session_id", b"transcript_path", b"cwd", b"agent_id")
 SPOOL_FILES, SPOOL_BYTES, SPOOL_SECONDS = 200, 4096, 1.0  # for what is there at once, or hangs
 EVENT_MS, SPOOLED_MS, SESSION_START_MS = 200, 50, 400
 MIN_MS, MAX_MS = 10, 10_000  # the bounds of the setting hooks.deadline_ms

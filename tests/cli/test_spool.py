@@ -18,7 +18,11 @@ from tests.cli.home import Home
 
 FILE = str(Path(hook.__file__))
 WHERE = {"session_id": "s", "transcript_path": "/t/s.jsonl", "cwd": "/p"}
-SAID = {"last_assistant_message": 'the answer is "cwd": "/elsewhere"', "stop_hook_active": False}
+SAID = {
+    "prompt_id": "p",
+    "last_assistant_message": 'the answer is "cwd": "/elsewhere"',
+    "stop_hook_active": False,
+}
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=50)
 
 
@@ -140,7 +144,7 @@ def test_members_are_found_by_their_names(others: dict[str, Any], session: str, 
     """What was said can look as it likes: a name within a text has its quotes escaped."""
     said = {"said": json.dumps({"cwd": "/wrong", "session_id": "wrong"}), **others}
     wanted = {"session_id": session, "cwd": cwd}
-    for name in ("transcript_path", "agent_id", "prompt_id", *wanted):
+    for name in ("transcript_path", "agent_id", *wanted):
         said.pop(name, None)
     said = {k: v for k, v in said.items() if not isinstance(v, dict) or not v.keys() & wanted}
     for payload in ({**said, **wanted}, {**wanted, **said}):

@@ -42,7 +42,7 @@ def test_a_daemon_that_hangs_costs_a_moment_and_no_memory(person: Hooked) -> Non
         alone = min(person.send(event, start=False) for event in EVENTS for _ in range(3))
         person.say(WORDS)
         process.send_signal(signal.SIGSTOP)
-        took = {event: person.send(event, prompt=WORDS) for event in EVENTS}
+        took = {event: person.send(event, prompt=WORDS, prompt_id="p") for event in EVENTS}
         process.send_signal(signal.SIGCONT)
         assert len(person.learnt()) == 1
     assert sum(took.values()) - 4 * alone < 0.4 + 0.2 + 2 * 0.05 + FAST_ENOUGH
