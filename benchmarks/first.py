@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks import corpus
 from benchmarks.background import folder
 from benchmarks.measures import Line, table
-from memd.cli import setup_claude_code
+from memd.cli.setup.hooks import Hooks
 from memd.client import hook_file
 from memd.client.launch import wait_until_up
 from memd.testing.daemon import Home, throw_away_home
@@ -100,7 +100,8 @@ def _start(home: Home, cwd: str) -> None:
     Path(home.places.state_dir, "hook-start").unlink(missing_ok=True)
     payload = {"session_id": "starter", "cwd": cwd, "prompt": "what was decided?"}
     hook_file.write(home.places)
-    entry = setup_claude_code.entry("UserPromptSubmit", hook_file.hook_path(home.places))
+    hooks = Hooks("claude-code", hook_file.hook_path(home.places), {"UserPromptSubmit": None})
+    (entry,) = hooks.group("UserPromptSubmit")["hooks"]
     subprocess.run(
         ["/bin/sh", "-c", entry["command"]],
         input=json.dumps(payload | {"hook_event_name": "UserPromptSubmit"}).encode(),

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from benchmarks import background, corpus
 from benchmarks.measures import Series, each, table
-from memd.cli import setup_claude_code
+from memd.cli.setup.hooks import Hooks
 from memd.client import hook_file
 from memd.testing import samples
 from memd.testing.daemon import Home, daemon_process, throw_away_home
@@ -88,7 +88,7 @@ class _Clients:
     def _sender(self, event: str, session: str, path: str) -> Callable[[int], None]:
         # As the client's settings have it, with the shell that keeps it harmless.
         hook = hook_file.hook_path(self._home.places)
-        command = setup_claude_code.entry(event, hook)["command"]
+        command = Hooks("claude-code", hook, {event: None}).group(event)["hooks"][0]["command"]
         payload = {"session_id": session, "transcript_path": path, "cwd": self._cwd}
         prompt = self._prompts[self._sessions % ROUNDS]
         said = json.dumps(payload | {"prompt": prompt, "source": "startup"}).encode()

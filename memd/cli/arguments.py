@@ -23,7 +23,6 @@ GROUPS = {
     "job": "background jobs",
     "session": "the life of a client's session",
     "service": "memd as a service of this user",
-    "setup": "connect a client",
 }
 DESCRIPTION = (
     "The command line of memd, the daemon that keeps the memories of your AI assistants. "

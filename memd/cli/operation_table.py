@@ -7,6 +7,19 @@ _JOB = Operand("JOB", "the id that memctl job list shows")
 _SESSION = Operand("SESSION", "the client's session", param="session_id")
 _DRY_RUN = Option("--dry-run", "show what would be done and do nothing")
 SHELLS = ("bash", "zsh", "fish")
+CLIENTS = (
+    "claude-code",
+    "codex",
+    "gemini",
+    "cursor",
+    "vscode",
+    "zed",
+    "neovim",
+    "opencode",
+    "claude-desktop",
+    "copilot",
+    "goose",
+)
 
 COMMANDS = (
     Command(
@@ -189,24 +202,25 @@ COMMANDS = (
         "service:status",
     ),
     Command(
-        ("setup", "claude-code"),
-        "connect Claude Code",
-        "Writes memd's hooks into Claude Code's settings, and nothing else: prompts then get the "
-        "memories that matter and finished turns are read for new ones. A second run changes "
-        "nothing. The settings as they were are kept beside them, as settings.json.memd-backup-1 "
-        "and so on.",
-        "setup:claude_code",
+        ("setup",),
+        "connect clients",
+        "Writes into a client's own configuration what connects it, and nothing else: its hooks, "
+        "its list of tools, a plugin. All other bytes stay as they are, and --remove gives back "
+        "those that were there. A file that is changed is kept beside itself first, as "
+        "NAME.memd-backup-1 and so on. Without a name each client that is here is offered with "
+        "its change; where nobody is there to say yes, that is all, unless --yes is given. A "
+        "second run changes nothing.",
+        "setup:setup",
+        operands=(Operand("CLIENT", "the client", optional=True, choices=CLIENTS),),
         options=(
-            Option("--dry-run", "print the change as a diff and write nothing"),
-            Option("--remove", "take exactly memd's hooks out again"),
-            Option("--status", "say which hooks are installed; status 1 unless all are"),
-            Option(
-                "--settings",
-                "the settings file (default: settings.json in CLAUDE_CONFIG_DIR or ~/.claude)",
-                "FILE",
-            ),
+            _DRY_RUN._replace(help="print the change as a diff and write nothing"),
+            Option("--remove", "take exactly what memd put in out again"),
+            Option("--status", "say what is set up; status 1 unless all that is here is"),
+            Option("--yes", "connect every client that is here"),
+            Option("--settings", "the client's file, where it is another one", "FILE"),
         ),
         examples=(
+            ("memctl setup", "what is here, each with its change"),
             ("memctl setup claude-code --dry-run", "see the change first"),
             ("memctl setup claude-code --remove", "take out what memd put in"),
         ),

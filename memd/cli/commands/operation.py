@@ -7,6 +7,7 @@ from typing import Any
 
 from memd.cli import output
 from memd.cli.invocation import JOB_SECONDS, Invocation
+from memd.client.errors import DaemonUnavailableError
 
 _HEAD = ("requests", "input", "output", "cached", "dollars")
 _STYLES = {"ok": "green", "warning": "yellow", "failed": "red"}
@@ -98,18 +99,23 @@ def doctor(invocation: Invocation) -> int:
     # The home directory is no project, and that is nothing to be cured of.
     cwd = invocation.cwd
     home = os.path.realpath(invocation.around.home)
-    answer = invocation.call("doctor", cwd=None if os.path.realpath(cwd) == home else cwd)
-    checks = list(answer["checks"])
-    if not invocation.screen.as_json:
-        checks += _local_checks(invocation)
+    try:
+        answer = invocation.call("doctor", cwd=None if os.path.realpath(cwd) == home else cwd)
+        checks, failure = list(answer["checks"]), 1
+        checks += _version_checks(invocation)
+    except DaemonUnavailableError as error:  # then this side's checks are worth all the more
+        failure = error.exit_status
+        checks = [{"name": "daemon", "state": "failed", "detail": str(error), "remedy": error.hint}]
+    checks += _local_checks(invocation)
+    ok = all(check["state"] != "failed" for check in checks)
     lines = []
     for check in checks:
         state = invocation.screen.paint(f"{check['state']:<8}", _STYLES.get(check["state"], "dim"))
         lines.append(f"{state}{check['name']}: {check['detail']}")
         if check["remedy"]:
             lines.append(f"        → {check['remedy']}")
-    invocation.screen.answer(answer, "\n".join(lines))
-    return 0 if answer["ok"] else 1
+    invocation.screen.answer({"ok": ok, "checks": checks}, "\n".join(lines))
+    return 0 if ok else failure
 
 
 def watch(invocation: Invocation) -> int:
@@ -165,11 +171,15 @@ def _local_checks(invocation: Invocation) -> list[dict[str, str]]:
     """Look at what only this side can see: the clients' hooks and the service."""
     from memd.cli.commands import service, setup  # noqa: PLC0415 - doctor alone needs both here
 
-    checks = [setup.check(invocation), service.check(invocation)]
-    if other := invocation.other_version():
-        remedy = "memctl shutdown, and the next command starts this one"
-        checks += [{"name": "version", "state": "warning", "detail": other, "remedy": remedy}]
-    return checks
+    return [*setup.check(invocation), service.check(invocation)]
+
+
+def _version_checks(invocation: Invocation) -> list[dict[str, str]]:
+    """Return a row where the daemon is another version's."""
+    other = invocation.other_version()
+    remedy = "memctl shutdown, and the next command starts this one"
+    row = {"name": "version", "state": "warning", "detail": other, "remedy": remedy}
+    return [row] if other else []
 
 
 def _bounded(today: Mapping[str, Any]) -> str:

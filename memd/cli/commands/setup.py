@@ -1,78 +1,180 @@
-"""setup: connect a client to memd, or take the connection away."""
+"""setup: connect clients to memd, show how that would be, or take the connection away."""
 
-import difflib
 import os
 import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from memd.cli import output, service_unit, setup_claude_code
+from memd.cli import output, service_unit
 from memd.cli.invocation import Invocation
+from memd.cli.setup.checks import client_checks
+from memd.cli.setup.clients import Around, ClientRow, table
+from memd.cli.setup.pieces import ABSENT, FOREIGN, INSTALLED, JsonFile
+from memd.cli.setup.plan import ClientEdit, changes, hooks_are_used, in_use, state, uses_hooks
 from memd.client import hook_file
+from memd.client.errors import DaemonUnavailableError
 from memd.core.errors import MemdError
 
 _PROGRAMS = {"claude-code": "claude", "codex": "codex", "gemini": "gemini"}
-_STYLES = {"installed": "green", "outdated": "yellow", "absent": "dim"}
+_STYLES = {"installed": "green", "outdated": "yellow", "foreign": "red", "failed": "red"}
 
 
-def claude_code(invocation: Invocation) -> int:
-    """Write memd's hooks into Claude Code's settings, show how that would be, or undo it."""
-    options = invocation.options
-    path = _path(invocation)
-    before = setup_claude_code.read(path)
-    settings = setup_claude_code.parse(before, path)
-    places = invocation.places
-    hook = hook_file.hook_path(places)
+class SeveralFilesError(MemdError):
+    """A file was named for a client that has several."""
+
+    hint = "leave --settings out"
+    exit_status = 2
+
+    def __init__(self, client: str) -> None:
+        super().__init__(f"{client} is set up in several files, so none of them can be named")
+
+
+@dataclass(slots=True)
+class SetupReport:
+    """What became of one client; ``lines`` say it to a person."""
+
+    client: str
+    changed: bool = False
+    files: list[dict[str, Any]] = field(default_factory=list)
+    error: str = ""
+    lines: list[str] = field(default_factory=list)
+
+    def shown(self) -> dict[str, Any]:
+        """Return the report as ``--json`` shows it."""
+        return {name: getattr(self, name) for name in ("client", "changed", "files", "error")}
+
+
+def setup(invocation: Invocation) -> int:
+    """Connect the client that is named, or each that is here, or take that back."""
+    options, screen = invocation.options, invocation.screen
+    everyone = clients(invocation)
+    named = [client for client in everyone if client.name == options.client]
     if options.status:
-        return _status(invocation, path, settings)
-    if options.remove:
-        wanted, ready = setup_claude_code.remove(settings), not os.path.lexists(hook)
-    else:
-        wanted = setup_claude_code.install(settings, hook, _measured(invocation))
-        ready = hook_file.is_current(places)
-    screen = invocation.screen
-    result: dict[str, object] = {"settings": path, "changed": wanted != settings or not ready}
-    if wanted == settings and ready:
-        words = "none of memd's hooks is in" if options.remove else "already set up:"
-        screen.answer(result | {"backup": None}, f"{words} {path}")
-        return 0
-    after = setup_claude_code.dump(wanted, before)
-    if options.dry_run:
-        diff = _diff(path, before or b"", after)
-        screen.answer(result | {"diff": diff}, screen.diff(diff))
-        return 0
+        return _status(invocation, named or everyone)
+    here = [client for client in everyone if in_use(client, invocation.environ)]
+    chosen = named or ([c for c in everyone if _connected(c)] if options.remove else here)
+    if not chosen and options.remove:
+        screen.note("no client is set up")
+    elif not chosen:
+        names = ", ".join(client.name for client in everyone)
+        screen.note(f"no client is here that memd knows; memctl setup CLIENT takes one of {names}")
     if not options.remove:
-        hook_file.write(places)
-    backup = None if wanted == settings else _write(path, before, after, empty=not wanted)
-    if options.remove:
-        hook_file.remove(places)
-    if backup:
-        screen.note(f"as it was before: {backup}")
-    if not options.remove:
-        screen.note("Claude Code reads its hooks when it starts: start it anew")
-        _suggest_program(invocation)
-    words = "took memd's hooks out of" if options.remove else "wrote memd's hooks into"
-    screen.answer(result | {"backup": backup}, f"{words} {path}")
-    return 0
+        chosen = _measured(invocation, chosen)
+    reports = [_report(invocation, client) for client in chosen]
+    changed = [c for c, report in zip(chosen, reports, strict=True) if report.changed]
+    if options.remove and not options.dry_run and not hooks_are_used(everyone):
+        hook_file.remove(invocation.places)
+    if changed and not (options.remove or options.dry_run):
+        _check_chain(invocation, changed)
+    if any(report.files and not report.changed for report in reports):
+        screen.note("memctl setup --yes connects all that are here; --dry-run shows the changes")
+    lines = [line for report in reports for line in report.lines]
+    screen.answer({"clients": [report.shown() for report in reports]}, "\n".join(lines))
+    return 78 if any(report.error for report in reports) else 0
 
 
-def check(invocation: Invocation) -> dict[str, str]:
-    """Return a check for ``doctor``: whether the hooks are in place."""
-    path = setup_claude_code.default_path(invocation.environ, invocation.around.home)
-    try:
-        settings = setup_claude_code.parse(setup_claude_code.read(path), path)
-    except MemdError as error:
-        return _finding("failed", str(error), error.hint)
+def clients(invocation: Invocation) -> tuple[ClientRow, ...]:
+    """Return the table of clients for this user. Raises SeveralFilesError."""
+    home = invocation.around.home
     hook = hook_file.hook_path(invocation.places)
-    states = set(setup_claude_code.states(settings, hook).values())
-    remedy = "memctl setup claude-code"
-    if states == {"absent"}:
-        return _finding("off", f"no hooks of memd in {path}", remedy)
-    if settings.get("disableAllHooks"):
-        return _finding("warning", f"disableAllHooks is set in {path}", "take it out there")
-    if states != {"installed"}:
-        return _finding("warning", f"some hooks in {path} are missing or old", remedy)
-    if not hook_file.is_current(invocation.places):
-        return _finding("warning", f"{hook} is missing or another version's", remedy)
-    return _finding("ok", path, "")
+    rows = table(Around(invocation.environ, home, invocation.cwd, hook, _memctl(home)))
+    given = getattr(invocation.options, "settings", None)
+    if given is None:
+        return rows
+    named = invocation.options.client
+    return tuple(_moved(row, os.path.abspath(given)) if row.name == named else row for row in rows)
+
+
+def check(invocation: Invocation) -> list[dict[str, str]]:
+    """Return the rows of ``doctor`` about clients that are here."""
+    places, environ = invocation.places, invocation.environ
+    rows = [row for c in clients(invocation) for row in client_checks(c, places, environ)]
+    nobody = {"name": "clients", "state": "off", "detail": "none is here", "remedy": "memctl setup"}
+    return rows or [nobody]
+
+
+def _report(invocation: Invocation, client: ClientRow) -> SetupReport:
+    """Plan one client's set-up or removal and do it, where that is wanted."""
+    options, report = invocation.options, SetupReport(client.name)
+    try:
+        plan = changes(client, remove=options.remove)
+        hook = not options.remove and uses_hooks(client)
+        if plan or (hook and not hook_file.is_current(invocation.places)):
+            _carry_out(invocation, client, plan, report)
+        else:
+            words = "nothing of memd is there" if options.remove else "already set up"
+            report.lines.append(f"{client.title}: {words}")
+    except MemdError as error:
+        if options.client:
+            raise
+        report.error = str(error)
+        report.lines.append(f"{client.title}: {error}")
+    return report
+
+
+def _carry_out(
+    invocation: Invocation, client: ClientRow, plan: tuple[ClientEdit, ...], report: SetupReport
+) -> None:
+    """Show a plan or do it, as the command line and the person want it."""
+    options, screen = invocation.options, invocation.screen
+    diffs = [screen.diff(change.diff).removesuffix("\n") for change in plan]
+    report.files = [{"path": change.piece.path, "diff": change.diff} for change in plan]
+    if options.dry_run:
+        report.changed = True
+        report.lines += diffs
+    elif not (options.client or options.yes or options.remove) and not _agreed(
+        invocation, client, diffs
+    ):
+        report.lines.append(f"{client.title}: not connected; memctl setup {client.name} does it")
+    else:
+        report.changed = True
+        if uses_hooks(client) and not options.remove:
+            hook_file.write(invocation.places)
+        words = "took memd out of" if options.remove else "wrote"
+        for change, file in zip(plan, report.files, strict=True):
+            file["backup"] = change.apply()
+            report.lines.append(f"{client.title}: {words} {change.piece.path}")
+            if file["backup"]:
+                screen.note(f"as it was before: {file['backup']}")
+        if not plan:
+            report.lines.append(f"{client.title}: wrote its hook anew")
+        if not options.remove:
+            screen.note(f"{client.title}: {client.then}")
+
+
+def _agreed(invocation: Invocation, client: ClientRow, diffs: list[str]) -> bool:
+    """Return whether the person on the terminal wants a client connected; nobody there, no."""
+    around, screen = invocation.around, invocation.screen
+    if not (around.stdin.isatty() and screen.live):
+        return False
+    for diff in diffs:
+        screen.line(diff)
+    around.stderr.write(f"connect {client.title}? [y/N] ")
+    around.stderr.flush()
+    return around.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def _check_chain(invocation: Invocation, changed: list[ClientRow]) -> None:
+    """Say what is still missing between these clients and the store."""
+    screen, places = invocation.screen, invocation.places
+    for client in changed:
+        for row in client_checks(client, places, invocation.environ):
+            if row["state"] != "ok":
+                screen.note(f"{row['name']}: {row['detail']}\n  → {row['remedy']}")
+        if client.untried:
+            screen.note(f"{client.title}: {client.untried}")
+    try:
+        invocation.client(start=False)
+        answer = invocation.call("status")
+    except DaemonUnavailableError:
+        screen.note("no memd runs yet: the first prompt, or memctl status, starts one")
+    except MemdError as error:
+        screen.note(f"{error}\n  → memctl doctor")
+    else:
+        screen.note(f"memd {answer['version']} answers at {places.socket}")
+    _suggest_program(invocation)
 
 
 def _suggest_program(invocation: Invocation) -> None:
@@ -88,70 +190,81 @@ def _suggest_program(invocation: Invocation) -> None:
         )
 
 
-def _measured(invocation: Invocation) -> int | None:
-    """Return what prompts need in ms for the model to choose, ``None`` where nobody can tell."""
+def _measured(invocation: Invocation, chosen: list[ClientRow]) -> list[ClientRow]:
+    """Return clients whose prompts get the time that the model needs, where that can be told."""
     screen = invocation.screen
+    if invocation.options.dry_run or not any(map(uses_hooks, chosen)):
+        return chosen
     try:
         with open(invocation.places.config, encoding="utf-8", errors="replace") as opened:
-            if "[model]" not in opened.read() or invocation.options.dry_run:
-                return None
+            if "[model]" not in opened.read():
+                return chosen
         probe = invocation.call("recall.probe")
     except (OSError, MemdError) as error:
         if not isinstance(error, FileNotFoundError):
             screen.note(f"the model was not measured: {error}")
-        return None
+        return chosen
     if probe["seconds"] is None:
         screen.note(f"prompts get their memories without a model: {probe['problem']}")
     else:
         took, wait = probe["seconds"], probe["deadline_ms"]
         screen.note(f"the model chose in {took:.1f} s: prompts wait {wait} ms at most")
-    return int(probe["deadline_ms"])
+    return [_with_pieces(client, wait=int(probe["deadline_ms"])) for client in chosen]
 
 
-def _finding(state: str, detail: str, remedy: str) -> dict[str, str]:
-    return {"name": "claude-code", "state": state, "detail": detail, "remedy": remedy}
+def _connected(client: ClientRow) -> bool:
+    """Return whether something of memd is in a client's files, as far as they can be read."""
+    try:
+        return state(client) not in {ABSENT, FOREIGN}
+    except MemdError:
+        return True
 
 
-def _path(invocation: Invocation) -> str:
-    given = invocation.options.settings
-    return (
-        os.path.abspath(given)
-        if given
-        else setup_claude_code.default_path(invocation.environ, invocation.around.home)
-    )
+def _status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
+    """Print how each client is set up; 1 unless all that are named, or here, are."""
+    rows, result, whole = [], [], True
+    for client in chosen:
+        here = in_use(client, invocation.environ)
+        try:
+            now = state(client)
+        except MemdError as error:
+            now = "failed"
+            invocation.screen.note(str(error))
+        if here or invocation.options.client:
+            whole = whole and now == INSTALLED
+        remarks = [client.untried] if client.untried else []
+        if now != ABSENT:
+            checks = client_checks(client, invocation.places, invocation.environ)
+            problems = [row["detail"] for row in checks if row["state"] != "ok"]
+            remarks, whole = [*problems, *remarks], whole and not problems
+        paths = [piece.path for piece in client.pieces]
+        result.append(
+            {"client": client.name, "here": here, "state": now, "files": paths, "remarks": remarks}
+        )
+        painted = invocation.screen.paint(now, _STYLES.get(now, "dim"))
+        words = "; ".join([*paths[:1], *remarks])
+        rows.append((client.name, painted, "here" if here else "", words))
+    invocation.screen.answer({"clients": result}, output.table(rows, invocation.screen.width))
+    return 0 if whole else 1
 
 
-def _status(invocation: Invocation, path: str, settings: setup_claude_code.Settings) -> int:
-    hook = hook_file.hook_path(invocation.places)
-    states = setup_claude_code.states(settings, hook)
-    ready = hook_file.is_current(invocation.places)
-    disabled = bool(settings.get("disableAllHooks"))
-    if disabled:
-        invocation.screen.note(f"disableAllHooks is set in {path}: Claude Code runs no hook")
-    rows = [
-        (event, invocation.screen.paint(state, _STYLES[state])) for event, state in states.items()
-    ]
-    if not ready:
-        invocation.screen.note(f"{hook} is missing or another version's")
-    invocation.screen.answer(
-        {"settings": path, "events": states, "disabled": disabled, "hook": ready},
-        output.table(rows),
-    )
-    return 0 if set(states.values()) == {"installed"} and ready and not disabled else 1
+def _moved(client: ClientRow, path: str) -> ClientRow:
+    if len(client.pieces) != 1:
+        raise SeveralFilesError(client.name)
+    return _with_pieces(client, path=path)
 
 
-def _write(path: str, before: bytes | None, after: bytes, *, empty: bool) -> str | None:
-    """Write the settings and return the backup's path, if there was something to keep."""
-    if empty and not os.path.exists(f"{path}.memd-backup-1"):
-        os.unlink(path)  # the file was ours alone: there was none before the first set-up
-        return None
-    backup = None if before is None else setup_claude_code.back_up(path, before)
-    setup_claude_code.write(path, after, before)
-    return backup
+def _with_pieces(client: ClientRow, **values: Any) -> ClientRow:
+    """Return a client whose JSON files have these values."""
+    pieces = (replace(p, **values) if isinstance(p, JsonFile) else p for p in client.pieces)
+    return replace(client, pieces=tuple(pieces))
 
 
-def _diff(path: str, before: bytes, after: bytes) -> str:
-    old = before.decode(errors="replace").splitlines(keepends=True)
-    new = after.decode(errors="replace").splitlines(keepends=True)
-    lines = difflib.unified_diff(old, new, path, f"{path} (with memd)")
-    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+def _memctl(home: str) -> str:
+    """Return the memctl of this memd by the name that outlives an upgrade."""
+    own = os.path.join(os.path.dirname(sys.executable), "memctl")
+    linked = f"{home}/.local/bin/memctl"
+    try:
+        return linked if os.path.samefile(linked, own) else own
+    except OSError:
+        return own

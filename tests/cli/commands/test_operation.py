@@ -99,14 +99,22 @@ def test_the_doctor_gives_a_remedy(home: Home) -> None:
         plain = memctl(home, "doctor", "--json")
         memctl(home, "--cwd", home.path, "doctor")
         assert daemon.params("doctor") == {}
-    assert (ran.status, plain.status, plain.json) == (1, 1, results)
+    assert (ran.status, plain.status, plain.json["ok"]) == (1, 1, False)
+    assert plain.json["checks"][:2] == checks
     assert ran.out.splitlines()[:3] == [
         "ok      python: 3.11",
         "failed  socket: mode 0666",
         "        → chmod it",
     ]
-    assert "off     claude-code: no hooks of memd" in ran.out
+    assert "off     clients: none is here" in ran.out
     assert "off     service: memd is no service" in ran.out
+
+
+def test_the_doctor_works_without_a_daemon(home: Home) -> None:
+    """Where no daemon answers that is the first row, and this side is looked at all the same."""
+    ran = memctl(home, "doctor", "--json")
+    assert (ran.status, ran.json["checks"][0]["name"]) == (69, "daemon")
+    assert ran.json["checks"][-1]["name"] == "service"
 
 
 def test_events_are_printed_as_they_come(home: Home) -> None:

@@ -1,4 +1,4 @@
-"""setup claude-code."""
+"""setup: what a person sees, and what is done."""
 
 import json
 import os
@@ -6,49 +6,122 @@ from pathlib import Path
 
 import pytest
 
-from memd.cli import setup_claude_code
 from memd.cli.commands import setup
+from memd.cli.setup.hooks import Hooks
 from memd.client import hook_file
 from memd.testing.scripted_daemon import ScriptedDaemon
-from tests.cli.driver import invocation, memctl
+from tests.cli.driver import Stream, invocation, memctl, surroundings
 from tests.cli.home import Home
+from tests.cli.setup.settings import row_state, settings_file
 
 BEFORE = b'{\n    "model": "\xc3\xa9",\n    "hooks": {\n        "Stop": []\n    }\n}\n'
 
 
-def _settings(home: Home, content: bytes | None = None) -> Path:
-    path = Path(home.path) / ".claude" / "settings.json"
-    if content is not None:
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(content)
-    return path
-
-
 def test_hooks_go_in_and_out_again(home: Home) -> None:
-    """Set-up keeps a backup, a second run does nothing, and removing leaves the rest."""
-    path = _settings(home, BEFORE)
+    """Set-up keeps a backup, a second run does nothing, and removing gives back the bytes."""
+    path = settings_file(home, BEFORE)
     path.chmod(0o640)
     ran = memctl(home, "setup", "claude-code")
     backup = Path(f"{path}.memd-backup-1")
-    assert (ran.status, ran.out) == (0, f"wrote memd's hooks into {path}\n")
+    assert (ran.status, ran.out) == (0, f"Claude Code: wrote {path}\n")
     assert str(backup) in ran.err
     assert backup.read_bytes() == BEFORE
     assert backup.stat().st_mode & 0o777 == path.stat().st_mode & 0o777 == 0o640
     settings = json.loads(path.read_bytes())
     hook = hook_file.hook_path(home.places)
-    assert settings["hooks"]["Stop"][0]["hooks"] == [setup_claude_code.entry("Stop", hook)]
+    assert settings["hooks"]["Stop"] == [Hooks("claude-code", hook, {"Stop": None}).group("Stop")]
     assert hook_file.is_current(home.places)
     written = path.read_bytes()
-    assert written.startswith(b'{\n    "model": "\xc3\xa9",\n')
+    assert set(BEFORE.splitlines()) - set(written.splitlines()) == {b'        "Stop": []'}
     again = memctl(home, "setup", "claude-code")
-    assert (again.status, again.out, again.err) == (0, f"already set up: {path}\n", "")
+    assert (again.status, again.out, again.err) == (0, "Claude Code: already set up\n", "")
     assert path.read_bytes() == written
-    ran = memctl(home, "setup", "claude-code", "--remove", "--json")
-    assert ran.json == {"settings": str(path), "changed": True, "backup": f"{path}.memd-backup-2"}
-    assert json.loads(path.read_bytes()) == {"model": "é"}
+    (report,) = memctl(home, "setup", "claude-code", "--remove", "--json").json["clients"]
+    assert (report["changed"], report["files"][0]["backup"]) == (True, f"{path}.memd-backup-2")
+    assert path.read_bytes() == BEFORE
     assert not os.path.exists(home.places.data_dir)
     ran = memctl(home, "setup", "claude-code", "--remove")
-    assert ran.out == f"none of memd's hooks is in {path}\n"
+    assert ran.out == "Claude Code: nothing of memd is there\n"
+
+
+def test_folders_that_are_moved_are_honoured(home: Home) -> None:
+    """Each client's own variables say where its files are; relative ones count for nothing."""
+    run = invocation(
+        home,
+        "setup",
+        CLAUDE_CONFIG_DIR="/x/claude/",
+        CODEX_HOME="/x/codex",
+        GEMINI_CLI_HOME="/x/gemini",
+        XDG_CONFIG_HOME="/x/config",
+        XDG_DATA_HOME="relative",
+        COPILOT_HOME="/x/copilot",
+    )
+    rows = setup.clients(run)
+    paths = {row.name: row.pieces[-1].path for row in rows if row.pieces}
+    assert paths["claude-code"] == "/x/claude/settings.json"
+    assert paths["codex"] == "/x/codex/config.toml"
+    assert paths["gemini"] == "/x/gemini/.gemini/settings.json"
+    assert paths["opencode"] == "/x/config/opencode/opencode.json"
+    assert paths["vscode"] == "/x/config/Code/User/mcp.json"
+    assert paths["goose"] == "/x/config/goose/config.yaml"
+    assert paths["copilot"] == "/x/copilot/mcp-config.json"
+
+
+def test_the_file_with_comments_of_opencode_is_itssettings_file(home: Home) -> None:
+    """Where only opencode.jsonc is there, that is what is edited."""
+    path = Path(home.path) / ".config/opencode/opencode.jsonc"
+    path.parent.mkdir(parents=True)
+    path.write_text("{\n  // mine\n}\n")
+    assert memctl(home, "setup", "opencode").status == 0
+    assert "memctl" in path.read_text()
+
+
+def test_without_a_name_clients_are_only_listed(home: Home) -> None:
+    """Nobody is there to say yes, so nothing is written; with --yes each that is here is."""
+    for folder in (".claude", ".gemini"):
+        (Path(home.path) / folder).mkdir()
+    ran = memctl(home, "setup", PATH="/nothing")
+    assert ran.out.count("not connected") == 2
+    assert "memctl setup --yes" in ran.err
+    assert not settings_file(home).exists()
+    reports = memctl(home, "setup", "--json", PATH="/nothing").json["clients"]
+    assert [(r["client"], r["changed"]) for r in reports] == [
+        ("claude-code", False),
+        ("gemini", False),
+    ]
+    assert "hook.py" in reports[0]["files"][0]["diff"]
+    settings_file(home, b"{nonsense")
+    ran = memctl(home, "setup", "--yes", PATH="/nothing")
+    assert ran.status == 78
+    assert "settings.json is left as it is" in ran.out
+    assert memctl(home, "setup", "gemini", "--status", PATH="/nothing").status == 0
+    ran = memctl(home, "setup", "--remove", PATH="/nothing")
+    assert "Gemini CLI: took memd out of" in ran.out
+    assert list((Path(home.path) / ".gemini").iterdir()) == []
+
+
+def test_a_person_is_asked_for_each_client(home: Home) -> None:
+    """On a terminal the change is shown and only a yes writes it."""
+    for folder in (".claude", ".gemini"):
+        (Path(home.path) / folder).mkdir()
+    around = surroundings(home, terminal=True, PATH="/nothing")
+    object.__setattr__(around, "stdin", Stream("n\ny\n", terminal=True))
+    run = invocation(home, "setup")
+    run.around = around
+    run.screen = type(run)(run.options, around).screen
+    assert setup.setup(run) == 0
+    assert isinstance(around.stderr, Stream)
+    assert around.stderr.getvalue().count("? [y/N] ") == 2
+    assert not settings_file(home).exists()
+    assert (Path(home.path) / ".gemini/settings.json").exists()
+
+
+def test_nothing_here_is_said(home: Home) -> None:
+    """Where no client is, the ones that could be set up are named."""
+    ran = memctl(home, "setup", PATH="/nothing")
+    assert (ran.status, ran.out) == (0, "")
+    assert "claude-code, codex" in ran.err
+    assert memctl(home, "setup", "--remove", PATH="/nothing").err == "no client is set up\n"
 
 
 @pytest.mark.parametrize(
@@ -70,79 +143,40 @@ def test_a_program_that_is_here_is_suggested(home: Home, config: str, *, suggest
 
 def test_a_dry_run_shows_the_change(home: Home) -> None:
     """The diff is printed and nothing is written, for both directions and for programs."""
-    path = _settings(home, b'{"a": 1}')
+    path = settings_file(home, b'{"a": 1}')
     ran = memctl(home, "setup", "claude-code", "--dry-run")
-    assert ran.out.startswith(f'--- {path}\n+++ {path} (with memd)\n@@ -1 +1 @@\n-{{"a": 1}}\n+{{')
+    assert ran.out.startswith(f'--- {path}\n+++ {path} (changed)\n@@ -1 +1 @@\n-{{"a": 1}}\n+{{')
     assert path.read_bytes() == b'{"a": 1}'
-    ran = memctl(home, "setup", "claude-code", "--dry-run", "--json")
-    assert ran.json["changed"] is True
-    assert ran.json["diff"].startswith("---")
+    (report,) = memctl(home, "setup", "claude-code", "--dry-run", "--json").json["clients"]
+    assert report["changed"] is True
+    assert report["files"][0]["diff"].startswith("---")
     new = memctl(home, "setup", "claude-code", "--dry-run", "--settings", f"{home.path}/no.json")
     assert new.out.startswith("--- ")
     assert os.listdir(path.parent) == ["settings.json"]
-
-
-def test_hooks_that_are_switched_off_are_noticed(home: Home) -> None:
-    """Installed hooks that the client never runs are no success."""
-    memctl(home, "setup", "claude-code")
-    path = _settings(home)
-    path.write_text(json.dumps({**json.loads(path.read_text()), "disableAllHooks": True}))
-    ran = memctl(home, "setup", "claude-code", "--status")
-    assert ran.status == 1
-    assert "disableAllHooks" in ran.err
-    assert setup.check(invocation(home, "doctor"))["state"] == "warning"
-
-
-def test_settings_that_cannot_be_kept_stay_untouched(home: Home) -> None:
-    """Invalid JSON is an error of the configuration and nothing is written."""
-    path = _settings(home, b"{nonsense")
-    ran = memctl(home, "setup", "claude-code")
-    assert (ran.status, ran.out) == (78, "")
-    assert str(path) in ran.err
-    assert path.read_bytes() == b"{nonsense"
-    assert os.listdir(path.parent) == ["settings.json"]
+    assert memctl(home, "setup", "codex", "--settings", f"{home.path}/no.json").status == 2
 
 
 def test_a_hook_file_that_is_lost_is_brought_back(home: Home) -> None:
     """Without its file the set-up is not whole; setting up again mends it and leaves the rest."""
     memctl(home, "setup", "claude-code")
-    before = _settings(home).read_bytes()
+    before = settings_file(home).read_bytes()
     os.unlink(hook_file.hook_path(home.places))
-    ran = memctl(home, "setup", "claude-code", "--status", "--json")
-    assert (ran.status, ran.json["hook"]) == (1, False)
-    assert setup.check(invocation(home, "doctor"))["state"] == "warning"
-    ran = memctl(home, "setup", "claude-code", "--json")
-    assert (ran.status, ran.json["changed"], ran.json["backup"]) == (0, True, None)
+    assert memctl(home, "setup", "claude-code", "--status").status == 1
+    assert row_state(home) == "warning"
+    (report,) = memctl(home, "setup", "claude-code", "--json").json["clients"]
+    assert (report["changed"], report["files"]) == (True, [])
     assert hook_file.is_current(home.places)
-    assert _settings(home).read_bytes() == before
+    assert settings_file(home).read_bytes() == before
 
 
-def test_the_doctor_looks_at_the_hooks(home: Home) -> None:
-    """No hooks is no fault, old ones are worth a remedy, and broken settings are a failure."""
-
-    def state() -> str:
-        return setup.check(invocation(home, "doctor"))["state"]
-
-    assert state() == "off"
+def test_the_hook_stays_while_a_client_runs_it(home: Home) -> None:
+    """Only the last client whose hooks go takes the hook file along."""
     memctl(home, "setup", "claude-code")
-    assert state() == "ok"
-    path = _settings(home)
-    path.write_bytes(path.read_bytes().replace(b'"timeout": 3', b'"timeout": 4', 1))
-    assert state() == "warning"
-    path.write_bytes(b"[]")
-    assert state() == "failed"
-
-
-def test_prompts_get_the_time_that_a_model_needs() -> None:
-    """The deadline stands in the hook of prompts alone, stays when unknown, and goes again."""
-    plain = setup_claude_code.install({}, "/d/memd/hook.py")
-    slow = setup_claude_code.install(plain, "/d/memd/hook.py", 1_800)
-    assert setup_claude_code.deadline(slow) == 1_800
-    assert str(slow).count("MEMD_HOOK_DEADLINE_MS=1800 ") == 1
-    assert set(setup_claude_code.states(slow, "/d/memd/hook.py").values()) == {"installed"}
-    assert setup_claude_code.install(slow, "/d/memd/hook.py") == slow
-    assert setup_claude_code.install(slow, "/d/memd/hook.py", 0) == plain
-    assert setup_claude_code.remove(slow) == {}
+    memctl(home, "setup", "gemini")
+    memctl(home, "setup", "claude-code", "--remove")
+    assert hook_file.is_current(home.places)
+    memctl(home, "setup", "gemini", "--remove")
+    assert not os.path.exists(home.places.data_dir)
 
 
 @pytest.mark.parametrize(
@@ -162,17 +196,19 @@ def test_set_up_measures_the_model(
     ran = memctl(home, "setup", "claude-code")
     assert "the model was not measured" in ran.err
     answer = dict(zip(("seconds", "deadline_ms", "problem"), probe, strict=True))
-    with ScriptedDaemon(home.places.socket, {"recall.probe": answer}):
+    answers = {"recall.probe": answer, "status": {"version": "1.2.3"}}
+    with ScriptedDaemon(home.places.socket, answers):
         ran = memctl(home, "setup", "claude-code")
-        assert memctl(home, "setup", "claude-code").out.startswith("already set up")
+        assert memctl(home, "setup", "claude-code").out.endswith("already set up\n")
     assert words in ran.err
-    assert setup_claude_code.deadline(json.loads(_settings(home).read_bytes())) == wait
+    assert (f"MEMD_HOOK_DEADLINE_MS={wait} " in settings_file(home).read_text()) is bool(wait)
 
 
-def test_a_file_of_our_own_goes_with_the_hooks(home: Home) -> None:
-    """Where there were no settings there are none after removing, and no backup of nothing."""
-    path = _settings(home)
-    assert memctl(home, "setup", "claude-code").status == 0
-    assert path.exists()
-    assert memctl(home, "setup", "claude-code", "--remove").status == 0
-    assert os.listdir(path.parent) == []
+def test_the_chain_is_looked_at_in_the_end(home: Home) -> None:
+    """After a set-up it says whether memd answers, or what helps."""
+    with ScriptedDaemon(home.places.socket, {"status": {"version": "1.2.3"}}):
+        ran = memctl(home, "setup", "claude-code")
+    assert f"memd 1.2.3 answers at {home.places.socket}" in ran.err
+    assert "no memd runs yet" in memctl(home, "setup", "zed").err
+    with ScriptedDaemon(home.places.socket, {}):
+        assert "→ memctl doctor" in memctl(home, "setup", "gemini").err

@@ -17,7 +17,7 @@ from tests.cli.home import Home
     [
         ([], "usage: memctl [OPTION...]"),
         (["job", "list"], "usage: memctl job list"),
-        (["setup"], "usage: memctl setup claude-code"),
+        (["setup"], "usage: memctl setup [--dry-run]"),
     ],
 )
 def test_help_is_the_commands_own(

@@ -1,0 +1,145 @@
+"""The files of clients: read as they are, kept beside, replaced in one step.
+
+Rules of this file
+- What is no plain file of reasonable size is refused, and so is writing one without write
+  permission, even for a user who may write everything.
+- New content takes the old one's place in one step, and only if the old is still what was read.
+  Mode and link stay.
+"""
+
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+
+from memd.core.errors import MemdError
+
+MAX_BYTES = 4 * 1024 * 1024
+_NO_FILE = "it is no plain file"
+_TOO_LARGE = f"it is larger than {MAX_BYTES} bytes"
+_READ_ONLY = "it is read-only"
+
+
+class FileRefusedError(MemdError):
+    """A client's file cannot be edited without losing something of it."""
+
+    hint = "mend it, or add what memctl setup --dry-run shows by hand; nothing was written"
+    exit_status = 78
+
+    def __init__(self, path: str, cause: str) -> None:
+        super().__init__(f"{path} is left as it is: {cause}", path=path)
+
+
+class FileChangedError(MemdError):
+    """Another program wrote the file meanwhile."""
+
+    retryable = True
+    hint = "run it again"
+    exit_status = 75
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} changed while it was being edited; nothing was written to it")
+
+
+def read(path: str) -> bytes | None:
+    """Return the bytes of a file, ``None`` for no file. Raises FileRefusedError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            plain = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            content = file.read(MAX_BYTES + 1) if plain else b""
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise FileRefusedError(path, error.strerror or str(error)) from error
+    if not plain or len(content) > MAX_BYTES:
+        raise FileRefusedError(path, _TOO_LARGE if plain else _NO_FILE)
+    return content
+
+
+def write(path: str, content: bytes | None, base: bytes | None) -> None:
+    """Replace the file, or the one a link leads to, if it still holds ``base``.
+
+    ``None`` removes it. Raises FileChangedError and FileRefusedError.
+    """
+    real = os.path.realpath(path)
+    try:
+        _write(path, real, content, base)
+    except OSError as error:
+        raise FileRefusedError(path, error.strerror or str(error)) from error
+
+
+def back_up(path: str, content: bytes) -> str:
+    """Write the bytes of a file beside it and return where: the first free number."""
+    mode = os.stat(path).st_mode & 0o7777
+    number = 1
+    while True:
+        backup = f"{path}.memd-backup-{number}"
+        try:
+            _create(backup, content, mode)
+        except FileExistsError:
+            number += 1
+        except OSError as error:
+            raise FileRefusedError(path, error.strerror or str(error)) from error
+        else:
+            return backup
+
+
+def original(path: str, is_ours: Callable[[bytes], bool]) -> bytes | None:
+    """Return the newest backup that holds nothing of memd, ``None`` if there is none."""
+    number = 1
+    result = None
+    while (content := read(f"{path}.memd-backup-{number}")) is not None:
+        number += 1
+        if not is_ours(content):
+            result = content
+    return result
+
+
+def refuse_read_only(path: str) -> None:
+    """Raise FileRefusedError for a file that its mode protects."""
+    with suppress(FileNotFoundError):
+        if not os.stat(path).st_mode & 0o222:
+            raise FileRefusedError(path, _READ_ONLY)
+
+
+def _write(path: str, real: str, content: bytes | None, base: bytes | None) -> None:
+    folder = os.path.dirname(real)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    draft = f"{folder}/.{os.path.basename(real)}.memd-{os.getpid()}"
+    if content is not None:
+        mode = 0o600 if base is None else os.stat(real).st_mode & 0o7777
+        _create(draft, content, mode)
+    try:
+        _replace(path, real, None if content is None else draft, base)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise
+    _sync_directory(folder)
+
+
+def _replace(path: str, real: str, draft: str | None, base: bytes | None) -> None:
+    if read(path) != base:
+        raise FileChangedError(path)
+    if draft is None:
+        os.unlink(real)
+    else:
+        os.rename(draft, real)
+
+
+def _create(path: str, content: bytes, mode: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with open(descriptor, "wb") as file:
+        os.fchmod(descriptor, mode)
+        file.write(content)
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,150 @@
+"""Hooks, values and copies of files, as each stands in a client's file."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from memd.cli.setup import files
+from memd.cli.setup.hooks import Hooks
+from memd.cli.setup.pieces import Copy, JsonFile
+from memd.cli.setup.plan import ClientEdit
+from tests.cli.driver import memctl
+from tests.cli.home import Home
+from tests.cli.setup.settings import row_state, settings_file
+
+# As the versions before the hook had a place of its own wrote them.
+OLD = {"type": "command", "command": "/old/python -I -S /old/memd/cli/hook.py claude-code Stop"}
+OLD_EXEC = {"command": "/old/python", "args": ["-I", "/old/memd/cli/hook.py", "claude-code"]}
+OTHER = {"type": "command", "command": "lint"}
+
+
+def test_the_hook_is_named_by_a_place_of_its_own() -> None:
+    """The command names no path of an installation or a version, quotes, and ends with 0."""
+    hooks = Hooks("codex", "/a b/memd/hook.py", {"Stop": None, "SessionStart": "startup"})
+    ((results,),) = (hooks.group("Stop")["hooks"],)
+    assert set(results) == {"type", "command", "timeout"}
+    assert results["command"].startswith("/bin/sh -c ")
+    assert "/a b/memd/hook.py" in results["command"]
+    assert hooks.group("SessionStart")["matcher"] == "startup"
+
+
+def test_hooks_of_older_versions_make_way(home: Home) -> None:
+    """A hook of an older memd, wherever it is, is replaced; others beside it stay."""
+    old = {"Stop": [{"hooks": [OTHER, OLD]}, {"hooks": [OLD_EXEC]}], "Gone": [{"hooks": [OLD]}]}
+    path = settings_file(home, json.dumps({"hooks": old}, indent=1).encode())
+    assert row_state(home) == "warning"
+    assert memctl(home, "setup", "claude-code").status == 0
+    hooks = json.loads(path.read_bytes())["hooks"]
+    assert "Gone" not in hooks
+    assert [OTHER] in [group["hooks"] for group in hooks["Stop"]]
+    assert path.read_text().count("hook.py claude-code") == path.read_text().count("/old/") == 0
+    assert memctl(home, "setup", "claude-code", "--remove").status == 0
+    assert json.loads(path.read_bytes()) == {"hooks": {"Stop": [{"hooks": [OTHER]}]}}
+
+
+def test_a_hook_under_another_matcher_or_twice_is_outdated(home: Home) -> None:
+    """An event is set up only with the right command, once, under the right matcher."""
+    memctl(home, "setup", "claude-code")
+    path = settings_file(home)
+    right = json.loads(path.read_bytes())
+    for event, matcher in (("Stop", "x"), ("SessionStart", "startup")):
+        wrong = json.loads(path.read_bytes())
+        wrong["hooks"][event][0]["matcher"] = matcher
+        path.write_text(json.dumps(wrong))
+        assert memctl(home, "setup", "claude-code", "--status").status == 1
+        memctl(home, "setup", "claude-code")
+    path.write_text(
+        path.read_text().replace(
+            '"Stop": [', '"Stop": [' + json.dumps(right["hooks"]["Stop"][0]) + ",", 1
+        )
+    )
+    assert memctl(home, "setup", "claude-code", "--status").status == 1
+    memctl(home, "setup", "claude-code")
+    assert json.loads(path.read_bytes()) == right
+
+
+def test_values_of_others_under_memd_s_name_stay(home: Home) -> None:
+    """A server named memd that runs something else is refused, and removing leaves it alone."""
+    foreign = b'{"mcpServers": {"memd": {"command": "other", "args": ["memctl"]}}}'
+    path = Path(home.path) / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    path.write_bytes(foreign)
+    for client, place in (("cursor", path), ("codex", Path(home.path) / ".codex/config.toml")):
+        place.parent.mkdir(exist_ok=True)
+        if place != path:
+            place.write_text('[mcp_servers.memd]\ncommand = "other"\n')
+        before = place.read_bytes()
+        ran = memctl(home, "setup", client)
+        assert (ran.status, "not memd's own" in ran.err) == (78, True)
+        assert "foreign" in memctl(home, "setup", client, "--status").out
+        memctl(home, "setup", client, "--remove")
+        assert place.read_bytes() == before
+
+
+def test_values_of_an_older_memd_make_way(home: Home) -> None:
+    """Where memctl lay elsewhere before, its new place is written; doctor tells before that."""
+    path = Path(home.path) / ".codex" / "config.toml"
+    memctl(home, "setup", "codex")
+    right = path.read_text()
+    path.write_text(right.replace("command = ", 'command = "/gone/memctl" # ', 1))
+    assert row_state(home) == "warning"
+    assert memctl(home, "setup", "codex").status == 0
+    assert path.read_text() == right
+
+
+def test_prompts_get_the_time_that_a_model_needs() -> None:
+    """The deadline stands in the hook of prompts alone, stays when unknown, and goes again."""
+    hooks = Hooks("claude-code", "/d/memd/hook.py", {"UserPromptSubmit": None, "Stop": None})
+    unknown = JsonFile("x", hooks)
+    slow = JsonFile("x", hooks, wait=1_800)
+    plain = unknown.installed(b"{}")
+    later = slow.installed(plain)
+    assert later.count(b"MEMD_HOOK_DEADLINE_MS=1800 ") == 1
+    assert unknown.state(later) == "installed"
+    assert unknown.installed(later) == later
+    assert JsonFile("x", hooks, wait=0).installed(later) == plain
+    assert unknown.removed(later, b"{}") == b"{}"
+
+
+def test_newer_files_are_never_overwritten(home: Home) -> None:
+    """A file that changed since it was read is left alone, and so is one that appeared."""
+    path = settings_file(home, b"newer")
+    for base, content in ((b"old", b"mine"), (None, b"mine"), (b"old", None)):
+        with pytest.raises(files.FileChangedError):
+            files.write(str(path), content, base)
+    assert path.read_bytes() == b"newer"
+    assert os.listdir(path.parent) == ["settings.json"]
+
+
+def test_a_disk_that_says_no_is_a_reason(home: Home) -> None:
+    """Where a folder cannot be made, or a backup cannot be written, the sentence says why."""
+    settings_file(home, b"{}")
+    blocked = f"{settings_file(home)}/below/settings.json"
+    with pytest.raises(files.FileRefusedError, match="directory"):
+        files.write(blocked, b"x", None)
+    large = Path(home.path) / "large.json"
+    large.write_bytes(b" " * (files.MAX_BYTES + 1))
+    with pytest.raises(files.FileRefusedError, match="larger"):
+        files.read(str(large))
+
+
+def test_a_plugin_s_files_are_copied_and_go_again(home: Home) -> None:
+    """A copy of ours is replaced and removed with the folders that it left empty."""
+    source = Path(home.path) / "memd.js"
+    source.write_text("// memd\n")
+    piece = Copy(f"{home.path}/a/b/memd.js", str(source))
+    assert piece.state(None) == "absent"
+    assert ClientEdit(piece, None, piece.installed(None)).apply() is None
+    there = Path(piece.path)
+    assert piece.state(there.read_bytes()) == "installed"
+    assert piece.state(b"// memd, older") == "outdated"
+    assert piece.state(b"// mine") == "foreign"
+    with pytest.raises(files.FileRefusedError, match="not memd's own"):
+        piece.installed(b"// mine")
+    ClientEdit(piece, there.read_bytes(), piece.removed(there.read_bytes(), None)).apply()
+    assert not (Path(home.path) / "a").exists()
+    source.unlink()
+    with pytest.raises(files.FileRefusedError, match="No such file"):
+        piece.installed(None)
