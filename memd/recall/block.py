@@ -69,8 +69,10 @@ def render(
 
 
 def repeats(memory: SurfacedMemory, line: str) -> bool:
-    """Say whether a memory says no more than its line in the index; quotations aside."""
-    return bool(line) and _covers(line.casefold(), _SAID.sub("", memory.content).casefold())
+    """Say whether each word of a memory is in its line in the index; quotations aside."""
+    # Each: the one word that the line lacks may be the branch or the port that is wanted.
+    words = _WORD.findall(_SAID.sub("", memory.content).casefold())
+    return bool(line) and set(words) <= set(_WORD.findall(line.casefold()))
 
 
 def _section(memory: SurfacedMemory) -> int:

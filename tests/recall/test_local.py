@@ -102,7 +102,7 @@ def test_a_memory_that_went_away_is_left_out(shelf: Shelf) -> None:
 def test_what_its_index_line_says_is_not_said_again(shelf: Shelf) -> None:
     """Where the session has the line of a memory, one that says no more is left out."""
     shelf.put("short.md", "use pnpm, never npm", 'Use pnpm, never npm.\n\n**Said:** "pnpm!"\n')
-    shelf.put("long.md", "use pnpm, never npm", "Use pnpm. The lockfile of npm breaks the build.")
+    shelf.put("long.md", "use pnpm, never npm", "Use pnpm, never npm 9.")
     line = "- [Use pnpm]({}) - use pnpm, never npm"
     index = "\n".join(map(line.format, ("short.md", "long.md", "other.md")))
     for known, comes in (("", ["short", "long"]), (index, ["long"]), (line, ["short", "long"])):
