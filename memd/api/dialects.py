@@ -11,15 +11,19 @@ Rules of this file
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import chain
 from typing import Any
 
 import msgspec
 
 from memd.api.method import Named
+from memd.core.names import printable
 from memd.text import tags
+
+_NAMED = 3  # memories in one line
 
 
 class Event(Enum):
@@ -36,8 +40,7 @@ class Event(Enum):
 class Payload(Named):
     """The members of a hook's payload that count, by Claude Code's names; others are passed over.
 
-    ``agent_id`` is there for what a sub-agent does, ``response`` where a client says with the end
-    of a turn what was answered.
+    ``agent_id`` is there for what a sub-agent does.
     """
 
     session_id: str
@@ -45,7 +48,6 @@ class Payload(Named):
     transcript_path: str = ""
     prompt: str = ""
     prompt_id: str = ""
-    response: str = ""
     source: str = ""
     trigger: str = ""
     agent_id: str = ""
@@ -89,7 +91,6 @@ DIALECTS: Mapping[str, Dialect] = {
             "SessionEnd": Event.SESSION_END,
             "AfterTool": Event.TOOL_USED,
         },
-        {"prompt_response": "response"},
         tags=False,  # it puts the text into a tag of its own and escapes others
         notices=True,
     ),
@@ -115,6 +116,16 @@ def named_memories(payload: Payload, directory: str) -> frozenset[str]:
     named = re.compile(rf"{re.escape(directory)}/([^\n\"'\0]+?\.md)")
     texts = (value for value in payload.tool_input.values() if isinstance(value, str))
     return frozenset(path for text in texts for path in named.findall(text))
+
+
+def saved_line(results: Iterable[Mapping[str, Any]]) -> str:
+    """Return one line for a person on what extractions saved, "" where they saved nothing."""
+    lists = [each.get(key, ()) for each in results for key in ("saved", "updated")]
+    paths = [printable(path) for path in dict.fromkeys(chain.from_iterable(lists))]
+    if not paths:
+        return ""
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return f"memd saved {', '.join(paths[:_NAMED])}{more} (memctl undo takes the newest back)"
 
 
 def answer(dialect: Dialect, name: str, *texts: str, notice: str = "") -> dict[str, Any] | None:

@@ -16,11 +16,12 @@ no new set-up.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
 import msgspec
+from anyio import move_on_after
 
 from memd.api import dialects, prompting, work
 from memd.api.dialects import DIALECTS, Dialect, Event, Payload, answer
@@ -28,9 +29,11 @@ from memd.api.method import Method, forwarded, method
 from memd.api.services import Services
 from memd.core import limits
 from memd.core.errors import MemdError, WrongParameterError
+from memd.core.names import INDEX
 from memd.core.recent import Recent
-from memd.core.values import Actor, Provenance
-from memd.recall.service import Prefetched, Prompt
+from memd.core.settings import Settings
+from memd.core.values import Actor, Project, Provenance
+from memd.recall.service import Prompt
 from memd.rpc.connection import Call
 from memd.state.tables import Parents
 from memd.text import tags
@@ -43,6 +46,8 @@ _PROMPT_MS = 200  # what the hook gives a prompt unless it says more
 _START_SECONDS = 0.2  # of a session's start for what may be worth remembering
 _SUGGESTED_SECONDS = 0.03  # of a prompt's time for the same, if they are left
 _LINE_MADE = "memd has added the line of this memory to MEMORY.md; nothing is left to do there."
+_SAVED_SECONDS = 0.02  # for what was saved; what is late is told with the next prompt
+_JOBS = 20  # the newest, which may have saved something
 _SHARE = 0.75  # of a hook's time: the rest is its start, the way here and back
 
 
@@ -55,17 +60,35 @@ class UnknownClientError(WrongParameterError):
         super().__init__(f"memd knows no client {client}", client=client)
 
 
+@dataclass(frozen=True, slots=True)
+class _Received:
+    """An event of a conversation, and where that takes place."""
+
+    dialect: Dialect
+    name: str
+    payload: Payload
+    project: Project
+    settings: Settings
+
+    @property
+    def session(self) -> str:
+        """The client's own name for the conversation."""
+        return self.payload.session_id
+
+
 class HookMethod:
     """The handler of ``hook``, which answers a repeated event once.
 
-    It remembers the last events by session and prompt id, and with each prompt the paths of the
-    memories that it brought.
+    It remembers the last events by session and prompt id, with each prompt the paths of the
+    memories that it brought, the memory section that each session has, and the jobs of which the
+    person was told what they saved.
     """
 
     def __init__(self) -> None:
         self._events: Recent[tuple[str, str, str], None] = Recent(_REMEMBERED_EVENTS)
-        self._indexes: Recent[str, str] = Recent(_SESSIONS)  # as sessions have them
         self._prompts: Recent[tuple[str, str], Sequence[str]] = Recent(_REMEMBERED_EVENTS)
+        self._sections: Recent[str, str] = Recent(_SESSIONS)
+        self._reported: Recent[str, None] = Recent(_REMEMBERED_EVENTS)  # jobs
 
     async def answer(
         self,
@@ -92,64 +115,92 @@ class HookMethod:
         read = dialects.read(dialect, event, payload)
         if read is None:
             return None
+        kind, facts = read
+        until = services.clock.monotonic() + max(0.01, deadline_ms * _SHARE / 1000)
         caller = call.connection.caller
         call.connection.caller = replace(caller, client=client, environment=forwarded(environment))
-        return await self._on(services, call, (dialect, event, *read), deadline_ms)
-
-    async def _on(
-        self,
-        services: Services,
-        call: Call,
-        received: tuple[Dialect, str, Event, Payload],
-        deadline_ms: int,
-    ) -> dict[str, Any] | None:
-        dialect, event, kind, facts = received
-        if kind is Event.TOOL_USED:  # a sub-agent's too, and several under one prompt id
-            return answer(dialect, event, await _written(services, call, facts))
         key = (event, facts.session_id, facts.prompt_id)
-        if facts.agent_id or key in self._events:
+        # One prompt may use several tools, and a sub-agent's tools write memories too.
+        if kind is not Event.TOOL_USED and (facts.agent_id or key in self._events):
             return None
         if facts.prompt_id:
             self._events[key] = None
-        if kind is Event.SESSION_START:
-            await self._bring_ledger_in_line(services, facts)
-            return answer(dialect, event, *await self._start(services, call, dialect, facts))
-        if kind is Event.PROMPT:
-            return answer(dialect, event, *await self._prompt(services, call, facts, deadline_ms))
-        if kind is Event.COMPACTED:
-            await self._reset(services, facts)
-        else:
+        if kind in (Event.TURN_END, Event.SESSION_END):
             with services.priority.uncounted():  # no prompt waits for this: a due dream may begin
                 await _after_turn(services, call, kind, facts)
-        return None
+            return None
+        place = await services.store.where(facts.cwd, call.connection.caller.environment)
+        received = _Received(dialect, event, facts, *place[:2])
+        return await self._on(services, call, kind, received, until)
 
-    async def _prompt(
-        self, services: Services, call: Call, payload: Payload, deadline_ms: int
-    ) -> tuple[str, str]:
-        index = self._indexes.get(payload.session_id, "")
-        prefetched, suggested = await _user_prompt(services, call, payload, deadline_ms, index)
-        if payload.prompt_id:
-            brought = [memory.path for memory in prefetched.memories]
-            self._prompts[payload.session_id, payload.prompt_id] = brought
-        return prefetched.block, suggested
+    async def _on(
+        self, services: Services, call: Call, kind: Event, received: _Received, until: float
+    ) -> dict[str, Any] | None:
+        notice, texts = "", ("", "")
+        if kind is Event.COMPACTED:
+            await self._reset(services, received.payload)
+        elif kind is Event.TOOL_USED:
+            texts = (await _written(services, call, received), "")
+        else:
+            bring = self._start if kind is Event.SESSION_START else self._prompt
+            texts = await bring(services, call, received, until)
+            notice = await self._saved(services, received)
+        return answer(received.dialect, received.name, *texts, notice=notice)
 
     async def _start(
-        self, services: Services, call: Call, dialect: Dialect, payload: Payload
-    ) -> tuple[str, ...]:
+        self, services: Services, call: Call, received: _Received, _until: float
+    ) -> tuple[str, str]:
         """Return the memory section, unless the client has it, and what is not remembered."""
-        environment = call.connection.caller.environment
-        project, settings, _ = await services.store.where(payload.cwd, environment)
+        await self._bring_ledger_in_line(services, received.payload)
+        project, settings = received.project, received.settings
         services.recall.prepare(project, settings)
-        session, seconds = payload.session_id, _START_SECONDS
-        suggested = await services.suggestions.surface(project, settings, session, seconds)
+        suggested = await services.suggestions.surface(
+            project, settings, received.session, _START_SECONDS
+        )
+        environment = call.connection.caller.environment
         loaded = await services.prompts.load(project, settings, environment=environment)
         section, shown = loaded.prompt or "", ""
-        if section and not (dialect.loads_memory and project.client_dir == project.memory_dir):
+        own = received.dialect.loads_memory and project.client_dir == project.memory_dir
+        if section and not own:
             room = limits.BLOCK_CHARACTERS - len(tags.OPEN) - len(tags.CLOSE) - 2
             section = _fit(section, room, loaded.memory_dir)
             shown = f"{tags.OPEN}\n{section}\n{tags.CLOSE}"
-        self._indexes[session] = section
+        self._sections[received.session] = section
         return shown, suggested
+
+    async def _prompt(
+        self, services: Services, _call: Call, received: _Received, until: float
+    ) -> tuple[str, str]:
+        """Return the memories that matter, and what may be worth remembering if there is time."""
+        project, settings, payload = received.project, received.settings, received.payload
+        prompt = Prompt(
+            session=received.session,
+            query=payload.prompt,
+            seconds=max(0.0, until - services.clock.monotonic()),
+            parents=_parents(payload),
+            index=self._sections.get(received.session, ""),
+        )
+        prefetched = await services.recall.prefetch(project, settings, prompt)
+        if payload.prompt_id:
+            brought = [memory.path for memory in prefetched.memories]
+            self._prompts[received.session, payload.prompt_id] = brought
+        left = min(until - services.clock.monotonic(), _SUGGESTED_SECONDS)
+        suggested = await services.suggestions.surface(project, settings, received.session, left)
+        return prefetched.block, suggested
+
+    async def _saved(self, services: Services, received: _Received) -> str:
+        """Return what was learnt here since the last time, in one line for the person."""
+        if not (received.dialect.notices and received.settings.extract.notify):
+            return ""
+        began = services.clock.now() - (services.clock.monotonic() - services.started)
+        results = []
+        with move_on_after(_SAVED_SECONDS), suppress(MemdError):
+            for job in await services.jobs.list(received.project.memory_dir, _JOBS):
+                ended = job.kind == "extract" and (job.ended or 0) >= began
+                if ended and job.id not in self._reported:
+                    self._reported[job.id] = None
+                    results.append(job.result or {})
+        return dialects.saved_line(results)
 
     async def _reset(self, services: Services, payload: Payload) -> None:
         # A prompt that is too long for the context is compacted before it is sent: what came
@@ -181,27 +232,6 @@ def _fit(prompt: str, room: int, directory: str) -> str:
     return cut.rpartition("\n")[0] + note
 
 
-async def _user_prompt(
-    services: Services, call: Call, payload: Payload, deadline_ms: int, index: str
-) -> tuple[Prefetched, str]:
-    """Return the memories that matter, and what may be worth remembering if there is time."""
-    seconds = max(0.01, deadline_ms * _SHARE / 1000)
-    until = services.clock.monotonic() + seconds
-    prompt = Prompt(
-        session=payload.session_id,
-        query=payload.prompt,
-        seconds=seconds,
-        parents=_parents(payload),
-        index=index,
-    )
-    environment = call.connection.caller.environment
-    project, settings, _ = await services.store.where(payload.cwd, environment)
-    prefetched = await services.recall.prefetch(project, settings, prompt)
-    left = min(until - services.clock.monotonic(), _SUGGESTED_SECONDS)
-    session = payload.session_id
-    return prefetched, await services.suggestions.surface(project, settings, session, left)
-
-
 async def _after_turn(services: Services, call: Call, kind: Event, payload: Payload) -> None:
     cwd, session = payload.cwd, payload.session_id
     extract = partial(work.extract, services, call, cwd=cwd, session_id=session)
@@ -214,23 +244,23 @@ async def _after_turn(services: Services, call: Call, kind: Event, payload: Payl
         await prompting.session_end(services, call, cwd=cwd, session_id=session)
 
 
-async def _written(services: Services, call: Call, payload: Payload) -> str:
+async def _written(services: Services, call: Call, received: _Received) -> str:
     """Take in the memories that a tool has written, and return what the assistant is told.
 
     They are in its context now, so no prompt brings them to it again.
     """
-    caller = call.connection.caller
-    project, settings, _ = await services.store.where(payload.cwd, caller.environment)
-    directory, session = project.memory_dir, payload.session_id
-    paths = dialects.named_memories(payload, directory)
-    if not (paths and project.enabled and settings.enabled):
+    project, session = received.project, received.session
+    directory = project.memory_dir
+    paths = dialects.named_memories(received.payload, directory)
+    if not (paths and project.enabled and received.settings.enabled):
         return ""
     reason = "written by the assistant itself"
-    by = Provenance(Actor.ASSISTANT, caller.client, session, "", reason, "assistant")
+    client = call.connection.caller.client
+    by = Provenance(Actor.ASSISTANT, client, session, "", reason, "assistant")
     with suppress(MemdError):  # a secret in a description, say: then it has no line
         made = await services.store.attribute(directory, paths, by)
         await services.recall.given(session, directory, paths)
-        if made.change:
+        if made.change and paths != {INDEX}:
             return f"{tags.OPEN}\n{_LINE_MADE}\n{tags.CLOSE}"
     return ""
 

@@ -119,8 +119,8 @@ async def extract(
         raise NothingToReadError
     project, settings, _ = await services.store.where(cwd, call.connection.caller.environment)
     reason = services.extract.gate(settings, project)
-    if not reason and not settings.extract.allow_remote and _is_remote(call):
-        reason = "remote"
+    if not reason and not settings.extract.allow_remote:
+        reason = _nobody(call)
     if reason:
         return Extracted(status="skipped", reason=reason)
     if transcript_path is not None:
@@ -188,10 +188,14 @@ async def job_list(
     return JobPage(jobs=shaped(jobs, list[JobFacts]))
 
 
-def _is_remote(call: Call) -> bool:
-    """Return whether the client says that nobody sits in front of it."""
-    remote = call.connection.caller.environment.get("CLAUDE_CODE_REMOTE", "")
-    return remote.strip().lower() not in {"", "0", "false", "no", "off"}
+def _nobody(call: Call) -> str:
+    """Return the reason if the client says that nobody sits in front of it, else ""."""
+    environment = call.connection.caller.environment
+    remote = environment.get("CLAUDE_CODE_REMOTE", "").strip().lower()
+    if remote not in {"", "0", "false", "no", "off"}:
+        return "remote"
+    # What `claude -p` tells its hooks, the editors that run it for a person do not.
+    return "unattended" if environment.get("CLAUDE_CODE_SESSION_ATTENDED") == "0" else ""
 
 
 def request_of(call: Call, cwd: str) -> dict[str, Any]:

@@ -17,8 +17,7 @@ person waits at a prompt. So these rules hold:
   other one would show an error at every turn.
 - When no daemon listens, one is started, detached, and this event gets no answer. There is no start
   beside one under way, none for 30 seconds after one that failed, and none with
-  ``MEMD_HOOK_NO_START=1``. There is one way to start (``client/launch``): this file only runs
-  itself once more, with that module.
+  ``MEMD_HOOK_NO_START=1``. It is ``client/launch`` that starts, in one more run of this file.
 - Below a program that memd itself runs for a model (``MEMD_MODEL_RUN``) nothing is sent. Where
   memd is gone nothing is started; the log is told once how to remove what is left.
 - Python 3.9 can run this file: where memd's own interpreter is gone, any other one has to do.
@@ -40,6 +39,7 @@ FORWARDED = (
     b"CLAUDE_CODE_DISABLE_AUTO_MEMORY",
     b"CLAUDE_CODE_SIMPLE",
     b"CLAUDE_CODE_REMOTE",
+    b"CLAUDE_CODE_SESSION_ATTENDED",
     b"MEMD_EXTRA_GUIDELINES",
     b"CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES",
 )

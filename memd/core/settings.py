@@ -66,7 +66,12 @@ class ExtractSettings:
 
     enabled: bool = option(default=True, doc="write memories from conversations")
     every_turns: int = option(1, "look at every N-th complete turn", 1, 1000)
-    allow_remote: bool = option(default=False, doc="also for remote or non-interactive clients")
+    allow_remote: bool = option(
+        default=False, doc="also for remote or non-interactive clients, such as claude -p"
+    )
+    notify: bool = option(
+        default=True, doc="tell in one line of the client what was saved, where it has a way"
+    )
     use_model: bool = option(default=True, doc="let a model learn where one is configured")
     skip_outside: bool = option(
         default=False, doc="leave out conversations with words from the web or from MCP servers"

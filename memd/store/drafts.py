@@ -116,9 +116,10 @@ def prepare(draft: Draft, tree: LiveTree, blobs: Blobs, origin: str = "") -> Pre
 
 
 def pointing_to(paths: Collection[str], tree: Tree) -> Draft:
-    """Return the draft that gives those memories an index line that have none."""
+    """Return the draft that makes the index true and has each of some memories in it."""
     lines = {each.path: Pointer(each.name, each.description) for each in tree.headers()}
-    return Draft(pointers={path: lines[path] for path in paths if path in lines})
+    named = {path: lines[path] for path in paths if path in lines}
+    return StoreDraft(pointers=named, mend_index=True)
 
 
 def refused(draft: Draft, tree: LiveTree) -> Prepared:

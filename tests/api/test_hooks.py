@@ -9,6 +9,7 @@ from memd.client.errors import RemoteError
 from memd.core import limits
 from tests.api import transcripts
 from tests.api.caller import Caller
+from tests.api.test_spending import configure
 
 pytestmark = pytest.mark.anyio
 WORDS = "may I mock the database in this integration test?"
@@ -151,3 +152,20 @@ async def test_a_fork_whose_start_was_missed_is_known_by_its_transcript(caller: 
     path = transcripts.write(Path(caller.home.path) / "fork.jsonl", line)
     assert not await prompted(caller, "fork", "1", transcript_path=path)
     assert await prompted(caller, "new", "1")
+
+
+@pytest.mark.parametrize(
+    ("attended", "allowed", "jobs"), [("0", "false", 0), ("0", "true", 1), ("1", "false", 1)]
+)
+async def test_a_script_is_learnt_from_only_where_the_settings_say_so(
+    caller: Caller, attended: str, allowed: str, jobs: int
+) -> None:
+    """``claude -p`` tells its hooks that nobody sits in front of it."""
+    configure(caller, f"[extract]\nallow_remote = {allowed}\n")
+    line = transcripts.user("From now on, always use tabs in Makefiles.")
+    path = transcripts.write(Path(caller.home.path) / "s.jsonl", line)
+    payload = {"session_id": "s", "cwd": caller.cwd, "transcript_path": path}
+    environment = {"CLAUDE_CODE_SESSION_ATTENDED": attended}
+    sent = {"client": "claude-code", "event": "Stop", "payload": payload}
+    assert await caller.plain("hook", **sent, environment=environment) is None
+    assert len((await caller.call("job.list"))["jobs"]) == jobs

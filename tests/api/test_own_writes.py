@@ -53,6 +53,19 @@ async def test_it_has_its_index_line_at_once(caller: Caller) -> None:
     assert file == ("assistant", "claude-code", "s", ["uses-pnpm.md"])
 
 
+async def test_a_line_of_the_assistants_own_is_the_only_one(caller: Caller) -> None:
+    """Where the assistant writes a line too, memd's goes, and nothing is said of it."""
+    await caller.write()
+    folder = await caller.folder()
+    await wrote(caller, folder / "uses-pnpm.md")
+    index = (folder / "MEMORY.md").read_text()
+    mine = "- [pnpm](uses-pnpm.md) - mine\n"
+    assert await wrote(caller, folder / "MEMORY.md", mine + index) is None
+    lines = (folder / "MEMORY.md").read_text().splitlines(keepends=True)
+    assert [line for line in lines if "uses-pnpm.md" in line] == [mine]
+    assert {each[0] for each in await changes(caller)} == {"client", "assistant"}
+
+
 async def test_a_look_that_came_first_changes_nothing(caller: Caller) -> None:
     """What memd had noticed already is the client's as well once the hook tells."""
     await caller.write()

@@ -86,6 +86,14 @@ def memctl(home: Home, *arguments: str, cwd: str = "") -> str:
     return run([MEMCTL, *arguments], home, cwd=cwd)
 
 
+def learn_from_scripts(home: Home) -> None:
+    """Let memd learn from programs in front of which nobody sits, as in these tests."""
+    settings = Path(home.places.config)
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text("[extract]\nallow_remote = true\n")
+    settings.chmod(0o600)
+
+
 def version(home: Home, command: Sequence[str]) -> str:
     """Return the version that a program prints of itself, "" where it prints none."""
     both = ("sh", "-c", '"$@" 2>&1', "sh")  # nc says it among its errors

@@ -19,7 +19,7 @@ from memd.testing.messages_request import ReceivedMessage
 from memd.testing.messages_steps import ScriptedReply
 from tests.e2e.claude import Turn, conversation, once
 from tests.e2e.hooks import blocks
-from tests.e2e.programs import memctl
+from tests.e2e.programs import learn_from_scripts, memctl
 from tests.e2e.relay import FACTS
 
 pytestmark = pytest.mark.e2e
@@ -42,6 +42,7 @@ def server() -> Iterator[MessagesServer]:
 def home() -> Iterator[Home]:
     """Make a home where memd's hooks are set up; whatever daemon a hook starts there is ended."""
     with throw_away_home() as made:
+        learn_from_scripts(made)
         memctl(made, "setup", "claude-code")
         stop(made)
         yield made

@@ -8,7 +8,7 @@ import pytest
 
 from memd.testing.daemon import daemon_process, throw_away_home
 from tests.e2e import hooks, mcp, sockets
-from tests.e2e.programs import INSTALLED, memctl, program, version
+from tests.e2e.programs import INSTALLED, learn_from_scripts, memctl, program, version
 from tests.e2e.relay import Relay, Run, write_table
 
 pytestmark = pytest.mark.e2e
@@ -52,6 +52,7 @@ def relay() -> Iterator[Relay]:
     """Run a daemon on a home of its own, in which a first memory is saved."""
     with throw_away_home() as home:
         (Path(home.path) / ".codex" / ".tmp").mkdir(parents=True)  # Codex's own, no leak of memd
+        learn_from_scripts(home)
         with daemon_process(home):
             started = Relay(home, home.project())
             started.begin()
