@@ -1,0 +1,73 @@
+"""The examples of clients/python, as a reader would run them."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memd.testing.daemon import Home, client, daemon_process, throw_away_home
+from memd.testing.messages import messages_server, text, tools
+
+EXAMPLES = Path(__file__).parents[2] / "clients" / "python"
+BLOCKING, ASYNCHRONOUS = re.findall(
+    "```python\n(.*?)```", (EXAMPLES / "README.md").read_text(), re.DOTALL
+)
+
+
+@pytest.fixture(scope="module", name="home")
+def _home() -> Iterator[Home]:
+    with throw_away_home() as home, daemon_process(home):
+        yield home
+
+
+def _run(home: Home, *arguments: str, **environ: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env={**home.environ, **environ},
+        cwd=home.project(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_the_blocking_example_works(home: Home) -> None:
+    """It writes, finds what it wrote, and reads what is wrong with a memory that is not there."""
+    written, missing = _run(home, "-c", BLOCKING)
+    assert written == "created project_freeze.md"
+    assert missing.startswith("not_found - there is no memory gone.md - ")
+
+
+def test_the_asynchronous_example_works(home: Home) -> None:
+    """It waits for a dream and hears that the job is done."""
+    assert _run(home, "-c", ASYNCHRONOUS)[-2:] == ["dreamt: completed", "job.done dream"]
+
+
+def test_the_agent_remembers(home: Home) -> None:
+    """What the agent's model writes with its tool is a memory of the project, the assistant's."""
+    write = {
+        "command": "create",
+        "path": "/memories/project_releases.md",
+        "file_text": "---\nname: releases\ndescription: Releases are on Tuesdays\n"
+        "metadata:\n  type: project\n---\nReleases are on Tuesdays.\n",
+    }
+    script = [tools(("memory", write)), text("I will remember that.")]
+    with messages_server(script) as server:
+        lines = _run(
+            home,
+            str(EXAMPLES / "agent.py"),
+            "We release on Tuesdays.",
+            ANTHROPIC_BASE_URL=server.url,
+            ANTHROPIC_API_KEY="k",
+        )
+        assert lines == ["I will remember that."]
+        assert server.messages[0].json["messages"][0]["content"] == "We release on Tuesdays."
+    with client(home, "test") as connection:
+        params = {"cwd": home.project(), "path": "project_releases.md"}
+        assert connection.call("memory.read", params)["origin"] == "assistant"
