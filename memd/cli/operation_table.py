@@ -181,8 +181,8 @@ COMMANDS = (
         ("service", "install"),
         "run memd as a service of this user",
         "Puts a systemd user unit and its socket, or a launchd agent, in place and starts it. "
-        "Where no supervisor can be reached it says what to run. A daemon that runs already is "
-        "asked to end first.",
+        "Where no supervisor can be reached it says so, and what to run; the status is 1 then. A "
+        "daemon that runs already is asked to end first.",
         "service:install",
         options=(_DRY_RUN, Option("--no-enable", "put the files in place and start nothing")),
         examples=(("memctl service install --dry-run", "read the files first"),),

@@ -43,7 +43,8 @@ class Service:
     """One supervisor's view: files by path, and the commands around them.
 
     ``reach`` succeeds where the supervisor can be asked and ``active`` where it runs memd now.
-    ``enable`` and ``disable`` are run in order; ``restart`` makes new files count.
+    ``enable`` and ``disable`` are run in order; ``restart`` makes new files count; ``reset`` makes
+    it forget failures, and may fail; ``forget`` follows the removal of the files.
     """
 
     supervisor: str
@@ -53,6 +54,7 @@ class Service:
     enable: tuple[Argv, ...]
     restart: Argv
     disable: tuple[Argv, ...]
+    reset: tuple[Argv, ...] = ()
     forget: tuple[Argv, ...] = ()
 
 
@@ -91,6 +93,7 @@ def systemd(
         enable=((*user, "daemon-reload"), (*user, "enable", "--now", *units)),
         restart=(*user, "restart", "memd.service"),
         disable=((*user, "disable", "--now", *units),),
+        reset=((*user, "reset-failed", *units),),
         forget=((*user, "daemon-reload"),),
     )
 

@@ -62,6 +62,8 @@ def test_systemd_units_are_what_works() -> None:
     assert unit["Service"]["Type"] == "notify"
     assert unit["Unit"]["Requires"] == "memd.socket"
     assert float(unit["Service"]["TimeoutStopSec"]) > DRAIN_SECONDS
+    starts = float(unit["Unit"]["StartLimitIntervalSec"]) / float(unit["Service"]["RestartSec"])
+    assert starts < float(unit["Unit"]["StartLimitBurst"])  # no crash leaves it failed for good
     assert not HARMFUL & set(unit["Service"])
     for content in service.files.values():
         assert service_unit.MARK.encode() in content

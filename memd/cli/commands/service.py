@@ -13,6 +13,7 @@ from memd.cli.service_unit import Argv, Service
 from memd.core import places
 from memd.core.errors import MemdError
 
+_NO_PROGRAM = "there is no "
 _SECONDS = 90  # a supervisor waits for the end of the old daemon before it answers
 _STYLES = {"installed": "green", "outdated": "yellow", "foreign": "red", "absent": "dim"}
 
@@ -24,16 +25,18 @@ class SupervisorFailedError(MemdError):
         super().__init__(f"{shlex.join(command)} failed: {words}", command=shlex.join(command))
 
 
-def install(invocation: Invocation) -> None:
-    """Put the units in place and start the service."""
+def install(invocation: Invocation) -> int:
+    """Put the units in place and start the service; 1 where no supervisor runs it."""
     options, screen = invocation.options, invocation.screen
     service = find(invocation)
     if options.dry_run:
         texts = {path: content.decode() for path, content in service.files.items()}
         shown = "\n".join(f"# {path}\n{text}" for path, text in texts.items())
         screen.answer({"supervisor": service.supervisor, "files": texts}, shown)
-        return
-    changed = service_unit.write(service)
+        return 0
+    problem = "" if options.no_enable else _run(invocation, service.reach)
+    # Without its program there is no such supervisor, and files for it would promise something.
+    changed = () if problem.startswith(_NO_PROGRAM) else service_unit.write(service)
     own = [
         name
         for name in (places.SOCKET, places.STATE_DIR, places.CONFIG)
@@ -43,18 +46,17 @@ def install(invocation: Invocation) -> None:
         screen.note(
             f"the service does not see {', '.join(own)} of this shell; it uses the defaults"
         )
-    started = False
-    if not options.no_enable:
-        started = _reachable(invocation, service)
-        if started:
-            _enable(invocation, service, changed=bool(changed))
-        else:
-            screen.note(f"{service.supervisor} cannot be reached from here; in your session run:")
-            for command in service.enable:
-                screen.note(f"  {shlex.join(command)}")
+    lines = [f"wrote {path}" for path in changed] or ["no file was written anew"]
+    if problem:
+        lines.append(f"memd does not run as a service: {problem}")
+        _suggest_start(invocation, service, problem)
+    elif not options.no_enable:
+        _enable(invocation, service, changed=bool(changed))
+        lines.append("memd runs as a service")
+    started = not (problem or options.no_enable)
     result = {"supervisor": service.supervisor, "written": list(changed), "started": started}
-    lines = [f"wrote {path}" for path in changed] or ["the files are in place already"]
-    screen.answer(result, "\n".join([*lines, *(["memd runs as a service"] if started else [])]))
+    screen.answer(result | {"problem": problem}, "\n".join(lines))
+    return 1 if problem else 0
 
 
 def uninstall(invocation: Invocation) -> None:
@@ -98,16 +100,21 @@ def status(invocation: Invocation) -> int:
 
 
 def check(invocation: Invocation) -> dict[str, str]:
-    """Return a check for ``doctor``: whether memd is a service, and this version's."""
-    states = set(service_unit.states(find(invocation)).values())
-    if states == {"installed"}:
-        state, detail, remedy = "ok", "memd is a service of this user", ""
-    elif states == {"absent"}:
+    """Return a check for ``doctor``: whether memd is a service, runs, and is this version's."""
+    service = find(invocation)
+    states = set(service_unit.states(service).values())
+    state, detail, remedy = "warning", "", "memctl service install"
+    if states == {"absent"}:
         state, detail = "off", "memd is no service; clients start it"
-        remedy = "memctl service install"
+    elif states != {"installed"}:
+        detail = "the service's files are not this version's"
+    elif problem := _run(invocation, service.reach):
+        detail = f"its files are in place, but {service.supervisor} does not run them: {problem}"
+        remedy = "clients start memd all the same; memctl service uninstall removes the files"
+    elif _run(invocation, service.active):
+        detail = f"its files are in place, but {service.supervisor} does not run memd"
     else:
-        state, detail = "warning", "the service's files are not this version's"
-        remedy = "memctl service install"
+        state, detail, remedy = "ok", f"{service.supervisor} runs memd", ""
     return {"name": "service", "state": state, "detail": detail, "remedy": remedy}
 
 
@@ -120,6 +127,19 @@ def find(invocation: Invocation, platform: str = sys.platform) -> Service:
     return service_unit.systemd(sys.executable, invocation.environ, home, runs_program=runs_program)
 
 
+def _suggest_start(invocation: Invocation, service: Service, problem: str) -> None:
+    """Say what to do where the supervisor does not answer."""
+    screen = invocation.screen
+    screen.note("clients start memd by themselves, so nothing is lost")
+    if problem.startswith(_NO_PROGRAM):
+        command = shlex.join((sys.executable, "-P", "-m", "memd", "serve"))
+        screen.note(f"to have it run earlier, let your session start: {command}")
+        return
+    screen.note("to have it as a service, run in a session of your own (not over sudo or su):")
+    for command in service.enable:
+        screen.note(f"  {shlex.join(command)}")
+
+
 def _enable(invocation: Invocation, service: Service, *, changed: bool) -> None:
     """Start the service; a daemon that runs outside it ends first, so that one serves."""
     running = _run(invocation, service.active) == ""
@@ -127,6 +147,8 @@ def _enable(invocation: Invocation, service: Service, *, changed: bool) -> None:
         invocation.stop()
     elif not changed:
         return
+    for command in service.reset:  # it need not have failed
+        _run(invocation, command)
     commands = service.enable
     if running:
         commands = (
@@ -149,7 +171,7 @@ def _run(invocation: Invocation, command: Argv) -> str:
     environ = invocation.environ
     program = shutil.which(command[0], path=environ.get("PATH", os.defpath))
     if program is None:
-        return f"there is no {command[0]}"
+        return f"{_NO_PROGRAM}{command[0]}"
     try:
         done = subprocess.run(
             [program, *command[1:]],

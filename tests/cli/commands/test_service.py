@@ -63,12 +63,18 @@ def test_it_is_installed_and_started(home: Home) -> None:
     assert supervisor.reported() == [
         "--user show-environment",
         "--user is-active --quiet memd.service",
+        "--user reset-failed memd.socket memd.service",
         "--user daemon-reload",
         "--user enable --now memd.socket memd.service",
     ]
     supervisor.refuse()
     ran = _service(home, "install", "--json", path=supervisor.path)
-    assert ran.json == {"supervisor": "systemd", "written": [], "started": True}
+    assert ran.json == {
+        "supervisor": "systemd",
+        "written": [],
+        "started": True,
+        "problem": "",
+    }
     assert not any("enable" in words for words in supervisor.reported())
 
 
@@ -77,7 +83,7 @@ def test_new_files_count_at_once(home: Home) -> None:
     supervisor = Supervisor(home)
     _service(home, "install", path=supervisor.path)
     unit = Path(home.path) / ".config/systemd/user/memd.service"
-    unit.write_text(unit.read_text().replace("RestartSec=2", "RestartSec=9"))
+    unit.write_text(unit.read_text().replace("RestartSec=5", "RestartSec=9"))
     supervisor.refuse()
     supervisor.reported()
     assert _service(home, "status", path=supervisor.path).status == 1
@@ -140,16 +146,20 @@ def test_the_status_tells_files_and_daemon(home: Home) -> None:
 
 
 def test_the_doctor_looks_at_the_service(home: Home) -> None:
-    """No service is no fault; files of another version are worth a remedy."""
+    """No service is no fault; files that nobody runs or of another version have a remedy."""
+    supervisor = Supervisor(home)
 
-    def state() -> str:
-        return service.check(invocation(home, "doctor"))["state"]
+    def row(path: str = supervisor.path) -> dict[str, str]:
+        return service.check(invocation(home, "doctor", PATH=path))
 
-    assert state() == "off"
+    assert row()["state"] == "off"
     _service(home, "install", "--no-enable")
-    assert state() == "ok"
+    assert (row()["state"], row()["remedy"]) == ("warning", "memctl service install")
+    assert "there is no systemctl" in row("/nothing")["detail"]
+    supervisor.refuse()
+    assert (row()["state"], row()["detail"]) == ("ok", "systemd runs memd")
     (Path(home.path) / ".config/systemd/user/memd.socket").unlink()
-    assert state() == "warning"
+    assert row()["state"] == "warning"
 
 
 def test_macos_has_an_agent(home: Home) -> None:
@@ -181,11 +191,20 @@ def test_a_program_that_cannot_run_is_no_supervisor(home: Home) -> None:
 
 
 def test_without_a_supervisor_it_says_what_to_run(home: Home) -> None:
-    """The files are in place, and the commands for the user's own session are named."""
+    """Nothing is written where there is none; one that does not answer is told so, with words."""
     ran = _service(home, "install", own=f"{home.path}/own.sock")
-    assert ran.status == 0
-    assert "systemctl --user enable --now memd.socket memd.service" in ran.err
+    assert (ran.status, _files(home)) == (1, [])
+    assert "memd does not run as a service: there is no systemctl" in ran.out
+    assert "-P -m memd serve" in ran.err
     assert "the service does not see MEMD_SOCKET" in ran.err
+    supervisor = Supervisor(home)
+    supervisor.refuse("show-environment")
+    ran = _service(home, "install", path=supervisor.path)
+    assert ran.status == 1
+    assert "memd does not run as a service: it says no" in ran.out
+    assert "systemctl --user enable --now memd.socket memd.service" in ran.err
     assert _files(home) == ["memd.service", "memd.socket"]
+    answer = _service(home, "install", "--json", path=supervisor.path).json
+    assert (answer["started"], answer["problem"]) == (False, "it says no")
     ran = _service(home, "install", "--no-enable")
-    assert (ran.out, ran.err) == ("the files are in place already\n", "")
+    assert (ran.status, ran.out, ran.err) == (0, "no file was written anew\n", "")
