@@ -38,7 +38,7 @@ def claude_code(relay: Relay, step: Step) -> str:
     with messages_server(text("Understood.")) as server:
         extra = {**CLAUDE, "ANTHROPIC_BASE_URL": server.url}
         _converse(relay, step, server, [program("claude"), "-p"], extra)
-    return "hooks of `memctl setup`: recalled into a system message, extracted from its transcript"
+    return "hooks of `memctl setup`: recalled as a system message, learnt from its transcript"
 
 
 def codex(relay: Relay, step: Step) -> str:
@@ -48,7 +48,8 @@ def codex(relay: Relay, step: Step) -> str:
         place = Path(relay.home.path) / ".codex" / "config.toml"
         with _changed(place, CODEX.format(url=server.url)):
             _converse(relay, step, server, [program("codex"), *_EXEC], {"LOCAL_KEY": "dummy"})
-    return "hooks of `memctl setup`: recalled into a developer message, extracted from its rollout"
+        assert "mcp__memd" in server.messages[-1].body.decode()
+    return "hooks of `memctl setup`: recalled as a developer message, tools offered, learnt from its rollout"
 
 
 def gemini(relay: Relay, step: Step) -> str:
@@ -64,9 +65,11 @@ def gemini(relay: Relay, step: Step) -> str:
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
         }
         # A model by its name: otherwise another model is asked first which one to take.
-        command = [program("gemini"), "-m", "gemini-2.5-flash", "-p"]
-        _converse(relay, step, server, command, extra)
-    return "hooks of `memctl setup`: recalled as hook context, extracted from its finished turn"
+        # Without a person to say yes it offers no tools of others, unless it need not ask.
+        options = ("-m", "gemini-2.5-flash", "--approval-mode", "yolo", "-p")
+        _converse(relay, step, server, [program("gemini"), *options], extra)
+        assert "mcp_memd_search" in server.messages[-1].body.decode()
+    return "hooks of `memctl setup`: recalled as hook context, tools offered, learnt from its chat"
 
 
 def opencode(relay: Relay, step: Step) -> str:
@@ -83,7 +86,10 @@ def opencode(relay: Relay, step: Step) -> str:
         place.write_text(json.dumps({"autoupdate": False, **names, "provider": {"local": local}}))
         memctl(relay.home, "setup", "opencode")
         _converse(relay, step, server, [program("opencode"), "run"], {})
-    return "plugin of `memctl setup`: recalled into the message, extracted when it was idle"
+        assert any("memd_search" in request.body.decode() for request in server.messages)
+    return (
+        "plugin of `memctl setup`: recalled into the message, tools offered, learnt from when idle"
+    )
 
 
 CODEX = """\

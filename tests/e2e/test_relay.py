@@ -32,6 +32,9 @@ _RPC = INSTALLED / "vscode-jsonrpc/node_modules/vscode-jsonrpc/package.json"
 PROGRAMS = (
     Program("nc (OpenBSD)", sockets.nc, ("nc", "-h")),
     Program("Claude Code", hooks.claude_code, ("claude", "--version")),
+    Program("Codex CLI", hooks.codex, ("codex", "--version")),
+    Program("Gemini CLI", hooks.gemini, ("gemini", "--version")),
+    Program("OpenCode", hooks.opencode, ("opencode", "--version")),
     Program("socat", sockets.socat, ("socat", "-V")),
     Program(
         "vscode-jsonrpc", sockets.vscode_jsonrpc, ("node24", "-p", f"require('{_RPC}').version")
