@@ -22,10 +22,14 @@ SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Hooked:
-    """One project of a person who uses a client with memd's hook."""
+    """One project of a person who uses a client with memd's hook.
+
+    ``launchers`` is the end of a pipe that whatever launches a daemon inherits; a daemon does not.
+    """
 
     home: Home
     cwd: str
+    launchers: int
 
     def say(self, text: str, session: str = "s") -> str:
         """Let the person say something; return the transcript."""
@@ -45,6 +49,7 @@ class Hooked:
             capture_output=True,
             timeout=SECONDS,
             check=False,
+            pass_fds=[self.launchers],
         )
         seconds = time.monotonic() - begin
         assert (done.returncode, done.stderr) == (0, b"")
@@ -86,8 +91,12 @@ def hooked() -> Iterator[Hooked]:
     """Install the hook in a home of its own; a daemon that is left ends with the block."""
     with throw_away_home() as home:
         hook_file.write(home.places)
-        result = Hooked(home, home.project())
+        end, inherited = os.pipe()
+        result = Hooked(home, home.project(), inherited)
         try:
             yield result
         finally:
+            os.close(inherited)
+            with open(end, "rb") as pipe:  # a late one would bring a daemon up behind our back
+                assert pipe.read() == b""
             result.end()
