@@ -49,7 +49,7 @@ def codex(relay: Relay, step: Step) -> str:
         with _changed(place, CODEX.format(url=server.url)):
             _converse(relay, step, server, [program("codex"), *_EXEC], {"LOCAL_KEY": "dummy"})
         assert "mcp__memd" in server.messages[-1].body.decode()
-    return "hooks of `memctl setup`: recalled as a developer message, tools offered, learnt from its rollout"
+    return "hooks of `memctl setup`: recalled for the developer, tools offered, learnt from its rollout"
 
 
 def gemini(relay: Relay, step: Step) -> str:
