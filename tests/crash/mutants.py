@@ -218,4 +218,11 @@ MUTANTS = (
         "        if restored:\n            self",
         ("tests/dream/test_lock.py",),
     ),
+    Mutant(
+        "an event that the disk refused leaves the spool",
+        "memd/daemon/missed.py",
+        "            if isinstance(result, MemdError) and result.of_disk:\n                break\n",
+        "",
+        ("tests/daemon/test_missed.py",),
+    ),
 )
