@@ -38,7 +38,7 @@ def claude_code(relay: Relay, step: Step) -> str:
     with messages_server(text("Understood.")) as server:
         extra = {**CLAUDE, "ANTHROPIC_BASE_URL": server.url}
         _converse(relay, step, server, [program("claude"), "-p"], extra)
-    return "hooks of `memctl setup`: recalled as a system message, learnt from its transcript"
+    return "hooks of `memctl setup`: recalled, learnt from its transcript"
 
 
 def codex(relay: Relay, step: Step) -> str:
@@ -49,7 +49,7 @@ def codex(relay: Relay, step: Step) -> str:
         with _changed(place, CODEX.format(url=server.url)):
             _converse(relay, step, server, [program("codex"), *_EXEC], {"LOCAL_KEY": "dummy"})
         assert "mcp__memd" in server.messages[-1].body.decode()
-    return "hooks of `memctl setup`: recalled for the developer, tools offered, learnt from its rollout"
+    return "hooks of `memctl setup`: recalled, tools offered, learnt from its rollout"
 
 
 def gemini(relay: Relay, step: Step) -> str:
@@ -69,7 +69,7 @@ def gemini(relay: Relay, step: Step) -> str:
         options = ("-m", "gemini-2.5-flash", "--approval-mode", "yolo", "-p")
         _converse(relay, step, server, [program("gemini"), *options], extra)
         assert "mcp_memd_search" in server.messages[-1].body.decode()
-    return "hooks of `memctl setup`: recalled as hook context, tools offered, learnt from its chat"
+    return "hooks of `memctl setup`: recalled, tools offered, learnt from its chat"
 
 
 def opencode(relay: Relay, step: Step) -> str:
@@ -87,9 +87,7 @@ def opencode(relay: Relay, step: Step) -> str:
         memctl(relay.home, "setup", "opencode")
         _converse(relay, step, server, [program("opencode"), "run"], {})
         assert any("memd_search" in request.body.decode() for request in server.messages)
-    return (
-        "plugin of `memctl setup`: recalled into the message, tools offered, learnt from when idle"
-    )
+    return "plugin of `memctl setup`: recalled, tools offered, learnt from when idle"
 
 
 CODEX = """\
