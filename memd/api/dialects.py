@@ -7,6 +7,8 @@ Rules of this file
 - A client that empties its context says so in one way: Claude Code with the ``SessionStart`` that
   follows, Codex with ``PostCompact`` as well. Gemini CLI 0.61 announces a compression before every
   turn and most come to nothing, so only the one that a person asked for counts.
+- A prompt is the person's words alone. Gemini CLI run for one prompt puts what the start of the
+  session brought before them.
 - A payload is a stranger's JSON: what does not have the expected shape is no event.
 """
 
@@ -107,6 +109,7 @@ def read(dialect: Dialect, name: str, payload: Any) -> tuple[Event, Payload] | N
         facts = msgspec.convert(present, type=Payload)
     except msgspec.ValidationError:
         return None
+    facts.prompt = tags.strip(facts.prompt).strip()
     event = dialect.events.get(name) or dialect.events.get(f"{name} {facts.trigger}")
     return (event, facts) if event else None
 

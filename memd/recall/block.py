@@ -14,6 +14,7 @@ Rules of this file
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib.resources import files
 
 from memd.core import limits, text
@@ -68,11 +69,17 @@ def render(
     return "", 0
 
 
-def repeats(memory: SurfacedMemory, line: str) -> bool:
-    """Say whether each word of a memory is in its line in the index; quotations aside."""
-    # Each: the one word that the line lacks may be the branch or the port that is wanted.
-    words = _WORD.findall(_SAID.sub("", memory.content).casefold())
-    return bool(line) and set(words) <= set(_WORD.findall(line.casefold()))
+def beside(memory: SurfacedMemory, line: str) -> SurfacedMemory | None:
+    """Return a memory without what its index line says, ``None`` where that is all of it.
+
+    Quotations aside; ``line`` is "" where the session does not have it.
+    """
+    # Each word: the one that the line lacks may be the branch or the port that is wanted.
+    known = set(_WORD.findall(line.casefold()))
+    if not known.issuperset(_WORD.findall(memory.description.casefold())):
+        return memory
+    repeated = known.issuperset(_WORD.findall(_SAID.sub("", memory.content).casefold()))
+    return None if line and repeated else replace(memory, description="")
 
 
 def _section(memory: SurfacedMemory) -> int:

@@ -152,17 +152,16 @@ def propose(
     real = os.path.realpath(directory)
     by_path = {file.header.path: file for file in reader.read_many(directory, paths)}
     files = [by_path[path] for path in paths if path in by_path]
-    memories = [
-        select.surface(
-            directory, file, request.now, own=request.own(real, file.header.path, file.hash)
-        )
-        for file in files
-    ]
-    return tuple(
-        SurfacedCandidate(memory, Item(memory.path, select.mark_of(file.header), memory.bytes))
-        for memory, file in zip(memories, files, strict=True)
-        if not block.repeats(memory, _line(request.index, file.header.path))
-    )
+    result = []
+    for file in files:
+        header = file.header
+        own = request.own(real, header.path, file.hash)
+        memory = select.surface(directory, file, request.now, own=own)
+        shown = block.beside(memory, _line(request.index, header.path))
+        if shown is not None:
+            item = Item(memory.path, select.mark_of(header), memory.bytes)
+            result.append(SurfacedCandidate(shown, item))
+    return tuple(result)
 
 
 def items(reader: Reader, directory: str, paths: Collection[str]) -> tuple[Item, ...]:

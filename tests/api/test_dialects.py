@@ -109,6 +109,15 @@ def test_another_shape_is_no_event(client: str, payload: object) -> None:
     assert read(DIALECTS[client], "SessionStart", payload) is None
 
 
+def test_a_prompt_is_the_persons_words_alone() -> None:
+    """What the client or memd put around them is no part of the question."""
+    prompt = f"<hook_context>{tags.OPEN}\nx\n</hook_context>\n\nmay I?\n{tags.OPEN}\nnever\n"
+    payload = {"session_id": "s", "cwd": "/", "prompt": prompt}
+    _, facts = read(DIALECTS["gemini"], "BeforeAgent", payload) or (None, None)
+    assert facts is not None
+    assert facts.prompt == "may I?"
+
+
 def test_null_is_the_same_as_nothing() -> None:
     """Codex says null where it has no transcript."""
     payload = {"session_id": "s", "cwd": "/", "transcript_path": None}

@@ -108,6 +108,8 @@ def test_what_its_index_line_says_is_not_said_again(shelf: Shelf) -> None:
     for known, comes in (("", ["short", "long"]), (index, ["long"]), (line, ["short", "long"])):
         offers = local.propose(shelf, replace(WISH, index=known), ["short.md", "long.md"])
         assert [offer.memory.path.removeprefix("/m/")[:-3] for offer in offers] == comes
+    (offer,) = local.propose(shelf, replace(WISH, index=index), ["long.md"])
+    assert (offer.memory.description, offer.memory.content) == ("", "Use pnpm, never npm 9.")
 
 
 def test_an_explanation_tells_what_came_of_each(shelf: Shelf, database: Database) -> None:
