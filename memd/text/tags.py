@@ -1,7 +1,8 @@
 """The marks around text that memd put into a conversation, so that it never learns from itself.
 
 Whatever memd injects stands between ``OPEN`` and ``CLOSE``; before extraction that text is cut out
-again, and so are the reminders that a client puts among the user's words.
+again, and so are the reminders that a client puts among the user's words. What the user gives
+memd's own command to remember stays.
 """
 
 import re
@@ -31,6 +32,12 @@ _FOREIGN = (
     "hook_context",
     "session_context",
 )
+# What the person types behind the command of memd's plugin (clients/claude-code) are their words.
+_REMEMBER = re.compile(
+    r"<command-message>memd:remember</command-message>\s*"
+    r"<command-name>/memd:remember</command-name>\s*<command-args>(.*)</command-args>\s*",
+    re.DOTALL,
+)
 _KINDS = "|".join((MEMD_TAG, *_FOREIGN))
 _OPENING = re.compile(rf"<({_KINDS})(?:\s[^<>]*)?>", re.IGNORECASE)
 _OWN_OPENING = re.compile(rf"<({MEMD_TAG})(?:\s[^<>]*)?>", re.IGNORECASE)
@@ -48,7 +55,8 @@ def strip(text: str) -> str:
     An insertion that is never closed reaches to the end: the rest may be memd's own words. One
     that holds another of its kind ends with the outer one.
     """
-    return _without(text, _OPENING)
+    command = _REMEMBER.fullmatch(text)
+    return _without(command[1] if command else text, _OPENING)
 
 
 def _without(text: str, openings: re.Pattern[str]) -> str:

@@ -6,6 +6,11 @@ from hypothesis import strategies as st
 
 from memd.text import tags
 
+COMMAND = (
+    "<command-message>memd:remember</command-message>\n"
+    "<command-name>/memd:remember</command-name>\n"
+)
+
 
 @pytest.mark.parametrize(
     ("text", "kept"),
@@ -18,6 +23,9 @@ from memd.text import tags
         (f"a {tags.OPEN}<system-reminder>{tags.CLOSE} b", "a  b"),
         (f"a {tags.OPEN}never closed", "a "),
         ("a < b and c > d", "a < b and c > d"),
+        (f"{COMMAND}<command-args>I like tea</command-args>", "I like tea"),
+        (f"{COMMAND}<command-args>a{tags.OPEN}no{tags.CLOSE}b</command-args>", "ab"),
+        (f"see {COMMAND}<command-args>no</command-args>", "see \n\n"),
     ],
 )
 def test_insertions_are_cut_out(text: str, kept: str) -> None:
