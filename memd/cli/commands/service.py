@@ -132,8 +132,8 @@ def _suggest_start(invocation: Invocation, service: Service, problem: str) -> No
     screen = invocation.screen
     screen.note("clients start memd by themselves, so nothing is lost")
     if problem.startswith(_NO_PROGRAM):
-        command = shlex.join((sys.executable, "-P", "-m", "memd", "serve"))
-        screen.note(f"to have it run earlier, let your session start: {command}")
+        words = shlex.join((sys.executable, "-P", "-m", "memd", "serve"))
+        screen.note(f"to have it run earlier, let your session start: {words}")
         return
     screen.note("to have it as a service, run in a session of your own (not over sudo or su):")
     for command in service.enable:

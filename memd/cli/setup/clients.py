@@ -6,6 +6,7 @@ program itself says so in ``untried``: the place and the shape are those of its 
 
 import os
 import sys
+import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,12 +26,15 @@ _CLAUDE = {
     "SessionEnd": None,
     "PostToolUse": "Write|Edit|MultiEdit",
 }
-_CODEX = dict.fromkeys(
-    ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact", "SessionEnd")
-)
-_GEMINI = dict.fromkeys(
-    ("SessionStart", "BeforeAgent", "AfterAgent", "PreCompress", "SessionEnd")
-) | {"AfterTool": "write_file|replace"}
+_CODEX: dict[str, str | None] = {
+    **dict.fromkeys(("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact")),
+    "SessionEnd": None,
+    "PostToolUse": "apply_patch|Write|Edit",
+}
+_GEMINI: dict[str, str | None] = {
+    **dict.fromkeys(("SessionStart", "BeforeAgent", "AfterAgent", "PreCompress", "SessionEnd")),
+    "AfterTool": "write_file|replace",
+}
 _ANEW = "start it anew"
 _DOCUMENTED = "by its documentation; not tried with the program itself"
 
@@ -197,8 +201,11 @@ def _editors(around: Around) -> tuple[ClientRow, ...]:
             "Neovim",
             ("nvim",),
             (f"{config}/nvim",),
-            tuple(Copy(f"{packages}/{name}", source) for name, source in _shipped("neovim")),
-            "it loads the plugin when it starts: start it anew, then :help memd",
+            tuple(
+                Copy(f"{packages}/{name}", source)
+                for name, source in _shipped("neovim", "plugin/memd.lua")
+            ),
+            "it loads the plugin when it starts: start it anew, and :helptags ALL once",
         ),
     )
 
@@ -228,7 +235,10 @@ def _others(around: Around) -> tuple[ClientRow, ...]:
             ("opencode",),
             (opencode,),
             (
-                *(Copy(f"{opencode}/plugins/{name}", path) for name, path in _shipped("opencode")),
+                *(
+                    Copy(f"{opencode}/plugins/{name}", path)
+                    for name, path in _shipped("opencode", "memd.js")
+                ),
                 _server(settings, "mcp", local),
             ),
         ),
@@ -269,14 +279,21 @@ def _server(path: str, group: str, value: dict[str, Any]) -> JsonFile:
     return JsonFile(path, None, {(group, "memd"): value})
 
 
-def _shipped(name: str) -> tuple[tuple[str, str], ...]:
-    """Return the files of a client's plugin: names below its folder, and where they are."""
-    folders = (f"{_REPOSITORY}/clients/{name}", f"{sys.prefix}/share/memd/clients/{name}")
-    root = next((folder for folder in folders if os.path.isdir(folder)), folders[-1])
-    files = (
-        f"{folder}/{file}"
+def _shipped(name: str, main: str) -> tuple[tuple[str, str], ...]:
+    """Return the files of a client's plugin: names below its folder, and where they are.
+
+    They are beside the package in a checkout, and where the installer puts data otherwise; where
+    they are not, ``main`` stands for them, so that copying it fails.
+    """
+    data = (sysconfig.get_path("data"), sysconfig.get_path("data", "posix_user"))
+    folders = (f"{_REPOSITORY}/clients", *(f"{folder}/share/memd-clients" for folder in data))
+    root = next((f"{folder}/{name}" for folder in folders if os.path.isdir(f"{folder}/{name}")), "")
+    if not root:
+        return ((main, f"{folders[1]}/{name}/{main}"),)
+    files = [
+        f"{folder}/{file}".removeprefix(f"{root}/")
         for folder, _, names in os.walk(root)
         for file in names
         if file.endswith((".js", ".lua", ".txt")) and "/test" not in folder.removeprefix(root)
-    )
-    return tuple(sorted((file.removeprefix(f"{root}/"), file) for file in files))
+    ]
+    return tuple((file, f"{root}/{file}") for file in sorted(files))

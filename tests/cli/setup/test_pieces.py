@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from memd.api.dialects import DIALECTS
+from memd.cli.commands import setup
 from memd.cli.setup import files
 from memd.cli.setup.hooks import Hooks
 from memd.cli.setup.pieces import Copy, JsonFile
 from memd.cli.setup.plan import ClientEdit
-from tests.cli.driver import memctl
+from tests.cli.driver import invocation, memctl
 from tests.cli.home import Home
 from tests.cli.setup.settings import row_state, settings_file
 
@@ -148,3 +150,21 @@ def test_a_plugin_s_files_are_copied_and_go_again(home: Home) -> None:
     source.unlink()
     with pytest.raises(files.FileRefusedError, match="No such file"):
         piece.installed(None)
+
+
+def test_each_hook_s_event_is_one_that_memd_knows(home: Home) -> None:
+    """What is written for a client is what the daemon answers, and what the plugin has too."""
+    hooks = {row.name: row.pieces[0] for row in setup.clients(invocation(home, "setup"))}
+    for name, dialect in DIALECTS.items():
+        piece = hooks[name]
+        assert isinstance(piece, JsonFile)
+        assert piece.hooks
+        assert set(piece.hooks.events) == {event.split()[0] for event in dialect.events}
+    plugin = Path(setup.__file__).parents[3] / "clients/claude-code/hooks/hooks.json"
+    claude = hooks["claude-code"]
+    assert isinstance(claude, JsonFile)
+    assert claude.hooks
+    if plugin.exists():
+        groups = json.loads(plugin.read_text())["hooks"]
+        matchers = {event: group.get("matcher") for event, (group,) in groups.items()}
+        assert {event: matchers.get(event) for event in claude.hooks.events} == claude.hooks.events
