@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from memd.cli.commands import setup
+from memd.cli.operation_table import CLIENTS
 from memd.cli.setup.clients import ClientRow
 from memd.cli.setup.pieces import Copy
 from memd.cli.setup.plan import changes
@@ -95,6 +96,13 @@ def _configurations(path: Path, name: str) -> tuple[dict[str, bytes], dict[str, 
         for texts in (JSON, REFUSED_JSON)
     )
     return good, bad
+
+
+def test_every_client_is_played(home: Home) -> None:
+    """The table, the command line and this file name the same clients; Neovim has copies alone."""
+    rows = setup.clients(invocation(home, "setup"))
+    assert tuple(row.name for row in rows) == CLIENTS
+    assert {*NAMES, "neovim"} == set(CLIENTS)
 
 
 @pytest.mark.parametrize("name", NAMES)
