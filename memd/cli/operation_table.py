@@ -14,11 +14,11 @@ CLIENTS = (
     "cursor",
     "vscode",
     "zed",
-    "neovim",
-    "opencode",
     "claude-desktop",
     "copilot",
     "goose",
+    "opencode",
+    "neovim",
 )
 
 COMMANDS = (

@@ -9,7 +9,6 @@ import sys
 import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from memd.cli.setup import toml, yaml
 from memd.cli.setup.hooks import Hooks
@@ -35,6 +34,7 @@ _GEMINI: dict[str, str | None] = {
     **dict.fromkeys(("SessionStart", "BeforeAgent", "AfterAgent", "PreCompress", "SessionEnd")),
     "AfterTool": "write_file|replace",
 }
+_GROUPS = {"vscode": "servers", "zed": "context_servers"}  # others call it mcpServers
 _ANEW = "start it anew"
 _DOCUMENTED = "by its documentation; not tried with the program itself"
 
@@ -52,8 +52,7 @@ class Switch:
 class Around:
     """What the table is made from: this user's environment and home, memd's hook and program.
 
-    ``cwd`` is the project that ``doctor`` looks at. ``wait`` is what a prompt gets in ms, ``None``
-    for what it gets now.
+    ``cwd`` is the project that ``doctor`` looks at.
     """
 
     environ: Mapping[str, str]
@@ -61,7 +60,6 @@ class Around:
     cwd: str
     hook: str
     memctl: str
-    wait: int | None = None
     platform: str = sys.platform
 
     def folder(self, variable: str, default: str) -> str:
@@ -79,15 +77,15 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class ClientRow:
-    """One client. ``folders`` or ``programs`` that exist tell that it is in use.
+    """One client. Its ``folder`` or one of its ``programs`` (words) tells that it is in use.
 
     ``then`` says what the person does after the set-up.
     """
 
     name: str
     title: str
-    programs: tuple[str, ...]
-    folders: tuple[str, ...]
+    programs: str
+    folder: str
     pieces: tuple[Piece, ...]
     then: str = _ANEW
     untried: str = ""
@@ -96,33 +94,33 @@ class ClientRow:
 
 def table(around: Around) -> tuple[ClientRow, ...]:
     """Return all clients that memd knows how to set up."""
-    return (*_with_hooks(around), *_editors(around), *_others(around))
+    return (*_with_hooks(around), *_with_servers(around), *_with_plugins(around))
 
 
 def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
     claude = around.folder("CLAUDE_CONFIG_DIR", ".claude")
     codex = around.folder("CODEX_HOME", ".codex")
-    gemini = f"{around.folder('GEMINI_CLI_HOME', '')}".rstrip("/") + "/.gemini"
-    hook, wait = around.hook, around.wait
-    server = {"command": around.memctl, "args": ["mcp"]}
+    gemini = around.folder("GEMINI_CLI_HOME", "").rstrip("/") + "/.gemini"
+    hook, server = around.hook, {"command": around.memctl, "args": ["mcp"]}
+    of_gemini = Hooks("gemini", hook, _GEMINI, "BeforeAgent", milliseconds=True)
+    add = f"claude mcp add --scope user memd -- {around.memctl} mcp"
     return (
         ClientRow(
             "claude-code",
             "Claude Code",
-            ("claude",),
-            (claude,),
-            (JsonFile(f"{claude}/settings.json", Hooks("claude-code", hook, _CLAUDE), wait=wait),),
-            "it reads its hooks when it starts: start it anew. Its own tools for memories: "
-            f"claude mcp add --scope user memd -- {around.memctl} mcp",
+            "claude",
+            claude,
+            (JsonFile(f"{claude}/settings.json", Hooks("claude-code", hook, _CLAUDE)),),
+            f"it reads its hooks when it starts: start it anew. Its tools for memories: {add}",
             switches=_claude_switches(claude, around),
         ),
         ClientRow(
             "codex",
             "Codex CLI",
-            ("codex",),
-            (codex,),
+            "codex",
+            codex,
             (
-                JsonFile(f"{codex}/hooks.json", Hooks("codex", hook, _CODEX), wait=wait),
+                JsonFile(f"{codex}/hooks.json", Hooks("codex", hook, _CODEX)),
                 TableEntry(f"{codex}/config.toml", toml, "mcp_servers", server),
             ),
             "it runs hooks only once you trust them: start it anew and say yes, or use /hooks",
@@ -131,19 +129,12 @@ def _with_hooks(around: Around) -> tuple[ClientRow, ...]:
         ClientRow(
             "gemini",
             "Gemini CLI",
-            ("gemini",),
-            (gemini,),
-            (
-                JsonFile(
-                    f"{gemini}/settings.json",
-                    Hooks("gemini", hook, _GEMINI, "BeforeAgent", milliseconds=True),
-                    {("mcpServers", "memd"): server},
-                    wait,
-                ),
-            ),
-            switches=(
-                Switch(f"{gemini}/settings.json", ("hooksConfig", "enabled"), off=False),
-                Switch("/etc/gemini-cli/settings.json", ("hooksConfig", "enabled"), off=False),
+            "gemini",
+            gemini,
+            (JsonFile(f"{gemini}/settings.json", of_gemini, {("mcpServers", "memd"): server}),),
+            switches=tuple(
+                Switch(f"{folder}/settings.json", ("hooksConfig", "enabled"), off=False)
+                for folder in (gemini, "/etc/gemini-cli")
             ),
         ),
     )
@@ -164,123 +155,66 @@ def _claude_switches(folder: str, around: Around) -> tuple[Switch, ...]:
     )
 
 
-def _editors(around: Around) -> tuple[ClientRow, ...]:
+def _with_servers(around: Around) -> tuple[ClientRow, ...]:
     server = {"command": around.memctl, "args": ["mcp"]}
+    home, config = around.home, around.folder("XDG_CONFIG_HOME", ".config")
+    code = f"{around.config}/Code/User"
+    zed = f"{home}/.config/zed" if around.platform == "darwin" else f"{config}/zed"
+    typed, local = {"type": "stdio", **server}, {"type": "local", **server, "tools": ["*"]}
+    desktop = f"{around.config}/Claude/claude_desktop_config.json"
+    copilot = f"{around.folder('COPILOT_HOME', '.copilot')}/mcp-config.json"
+    extension = {"enabled": True, "type": "stdio", "name": "memd", "cmd": around.memctl}
+    extension |= {"args": ["mcp"], "timeout": 60}
+    goose = TableEntry(f"{config}/goose/config.yaml", yaml, "extensions", extension)
+    return (
+        _server("cursor", "Cursor", "cursor cursor-agent", f"{home}/.cursor/mcp.json", server),
+        _server("vscode", "Visual Studio Code", "code", f"{code}/mcp.json", typed),
+        _server("zed", "Zed", "zed zeditor", f"{zed}/settings.json", {**server, "env": {}}),
+        _server("claude-desktop", "Claude Desktop", "claude-desktop", desktop, server),
+        _server("copilot", "Copilot CLI", "copilot", copilot, local),
+        ClientRow("goose", "goose", "goose", f"{config}/goose", (goose,), untried=_DOCUMENTED),
+    )
+
+
+def _server(
+    name: str, title: str, programs: str, path: str, value: Mapping[str, object]
+) -> ClientRow:
+    file = JsonFile(path, None, {(_GROUPS.get(name, "mcpServers"), "memd"): value})
+    return ClientRow(name, title, programs, os.path.dirname(path), (file,), untried=_DOCUMENTED)
+
+
+def _with_plugins(around: Around) -> tuple[ClientRow, ...]:
     config = around.folder("XDG_CONFIG_HOME", ".config")
-    cursor, code = f"{around.home}/.cursor", f"{around.config}/Code/User"
-    zed = f"{around.home}/.config/zed" if around.platform == "darwin" else f"{config}/zed"
     packages = f"{around.folder('XDG_DATA_HOME', '.local/share')}/nvim/site/pack/memd/start/memd"
+    opencode = f"{config}/opencode"
+    # It reads both names; the one that is there is the person's.
+    names = (f"{opencode}/opencode.json", f"{opencode}/opencode.jsonc")
+    settings = next((name for name in names if os.path.exists(name)), names[0])
+    local = {"type": "local", "command": [around.memctl, "mcp"], "enabled": True}
     return (
         ClientRow(
-            "cursor",
-            "Cursor",
-            ("cursor", "cursor-agent"),
-            (cursor,),
-            (_server(f"{cursor}/mcp.json", "mcpServers", server),),
-            untried=_DOCUMENTED,
-        ),
-        ClientRow(
-            "vscode",
-            "Visual Studio Code",
-            ("code",),
-            (code,),
-            (_server(f"{code}/mcp.json", "servers", {"type": "stdio", **server}),),
-            untried=_DOCUMENTED,
-        ),
-        ClientRow(
-            "zed",
-            "Zed",
-            ("zed", "zeditor"),
-            (zed,),
-            (_server(f"{zed}/settings.json", "context_servers", {**server, "env": {}}),),
-            "it reads its settings at once",
-            _DOCUMENTED,
+            "opencode",
+            "OpenCode",
+            "opencode",
+            opencode,
+            (
+                *_copies("opencode", "memd.js", f"{opencode}/plugins"),
+                JsonFile(settings, None, {("mcp", "memd"): local}),
+            ),
         ),
         ClientRow(
             "neovim",
             "Neovim",
-            ("nvim",),
-            (f"{config}/nvim",),
-            tuple(
-                Copy(f"{packages}/{name}", source)
-                for name, source in _shipped("neovim", "plugin/memd.lua")
-            ),
+            "nvim",
+            f"{config}/nvim",
+            _copies("neovim", "plugin/memd.lua", packages),
             "it loads the plugin when it starts: start it anew, and :helptags ALL once",
         ),
     )
 
 
-def _others(around: Around) -> tuple[ClientRow, ...]:
-    server = {"command": around.memctl, "args": ["mcp"]}
-    config = around.folder("XDG_CONFIG_HOME", ".config")
-    opencode, goose = f"{config}/opencode", f"{config}/goose"
-    # It reads both names; the one that is there is the person's.
-    names = (f"{opencode}/opencode.json", f"{opencode}/opencode.jsonc")
-    settings = next((name for name in names if os.path.exists(name)), names[0])
-    local = {"type": "local", "command": [around.memctl, "mcp"], "enabled": True}
-    desktop = f"{around.config}/Claude"
-    copilot = around.folder("COPILOT_HOME", ".copilot")
-    extension = {
-        "enabled": True,
-        "type": "stdio",
-        "name": "memd",
-        "cmd": around.memctl,
-        "args": ["mcp"],
-        "timeout": 60,
-    }
-    return (
-        ClientRow(
-            "opencode",
-            "OpenCode",
-            ("opencode",),
-            (opencode,),
-            (
-                *(
-                    Copy(f"{opencode}/plugins/{name}", path)
-                    for name, path in _shipped("opencode", "memd.js")
-                ),
-                _server(settings, "mcp", local),
-            ),
-        ),
-        ClientRow(
-            "claude-desktop",
-            "Claude Desktop",
-            ("claude-desktop",),
-            (desktop,),
-            (_server(f"{desktop}/claude_desktop_config.json", "mcpServers", server),),
-            untried=_DOCUMENTED,
-        ),
-        ClientRow(
-            "copilot",
-            "Copilot CLI",
-            ("copilot",),
-            (copilot,),
-            (
-                _server(
-                    f"{copilot}/mcp-config.json",
-                    "mcpServers",
-                    {"type": "local", **server, "tools": ["*"]},
-                ),
-            ),
-            untried=_DOCUMENTED,
-        ),
-        ClientRow(
-            "goose",
-            "goose",
-            ("goose",),
-            (goose,),
-            (TableEntry(f"{goose}/config.yaml", yaml, "extensions", extension),),
-            untried=_DOCUMENTED,
-        ),
-    )
-
-
-def _server(path: str, group: str, value: dict[str, Any]) -> JsonFile:
-    return JsonFile(path, None, {(group, "memd"): value})
-
-
-def _shipped(name: str, main: str) -> tuple[tuple[str, str], ...]:
-    """Return the files of a client's plugin: names below its folder, and where they are.
+def _copies(name: str, main: str, to: str) -> tuple[Copy, ...]:
+    """Return the files of a client's plugin, to be copied into a folder of the client.
 
     They are beside the package in a checkout, and where the installer puts data otherwise; where
     they are not, ``main`` stands for them, so that copying it fails.
@@ -289,11 +223,11 @@ def _shipped(name: str, main: str) -> tuple[tuple[str, str], ...]:
     folders = (f"{_REPOSITORY}/clients", *(f"{folder}/share/memd-clients" for folder in data))
     root = next((f"{folder}/{name}" for folder in folders if os.path.isdir(f"{folder}/{name}")), "")
     if not root:
-        return ((main, f"{folders[1]}/{name}/{main}"),)
+        return (Copy(f"{to}/{main}", f"{folders[1]}/{name}/{main}"),)
     files = [
         f"{folder}/{file}".removeprefix(f"{root}/")
         for folder, _, names in os.walk(root)
         for file in names
         if file.endswith((".js", ".lua", ".txt")) and "/test" not in folder.removeprefix(root)
     ]
-    return tuple((file, f"{root}/{file}") for file in sorted(files))
+    return tuple(Copy(f"{to}/{file}", f"{root}/{file}") for file in sorted(files))

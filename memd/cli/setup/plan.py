@@ -72,8 +72,8 @@ def state(client: ClientRow) -> str:
 def in_use(client: ClientRow, environ: Mapping[str, str]) -> bool:
     """Return whether a client seems to be installed here."""
     path = environ.get("PATH", os.defpath)
-    programs = (shutil.which(name, path=path) for name in client.programs)
-    return any(programs) or any(os.path.isdir(folder) for folder in client.folders)
+    programs = (shutil.which(name, path=path) for name in client.programs.split())
+    return any(programs) or os.path.isdir(client.folder)
 
 
 def uses_hooks(client: ClientRow) -> bool:
