@@ -123,11 +123,13 @@ class HookMethod:
         # One prompt may use several tools, and a sub-agent's tools write memories too.
         if kind is not Event.TOOL_USED and (facts.agent_id or key in self._events):
             return None
-        if facts.prompt_id:
-            self._events[key] = None
-        if kind in (Event.TURN_END, Event.SESSION_END):
+        ends = kind in (Event.TURN_END, Event.SESSION_END)
+        if ends:
             with services.priority.uncounted():  # no prompt waits for this: a due dream may begin
                 await _after_turn(services, call, kind, facts)
+        if facts.prompt_id:  # an end counts once it is done: a hook that heard nothing spools it
+            self._events[key] = None
+        if ends:
             return None
         place = await services.store.where(facts.cwd, call.connection.caller.environment)
         received = _Received(dialect, event, facts, *place[:2])

@@ -68,6 +68,20 @@ async def test_the_end_of_a_turn_is_read_and_prints_nothing(caller: Caller, even
     assert await hook(caller, event) is None
 
 
+async def test_an_end_that_failed_may_come_again(caller: Caller) -> None:
+    """A hook that got no answer leaves the event for later: it counts once it is done."""
+    line = transcripts.user("From now on, always use tabs in Makefiles.")
+    path = transcripts.write(Path(caller.home.path) / "s.jsonl", line)
+    later = f"{caller.home.path}/later"
+    event: dict[str, Any] = {"transcript_path": path, "cwd": later, "prompt_id": "p"}
+    with pytest.raises(RemoteError, match="is no project"):
+        await hook(caller, "Stop", **event)
+    Path(later).mkdir()
+    for _ in range(2):
+        assert await hook(caller, "Stop", **event) is None
+    assert len((await caller.plain("job.list"))["jobs"]) == 1
+
+
 async def test_strange_payloads_are_answered_with_nothing(caller: Caller) -> None:
     """What is no event of ours brings null; an unknown client is an error."""
     strange: list[Any] = [None, [], {"session_id": 3}, {"cwd": caller.cwd}]
