@@ -7,10 +7,13 @@ import json
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Self
+
+_PAUSE_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +27,17 @@ class ScriptedRefusal:
 
 @dataclass(frozen=True, slots=True)
 class SentProgress:
-    """An answer followed by notifications (a method and its parameters) or by a hang-up."""
+    """An answer with what goes before and after it on the connection.
+
+    ``before`` are whole messages, ``after`` notifications (a method and its parameters), then
+    maybe a hang-up. ``piece`` is how many bytes are sent at a time, 0 for all.
+    """
 
     result: Any
     after: tuple[tuple[str, dict[str, Any]], ...] = ()
     hang_up: bool = False
+    before: tuple[dict[str, Any], ...] = ()
+    piece: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,7 @@ class ReceivedCall:
 
     method: str
     params: dict[str, Any]
+    whole: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
 Answer = Callable[[dict[str, Any]], Any]
@@ -57,12 +67,14 @@ class ScriptedDaemon:
 
     ``answers`` maps a method to its result: any JSON value, ``ScriptedRefusal``, ``SentProgress``,
     ``Silence``, ``HangUp``, or a function of the parameters that returns one of these. ``hello``
-    is answered without being scripted; another method that is not scripted gets error -32601.
+    is answered without being scripted; another method that is not scripted gets error -32601. Who
+    sends what is no request is hung up on; ``faults`` says why.
     """
 
     def __init__(self, path: str, answers: Mapping[str, Any]) -> None:
         self.path = path
         self.requested: list[ReceivedCall] = []
+        self.faults: list[str] = []
         self._answers = {"hello": {"version": "scripted"}, **answers}
         self._served: list[tuple[socket.socket, threading.Thread]] = []
         self._listener = socket.socket(socket.AF_UNIX)
@@ -120,15 +132,18 @@ class ScriptedDaemon:
 
     def _serve(self, connection: socket.socket) -> None:
         with suppress(OSError), connection.makefile("rb") as stream:
-            while (frame := read_frame(stream)) is not None:
-                body, headed = frame
-                if not self._answer(connection, json.loads(body), headed=headed):
-                    break
+            try:
+                while (frame := read_frame(stream)) is not None:
+                    body, headed = frame
+                    if not self._answer(connection, json.loads(body), headed=headed):
+                        break
+            except (ValueError, TypeError, KeyError) as error:
+                self.faults.append(f"{type(error).__name__}: {error}")
         with suppress(OSError):
             connection.shutdown(socket.SHUT_RDWR)
 
     def _answer(self, connection: socket.socket, request: Any, *, headed: bool) -> bool:
-        query = ReceivedCall(request["method"], request.get("params") or {})
+        query = ReceivedCall(request["method"], request.get("params") or {}, request)
         self.requested.append(query)
         refusal = ScriptedRefusal(-32601, f"no method {query.method} in the script")
         result = self._answers.get(query.method, refusal)
@@ -145,10 +160,12 @@ class ScriptedDaemon:
             reply["error"] = {"code": error.code, "message": error.message, "data": error.data}
         else:
             reply["result"] = reported.result
-        connection.sendall(_frame(reply, headed=headed))
-        for method, params in reported.after:
-            note = {"jsonrpc": "2.0", "method": method, "params": params}
-            connection.sendall(_frame(note, headed=headed))
+        notes = [{"jsonrpc": "2.0", "method": method, "params": p} for method, p in reported.after]
+        for message in (*reported.before, reply, *notes):
+            data = _frame(message, headed=headed)
+            for start in range(0, len(data), reported.piece or len(data)):
+                connection.sendall(data[start : start + (reported.piece or len(data))])
+                time.sleep(_PAUSE_SECONDS if reported.piece else 0)  # else they arrive together
         return not reported.hang_up
 
 

@@ -29,8 +29,9 @@ DOORS = {
     "sqlite3": "memd/state/database.py",
     "structlog": "memd/daemon/log.py",
     "subprocess": (
-        "memd/cli/commands/editing.py memd/cli/commands/service.py memd/client/launch.py"
-        " memd/model/command.py memd/testing/daemon.py"
+        "memd/cli/commands/editing.py memd/cli/commands/service.py memd/cli/commands/shells.py"
+        " memd/client/launch.py memd/model/command.py memd/testing/conformance.py"
+        " memd/testing/daemon.py"
     ),
     "tantivy": "memd/search/engine.py memd/text/stems.py",
     "tokenizers": "memd/search/encoder.py",

@@ -1,4 +1,4 @@
-"""completion, help, hook and mcp: what a shell, its user and a client's programs start."""
+"""completion, conformance, help, hook, mcp and version: what shells and programs start."""
 
 import sys
 from collections.abc import Sequence
@@ -46,6 +46,16 @@ def mcp(invocation: Invocation) -> None:
     options, places = invocation.options, invocation.places
     fixed, start = bool(options.cwd), not options.no_start
     serve(places, invocation.environ, invocation.cwd, fixed=fixed, start=start)
+
+
+def conformance(invocation: Invocation) -> int:
+    """Try a client's program beside a daemon that is played."""
+    import subprocess  # noqa: PLC0415 - no other command here starts a program
+
+    switch = ["--json"] if invocation.options.json else []
+    command = [sys.executable, "-m", "memd.testing.conformance", *switch, "--"]
+    command += invocation.options.command
+    return subprocess.run(command, env=dict(invocation.environ), check=False).returncode
 
 
 def hook(arguments: Sequence[str] | Invocation) -> int:  # pragma: no cover - leaves by _exit
