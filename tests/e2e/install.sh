@@ -3,10 +3,10 @@
 # .venv/e2e of this checkout. Each has a folder of its own there and is started by bin/NAME:
 #   claude 2.1.329, codex 0.169.0, gemini 0.61.0, opencode 1.18.33      npm
 #   inspector 2.12.0 (the MCP Inspector), node24 (runs it and gemini)   npm
-#   vscode-jsonrpc 10.0.0                                               npm, a library: no bin/
+#   vscode-jsonrpc 10.0.0, and vscode: what clients/vscode is built with  npm, no bin/
 #   python with mcp 2.3.0, fastmcp 4.1.2 and python-lsp-jsonrpc 1.1.2   PyPI, in a venv
 #   nvim 0.10 and nc                                                    Debian trixie
-#   nvim7 (0.7.2), vim, emacs and socat                                 Debian bookworm
+#   nvim7 (0.7.2), vim, emacs, socat, bash, zsh, fish                     Debian bookworm
 # Debian's packages are unpacked with their libraries, not installed; the package source is the
 # one that this machine's apt already uses. What cannot be had is named and skipped, here and by
 # the tests. What is there stays as it is: remove a folder to have it brought anew.
@@ -25,26 +25,29 @@ wrapper() {
     mv "$to/bin/$1.new" "$to/bin/$1"
 }
 
-# from_npm FOLDER PACKAGE: an npm package in a folder of its own.
+# from_npm FOLDER PACKAGE: an npm package, or what a package.json names, in a folder of its own.
 from_npm() {
     [ -d "$to/$1" ] && return 0
     command -v npm >/dev/null || { missing "$2" "there is no npm"; return 1; }
     rm -rf "$to/$1.new"
     mkdir -p "$to/$1.new"
-    npm install --silent --no-audit --no-fund --prefix "$to/$1.new" "$2" \
-        > "$to/$1.log" 2>&1 || { missing "$2" "see $to/$1.log"; return 1; }
+    case "$2" in
+        */package.json) cp "$2" "$to/$1.new/" && set -- "$1" ;;
+    esac
+    npm install --silent --no-audit --no-fund --prefix "$to/$1.new" ${2:+"$2"} \
+        > "$to/$1.log" 2>&1 || { missing "$1" "see $to/$1.log"; return 1; }
     mv "$to/$1.new" "$to/$1"
 }
 
-# unpack SUITE PACKAGE…: Debian packages with what they need, below a folder named as the suite.
+# unpack FOLDER SUITE PACKAGE…: Debian packages of a suite with what they need, below a folder.
 unpack() {
-    suite=$1
-    shift
-    [ -d "$to/$suite" ] && return 0
+    folder=$1 suite=$2
+    shift 2
+    [ -d "$to/$folder" ] && return 0
     command -v apt-get >/dev/null || { missing "$*" "there is no apt-get"; return 1; }
-    apt="$to/apt-$suite"
-    rm -rf "$apt" "$to/$suite.new"
-    mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$to/$suite.new"
+    apt="$to/$folder.apt"
+    rm -rf "$apt" "$to/$folder.new"
+    mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$to/$folder.new"
     : > "$apt/status"
     uri=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' | head -n 1)
     keyring=/usr/share/keyrings/debian-archive-keyring.gpg
@@ -54,21 +57,21 @@ unpack() {
         -o APT::Install-Recommends=false -o APT::Sandbox::User=root"
     # shellcheck disable=SC2086 - the options are words
     { apt-get $options update && apt-get $options install -y --download-only "$@"; } \
-        > "$to/$suite.log" 2>&1 || { missing "$*" "see $to/$suite.log"; return 1; }
+        > "$to/$folder.log" 2>&1 || { missing "$*" "see $to/$folder.log"; return 1; }
     for package in "$apt"/cache/archives/*.deb; do
-        dpkg-deb -x "$package" "$to/$suite.new"
+        dpkg-deb -x "$package" "$to/$folder.new"
     done
     rm -rf "$apt"
-    mv "$to/$suite.new" "$to/$suite"
+    mv "$to/$folder.new" "$to/$folder"
 }
 
-# unpacked NAME SUITE PROGRAM [ENVIRONMENT [ARGUMENTS]]: bin/NAME through the suite's own loader.
+# unpacked NAME FOLDER PROGRAM [ENVIRONMENT]: bin/NAME runs it with the folder's own libraries.
 unpacked() {
     root="$to/$2"
     [ -e "$root/$3" ] || { missing "$1" "$root/$3 is not there"; return 1; }
     loader=$(find "$root" -name 'ld-linux-*.so.*' ! -type d | head -n 1)
     libraries=$(find "$root" -name '*.so.*' -exec dirname {} + | sort -u | tr '\n' ':')
-    wrapper "$1" "${4:-} exec $loader --library-path $libraries $root/$3 ${5:-} \"\$@\""
+    wrapper "$1" "${4:-} exec $loader --library-path $libraries $root/$3 \"\$@\""
 }
 
 case "$(uname -s) $(uname -m)" in
@@ -82,11 +85,12 @@ if [ -n "$claude" ] && from_npm claude "@anthropic-ai/claude-code-$claude@2.1.32
     ln -sf "../claude/node_modules/@anthropic-ai/claude-code-$claude/claude" "$to/bin/claude"
 fi
 from_npm node24 node@24 && wrapper node24 "exec $to/node24/node_modules/node/bin/node \"\$@\""
-if unpack trixie neovim netcat-openbsd; then
+if unpack trixie trixie neovim netcat-openbsd; then
     unpacked nvim trixie usr/bin/nvim "VIMRUNTIME=$to/trixie/usr/share/nvim/runtime"
     unpacked nc trixie usr/bin/nc.openbsd
 fi
 from_npm vscode-jsonrpc vscode-jsonrpc@10.0.0
+from_npm vscode "$here/clients/vscode/package.json"
 from_npm codex @openai/codex@0.169.0 &&
     wrapper codex "exec $to/codex/node_modules/.bin/codex \"\$@\""
 run24="PATH=$to/node24/node_modules/node/bin:\$PATH exec"
@@ -105,12 +109,17 @@ if [ ! -d "$to/python" ]; then
         > "$to/python.log" 2>&1 || { missing "mcp, fastmcp" "see $to/python.log"; rm -rf "$to/python"; }
 fi
 [ -d "$to/python" ] && wrapper python "exec $to/python/bin/python \"\$@\""
-if unpack bookworm neovim vim emacs-nox socat; then
+if unpack bookworm bookworm neovim vim emacs-nox socat; then
     unpacked nvim7 bookworm usr/bin/nvim "VIMRUNTIME=$to/bookworm/usr/share/nvim/runtime"
     unpacked vim bookworm usr/bin/vim.basic "VIMRUNTIME=$to/bookworm/usr/share/vim/vim90"
     unpacked socat bookworm usr/bin/socat
     share="$to/bookworm/usr/share/emacs/28.2"
     unpacked emacs bookworm usr/bin/emacs-nox \
         "EMACSDATA=$share/etc EMACSLOADPATH=$(find "$share/lisp" -type d | sort | tr '\n' ':')"
+fi
+if unpack shells bookworm bash zsh fish; then
+    unpacked bash shells bin/bash
+    unpacked zsh shells bin/zsh
+    unpacked fish shells usr/bin/fish
 fi
 exit 0

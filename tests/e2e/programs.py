@@ -37,7 +37,8 @@ def program(name: str) -> str:
 
 def environ(home: Home, extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a program: all its places below the home, memctl on its path."""
-    path = f"{Path(MEMCTL).parent}:/usr/local/bin:/usr/bin:/bin"
+    node = INSTALLED / "node24" / "node_modules" / "node" / "bin"
+    path = f"{Path(MEMCTL).parent}:{node}:/usr/local/bin:/usr/bin:/bin:{INSTALLED}/bin"
     cache = {"XDG_CACHE_HOME": f"{home.path}/.cache", "XDG_DATA_HOME": f"{home.path}/.local/share"}
     return {**home.environ, **cache, "PATH": path, "TERM": "xterm", **(extra or {})}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memd.testing.daemon import Home, client
-from tests.e2e.programs import ROOT
+from tests.e2e.programs import HERE, ROOT
 
 PAGE = ROOT / "docs" / "clients.md"
 _BEGIN = "<!-- runs: make e2e writes what stands between these lines -->"
@@ -37,101 +37,8 @@ class Fact(NamedTuple):
         return self.word.casefold() in text.casefold()
 
 
-FACTS = tuple(
-    Fact(*parts)
-    for parts in (
-        (
-            "The heron service is always deployed from the cobalt branch.",
-            "Which branch is the heron service deployed from?",
-            "cobalt",
-        ),
-        (
-            "Releases of badger need a signature from Quillon.",
-            "Who signs the releases of badger?",
-            "Quillon",
-        ),
-        (
-            "The lynx database listens on port 7413.",
-            "On which port does the lynx database listen?",
-            "7413",
-        ),
-        (
-            "Logs of the otter gateway are kept in the vermilion bucket.",
-            "Where are the logs of the otter gateway kept?",
-            "vermilion",
-        ),
-        (
-            "Tests of the falcon importer run on the machine named Tamarisk.",
-            "Which machine runs the tests of the falcon importer?",
-            "Tamarisk",
-        ),
-        (
-            "The walrus report is sent to the finance team on the ninth day of the month.",
-            "When is the walrus report sent?",
-            "ninth",
-        ),
-        (
-            "Passwords of the gecko cluster rotate every forty days.",
-            "How often do the gecko cluster's passwords rotate?",
-            "forty",
-        ),
-        (
-            "The ibex dashboard is built with the Mandarin theme.",
-            "Which theme does the ibex dashboard use?",
-            "Mandarin",
-        ),
-        (
-            "The puffin frontend supports no browser older than Sequoia.",
-            "Which browsers does the puffin frontend support?",
-            "Sequoia",
-        ),
-        (
-            "Backups of the tapir archive are kept on the Juniper disk.",
-            "Where are the backups of the tapir archive?",
-            "Juniper",
-        ),
-        (
-            "Always write commit messages of the marmot library in Esperanto.",
-            "In which language are the marmot library's commit messages?",
-            "Esperanto",
-        ),
-        (
-            "The stoat parser is never called from the Zircon thread.",
-            "From which thread is the stoat parser not called?",
-            "Zircon",
-        ),
-        (
-            "Translations of the narwhal app come from the office in Bergen.",
-            "Where do the narwhal app's translations come from?",
-            "Bergen",
-        ),
-        (
-            "The cicada scheduler always retries with the Fibonacci delay.",
-            "How does the cicada scheduler retry?",
-            "Fibonacci",
-        ),
-        (
-            "Invoices of the ocelot shop are numbered from 88000 on.",
-            "From which number on are the ocelot shop's invoices numbered?",
-            "88000",
-        ),
-        (
-            "The mongoose proxy always keeps connections open for eleven minutes.",
-            "How long does the mongoose proxy keep connections open?",
-            "eleven",
-        ),
-        (
-            "The dingo crawler never visits pages below the Saffron folder.",
-            "Which pages does the dingo crawler not visit?",
-            "Saffron",
-        ),
-        (
-            "Icons of the quokka site are drawn by Winterbottom.",
-            "Who draws the icons of the quokka site?",
-            "Winterbottom",
-        ),
-    )
-)
+# One a line: statement, question, word.
+FACTS = tuple(Fact(*line.split("\t")) for line in (HERE / "facts.tsv").read_text().splitlines())
 
 
 class Step(NamedTuple):

@@ -48,10 +48,15 @@ def piped(name: str, seen: str, framed: Callable[[bytes], bytes], *arguments: st
 
 
 def packaged(package: str, name: str) -> Run:
-    """Return a run of a package of ``clients/``: its own tests, which can take part in a relay."""
+    """Return a run of a package of ``clients/``: its own tests, which can take part in a relay.
+
+    ``name`` is that of the program, or of the folder with the libraries that it is built with.
+    """
 
     def follow(relay: Relay, step: Step) -> str:
-        command = [str(ROOT / "clients" / package / "test" / "run"), program(name)]
+        folder = INSTALLED / name
+        place = str(folder) if (folder / "package.json").exists() else program(name)
+        command = [str(ROOT / "clients" / package / "test" / "run"), place]
         given = {
             "MEMD_SOCKET": relay.home.places.socket,
             "MEMD_TEST_EXPECT": step.recalls.word,
@@ -59,7 +64,7 @@ def packaged(package: str, name: str) -> Run:
         }
         run(command, relay.home, given, cwd=relay.project)
         relay.stored(step.saves)
-        return f"clients/{package}: its own tests; search, save, show, an error"
+        return f"clients/{package}: its own tests; search, save, read, an error"
 
     return follow
 
@@ -86,5 +91,7 @@ vscode_jsonrpc = scripted(
     NODE_PATH=str(INSTALLED / "vscode-jsonrpc" / "node_modules"),
 )
 pylsp = scripted("python", f"its Endpoint: {_CALLS}", _script("pylsp.py"))
+vscode = packaged("vscode", "vscode")
+bash, zsh, fish = (packaged("shell", name) for name in ("bash", "zsh", "fish"))
 vim, emacs = packaged("vim", "vim"), packaged("emacs", "emacs")
 neovim, neovim7 = packaged("neovim", "nvim"), packaged("neovim", "nvim7")

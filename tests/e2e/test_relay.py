@@ -8,7 +8,7 @@ import pytest
 
 from memd.testing.daemon import daemon_process, throw_away_home
 from tests.e2e import hooks, mcp, sockets
-from tests.e2e.programs import INSTALLED, learn_from_scripts, memctl, program, version
+from tests.e2e.programs import INSTALLED, ROOT, learn_from_scripts, memctl, program, version
 from tests.e2e.relay import Relay, Run, write_table
 
 pytestmark = pytest.mark.e2e
@@ -28,7 +28,12 @@ def _of(package: str) -> tuple[str, ...]:
     return ("python", "-c", f"import importlib.metadata as m; print(m.version('{package}'))")
 
 
-_RPC = INSTALLED / "vscode-jsonrpc/node_modules/vscode-jsonrpc/package.json"
+def _json(folder: Path) -> tuple[str, ...]:
+    """Return a command that prints the version of a package of npm."""
+    return ("node24", "-p", f"require('{folder}/package.json').version")
+
+
+_RPC = INSTALLED / "vscode-jsonrpc/node_modules/vscode-jsonrpc"
 PROGRAMS = (
     Program("nc (OpenBSD)", sockets.nc, ("nc", "-h")),
     Program("Claude Code", hooks.claude_code, ("claude", "--version")),
@@ -36,9 +41,8 @@ PROGRAMS = (
     Program("Gemini CLI", hooks.gemini, ("gemini", "--version")),
     Program("OpenCode", hooks.opencode, ("opencode", "--version")),
     Program("socat", sockets.socat, ("socat", "-V")),
-    Program(
-        "vscode-jsonrpc", sockets.vscode_jsonrpc, ("node24", "-p", f"require('{_RPC}').version")
-    ),
+    Program("vscode-jsonrpc", sockets.vscode_jsonrpc, _json(_RPC)),
+    Program("VS Code extension", sockets.vscode, _json(ROOT / "clients/vscode")),
     Program("MCP Inspector", mcp.inspector, ("inspector", "--version")),
     Program("MCP SDK (Python)", mcp.sdk, _of("mcp")),
     Program("FastMCP", mcp.fastmcp, _of("fastmcp")),
@@ -47,6 +51,9 @@ PROGRAMS = (
     Program("Emacs", sockets.emacs, ("emacs", "--version")),
     Program("Neovim", sockets.neovim, ("nvim", "--version")),
     Program("Neovim", sockets.neovim7, ("nvim7", "--version")),
+    Program("bash", sockets.bash, ("bash", "--version")),
+    Program("zsh", sockets.zsh, ("zsh", "--version")),
+    Program("fish", sockets.fish, ("fish", "--version")),
 )
 
 
