@@ -136,8 +136,8 @@ def _suggest_start(invocation: Invocation, service: Service, problem: str) -> No
         screen.note(f"to have it run earlier, let your session start: {words}")
         return
     screen.note("to have it as a service, run in a session of your own (not over sudo or su):")
-    for words in service.enable:
-        screen.note(f"  {shlex.join(words)}")
+    for command in service.enable:
+        screen.note(f"  {shlex.join(command)}")
 
 
 def _enable(invocation: Invocation, service: Service, *, changed: bool) -> None:
