@@ -43,7 +43,8 @@ _STATEMENT = (
 )
 _MCP = "mcp__"
 _OWN = "memory"
-_MEMD = "mcp__memd"
+_MEMD = re.compile("mcp__(?:plugin_memd_)?memd_+(.+)")  # memd's own server, and its tools
+_OWN_WRITERS, _SUGGESTIONS, _ACCEPT = ("save", "forget"), "suggestions", "accept"
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
 _PATCH = "*** Begin Patch"
 
@@ -52,12 +53,12 @@ def origin(name: str) -> str:
     """Return whose words a tool's output is: ``web``, ``mcp`` or, any other, ``tool``."""
     if name.lower() in _WEB:
         return WEB
-    return MCP if name.startswith(_MCP) and not name.startswith(_MEMD) else TOOL
+    return MCP if name.startswith(_MCP) and not _MEMD.match(name) else TOOL
 
 
 def is_own(name: str) -> bool:
     """Return whether a tool's output is memd's own text: its MCP tools and the memory tool."""
-    return name == _OWN or name.startswith(_MEMD)
+    return name == _OWN or _MEMD.match(name) is not None
 
 
 def short(name: str, given: Mapping[str, Any]) -> str:
@@ -76,8 +77,14 @@ def writes(name: str, given: Mapping[str, Any], cwd: str) -> Iterator[str]:
     elif name == _OWN and given.get("command") in _MEMORY_COMMANDS:
         path = _text(given.get("path")) or _text(given.get("new_path"))
         yield posixpath.normpath(posixpath.join(MEMORY_ROOT, path))
-    elif name.startswith(_MEMD) and name.endswith(("memory_write", "memory_delete")):
-        yield posixpath.join(MEMORY_ROOT, _text(given.get("path")).lstrip("/"))
+    elif (own := _MEMD.match(name)) and _changes(own[1], given):
+        path = _text(given.get("path")) or _text(given.get("name"))
+        yield posixpath.join(MEMORY_ROOT, path.lstrip("/"))
+
+
+def _changes(tool: str, given: Mapping[str, Any]) -> bool:
+    """Return whether a call of memd's own server changes a memory."""
+    return tool in _OWN_WRITERS or (tool == _SUGGESTIONS and given.get("action") == _ACCEPT)
 
 
 def patched(text: str, cwd: str) -> Iterator[str]:

@@ -87,7 +87,8 @@ async def test_who_wrote_memory_itself_is_not_forked() -> None:
             ("MultiEdit", {"file_path": path, "edits": [both]}, ""),
             ("Write", {"file_path": f"{link}/x.md", "content": "y"}, ""),
             ("memory", {"command": "create", "path": "/memories/x.md", "file_text": "y"}, ""),
-            ("mcp__memd__memory_write", {"path": "x.md", "body": "y"}, ""),
+            ("mcp__memd__save", {"name": "x", "body": "y"}, ""),
+            ("mcp__plugin_memd_memd__forget", {"path": "x.md"}, ""),
             ("Write", {"file_path": f"{renamed}/x.md", "content": "y"}, str(renamed)),
             ("memory", {"command": "delete", "path": "/memories/x.md"}, str(renamed)),
         ]

@@ -150,7 +150,7 @@ def test_changed_files_are_told_by_events() -> None:
 
 def test_words_from_outside_are_marked() -> None:
     """A web search and a server's answer are told, memd's own tools as what they write."""
-    write = {"tool": "memory_write", "arguments": {"path": "a.md"}, "server": "memd"}
+    write = {"tool": "save", "arguments": {"path": "a.md"}, "server": "memd"}
     results = read(
         item("web_search_call", status="completed", action={"type": "search", "query": "q"}),
         done("McpToolCall", server="hub", tool="get", status="completed"),

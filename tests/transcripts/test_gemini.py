@@ -103,7 +103,7 @@ def test_calls_and_their_outputs() -> None:
 
 def test_memories_that_memd_s_own_tools_write_are_known() -> None:
     """Its tools have their names from Gemini, and are told all the same."""
-    wrote = call("mcp_memd_memory_write", path="a.md")
+    wrote = call("mcp_memd_save", path="a.md")
     (answer,) = read(line("gemini", "", 2, toolCalls=[wrote]))
     assert answer.writes == (f"{reading.MEMORY_ROOT}/a.md",)
 

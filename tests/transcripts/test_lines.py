@@ -67,7 +67,9 @@ def test_blocks_of_one_assistant_message_are_joined() -> None:
         (call("NotebookEdit", notebook_path="/m/a.ipynb"), "/m/a.ipynb"),
         (call("memory", command="create", path="/memories/a.md"), "/memories/a.md"),
         (call("memory", command="rename", new_path="/memories/b.md"), "/memories/b.md"),
-        (call("mcp__memd__memory_write", path="a.md"), "/memories/a.md"),
+        (call("mcp__memd__save", path="a.md"), "/memories/a.md"),
+        (call("mcp__plugin_memd_memd__forget", path="a.md"), "/memories/a.md"),
+        (call("mcp__memd__suggestions", action="accept"), "/memories/"),
     ],
 )
 def test_what_the_assistant_wrote_is_noted(block: dict[str, Any], path: str) -> None:
@@ -147,6 +149,7 @@ def test_half_characters_and_long_texts_are_made_safe() -> None:
         ("WebFetch", "web"),
         ("WebSearch", "web"),
         ("mcp__github__issue", "mcp"),
+        ("mcp__memdx__save", "mcp"),
         ("Bash", "tool"),
     ],
 )
