@@ -1,10 +1,11 @@
 """Train and measure the local extractor: ``python -m benchmarks.train_extractor DATA``.
 
-Two sets: real talk of strangers (DATA/talk: conversations, and what readers would have kept) and
-``sentences.jsonl``, which we wrote: [label, type, language, text] a line. Both scores are learned
-from both. The figures are those on the talk alone, by cross-validation in which no source (the
-repository that conversations came from) is on both sides. ``--write`` trains on everything and
-writes ``memd/extract/weights.tsv``; ``--kept FILE`` writes what was kept, to be read by eye.
+Three sets: real talk of strangers (DATA/talk: conversations, and what readers would have kept),
+``sentences.jsonl`` and ``statements.jsonl``, which we wrote: [label, type, language, text] a line.
+All scores are learned from the first two, that of what is only stated from the third as well. The
+figures are those on the talk alone, by cross-validation in which no source (the repository that
+conversations came from) is on both sides. ``--write`` trains on everything and writes
+``memd/extract/weights.tsv``; ``--kept FILE`` writes what was kept, to be read by eye.
 
 A word or a pair of words counts only if three sources of the talk or three of our own sentences
 have it, so that no text of theirs is in the weights. Needs scikit-learn (``make bench-extract``
@@ -27,10 +28,11 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks.talk import Score, Talk, load
 from memd.extract import scorer
 from memd.extract.markers import markers
-from memd.extract.scorer import Scores, SentencePlace
+from memd.extract.scorer import SentencePlace
 from memd.extract.sentences import sentences
 
 SENTENCES = Path(__file__).parent / "sentences.jsonl"
+STATEMENTS = Path(__file__).parent / "statements.jsonl"
 WEIGHTS = Path(__file__).parent.parent / "memd" / "extract" / "weights.tsv"
 FOLDS = 10
 READ_MESSAGES = 3238  # of the talk, read by the people who labelled it
@@ -40,7 +42,7 @@ _OURS = (
 _SHARED = 3  # sources, or own sentences, that have a word
 _PENALTY = {"w:": 10.0, "b:": 10.0, _OURS: 0.01}  # of a squared weight; of any other feature 0.5
 # Of our own sentences in English, of those in other languages, of weak labels.
-_WEIGHT = {"lasting": (0.05, 0.2, 0.5), "marked": (0.5, 0.5, 1.0)}
+_WEIGHT = {"lasting": (0.05, 0.2, 0.5), "marked": (0.5, 0.5, 1.0), "stated": (1.0, 1.0, 0.5)}
 _AROUND = ("sentences ", "message ", "first ", "after ", "answer")
 _SMALLEST = 0.02  # weights below are left out
 
@@ -53,6 +55,7 @@ class Row:
     features: Mapping[str, float]
     label: str
     language: str = ""
+    statement: bool = False
 
 
 def rows(talk: Talk) -> list[Row]:
@@ -85,14 +88,19 @@ def written(talk_rows: Sequence[Row]) -> list[Row]:
     usual = {name: count / len(talk_rows) for name, count in around.items()}
     labels = {"marked": "marked clear", "lasting": "clear", "no": ""}
     result: list[Row] = []
-    for line in SENTENCES.read_text("utf-8").splitlines():
+    lines = [(path, line) for path in (SENTENCES, STATEMENTS) for line in _lines(path)]
+    for path, line in lines:
         label, _, language, text = json.loads(line)
         for sentence in sentences(text)[:1]:
-            marked = markers(sentence.plain)
-            names = scorer.features(sentence, marked, SentencePlace())
-            own = {name: 1.0 for name in names if not name.startswith(_AROUND)}
-            result.append(Row("", own | usual | {_OURS: 1.0}, labels[label], language))
+            names = scorer.features(sentence, markers(sentence.plain), SentencePlace())
+            own = {name: 1.0 for name in names if not name.startswith(_AROUND)} | usual
+            is_statement = path == STATEMENTS
+            result.append(Row("", own | {_OURS: 1.0}, labels[label], language, is_statement))
     return result
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text("utf-8").splitlines()
 
 
 def common(all_rows: Sequence[Row]) -> frozenset[str]:
@@ -109,8 +117,8 @@ def common(all_rows: Sequence[Row]) -> frozenset[str]:
     return frozenset(shared | {name for name, count in own.items() if count >= _SHARED})
 
 
-def train(all_rows: Sequence[Row], names: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return both weights of each feature, and of "" what every sentence begins with."""
+def train(all_rows: Sequence[Row], names: Sequence[str]) -> dict[str, tuple[float, ...]]:
+    """Return the weights of each feature, and of "" what every sentence begins with."""
     place = {name: number for number, name in enumerate(names)}
     scale = np.array([(0.5 / _penalty(name)) ** 0.5 for name in names])
     cells = [
@@ -121,21 +129,22 @@ def train(all_rows: Sequence[Row], names: Sequence[str]) -> dict[str, tuple[floa
     ]
     at, of, values = (np.array(column) for column in zip(*cells, strict=True))
     matrix = csr_matrix((values * scale[of], (at, of)), (len(all_rows), len(names)))
-    both = []
+    columns = []
     for target, shares in _WEIGHT.items():
         wanted = [
-            bool(row.label) if target == "lasting" else "marked" in row.label for row in all_rows
+            "marked" in row.label or (target != "marked" and bool(row.label)) for row in all_rows
         ]
-        weight = [_weight(row, *shares) for row in all_rows]
+        weight = [_weight(row, target, *shares) for row in all_rows]
         model = LogisticRegression(C=2.0, max_iter=400).fit(matrix, wanted, weight)
-        both.append(([float(model.intercept_[0])], (model.coef_[0] * scale).tolist()))
-    (first, lasting), (second, marked) = both
-    result = dict(zip(names, zip(lasting, marked, strict=True), strict=True))
+        columns.append([float(model.intercept_[0]), *(model.coef_[0] * scale).tolist()])
+    result = dict(zip(("", *names), zip(*columns, strict=True), strict=True))
     result.pop(_OURS, None)
-    return {"": (first[0], second[0])} | result
+    return result
 
 
-def _weight(row: Row, english: float, other: float, weak: float) -> float:
+def _weight(row: Row, target: str, english: float, other: float, weak: float) -> float:
+    if row.statement and target != "stated":
+        return 0.0
     if row.source:
         return weak if "weak" in row.label else 1.0
     return english if row.language == "en" else other
@@ -145,14 +154,9 @@ def _penalty(name: str) -> float:
     return _PENALTY.get(name, _PENALTY.get(name[:2], 0.5))
 
 
-def scoring(weights: Mapping[str, tuple[float, float]]) -> Score:
+def scoring(weights: Mapping[str, tuple[float, ...]]) -> Score:
     """Return the scorer that has these weights."""
-
-    def score(names: frozenset[str]) -> Scores:
-        parts = [weights[name] for name in names if name in weights] + [weights[""]]
-        return Scores(sum(part[0] for part in parts), sum(part[1] for part in parts))
-
-    return score
+    return lambda names: scorer.added(names, weights)
 
 
 def cross_validated(talk_rows: Sequence[Row], own: Sequence[Row]) -> dict[str, Score]:
@@ -185,11 +189,11 @@ def main() -> int:
     if arguments.write:
         weights = train([*talk_rows, *own], sorted(common([*talk_rows, *own])))
         lines = [
-            f"{lasting:.2f}\t{marked:.2f}\t{name}"
-            for name, (lasting, marked) in weights.items()
-            if max(abs(lasting), abs(marked)) >= _SMALLEST
+            "\t".join((*(f"{number:.2f}" for number in row), name))
+            for name, row in weights.items()
+            if max(map(abs, row)) >= _SMALLEST
         ]
-        head = "# lasting, marked, feature: benchmarks/train_extractor.py"
+        head = "# lasting, marked, stated, feature: benchmarks/train_extractor.py"
         WEIGHTS.write_text("\n".join([head, *lines, ""]), "utf-8")
     scorers = cross_validated(talk_rows, own)
     kept = talk.kept(lambda source: scorers.get(source, scorer.score))

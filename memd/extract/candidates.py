@@ -12,6 +12,7 @@ The same words always give the same candidates. Pure.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from memd.core.values import MemoryType, Message, Suggestion
 from memd.core.yielding import yield_to_requests
@@ -24,10 +25,10 @@ from memd.text.words import WIDE, words
 
 # Log odds from which on a sentence is kept, chosen so that of a hundred messages of strangers' talk
 # at most six give something (benchmarks/train_extractor.py prints what they reach).
-SAVED, MARKED, LASTING = -4.5, -2.9, -1.35
+SAVED, MARKED, LASTING = -4.5, -2.9, -1.45
 # Of a message that only states something (no task, question, doubt or error): where it opens the
 # conversation, and later on. Nothing but to tell it can be meant.
-OPENING, STATED = -3.0, -2.0
+OPENING, STATED = -2.6, -1.0
 _STATED_SENTENCES = 2
 _SAVED_CHARACTERS = 180  # of a sentence that stands on its own; a CJK character counts twice
 _DOCUMENT_CHARACTERS, _DOCUMENT_SENTENCES = 1500, 12  # a longer message is mostly pasted
@@ -121,7 +122,7 @@ def _in_message(
     ]
     saved = [] if pasted else [item for item in scored if _is_saved(item)]
     states = len(own) <= _STATED_SENTENCES and all(item.states for item in scored)
-    least = (OPENING if place.first else STATED) if states else LASTING
+    least = (OPENING if place.first else STATED) if states else inf
     rest = [
         item for item in scored if item not in saved and _is_suggested(item, least, pasted=pasted)
     ]
@@ -196,7 +197,7 @@ def _is_suggested(item: "_Scored", least: float, *, pasted: bool) -> bool:
     general = item.names >= {"everything", "obligation"} and item.names & {"first_person", "ours"}
     rule = bool(item.names & _MARKERS or general)
     marked = rule and not item.asks and item.scores.marked >= MARKED
-    return (marked and not pasted) or item.scores.lasting >= least
+    return (marked and not pasted) or item.scores.lasting >= LASTING or item.scores.stated >= least
 
 
 def _why_not(scored: Sequence["_Scored"], *, pasted: bool) -> str:

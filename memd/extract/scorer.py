@@ -1,12 +1,13 @@
 """How much a sentence looks like something to remember: a linear scorer over markers and words.
 
-Two scores, in log odds: ``lasting``, that the sentence holds beyond its conversation, and
-``marked``, that the person says so. The weights (``weights.tsv``) are trained by
-``benchmarks/train_extractor.py``; what they reach is in docs/extraction.md. Pure.
+Three scores, in log odds: ``lasting``, that the sentence holds beyond its conversation, ``marked``,
+that the person says so, and ``stated``, that it holds where its message wants nothing. The weights
+(``weights.tsv``) are trained by ``benchmarks/train_extractor.py``; what they reach is in
+docs/extraction.md. Pure.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -66,21 +67,22 @@ class SentencePlace:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Log odds that a sentence is lasting, and that the person marked it as such."""
+    """Log odds that a sentence is lasting, marked as such, and lasting where all is stated."""
 
     lasting: float
     marked: float
+    stated: float
 
 
 def score(features: frozenset[str]) -> Scores:
     """Return the scores of a sentence's features. Blocks at the first call."""
-    weights = _weights()
-    lasting, marked = weights[""]
-    for feature in features:
-        if (weight := weights.get(feature)) is not None:
-            lasting += weight[0]
-            marked += weight[1]
-    return Scores(lasting, marked)
+    return added(features, _weights())
+
+
+def added(features: frozenset[str], weights: Mapping[str, Sequence[float]]) -> Scores:
+    """Return the sum of the weights that features have; "" has what every sentence begins with."""
+    parts = [weights[feature] for feature in ("", *features) if feature in weights]
+    return Scores(*map(sum, zip(*parts, strict=True)))
 
 
 def features(sentence: Sentence, names: frozenset[str], place: SentencePlace) -> frozenset[str]:
@@ -137,8 +139,8 @@ def _step(value: int, bounds: tuple[int, ...]) -> int:
 
 
 @cache
-def _weights() -> Mapping[str, tuple[float, float]]:
-    """Return the two weights of each feature; "" has what every sentence begins with."""
+def _weights() -> Mapping[str, Sequence[float]]:
+    """Return the weights of each feature, one for each score."""
     lines = files("memd.extract").joinpath("weights.tsv").read_text("utf-8").splitlines()
     rows = (line.split("\t") for line in lines if not line.startswith("#"))
-    return {feature: (float(lasting), float(marked)) for lasting, marked, feature in rows}
+    return {feature: tuple(map(float, weights)) for *weights, feature in rows}

@@ -90,7 +90,7 @@ def test_without_a_time_the_present_counts() -> None:
 def test_of_a_message_two_suggestions_are_made() -> None:
     """However much looks lasting, a message gives two suggestions at most."""
     text = "\n\n".join(f"We keep the data of client {n} on server {n}." for n in range(8))
-    result = find([said(text)], AT, "s", lambda _: Scores(9.0, -9.0))
+    result = find([said(text)], AT, "s", lambda _: Scores(9.0, -9.0, -9.0))
     assert len(result.suggestions) == 2
 
 
