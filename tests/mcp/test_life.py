@@ -51,6 +51,7 @@ def test_a_memory_lives_its_life(home: Home, mcp: McpProgram) -> None:
         "status": "created",
         "change": "c1",
         "origin": "assistant",
+        "note": words(saved).partition(". ")[2],
     }
     assert "your conclusion" in words(saved)
     again = _save(mcp)
