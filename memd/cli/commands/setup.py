@@ -9,7 +9,7 @@ from typing import Any
 
 from memd.cli import output, service_unit
 from memd.cli.invocation import Invocation
-from memd.cli.setup.checks import client_checks
+from memd.cli.setup.checks import client_checks, plugin
 from memd.cli.setup.clients import Around, ClientRow, table
 from memd.cli.setup.pieces import ABSENT, FOREIGN, INSTALLED, JsonFile
 from memd.cli.setup.plan import ClientEdit, changes, hooks_are_used, in_use, state, uses_hooks
@@ -101,7 +101,9 @@ def _report(invocation: Invocation, client: ClientRow) -> SetupReport:
     try:
         plan = changes(client, remove=options.remove)
         hook = not options.remove and uses_hooks(client)
-        if plan or (hook and not hook_file.is_current(invocation.places)):
+        if not options.remove and state(client) == ABSENT and (enabled := plugin(client)):
+            report.lines.append(f"{client.title}: {enabled}, nothing else is needed")
+        elif plan or (hook and not hook_file.is_current(invocation.places)):
             _carry_out(invocation, client, plan, report)
         else:
             words = "nothing of memd is there" if options.remove else "already set up"

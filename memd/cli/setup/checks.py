@@ -31,10 +31,10 @@ def client_checks(client: ClientRow, places: Places, environ: Mapping[str, str])
         yield _row(client, "failed", str(error), error.hint)
         return
     if now == ABSENT:
-        plugin = _plugin(client)
-        if in_use(client, environ):
-            detail = plugin or "not connected"
-            yield _row(client, "ok" if plugin else "off", detail, "" if plugin else remedy)
+        if enabled := plugin(client):
+            yield _row(client, "ok", enabled, "")
+        elif in_use(client, environ):
+            yield _row(client, "off", "not connected", remedy)
         return
     problems = [*_problems(client, now, places), *_others(client)]
     for detail, help_ in problems:
@@ -55,6 +55,14 @@ def value(path: str, keys: jsonc.Path) -> Any:
     return data
 
 
+def plugin(client: ClientRow) -> str:
+    """Return that memd's plugin does the work, empty where it is not enabled."""
+    for name, enabled in _enabled(client).items():
+        if enabled is True and name.startswith("memd@"):
+            return f"memd's plugin {name} is enabled"
+    return ""
+
+
 def _problems(client: ClientRow, now: str, places: Places) -> Iterator[tuple[str, str]]:
     if now != INSTALLED:
         yield f"{client.pieces[0].path} is {now}: it is not all that this memd writes", ""
@@ -69,23 +77,15 @@ def _problems(client: ClientRow, now: str, places: Places) -> Iterator[tuple[str
         if value(switch.path, switch.keys) is switch.off:
             name = ".".join(switch.keys)
             yield f"{switch.path} keeps hooks from running", f"see {name} there{_owner(switch)}"
-    if plugin := _plugin(client):
+    if enabled := plugin(client):
         yield (
-            f"{plugin}, and its settings have the hooks too",
+            f"{enabled}, and its settings have the hooks too",
             f"memctl setup {client.name} --remove",
         )
 
 
 def _owner(switch: Switch) -> str:
     return "" if os.access(switch.path, os.W_OK) else "; whoever runs this machine decides that"
-
-
-def _plugin(client: ClientRow) -> str:
-    """Return that memd's plugin does the work, empty where it is not enabled."""
-    for name, enabled in _enabled(client).items():
-        if enabled is True and name.startswith("memd@"):
-            return f"memd's plugin {name} is enabled"
-    return ""
 
 
 def _enabled(client: ClientRow) -> Mapping[str, Any]:

@@ -56,6 +56,9 @@ def test_a_plugin_is_enough(home: Home) -> None:
     settings_file(home, b'{"enabledPlugins": {"memd@memd": true}}')
     (row,) = rows(home)
     assert (row["state"], row["detail"]) == ("ok", "memd's plugin memd@memd is enabled")
+    before = settings_file(home).read_bytes()
+    assert memctl(home, "setup", "claude-code").out.endswith("enabled, nothing else is needed\n")
+    assert settings_file(home).read_bytes() == before
 
 
 def test_switches_of_other_clients_are_seen(home: Home) -> None:
