@@ -34,6 +34,7 @@ PLAN = {
     "watch": 1_500,
     "files": 600,
     "documents": 1_800,
+    "conversation": 700,
     "search": 1_300,
     "state": 2_900,
     "rpc": 1_500,

@@ -32,9 +32,9 @@ from memd.core.yielding import yield_to_requests
 from memd.documents import document, index, secrets
 from memd.documents.document import Document, FrontmatterNotEditableError
 from memd.dream.grounds import restated
-from memd.dream.links import names, targets
 from memd.dream.values import DAMAGED, LISTED, Merge, Reasoned, Wanted, in_the_end
 from memd.text.dates import resolve
+from memd.text.links import names, targets
 from memd.text.statements import Statement, fenced, statements
 
 Key = tuple[str, str]  # the type of a memory, and a statement

@@ -18,9 +18,9 @@ from memd.core.text import iso_time
 from memd.core.values import PERSONAL, MemoryFile
 from memd.core.yielding import yield_to_requests
 from memd.documents.document import Document, parse
-from memd.dream.links import Known, targets
 from memd.dream.values import Wanted
 from memd.text.dates import resolve
+from memd.text.links import Known, targets
 from memd.text.similarity import RESEMBLING, resemblance
 from memd.text.statements import DATE, Statement, statements
 

@@ -18,8 +18,8 @@ from memd.documents import secrets
 from memd.documents.index import load, pointers, read
 from memd.dream.grounds import Grounds
 from memd.dream.groups import Text
-from memd.dream.links import Known
 from memd.dream.values import quoted
+from memd.text.links import Known
 from memd.text.statements import Statement, statements
 
 _MORE = "\u2026"

@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from memd.agent.service import Budget, Task, single_shot, tools
+from memd.conversation.dialogue import Dialogue, day_and_time, rendered, squeezed
 from memd.core import prose
 from memd.core.prices import price
 from memd.core.text import decode, one_line, sha256
 from memd.core.values import Header, MemoryFile
 from memd.documents.index import manifest
-from memd.extract.dialogue import Dialogue, day_and_time, rendered, squeezed
 from memd.model.port import Block
 from memd.text.words import words
 

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from memd.conversation.dialogue import Dialogue, extended
 from memd.core.recent import Recent
 from memd.core.text import sha256
 from memd.core.values import CursorMove, Message
-from memd.extract.dialogue import Dialogue, extended
 from memd.extract.evidence import Talk, Utterance
 from memd.extract.requests import ExtractRequest
 from memd.extract.sentences import BLANK, Sentence, sentences

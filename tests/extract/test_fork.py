@@ -5,9 +5,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from memd.agent.service import Task
+from memd.conversation.dialogue import Dialogue, extended
 from memd.core.values import Header, MemoryFile, MemoryType, Message
 from memd.extract import fork
-from memd.extract.dialogue import Dialogue, extended
 from tests.snapshots import reviewed
 
 HEADER = Header(

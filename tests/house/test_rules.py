@@ -42,6 +42,7 @@ ROOMS = ("agent", "dream", "extract", "jobs", "memories", "prompt", "recall", "r
 # Files that decide and touch nothing.
 PURE_ROOMS = (
     "agent",
+    "conversation",
     "core",
     "documents",
     "dream",

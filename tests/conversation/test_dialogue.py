@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.core.values import Message
-from memd.extract.dialogue import (
+from memd.conversation.dialogue import (
     MOST_CHARACTERS,
     PIECE_CHARACTERS,
     Dialogue,
@@ -12,6 +11,7 @@ from memd.extract.dialogue import (
     rendered,
     squeezed,
 )
+from memd.core.values import Message
 
 NOW = 1_772_528_400.0
 

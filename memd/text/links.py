@@ -12,9 +12,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import unquote
 
-from memd.core.names import SUFFIX
 from memd.text.statements import fenced
 
+_SUFFIX = ".md"  # of a memory
 _LINK = re.compile(
     r"(?P<code>(?P<mark>`+)(?!`).*?(?<!`)(?P=mark)(?!`))"
     r"|(?P<open>\]\(\s*<?)(?P<target>[^\s()<>#?]+)"
@@ -28,7 +28,7 @@ _LOCAL = re.compile(r"(?!/|~|[a-z]+:)[\w./-]+\.md", re.IGNORECASE)  # what leads
 
 def names(path: str, name: str = "") -> frozenset[str]:
     """Return what links may call a memory: its path, its name and its file's name."""
-    bare = path.removesuffix(SUFFIX)
+    bare = path.removesuffix(_SUFFIX)
     return frozenset({path, name or bare, bare, posixpath.basename(bare)})
 
 
@@ -50,7 +50,7 @@ class Known:
             return "" if known or _LOCAL.fullmatch(unquote(target)) else target
 
         def name(wiki: str) -> str:
-            return "" if wiki.strip().removesuffix(SUFFIX) in self._names else wiki
+            return "" if wiki.strip().removesuffix(_SUFFIX) in self._names else wiki
 
         return _replaced(text, lead, name).replace("[[]]", "").replace("]()", "]")
 
@@ -64,7 +64,7 @@ def targets(text: str, path: str) -> frozenset[str]:
         return target
 
     def name(wiki: str) -> str:
-        result.add(wiki.strip().removesuffix(SUFFIX))
+        result.add(wiki.strip().removesuffix(_SUFFIX))
         return wiki
 
     _replaced(text, lead, name)
