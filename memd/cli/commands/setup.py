@@ -50,7 +50,7 @@ def setup(invocation: Invocation) -> int:
     """Connect the client that is named, or each that is here, or take that back."""
     options, screen = invocation.options, invocation.screen
     everyone = clients(invocation)
-    named = [client for client in everyone if client.name == options.client]
+    named = [_moved(row, options.settings) for row in everyone if row.name == options.client]
     if options.status:
         return _status(invocation, named or everyone)
     here = [client for client in everyone if in_use(client, invocation.environ)]
@@ -64,7 +64,7 @@ def setup(invocation: Invocation) -> int:
         chosen = _measured(invocation, chosen)
     reports = [_report(invocation, client) for client in chosen]
     changed = [c for c, report in zip(chosen, reports, strict=True) if report.changed]
-    if options.remove and not options.dry_run and not hooks_are_used(everyone):
+    if options.remove and not options.dry_run and not hooks_are_used([*everyone, *named]):
         hook_file.remove(invocation.places)
     if changed and not (options.remove or options.dry_run):
         _check_chain(invocation, changed)
@@ -76,15 +76,10 @@ def setup(invocation: Invocation) -> int:
 
 
 def clients(invocation: Invocation) -> tuple[ClientRow, ...]:
-    """Return the table of clients for this user. Raises SeveralFilesError."""
+    """Return the table of clients for this user."""
     home = invocation.around.home
     hook = hook_file.hook_path(invocation.places)
-    rows = table(Around(invocation.environ, home, invocation.cwd, hook, _memctl(home)))
-    given = getattr(invocation.options, "settings", None)
-    if given is None:
-        return rows
-    named = invocation.options.client
-    return tuple(_moved(row, os.path.abspath(given)) if row.name == named else row for row in rows)
+    return table(Around(invocation.environ, home, invocation.cwd, hook, _memctl(home)))
 
 
 def check(invocation: Invocation) -> list[dict[str, str]]:
@@ -250,10 +245,11 @@ def _status(invocation: Invocation, chosen: Sequence[ClientRow]) -> int:
     return 0 if whole else 1
 
 
-def _moved(client: ClientRow, path: str) -> ClientRow:
-    if len(client.pieces) != 1:
+def _moved(client: ClientRow, path: str | None) -> ClientRow:
+    """Return a client whose only file is another one. Raises SeveralFilesError."""
+    if path and len(client.pieces) != 1:
         raise SeveralFilesError(client.name)
-    return _with_pieces(client, path=path)
+    return _with_pieces(client, path=os.path.abspath(path)) if path else client
 
 
 def _with_pieces(client: ClientRow, **values: Any) -> ClientRow:

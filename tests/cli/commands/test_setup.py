@@ -170,8 +170,11 @@ def test_a_hook_file_that_is_lost_is_brought_back(home: Home) -> None:
 
 
 def test_the_hook_stays_while_a_client_runs_it(home: Home) -> None:
-    """Only the last client whose hooks go takes the hook file along."""
+    """Only the last client whose hooks go takes the hook file along, another file of it too."""
     memctl(home, "setup", "claude-code")
+    memctl(home, "setup", "claude-code", "--settings", f"{home.path}/other.json")
+    memctl(home, "setup", "claude-code", "--settings", f"{home.path}/other.json", "--remove")
+    assert hook_file.is_current(home.places)
     memctl(home, "setup", "gemini")
     memctl(home, "setup", "claude-code", "--remove")
     assert hook_file.is_current(home.places)
