@@ -10,7 +10,7 @@ person waits at a prompt. So these rules hold:
 - There is no client logic. The daemon builds the exact text for the client and sends it as the
   last member of its answer; the bytes between are printed as they came.
 - A timer bounds the whole process. A prompt waits 200 ms at most (``MEMD_HOOK_DEADLINE_MS`` sets
-  another bound), the end of a turn or a session 50, a session's start 400, any other event 200.
+  another bound), the end of a turn or a session 40, a session's start 400, any other event 200.
 - The end of a turn or a session, and a compaction, that nobody answered goes into the spool: a file
   of its own that says where the conversation is, not what was said. The daemon works it off.
 - Whatever goes wrong, nothing is printed and the status is 0: 2 would block the user's prompt, any
@@ -52,7 +52,7 @@ SPOOLED_EVENTS = ("Stop", "PreCompact", "SessionEnd", "AfterAgent")
 # No prompt id: the daemon may have begun with the event, and must not take this one for the same.
 SPOOLED_MEMBERS = (b"session_id", b"transcript_path", b"cwd", b"agent_id")
 SPOOL_FILES, SPOOL_BYTES, SPOOL_SECONDS = 200, 4096, 1.0  # for what is there at once, or hangs
-EVENT_MS, SPOOLED_MS, SESSION_START_MS = 200, 50, 400
+EVENT_MS, SPOOLED_MS, SESSION_START_MS = 200, 40, 400
 MIN_MS, MAX_MS = 10, 10_000  # the bounds of the setting hooks.deadline_ms
 START_SECONDS = 30  # a daemon that does not come up is not started at every keystroke
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":'

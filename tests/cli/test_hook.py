@@ -298,9 +298,9 @@ def test_what_is_known_here_twice_is_the_same() -> None:
         ("BeforeAgent", b"900", 0.9),
         ("SessionStart", b"900", 0.4),
         ("PostToolUse", b"900", 0.2),
-        ("Stop", b"900", 0.05),
-        ("AfterAgent", None, 0.05),
-        ("SessionEnd", None, 0.05),
+        ("Stop", b"900", 0.04),
+        ("AfterAgent", None, 0.04),
+        ("SessionEnd", None, 0.04),
     ],
 )
 def test_each_event_has_a_bound_of_its_own(

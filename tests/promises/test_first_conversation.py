@@ -45,7 +45,7 @@ def test_a_daemon_that_hangs_costs_a_moment_and_no_memory(person: Hooked) -> Non
         took = {event: person.send(event, prompt=WORDS, prompt_id="p") for event in EVENTS}
         process.send_signal(signal.SIGCONT)
         assert len(person.learnt()) == 1
-    assert sum(took.values()) - 4 * alone < 0.4 + 0.2 + 2 * 0.05 + FAST_ENOUGH
+    assert sum(took.values()) - 4 * alone < 0.4 + 0.2 + 2 * 0.04 + FAST_ENOUGH
 
 
 def test_a_start_that_worked_holds_no_other_back(person: Hooked) -> None:
