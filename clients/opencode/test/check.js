@@ -1,7 +1,10 @@
 // Run by test/run in a project's directory, with a daemon at $MEMD_SOCKET: what OpenCode calls, in
 // its order, with conversations as OpenCode keeps them.
 import assert from "node:assert/strict"
-import { createConnection } from "node:net"
+import { mkdtempSync, rmSync } from "node:fs"
+import { createConnection, createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { test } from "node:test"
 import { Memd } from "../memd.js"
 
@@ -84,6 +87,20 @@ test("without a daemon a message is as it was, at once", async () => {
   const { recalled, system } = await prompt(hooks, "s4", "how are the kites built?")
   assert.deepEqual([recalled, system], [undefined, []])
   assert.ok(Date.now() - start < 250)
+})
+
+test("a daemon that hangs costs a message 200 ms", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "memd-"))
+  const server = createServer((socket) => socket.unref()).listen(join(folder, "hung.sock")).unref()
+  const socket = process.env.MEMD_SOCKET
+  process.env.MEMD_SOCKET = join(folder, "hung.sock")
+  const { hooks } = await plugin()
+  process.env.MEMD_SOCKET = socket
+  const start = Date.now()
+  const { recalled, system } = await prompt(hooks, "s6", "how are the kites built?")
+  assert.deepEqual([recalled, system], [undefined, []])
+  assert.ok(Date.now() - start < 250)
+  rmSync(folder, { recursive: true })
 })
 
 test("what another client saved is recalled", { skip: !process.env.MEMD_TEST_EXPECT }, async () => {
