@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from memd.testing.messages import MessagesServer, messages_server, text
+from memd.testing.messages import MessagesServer, ScriptedReply, messages_server, text, tools
 from memd.testing.messages_request import ReceivedMessage
+from tests.e2e.mcp import saved
 from tests.e2e.models import GeminiServer, ResponsesServer
-from tests.e2e.programs import memctl, program, run
+from tests.e2e.programs import ROOT, memctl, program, run
 from tests.e2e.relay import Relay, Step
 
 CLAUDE = {
@@ -39,6 +40,29 @@ def claude_code(relay: Relay, step: Step) -> str:
         extra = {**CLAUDE, "ANTHROPIC_BASE_URL": server.url}
         _converse(relay, step, server, [program("claude"), "-p"], extra)
     return "hooks of `memctl setup`: recalled, learnt from its transcript"
+
+
+def claude_plugin(relay: Relay, step: Step) -> str:
+    """Run Claude Code with memd's plugin beside the hooks, and a model that saves by its tool."""
+    save = "mcp__plugin_memd_memd__save"
+
+    def model(request: ReceivedMessage) -> ScriptedReply:
+        body = request.body.decode()
+        wanted = step.saves.request in body and "tool_result" not in body
+        memory = {**saved(step.saves), "said": step.saves.request}
+        return tools((save, memory)) if wanted else text("Understood.")
+
+    with messages_server(model) as server:
+        extra = {**CLAUDE, "ANTHROPIC_BASE_URL": server.url}
+        options = ("--plugin-dir", str(ROOT / "clients" / "claude-code"), "--allowedTools", save)
+        _converse(relay, step, server, [program("claude"), *options, "-p"], extra)
+        last = server.messages[-1].body.decode()
+        assert "tool_result" in last
+        assert '"is_error":true' not in last
+        first = "".join(blocks(server.messages[0]))
+    assert first.count(step.recalls.statement) == 1
+    assert f'**Said:** "{step.saves.request}"' in relay.stored(step.saves).read_text()
+    return "clients/claude-code beside the hooks: recalled once, saved by its tool with evidence"
 
 
 def codex(relay: Relay, step: Step) -> str:

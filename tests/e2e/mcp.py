@@ -26,8 +26,8 @@ def inspector(relay: Relay, step: Step) -> str:
     assert {"search", "read", "save", "forget", "history", "undo", "suggestions"} <= names
     found = tool("search", _search(step.recalls))
     assert step.recalls.said(found["content"][0]["text"])
-    saved = tool("save", _save(step.saves))["structuredContent"]
-    assert saved["path"] == relay.stored(step.saves)
+    made = tool("save", saved(step.saves))["structuredContent"]
+    assert made["path"] == relay.stored(step.saves).name
     assert _INDEX in {each["uri"] for each in call("resources/list")["resources"]}
     return f"`--cli`: the {len(names)} tools, search, save, the index among the resources"
 
@@ -37,14 +37,14 @@ def _scripted(script: str, seen: str) -> Run:
         given = {
             "E2E_SEARCH": json.dumps(_search(step.recalls)),
             "E2E_READ": json.dumps({"path": "no.md"}),
-            "E2E_TOOL": json.dumps(_save(step.saves)),
+            "E2E_TOOL": json.dumps(saved(step.saves)),
         }
         command = [program("python"), str(HERE / "scripts" / script), MEMCTL]
         words = run(command, relay.home, given, cwd=relay.project)
         answer = json.loads(words.strip().splitlines()[-1])
         assert step.recalls.said(answer["recalled"])
         assert answer["refused"]
-        assert answer["saved"] == relay.stored(step.saves)
+        assert answer["saved"] == relay.stored(step.saves).name
         assert answer["prompts"]
         assert _INDEX in answer["resources"]
         return seen
@@ -61,7 +61,8 @@ def _search(fact: Fact) -> dict[str, Any]:
     return {"query": fact.question}
 
 
-def _save(fact: Fact) -> dict[str, Any]:
+def saved(fact: Fact) -> dict[str, Any]:
+    """Return the arguments of the tool ``save`` for a fact."""
     return {
         "name": "-".join(fact.statement.rstrip(".").lower().split()[:5]),
         "description": fact.question,

@@ -88,14 +88,14 @@ class Relay:
             "body": fact.statement,
         }
 
-    def stored(self, fact: Fact) -> str:
+    def stored(self, fact: Fact) -> Path:
         """Return the file of the memory that holds a fact, once every job has ended."""
         with client(self.home) as caller:
             for job in caller.call("job.list", {})["jobs"]:
                 caller.call("job.wait", {"job": job["job"]}, timeout=60)
             folder = Path(caller.call("memory.list", {"cwd": self.project})["memory_dir"])
         files = [path for path in folder.rglob("*.md") if path.name != "MEMORY.md"]
-        holding = [path.name for path in files if fact.said(path.read_text())]
+        holding = [path for path in files if fact.said(path.read_text())]
         assert len(holding) == 1, (fact.statement, holding)
         return holding[0]
 

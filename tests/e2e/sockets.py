@@ -19,7 +19,7 @@ def scripted(name: str, seen: str, *arguments: str, **extra: str) -> Run:
         answer = json.loads(run(command, relay.home, given).strip().splitlines()[-1])
         assert step.recalls.said(answer["recalled"])
         assert answer["refused"] is True
-        assert answer["saved"] == relay.stored(step.saves)
+        assert answer["saved"] == relay.stored(step.saves).name
         return seen
 
     return follow
@@ -41,7 +41,7 @@ def piped(name: str, seen: str, framed: Callable[[bytes], bytes], *arguments: st
         assert step.recalls.said(recalled)
         assert call("memory.read", given["E2E_ABSENT"])["error"]["code"] == _ABSENT
         saved = call("memory.write", given["E2E_SAVE"])["result"]["path"]
-        assert saved == relay.stored(step.saves)
+        assert saved == relay.stored(step.saves).name
         return seen
 
     return follow

@@ -37,10 +37,11 @@ _RPC = INSTALLED / "vscode-jsonrpc/node_modules/vscode-jsonrpc"
 PROGRAMS = (
     Program("nc (OpenBSD)", sockets.nc, ("nc", "-h")),
     Program("Claude Code", hooks.claude_code, ("claude", "--version")),
+    Program("socat", sockets.socat, ("socat", "-V")),
+    Program("Claude Code, plugin", hooks.claude_plugin, ("claude", "--version")),
     Program("Codex CLI", hooks.codex, ("codex", "--version")),
     Program("Gemini CLI", hooks.gemini, ("gemini", "--version")),
     Program("OpenCode", hooks.opencode, ("opencode", "--version")),
-    Program("socat", sockets.socat, ("socat", "-V")),
     Program("vscode-jsonrpc", sockets.vscode_jsonrpc, _json(_RPC)),
     Program("VS Code extension", sockets.vscode, _json(ROOT / "clients/vscode")),
     Program("MCP Inspector", mcp.inspector, ("inspector", "--version")),
