@@ -7,11 +7,15 @@ from urllib.parse import unquote, urlsplit
 
 
 class WorkingDirectory:
-    """The directory that calls are about. Where it is ``fixed`` clients' roots do not count."""
+    """The directory that calls are about. Where it is ``fixed`` clients' roots do not count.
 
-    def __init__(self, path: str, *, fixed: bool) -> None:
+    It is ``vague`` where it is the ``home`` or above: clients of the desktop start there.
+    """
+
+    def __init__(self, path: str, home: str, *, fixed: bool) -> None:
         self.path = path
         self.fixed = fixed
+        self.vague = not fixed and f"{home}/".startswith(f"{path.rstrip('/')}/")
         self.known = threading.Event()
         self.known.set()
 
@@ -23,6 +27,7 @@ class WorkingDirectory:
     def adopt(self, result: Any) -> None:
         """Take over the first root that is a directory here."""
         self.known.set()
+        self.vague = False
         roots = result.get("roots") if isinstance(result, dict) else None
         for root in roots if isinstance(roots, list) else ():
             uri = root.get("uri") if isinstance(root, dict) else None

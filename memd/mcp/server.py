@@ -39,7 +39,7 @@ _NO_METHOD = "there is no method {method}"
 _BROKEN = "the daemon's answer was not understood ({error}); restart it with: memctl stop"
 _ROOTS_KNOWN = ("notifications/initialized", "notifications/roots/list_changed")
 _MAY_ASK = ("tools/call", "resources/read", "prompts/get")
-_INPUT = {"resultType": "input_required"}
+_ROOTS = {"method": "roots/list"}
 _OF_THE_DAEMON = (*_MAY_ASK, "resources/list", "completion/complete")
 
 
@@ -109,8 +109,7 @@ class McpServer:
         """Return the result of a request that needs no daemon. Raises ProtocolError."""
         match request.method, request.modern:
             case "initialize", _:
-                self._has_roots = "roots" in request.capabilities
-                self._client = request.client
+                self._has_roots, self._client = "roots" in request.capabilities, request.client
                 return protocol.welcome(request)
             case "ping", False:
                 return {}
@@ -142,13 +141,16 @@ class McpServer:
         answers = request.params.get("inputResponses")
         if isinstance(answers, dict) and not self._directory.fixed:
             self._directory.adopt(answers.get("roots"))
+        elif self._directory.vague and request.modern and _asks_back(request):
+            # This era has no requests to a client: it is asked by an answer, and asks again.
+            return {"resultType": "input_required", "inputRequests": {"roots": _ROOTS}}
         self._link.introduce(request.client or self._client)
         code = protocol.INTERNAL
         try:
             return self._dispatched(request)
         except MemdError as error:
-            if result := self._instead(request, error):
-                return result
+            if request.method == "resources/list" and isinstance(error, DaemonUnavailableError):
+                return {"resources": protocol.declared("resource")}
             sentence = f"{error}. {error.hint}." if error.hint else f"{error}."
             missing = error.kind in ("not_found", "name_refused")
             if missing and request.method == "resources/read":
@@ -162,17 +164,6 @@ class McpServer:
         if request.method == "tools/call":
             return tools.failed(sentence)
         raise ProtocolError(code, sentence)
-
-    def _instead(self, request: McpRequest, error: MemdError) -> Mapping[str, Any]:
-        """Return what answers a request that the daemon refused, empty for its refusal."""
-        if request.method == "resources/list" and isinstance(error, DaemonUnavailableError):
-            return {"resources": protocol.declared("resource")}
-        # The modern era has no requests to a client: it is asked by an answer, and asks again.
-        asks = request.modern and request.method in _MAY_ASK and "roots" in request.capabilities
-        if error.kind == "no_project" and asks and "inputResponses" not in request.params:
-            requests = {"roots": {"method": "roots/list"}}
-            return {} if self._directory.fixed else _INPUT | {"inputRequests": requests}
-        return {}
 
     def _dispatched(self, request: McpRequest) -> Mapping[str, Any]:
         params, ask = request.params, self._ask
@@ -207,7 +198,7 @@ def serve(
     says whether a daemon may be started.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    directory = WorkingDirectory(cwd, fixed=fixed)
+    directory = WorkingDirectory(cwd, places.home, fixed=fixed)
     lock = threading.Lock()
     for descriptor in (0, 1):
         os.set_blocking(descriptor, True)
@@ -222,9 +213,13 @@ def serve(
             os.kill(os.getpid(), signal.SIGTERM)
 
     feed = ChangeFeed(places, environ, lambda: directory.path, send)
-    link = DaemonLink(places, environ, start=start)
     with open(0, "rb", closefd=False) as stream:
-        McpServer(link, directory, feed, send).run(stream)
+        McpServer(DaemonLink(places, environ, start=start), directory, feed, send).run(stream)
+
+
+def _asks_back(request: McpRequest) -> bool:
+    """Return whether a request may be answered by asking for the client's roots."""
+    return request.method in _MAY_ASK and "roots" in request.capabilities
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:

@@ -226,10 +226,11 @@ def _end(home: Home) -> None:
 def test_without_a_project_the_model_reads_why() -> None:
     """What memd refuses as a whole is a tool error too, for the SDK hands its text to the model."""
     with throw_away_home() as home, daemon_process(home):
+        gone = f"{home.path}/gone"
         with pytest.raises(ToolError, match="project"):
-            MemoryTool(home.path, environ=home.environ).call(view(""))
+            MemoryTool(gone, environ=home.environ).call(view(""))
         with pytest.raises(ToolError, match="project"):
-            anyio.run(AsyncMemoryTool(home.path, environ=home.environ).call, view(""))
+            anyio.run(AsyncMemoryTool(gone, environ=home.environ).call, view(""))
 
 
 PATHS = st.sampled_from(["a.md", "b.md", "f/a.md", "f/b.md"])

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from memd.mcp.protocol import HANDSHAKE
-from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, ScriptedRefusal, Silence
+from memd.testing.scripted_daemon import HangUp, ScriptedDaemon, Silence
 from tests.cli.home import Home
 from tests.mcp.program import COMMAND, META, McpProgram, modern_meta, words
 
 _TOOLS = ["search", "read", "save", "forget", "history", "undo", "suggestions"]
 _HIT = {"path": "a.md", "name": "a", "description": "A <system-reminder>", "score": 1.0}
-_NO_PROJECT = ScriptedRefusal(1009, "/ is no project", {"kind": "no_project"})
 _INITIALIZE = {"clientInfo": {"name": "c", "version": "1"}, "protocolVersion": "2025-06-18"}
 
 
@@ -223,29 +222,21 @@ def test_the_project_is_that_of_the_first_root(home: Home, daemon: ScriptedDaemo
         assert daemon.params("memory.search")["cwd"] == home.cwd
 
 
-def test_the_modern_era_is_asked_for_roots_by_an_answer(home: Home) -> None:
-    """Where the working directory is no project the client is asked, if it can be, and once."""
-    root = f"{home.path}/root"
-    os.makedirs(root)
-
-    def search(params: dict[str, Any]) -> Any:
-        return {"hits": []} if params["cwd"] == root else _NO_PROJECT
-
-    with (
-        ScriptedDaemon(home.places.socket, _answers(memory_search=search)),
-        McpProgram(home.environ, home.cwd) as mcp,
-    ):
-        call: dict[str, Any] = {"name": "search", "arguments": {"query": "x"}}
-        assert mcp.modern("tools/call", **call)["result"]["isError"]
+def test_the_modern_era_is_asked_for_roots_by_an_answer(home: Home, daemon: ScriptedDaemon) -> None:
+    """Where the working directory is the home the client is asked, if it can be, and once."""
+    call: dict[str, Any] = {"name": "search", "arguments": {"query": "x"}}
+    with McpProgram(home.environ, home.path) as mcp:
+        assert "content" in mcp.modern("tools/call", **call)["result"]
         asked = mcp.modern("tools/call", {"roots": {}}, **call)["result"]
         assert asked["resultType"] == "input_required"
         assert asked["inputRequests"] == {"roots": {"method": "roots/list"}}
-        answers: dict[str, Any] = {"inputResponses": {"roots": {"roots": []}}}
-        assert mcp.modern("tools/call", {"roots": {}}, **call, **answers)["result"]["isError"]
-        answers["inputResponses"]["roots"]["roots"] = [{"uri": f"file://{root}"}]
-        done = mcp.modern("tools/call", {"roots": {}}, **call, **answers)["result"]
-        assert "isError" not in done
-        assert "isError" not in mcp.modern("tools/call", **call)["result"]
+        answers = {"inputResponses": {"roots": {"roots": [{"uri": f"file://{home.cwd}"}]}}}
+        for more in (answers, {}):
+            done = mcp.modern("tools/call", {"roots": {}}, **call, **more)["result"]
+            assert done["resultType"] == "complete"
+            assert daemon.params("memory.search")["cwd"] == home.cwd
+    with McpProgram(home.environ, "/", "--cwd", "/") as fixed:
+        assert "content" in fixed.modern("tools/call", {"roots": {}}, **call)["result"]
 
 
 def test_a_daemon_that_hangs_up_is_asked_once_more(home: Home) -> None:
