@@ -208,6 +208,7 @@ class HookMethod:
         # A prompt that is too long for the context is compacted before it is sent: what came
         # with that very prompt is not part of what was summed up.
         brought = self._prompts.get((payload.session_id, payload.prompt_id), ())
+        self._sections.pop(payload.session_id, None)
         await services.recall.reset(payload.session_id, brought)
 
     async def _bring_ledger_in_line(self, services: Services, payload: Payload) -> None:
@@ -236,12 +237,10 @@ def _fit(prompt: str, room: int, directory: str) -> str:
 
 async def _after_turn(services: Services, call: Call, kind: Event, payload: Payload) -> None:
     cwd, session = payload.cwd, payload.session_id
-    extract = partial(work.extract, services, call, cwd=cwd, session_id=session)
-    try:
-        if payload.transcript_path:
-            await extract(transcript_path=payload.transcript_path)
-    except TranscriptRefusedError:  # a session that said nothing has none yet
-        pass
+    if payload.transcript_path:
+        path = payload.transcript_path
+        with suppress(TranscriptRefusedError):  # a session that said nothing has none yet
+            await work.extract(services, call, cwd=cwd, session_id=session, transcript_path=path)
     if kind is Event.SESSION_END:
         await prompting.session_end(services, call, cwd=cwd, session_id=session)
 

@@ -69,6 +69,16 @@ async def test_a_compaction_resets_the_ledger(
     assert await send(caller, client, prompt, prompt=WORDS, turn_id="5")
 
 
+async def test_what_a_compaction_took_from_the_index_is_said_again(caller: Caller) -> None:
+    """Where the index that the session had is gone, a memory that says no more than it comes."""
+    rule = "Never mock the database in integration tests."
+    await caller.write(description=rule, body=rule)
+    await send(caller, "gemini", "SessionStart", source="startup")
+    assert await send(caller, "gemini", "BeforeAgent", prompt=WORDS) is None
+    await send(caller, "gemini", "PreCompress", trigger="manual")
+    assert rule in str(await send(caller, "gemini", "BeforeAgent", prompt=WORDS))
+
+
 @pytest.mark.parametrize(("client", "event"), [("codex", "Stop"), ("gemini", "AfterAgent")])
 async def test_the_end_of_a_turn_is_learnt_from_in_silence(
     caller: Caller, client: str, event: str

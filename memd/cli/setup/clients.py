@@ -31,7 +31,8 @@ _CODEX: dict[str, str | None] = {
     "PostToolUse": "apply_patch|Write|Edit",
 }
 _GEMINI: dict[str, str | None] = {
-    **dict.fromkeys(("SessionStart", "BeforeAgent", "AfterAgent", "PreCompress", "SessionEnd")),
+    **dict.fromkeys(("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd")),
+    "PreCompress": "manual",  # the other ones come with every request and compress nothing
     "AfterTool": "write_file|replace",
 }
 _GROUPS = {"vscode": "servers", "zed": "context_servers"}  # others call it mcpServers
