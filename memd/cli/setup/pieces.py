@@ -96,6 +96,8 @@ class JsonFile:
         if self._state(text) == FOREIGN:
             names = ", ".join(".".join(map(str, path)) for path in self.values)
             raise ValueError(_foreign(names))
+        if self.wait is None:  # the hook that tells it may be replaced
+            return replace(self, wait=self._wait(text))._installed(text)  # noqa: SLF001 - itself
         for path in self._stale(text):
             # A list that stays in use stays where it is, even if it is empty for a moment.
             text = jsonc.remove(text, path, _ALL if self._wanted(path) else ())

@@ -107,6 +107,8 @@ def test_prompts_get_the_time_that_a_model_needs() -> None:
     assert unknown.state(later) == "installed"
     assert unknown.installed(later) == later
     assert JsonFile("x", hooks, wait=0).installed(later) == plain
+    older = later.replace(b'"timeout": 3', b'"timeout": 9')
+    assert unknown.installed(older) == later
     assert unknown.removed(later, b"{}") == b"{}"
 
 
