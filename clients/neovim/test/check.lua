@@ -1,4 +1,5 @@
 -- Run by test/run inside Neovim, in a project's directory, with a daemon at $MEMD_SOCKET.
+vim.o.modeline = true -- off for root
 local notes = {}
 vim.notify = function(text) table.insert(notes, text) end
 
@@ -70,11 +71,13 @@ check('show, edit and write', function()
   vim.cmd('Memd show herons-nest-at-the-north-pond.md')
   assert(text():find('\nHerons nest at the north pond.'), text())
   equal(vim.bo.filetype, 'markdown')
-  vim.cmd('%s/north pond\\./north pond in spring./')
+  vim.cmd('%s/north pond\\./north pond in spring. vim: set textwidth=7:/')
   vim.cmd('write')
   note('updated herons')
   equal(vim.bo.modified, false)
   assert(text():find('pond in spring'), text())
+  vim.cmd('bwipeout | Memd show herons-nest-at-the-north-pond.md')
+  equal(vim.bo.textwidth, 0) -- a memory sets no option
 end)
 check('history and diff', function()
   vim.cmd('Memd history herons-nest-at-the-north-pond.md')

@@ -98,7 +98,8 @@ function memd#read(name) abort
   catch /^memd:/
     echohl ErrorMsg | echomsg v:exception | echohl None
   endtry
-  setlocal buftype=nofile noswapfile filetype=markdown nomodifiable nomodified
+  " No modelines: its text may come from a web page.
+  setlocal buftype=nofile noswapfile nomodeline filetype=markdown nomodifiable nomodified
 endfunction
 
 function memd#complete(start, line, position) abort

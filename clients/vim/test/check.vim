@@ -1,13 +1,14 @@
 " Run by test/run inside Vim, in a project's directory, with a daemon at $MEMD_SOCKET.
 let s:path = 'egrets-fish-at-the-weir.md'
 let s:told = []
+set modeline " off for root
 
 function s:qf() abort
   return join(map(getqflist(), {_, item -> bufname(item.bufnr) .. ' ' .. item.text}), "\n")
 endfunction
 
 function s:save() abort
-  call setline(1, ['above', 'Egrets fish at the weir.', 'below'])
+  call setline(1, ['above', 'Egrets fish at the weir. vim: set textwidth=7:', 'below'])
   2Memd save reference egrets fish at the weir
   call assert_match('saved ' .. s:path, execute('messages'))
   2Memd save reference egrets fish at the weir
@@ -31,7 +32,7 @@ endfunction
 function s:show() abort
   execute 'Memd show' s:path
   call assert_match("\nEgrets fish at the weir\\.", join(getline(1, '$'), "\n"))
-  call assert_equal('markdown', &filetype)
+  call assert_equal(['markdown', 0], [&filetype, &textwidth]) " a memory sets no option
   call assert_equal([s:path], getcompletion('Memd show egr', 'cmdline'))
 endfunction
 

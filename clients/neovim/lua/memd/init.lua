@@ -230,6 +230,7 @@ function M.read(buffer)
   end)
   vim.bo[buffer].buftype = 'acwrite'
   vim.bo[buffer].swapfile = false
+  vim.bo[buffer].modeline = false -- its text may come from a web page
   vim.bo[buffer].filetype = 'markdown'
 end
 
