@@ -164,14 +164,16 @@ export const Memd = async ({ client, directory }) => {
 
     "chat.message": async ({ sessionID }, { message, parts }) => {
       const query = words(parts)
-      const [recalled] = await Promise.all([
+      const brought = await Promise.all([
         ask("prefetch", sessionID, { query, deadline_ms: WAIT_MS - 50 }),
+        ask("suggestion.offer", sessionID),
         loadPrompt(sessionID),
       ])
-      if (!recalled?.block) return
+      const block = brought.map((answer) => answer?.block).filter(Boolean).join("\n")
+      if (!block) return
       const { id: before = "prt_" } = parts.at(-1) ?? {}
       const place = { id: `${before}m`, sessionID, messageID: message.id } // parts go by their ids
-      parts.push({ ...place, type: "text", text: recalled.block, synthetic: true })
+      parts.push({ ...place, type: "text", text: block, synthetic: true })
     },
 
     "experimental.chat.system.transform": async ({ sessionID }, { system }) => {

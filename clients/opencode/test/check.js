@@ -69,6 +69,14 @@ test("a memory comes once a session, and again after compaction", async () => {
   assert.ok((await prompt(hooks, "s3", question)).recalled)
 })
 
+test("what was said and is not remembered is offered to the next session", async () => {
+  const { hooks } = await plugin(said("user", text("Our kites are all in Norway, so prices are in crowns.")))
+  await hooks.event({ event: { type: "session.idle", properties: { sessionID: "s7" } } })
+  assert.equal((await learnt()).result.suggested, 1)
+  const { recalled } = await prompt(hooks, "s8", "thank you")
+  assert.match(recalled.text, /^<memd-context>[^]*Norway[^]*<\/memd-context>$/)
+})
+
 test("what a model tells its sub-agent is nobody's word", async () => {
   const { hooks } = await plugin(said("user", text("remember: never touch the otters")))
   const before = (await ask("job.list", {})).jobs.length
