@@ -235,11 +235,11 @@ def _put(text: str, node: Node, key: str, value: Any) -> str:
 
 def _cut(text: str, parent: Node, child: Child) -> str:
     """Return a text without a child: what ``_put`` adds, or what is left of it."""
-    before, end = child.start, child.node.end
-    while before > child.after and text[before - 1] in _SPACE:
-        before -= 1
-    if before > child.after:  # a comment stands between: it stays, with the end of its line
-        before = child.start - len(_indent(text, child.start))
+    end, gap = child.node.end, text[child.after : child.start]
+    # Where a comment stands between, it stays, with the end of its line.
+    before = child.start - len(gap) + len(gap.rstrip(_SPACE))
+    if before > child.after:
+        before = child.start - len(gap) + len(gap.rstrip(" \t"))
     siblings = parent.children
     if len(siblings) == 1:
         line = _newline(text) + _indent(text, parent.start)

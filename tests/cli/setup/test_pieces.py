@@ -5,16 +5,19 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memd.api.dialects import DIALECTS
 from memd.cli.commands import setup
-from memd.cli.setup import files
+from memd.cli.setup import files, jsonc
 from memd.cli.setup.hooks import Hooks
 from memd.cli.setup.pieces import Copy, JsonFile
 from memd.cli.setup.plan import ClientEdit
 from tests.cli.driver import invocation, memctl
 from tests.cli.home import Home
 from tests.cli.setup.settings import row_state, settings_file
+from tests.cli.setup.test_jsonc import documents
 
 # As the versions before the hook had a place of its own wrote them.
 OLD = {"type": "command", "command": "/old/python -I -S /old/memd/cli/hook.py claude-code Stop"}
@@ -170,3 +173,25 @@ def test_each_hook_s_event_is_one_that_memd_knows(home: Home) -> None:
         groups = json.loads(plugin.read_text())["hooks"]
         matchers = {event: group.get("matcher") for event, (group,) in groups.items()}
         assert {event: matchers.get(event) for event in claude.hooks.events} == claude.hooks.events
+
+
+@given(text=documents(), wait=st.sampled_from([None, 1_800]), backed_up=st.booleans())
+def test_any_file_is_given_back(text: str, wait: int | None, *, backed_up: bool) -> None:
+    """Once is twice, out is as before; without a backup all that is not empty is as before."""
+    hooks = Hooks("gemini", "/d/memd/hook.py", {"Stop": None, "Start": "x", "Other": None}, "Stop")
+    values: dict[jsonc.Path, object] = {
+        ("servers", "memd"): {"command": "/b/memctl", "args": ["mcp"]}
+    }
+    piece = JsonFile("x", hooks, values, wait)
+    before = text.encode()
+    into = piece.installed(before)
+    assert piece.state(before) == "absent"
+    assert (piece.state(into), piece.installed(into)) == ("installed", into)
+    left = piece.removed(into, before if backed_up else None) or b"{}"
+    if backed_up:
+        assert left == before
+    root, old = jsonc.parse(left.decode()), jsonc.parse(text)
+    assert root
+    assert old
+    for key in {*root.value, *old.value} - {"hooks", "servers"}:
+        assert root.value[key] == old.value[key]
