@@ -75,7 +75,9 @@ def remembered(home: Home, cwd: str) -> Iterator[tuple[str, str]]:
     with client(home) as memd:
         for number, (words, fact) in enumerate(_TOPICS.items()):
             parts = {"name": f"fact-{number}", "description": fact, "type": "project"}
+            # More than the index says: what stands there does not come a second time.
+            body = f"{fact} Whoever doubts that finds the reason in the minutes of the last review."
             path = f"project_{number}.md"
-            memd.call("memory.write", {"cwd": cwd, "path": path, "body": fact, **parts})
+            memd.call("memory.write", {"cwd": cwd, "path": path, "body": body, **parts})
             folder = memd.call("memory.list", {"cwd": cwd})["memory_dir"]
             yield words, f"{folder}/{path}"
