@@ -151,8 +151,13 @@ def test_the_commands_that_a_suggestion_names_work(started: Home) -> None:
     assert _memctl(home, *shlex.split(accept)).stdout.startswith("saved as feedback_reviews-")
     refused = _memctl(home, *shlex.split(edit))
     assert (refused.returncode, "no suggestion 's2' waits" in refused.stderr) == (1, True)
-    edited = _memctl(home, *shlex.split(edit.replace("s2", "s1").replace("…", "Makefiles want tabs.")))
+    edited = _memctl(
+        home, *shlex.split(edit.replace("s2", "s1").replace("…", "Makefiles want tabs."))
+    )
     assert edited.stdout.startswith("saved as feedback_makefiles-want-tabs.md")
-    assert f'**Said:** "{wanted[0]}" (' in _memctl(home, "show", "feedback_makefiles-want-tabs.md").stdout
+    assert (
+        f'**Said:** "{wanted[0]}" ('
+        in _memctl(home, "show", "feedback_makefiles-want-tabs.md").stdout
+    )
     assert _memctl(home, "suggestions").stdout.strip() == ""
     assert "0 open: memctl suggestions; 2 offered, 2 taken" in _memctl(home, "status").stdout
