@@ -22,7 +22,7 @@ def inspector(relay: Relay, step: Step) -> str:
         pairs = [f"{key}={value}" for key, value in given.items()]
         return call("tools/call", "--tool-name", name, "--tool-arg", *pairs)
 
-    names = {each["name"] for each in call("tools/list")["tools"]}
+    names = {each["name"] for each in call("tools/list", "--strict")["tools"]}
     assert {"search", "read", "save", "forget", "history", "undo", "suggestions"} <= names
     found = tool("search", _search(step.recalls))
     assert step.recalls.said(found["content"][0]["text"])
