@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
+import anyio
 from anyio import to_thread
 
 from memd.agent import service as agent
@@ -55,6 +56,7 @@ Waiting = Callable[[str], Awaitable[Sequence[OpenSuggestion]]]
 TOO_MANY = "too_many"  # of one stretch of a conversation
 _MOST_AT_ONCE = 400  # a change set may have 500 files
 _QUOTATIONS = 5  # of one memory
+_FLUSHED_SECONDS = 0.5
 
 
 class ExtractionFailedError(MemdError):
@@ -156,7 +158,12 @@ class Extractions:
         up in the ends of the project's newest transcripts; what is nowhere there goes, and the text
         is the assistant's. Raises StateUnusableError.
         """
-        return await to_thread.run_sync(self._proven, project, body, said)
+        search = partial(to_thread.run_sync, self._proven, project, body, said)
+        proven = await search()
+        if proven[1] != PERSON and (said or quotations(body)):
+            await anyio.sleep(_FLUSHED_SECONDS)  # a client writes its transcript a little late
+            proven = await search()
+        return proven
 
     async def _locally(
         self, request: "_Extraction", skipped: str, problem: str

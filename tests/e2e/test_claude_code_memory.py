@@ -16,6 +16,7 @@ from tests.e2e.programs import learn_from_scripts, memctl
 from tests.e2e.relay import FACTS
 
 pytestmark = pytest.mark.e2e
+_TOLD = "informational"  # how the client shows what a hook tells the person
 FACT = FACTS[0]
 FILE = """---
 name: heron-branch
@@ -119,11 +120,12 @@ def test_a_script_is_learnt_from_only_where_the_settings_say_so(
         server = stack.enter_context(messages_server(text("Understood.")))
         talk = stack.enter_context(conversation(home, server, home.project()))
         talk.say(FACT.request)
+        events = list(talk.say("Fine.").events)  # by now the end of the first turn has arrived
         with client(home) as caller:
             for job in caller.call("job.list", {})["jobs"]:
                 caller.call("job.wait", {"job": job["job"]}, timeout=60)
-        told = talk.say("Good.")
-    notices = [str(e.get("content")) for e in told.events if e.get("subtype") == "informational"]
+        events += talk.say("Good.").events
+    notices = [str(event.get("content")) for event in events if event.get("subtype") == _TOLD]
     assert any("memd saved " in notice for notice in notices) is allowed
     assert len(ask(home, "memory.list")["memories"]) == allowed
     assert "memd saved " not in server.messages[-1].body.decode()
