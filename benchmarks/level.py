@@ -30,7 +30,6 @@ MEMORIES = 1_000
 CLIENTS = 4
 WARM_SHARE = 0.25  # of the time: the beginning, which fills caches that have a bound
 SAMPLE_SECONDS = 2.0
-_MIB = 1024 * 1024
 _ASLEEP = 60  # memories of the project that dreams, every third with a twin
 _FIXED = 40  # memories that a client changes again and again
 _CUT_SECONDS = 0.01  # until a connection is cut

@@ -73,17 +73,18 @@ def _command(arguments: Sequence[str], around: Surroundings) -> int:
         return USAGE
     module, _, function = options.run.run.partition(":")
     command = getattr(import_module(f"memd.cli.commands.{module}"), function)
-    named = [operand for operand in options.run.operands if operand.memory]
     with closing(Invocation(options, around)) as invocation:
-        for operand in named:
-            if name := getattr(options, operand.attribute):
-                setattr(options, operand.attribute, invocation.memory(name))
+        name = ""
+        for operand in options.run.operands:
+            if operand.memory and (given := getattr(options, operand.attribute)):
+                name = invocation.memory(given)
+                setattr(options, operand.attribute, name)
         try:
             return int(command(invocation) or 0)
         except MemdError as error:
-            if error.kind != "not_found" or not named:
+            if error.kind != "not_found" or not name:
                 raise
-            raise invocation.no_memory(options.path) from error
+            raise invocation.no_memory(name) from error
 
 
 def _input() -> TextIO:
