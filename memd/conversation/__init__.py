@@ -1,4 +1,4 @@
-"""Conversations as values: what a model reads of one, and how it is cut. Pure.
+"""Conversations as values: what is recorded and read of one, counted and cut. Pure.
 
-Doors: ``dialogue``.
+Doors: ``dialogue``, ``history``, ``pieces``.
 """

@@ -13,9 +13,7 @@ Rules of this file
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from memd.core.text import read_object
-from memd.transcripts import tools as known
-from memd.transcripts.pieces import (
+from memd.conversation.pieces import (
     ASSISTANT,
     USER,
     RecordedCall,
@@ -25,6 +23,8 @@ from memd.transcripts.pieces import (
     own_words,
     string,
 )
+from memd.core.text import read_object
+from memd.transcripts import tools as known
 
 _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 # The editors' extension puts what is open before the request, under headings of its own.

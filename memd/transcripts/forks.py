@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 
-from memd.transcripts.pieces import parse_time
+from memd.conversation.pieces import parse_time
 from memd.transcripts.reading import TranscriptRefusedError, open_transcript
 from memd.transcripts.sessions import sessions_of
 

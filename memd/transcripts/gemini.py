@@ -12,8 +12,7 @@ Rules of this file
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memd.transcripts import tools as known
-from memd.transcripts.pieces import (
+from memd.conversation.pieces import (
     ASSISTANT,
     USER,
     RecordedCall,
@@ -25,6 +24,7 @@ from memd.transcripts.pieces import (
     parse_time,
     string,
 )
+from memd.transcripts import tools as known
 
 _MODEL = "gemini"
 _MCP = "mcp_"  # and not mcp__, as others write it

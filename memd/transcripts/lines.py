@@ -15,11 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from memd.core.errors import MemdError
-from memd.core.values import Message
-from memd.transcripts import codex, gemini
-from memd.transcripts import tools as known
-from memd.transcripts.pieces import (
+from memd.conversation.pieces import (
     ASSISTANT,
     USER,
     RecordedCall,
@@ -31,6 +27,10 @@ from memd.transcripts.pieces import (
     parse_time,
     string,
 )
+from memd.core.errors import MemdError
+from memd.core.values import Message
+from memd.transcripts import codex, gemini
+from memd.transcripts import tools as known
 
 _NOISE_MARKS = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly")
 _SILENT = frozenset(("thinking", "redacted_thinking", "image", "document"))

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memd.conversation.pieces import TEXT_CHARACTERS, parse_time
 from memd.core.values import Message
 from memd.text.tags import CLOSE, OPEN
 from memd.transcripts.lines import Assembly, InvalidMessagesError, from_messages
-from memd.transcripts.pieces import TEXT_CHARACTERS, parse_time
 
 
 def lines(*given: dict[str, Any]) -> tuple[Message, ...]:

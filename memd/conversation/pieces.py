@@ -3,7 +3,8 @@
 All formats of transcripts, and the Messages API's lists, come to these pieces.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -11,16 +12,21 @@ from memd.text import tags
 
 TEXT_CHARACTERS = 256 * 1024  # of one block; a longer one is a paste, and its start tells enough
 USER, ASSISTANT = "user", "assistant"
+BOUNDARY, TITLE = "boundary", "title"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A tool call: its id, the tool's name, a line that tells of it, and the paths it writes."""
+    """A tool call: its id, the tool's name, a line that tells of it, and the paths it writes.
+
+    ``given`` is the call's input as it was recorded.
+    """
 
     id: str
     name: str
     short: str = ""
     writes: tuple[str, ...] = ()
+    given: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +35,10 @@ class TranscriptPiece:
 
     ``key`` joins pieces that are one message. ``answers`` is the id of the call whose output this
     is, ``failed`` the id of a call that came to nothing, ``tool`` the tool's name where the piece
-    itself tells it.
+    itself tells it. ``tokens`` estimates what the block takes of a context, ``context`` is how many
+    tokens the server counted up to and with this reply, 0 where it did not say. With an ``event``
+    nobody speaks: at a ``boundary`` the conversation was compacted (``tokens`` is the summary's
+    size), a ``title`` names it (``text``).
     """
 
     role: str
@@ -42,6 +51,9 @@ class TranscriptPiece:
     answers: str = ""
     failed: str = ""
     tool: str = ""
+    tokens: int = 0
+    context: int = 0
+    event: str = ""
 
 
 def string(value: Any) -> str:

@@ -1,0 +1,107 @@
+"""How many tokens a conversation takes, counted or estimated, and when that is too many. Pure.
+
+Rules of this file
+- What the server counted stands; what came after its last reply is estimated.
+- The records of one reply share a message id and repeat its count: counting goes on behind the
+  first of them, so that results between parallel calls count.
+- An estimate is one token for four bytes of text, two bytes of JSON, or one character where most
+  of a text is Chinese, Japanese or Korean; an image or a document is 2,000.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memd.text.words import has_cjk
+
+WINDOW = 200_000  # tokens, where nobody says
+ATTACHMENT = 2_000  # tokens of an image or a document
+_BYTES, _JSON_BYTES = 4, 2
+_SAID = ("text", "thinking", "content")
+_RESERVED = 20_000  # of a window, for the reply and the summary
+_MARGINS = (33_000, 18_000, 13_000, 3_000)  # warn, urgent, auto, block: below the effective window
+_UNCOUNTED = (4, 3)  # an estimate without any count is raised by this
+_INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+_MOST_CJK_BYTES = 2  # bytes a character, above which most of a text is CJK
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCount:
+    """Tokens, and whether a server's ``usage`` stands behind them or an ``estimate`` alone."""
+
+    tokens: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Tokens of a context at which to warn, to urge, to compact and to stop."""
+
+    effective: int
+    warn: int
+    urgent: int
+    auto: int
+    block: int
+
+
+def thresholds(window: int = WINDOW) -> Thresholds:
+    """Return what holds for a window; below 200,000 tokens the margins shrink in proportion."""
+    share = min(window, WINDOW) / WINDOW
+    effective = window - round(_RESERVED * share)
+    warn, urgent, auto, block = (effective - round(margin * share) for margin in _MARGINS)
+    return Thresholds(effective, warn, urgent, auto, block)
+
+
+def estimate_text(text: str) -> int:
+    """Return about how many tokens a text has."""
+    size = len(text.encode("utf-8", "replace"))
+    if size > _MOST_CJK_BYTES * len(text) and has_cjk(text):
+        return len(text)
+    return -(-size // _BYTES)
+
+
+def estimate(content: Any) -> int:
+    """Return about how many tokens the content of a message, or one block of it, has."""
+    if isinstance(content, str):
+        return estimate_text(content)
+    if isinstance(content, list | tuple):
+        return sum(map(estimate, content))
+    block = content if isinstance(content, Mapping) else {}
+    if block.get("type") in ("image", "document"):
+        return ATTACHMENT
+    said = next((block[name] for name in _SAID if isinstance(block.get(name), str | list)), None)
+    if said is not None:
+        return estimate(said)
+    text = json.dumps(block.get("input", block), ensure_ascii=False, default=str) if block else ""
+    return -(-len(text.encode("utf-8", "replace")) // _JSON_BYTES)
+
+
+def counted(usage: Any) -> int:
+    """Return the tokens of a context up to and with the reply that has this usage, 0 for none.
+
+    Of several iterations the last one that is a message counts, never a compaction.
+    """
+    if not isinstance(usage, Mapping):
+        return 0
+    rounds = usage.get("iterations")
+    listed = rounds if isinstance(rounds, list | tuple) else ()
+    listed = [item for item in listed if isinstance(item, Mapping)]
+    messages = [item for item in listed if item.get("type") == "message"]
+    given = messages[-1] if messages else usage
+    numbers = (given.get(name) for name in _INPUT)
+    return sum(number for number in numbers if type(number) is int and number > 0)
+
+
+def count(messages: Sequence[Mapping[str, Any]]) -> TokenCount:
+    """Return the tokens of a list of messages, of which replies may have ``id`` and ``usage``."""
+    last = max((n for n, item in enumerate(messages) if counted(item.get("usage"))), default=None)
+    if last is None:
+        total = sum(estimate(item.get("content")) for item in messages)
+        return TokenCount(total * _UNCOUNTED[0] // _UNCOUNTED[1], "estimate")
+    reply = messages[last].get("id")
+    of_reply = [reply is not None and item.get("id") == reply for item in messages]
+    first = of_reply.index(True) if any(of_reply) else last
+    after = (item for n, item in enumerate(messages) if n > first and not of_reply[n])
+    rest = sum(estimate(item.get("content")) for item in after)
+    return TokenCount(counted(messages[last].get("usage")) + rest, "usage")
