@@ -24,6 +24,7 @@ PLAN = {
     "dream": 3_000,
     "review": 400,
     "memories": 900,
+    "notes": 1_500,
     "suggestions": 400,
     "agent": 2_200,
     "jobs": 900,

@@ -38,7 +38,18 @@ DOORS = {
     "watchdog": "memd/watch/watch.py",
 }
 # In these rooms service.py is the only file that awaits.
-ROOMS = ("agent", "dream", "extract", "jobs", "memories", "prompt", "recall", "review", "store")
+ROOMS = (
+    "agent",
+    "dream",
+    "extract",
+    "jobs",
+    "memories",
+    "notes",
+    "prompt",
+    "recall",
+    "review",
+    "store",
+)
 # Files that decide and touch nothing.
 PURE_ROOMS = (
     "agent",
@@ -48,6 +59,7 @@ PURE_ROOMS = (
     "dream",
     "extract",
     "memories",
+    "notes",
     "prompt",
     "recall",
     "review",

@@ -1,0 +1,4 @@
+"""Session notes: what one conversation is about, written down while it runs.
+
+Doors: ``errors``, ``files``, ``service``.
+"""

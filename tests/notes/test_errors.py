@@ -1,0 +1,25 @@
+"""The sentences of what goes wrong with notes."""
+
+import pytest
+
+from memd.core.errors import MemdError
+from memd.notes import errors
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (errors.SessionRefusedError("../" + "x" * 200), "is no id of a session"),
+        (errors.NotesNotFoundError("s-1"), "the session s-1 has no notes"),
+        (errors.SectionUnknownError("Wor\nklog"), "have no section Wor"),
+        (errors.ForeignNotesError("/n\x1b[2J"), "is the client's own"),
+        (errors.NotesConflictError("/n", "a", ""), "was changed since it was read"),
+        (errors.NotesTooLargeError("Worklog", 70_000, 65_536), "would have 70000 bytes"),
+        (errors.UnwrittenNotesError("/n", "No space left"), "cannot be written: No space left"),
+    ],
+)
+def test_each_failure_says_what_and_why_on_one_line(error: MemdError, said: str) -> None:
+    """A sentence names the thing, and hostile names in it are printable and short."""
+    assert said in error.sentence
+    assert error.sentence.isprintable()
+    assert len(error.sentence) < 300
