@@ -87,6 +87,13 @@ _JSON: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+def test_a_system_message_that_sets_the_effort_has_no_content() -> None:
+    """An empty system message is good where it sets the effort, as Claude Code sends it."""
+    effort = {"role": "system", "content": [], "output_config": {"effort": "low"}}
+    assert refused(ask(user(text()), effort, assistant(text()), user(text()))) is None
+    assert refused(ask(user(text()), {"role": "system", "content": []})) is not None
+
+
 @given(_JSON, _JSON)
 def test_no_message_crashes_the_checks(content: Any, message: Any) -> None:
     """Any JSON in the place of a message or of its content is taken or refused."""
