@@ -116,6 +116,25 @@ class DreamSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class NotesSettings:
+    """``[notes]``: what one conversation is about, written down while it runs."""
+
+    enabled: bool = option(default=True, doc="keep notes of conversations")
+    use_model: bool = option(default=True, doc="let a model write them where one is configured")
+    days: int = option(
+        30, "days they are kept after their last change; 0: until the session ends", 0, 36_500
+    )
+    template: str = option(
+        "",
+        "file with a template of your own; default: session-memory/config/template.md in "
+        "CLAUDE_CONFIG_DIR, else in ~/.claude",
+    )
+    prompt: str = option(
+        "", "file with a prompt of your own for the model; default: prompt.md beside the template"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class PromptSettings:
     """``[prompt]``: the memory section of a system prompt."""
 
@@ -242,6 +261,7 @@ class Settings:
     recall: RecallSettings = field(default_factory=RecallSettings)
     extract: ExtractSettings = field(default_factory=ExtractSettings)
     dream: DreamSettings = field(default_factory=DreamSettings)
+    notes: NotesSettings = field(default_factory=NotesSettings)
     prompt: PromptSettings = field(default_factory=PromptSettings)
     team: TeamSettings = field(default_factory=TeamSettings)
     journal: JournalSettings = field(default_factory=JournalSettings)
