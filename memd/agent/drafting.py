@@ -7,7 +7,7 @@ files are valid at every moment, and the store checks them once more at its door
 import re
 
 from memd.agent.places import MEMORY, Place
-from memd.agent.refusals import ChangeRefusedError, EditFailedError
+from memd.agent.refusals import ChangeRefusedError
 from memd.core import limits
 from memd.core.names import INDEX, NameRefusedError, check_name, in_catalogue
 from memd.core.text import decode
@@ -32,10 +32,6 @@ _RULE = (
     "a feedback memory is a rule for the assistant and needs the user's own word; "
     "what this run has read comes from elsewhere"
 )
-_NOTHING = "old_string is empty"
-_SAME = "old_string and new_string are the same"
-_ABSENT = "old_string does not stand in it exactly like that"
-_HUGE = "it would become far too large"
 _INDEX_SIZE = f"an index has at most {limits.INDEX_BYTES} bytes and {limits.INDEX_LINES} lines"
 
 
@@ -65,23 +61,6 @@ def removal(text: str) -> str:
     """Return the reason of a text that only says ``removed: why``, "" for any other."""
     result = _REMOVED.fullmatch(text)
     return result.group(1).strip() if result else ""
-
-
-def replaced(path: str, text: str, old: str, new: str, *, everywhere: bool) -> str:
-    """Return a text with one place, or every one, replaced. Raises EditFailedError."""
-    if not old:
-        raise EditFailedError(path, _NOTHING)
-    if old == new:
-        raise EditFailedError(path, _SAME)
-    places = text.count(old)
-    if not places:
-        raise EditFailedError(path, _ABSENT)
-    if places > 1 and not everywhere:
-        why = f"old_string stands in it {places} times; name more of its surroundings"
-        raise EditFailedError(path, why)
-    if len(text) + places * (len(new) - len(old)) > limits.READ_BYTES:
-        raise EditFailedError(path, _HUGE)  # before it is made
-    return text.replace(old, new)
 
 
 def checked(name: str, before: bytes | None, text: str, origin: str) -> bytes:

@@ -1,6 +1,6 @@
 """The loop of a run: asks the model, runs its tools in a worker thread, ends within its budget.
 
-It never writes: what the run wants is in the workspace, and whoever called it commits that when
+It never writes: what the run wants is on its bench, and whoever called it commits that when
 ``Ended.finished`` says so. Cancelled at any point, it leaves nothing behind but its record.
 """
 
@@ -12,8 +12,9 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from memd.agent import operations, single_shot, step, tools
+from memd.agent import operations, refusals, single_shot, step, tools
 from memd.agent.operations import OperationTools
+from memd.agent.prefix import prefixed
 from memd.agent.record import RunRecord
 from memd.agent.step import (
     AskModel,
@@ -26,7 +27,7 @@ from memd.agent.step import (
     ToolResult,
     total,
 )
-from memd.agent.task import Task
+from memd.agent.task import Bench, Task
 from memd.agent.workspace import Workspace
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
@@ -37,12 +38,16 @@ from memd.model.port import Ask, Block, Model, Reply, ToolCall, Usage
 from memd.state.database import StateUnusableError
 
 __all__ = [
+    "Bench",
     "Budget",
     "Progress",
     "RunEnd",
     "RunRecord",
     "Task",
+    "ToolResult",
     "opened",
+    "prefixed",
+    "refusals",
     "run",
     "single_shot",
     "tools",
@@ -90,7 +95,7 @@ class RunEnd:
 async def run(
     task: Task,
     model: Model,
-    workspace: Workspace,
+    bench: Bench,
     clock: Clock,
     progress: Progress,
     *,
@@ -106,9 +111,8 @@ async def run(
     spends cannot be written.
     """
     noted = RunRecord() if record is None else record
-    bench: Workspace | OperationTools = workspace
-    if step.OPERATION in task.runs:
-        model, bench = _SingleShot(model), OperationTools(workspace, task.shown)
+    if step.OPERATION in task.runs and isinstance(bench, Workspace):
+        model, bench = _SingleShot(model), OperationTools(bench, task.shown)
     loop = _Loop(task, model, bench, clock, progress, record=noted, on_usage=on_usage)
     failure: MemdError | None = None
     async with anyio.create_task_group() as group:
@@ -159,7 +163,7 @@ class _Loop:
         self,
         task: Task,
         model: Model,
-        workspace: Workspace | OperationTools,
+        bench: Bench,
         clock: Clock,
         progress: Progress,
         *,
@@ -168,7 +172,7 @@ class _Loop:
     ) -> None:
         self._task = task
         self._model = model
-        self._workspace = workspace
+        self._bench = bench
         self._clock = clock
         self._progress = progress
         self._record = record
@@ -205,7 +209,7 @@ class _Loop:
             turns=self._run.turn,
             calls=self._run.calls,
             denied=self._run.denied,
-            touched=self._workspace.touched,
+            touched=self._bench.touched,
             record=tuple(self._record.turns),
             error=self._error,
             messages=self._run.messages[self._run.retained :],
@@ -266,7 +270,7 @@ class _Loop:
         def over() -> bool:
             return self._stopping or self._clock.monotonic() >= stop
 
-        return self._workspace.call(call.name, call.input, self._clock.now(), over)
+        return self._bench.call(call.name, call.input, self._clock.now(), over)
 
     def _request(self, request: AskModel) -> Ask:
         task = self._task
@@ -295,6 +299,6 @@ class _Loop:
         return {
             "turn": self._run.turn + 1,
             "tool_calls": self._run.calls,
-            "touched": list(self._workspace.touched),
+            "touched": list(self._bench.touched),
             "tokens": total(self._run.usage),
         }

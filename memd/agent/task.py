@@ -1,10 +1,10 @@
-"""What a run is asked, as a value. Pure."""
+"""What a run is asked, as a value, and what its tools work on. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from memd.agent.step import Budget
+from memd.agent.step import Budget, ToolResult
 from memd.model.port import Block
 
 
@@ -31,3 +31,21 @@ class Task:
     project: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
     shown: frozenset[str] = frozenset()
+
+
+class Bench(Protocol):
+    """What a run's tools work on, in a worker thread: a workspace, or a single text."""
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """The names of what the run has changed, in the order of the first change."""
+        ...
+
+    def call(
+        self, name: str, given: Mapping[str, Any], now: float, over: Callable[[], bool]
+    ) -> ToolResult:
+        """Run one tool call; ``now`` is seconds since 1970, ``over`` says that its time is up.
+
+        Whatever a model sends is answered in words.
+        """
+        ...

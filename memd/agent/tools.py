@@ -12,13 +12,18 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from memd.agent.refusals import InputError
+from memd.agent.refusals import EditFailedError, InputError
+from memd.core import limits
 from memd.model.port import Block
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 _Text = Annotated[str, msgspec.Meta(max_length=1_000_000)]
 _IN_BACKGROUND = "nothing runs in the background"
 _ONE_LINE = "a pattern matches within one line"
+_NOTHING = "old_string is empty"
+_SAME = "old_string and new_string are the same"
+_ABSENT = "old_string does not stand in it exactly like that"
+_HUGE = "it would become far too large"
 
 
 class Read(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -70,6 +75,23 @@ class Edit(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     old_string: _Text
     new_string: _Text
     replace_all: bool = False
+
+    def applied(self, text: str) -> str:
+        """Return a text with one place, or every one, replaced. Raises EditFailedError."""
+        old, new = self.old_string, self.new_string
+        if not old:
+            raise EditFailedError(self.file_path, _NOTHING)
+        if old == new:
+            raise EditFailedError(self.file_path, _SAME)
+        places = text.count(old)
+        if not places:
+            raise EditFailedError(self.file_path, _ABSENT)
+        if places > 1 and not self.replace_all:
+            why = f"old_string stands in it {places} times; name more of its surroundings"
+            raise EditFailedError(self.file_path, why)
+        if len(text) + places * (len(new) - len(old)) > limits.READ_BYTES:
+            raise EditFailedError(self.file_path, _HUGE)  # before it is made
+        return text.replace(old, new)
 
 
 class Bash(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

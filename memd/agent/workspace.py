@@ -225,9 +225,7 @@ class Workspace:
             text = content.decode("utf-8")
         except UnicodeDecodeError as error:
             raise EditFailedError(given.file_path, _NOT_UTF8) from error
-        old, new = given.old_string, given.new_string
-        text = drafting.replaced(name, text, old, new, everywhere=given.replace_all)
-        return self._put(name, text, "changed")
+        return self._put(name, given.applied(text), "changed")
 
     def _put(self, name: str, text: str, done: str) -> ToolResult:
         content = drafting.checked(name, self._base.get(name), text, self._origin)

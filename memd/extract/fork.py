@@ -2,8 +2,7 @@
 
 Rules of this file
 - Given what a client sends itself (``cache``), the request begins with exactly that: its system
-  text, its tools, its model and its messages, untouched. One message is added. How its model thinks
-  is part of what a cache goes by, so what the client names of that goes along, and nothing else.
+  text, its tools, its model and its messages, untouched. One message is added.
 - Without it the prefix is memd's own: tools, a system text that depends on the directory alone, and
   the conversation, which only grows. Marks for the cache stand behind the system text, where the
   conversation ended the last time, where it ends now, and behind the task.
@@ -19,7 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memd.agent.service import Budget, Task, single_shot, tools
+from memd.agent.service import Budget, Task, prefixed, single_shot, tools
 from memd.conversation.dialogue import Dialogue, day_and_time, rendered, squeezed
 from memd.core import prose
 from memd.core.prices import price
@@ -31,9 +30,7 @@ from memd.text.words import words
 
 KIND = "extract"
 TURNS = 5
-_THINKING_TOKENS = 64_000  # of one reply, where a client's setting asks for so many
 _MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
-_OPTIONS = ("thinking", "cache_control", "tool_choice", "output_config")
 _LITTLE: Mapping[str, Any] = {
     "thinking": {"type": "between_tools"},
     "output_config": {"effort": "low"},
@@ -71,40 +68,8 @@ _RUN = Task(
 
 
 def prefix(cache: Mapping[str, Any] | None) -> Task | None:
-    """Return a run over a client's prefix without its last message, the task.
-
-    ``cache`` has the client's ``system``, ``tools``, ``model`` and ``messages``, and what else of
-    its request its prompt cache goes by. ``None`` where it gave nothing that can be used.
-    """
-    given = cache or {}
-    system, model = given.get("system") or "", given.get("model")
-    listed, messages = given.get("tools") or [], given.get("messages")
-    sound = (
-        isinstance(model, str)
-        and model
-        and messages
-        and all(map(_blocks, (listed, messages)))
-        and (isinstance(system, str) or _blocks(system))
-    )
-    if not sound:
-        return None
-    extra = _options(given)
-    tokens = extra.get("thinking", {}).get("budget_tokens")
-    thinking = min(max(tokens, 0), _THINKING_TOKENS) if type(tokens) is int else 0
-    budget = replace(
-        _RUN.budget,
-        reply_tokens=_RUN.budget.reply_tokens + thinking,
-        output_tokens=_RUN.budget.output_tokens + 2 * thinking,
-    )
-    return replace(
-        _RUN,
-        model=str(model),
-        messages=tuple(messages or ()),
-        tools=tuple(listed),
-        system=system if isinstance(system, str) else tuple(system),
-        budget=budget,
-        extra=extra,
-    )
+    """Return a run over a client's prefix without the task, ``None`` where that is of no use."""
+    return prefixed(_RUN, cache)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,24 +264,6 @@ def _filled(name: str, flags: Collection[str], values: Mapping[str, str]) -> str
 def _tokens(*parts: object) -> int:
     text = json.dumps(parts, ensure_ascii=False, default=dict)
     return len(text.encode("utf-8", "replace")) // _BYTES_A_TOKEN
-
-
-def _blocks(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
-
-
-def _options(cache: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members beside the prefix that a cache goes by, as far as a run can keep them.
-
-    A run cannot be told which tool to call, nor to answer in a form.
-    """
-    given = {name: cache.get(name) for name in _OPTIONS}
-    options = {name: value for name, value in given.items() if value and isinstance(value, Mapping)}
-    if options.get("tool_choice", {}).get("type") != "auto":
-        options.pop("tool_choice", None)
-    if "format" in options.get("output_config", {}):
-        del options["output_config"]
-    return options
 
 
 def _unmarked(value: Any) -> Any:

@@ -16,6 +16,7 @@ from memd.model.command import ProgramModel, ProgramRuns
 from memd.model.endpoint import (
     COMMAND,
     ENVIRONMENT,
+    MESSAGES,
     NOT_NAMED,
     OFF,
     OPENAI,
@@ -133,11 +134,14 @@ class Models:
         return built.problem or (built.backend.problem if built.backend else "")
 
     def name(self, settings: Settings, kind: str) -> str:
-        """Return the model's name for a kind: ``recall``, ``extract`` or ``dream``.
+        """Return the model's name for a kind of work.
 
-        It is empty for a kind that the model is not for: no prompt waits for a program.
+        It is empty for a kind that the model is not for: no prompt waits for a program, and notes
+        are kept with a tool.
         """
         model = settings.model
+        if kind == "notes" and model.provider != MESSAGES:
+            return ""
         if model.provider != COMMAND:
             return model_name(model, kind, self._environ)
         named = presets.program(model)

@@ -91,8 +91,13 @@ def endpoint(
 
 
 def model_name(settings: ModelSettings, kind: str, environ: Mapping[str, str]) -> str:
-    """Return the model for a kind of work: ``recall``, ``extract`` or ``dream``."""
-    own = {"recall": settings.recall, "extract": settings.extract, "dream": settings.dream}[kind]
+    """Return the model for a kind of work; for notes the one that extracts, unless named."""
+    own = {
+        "recall": settings.recall,
+        "extract": settings.extract,
+        "dream": settings.dream,
+        "notes": settings.notes or settings.extract,
+    }[kind]
     if settings.provider == OPENAI:
         return own or "default"  # servers that hold one model do not look at its name
     common = environ.get("ANTHROPIC_MODEL", "").strip()

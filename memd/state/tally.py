@@ -16,6 +16,7 @@ from memd.core.text import read_object
 from memd.state.caps import KINDS, Sum
 
 _BYTES = 4096
+_NOTHING: Mapping[str, Any] = dict.fromkeys(KINDS, astuple(Sum()))
 _MOST = 2**53  # of tokens; more is no number of memd's
 
 
@@ -38,7 +39,8 @@ class Tally:
         try:
             with open(self._path, "rb") as file:
                 result = read_object(file.read(_BYTES))
-            return DaySpent(_text(result["day"]), {k: _sum(result["kinds"][k]) for k in KINDS})
+            kinds = _NOTHING | result["kinds"]  # an earlier memd knew fewer kinds
+            return DaySpent(_text(result["day"]), {k: _sum(kinds[k]) for k in KINDS})
         except (OSError, ValueError, KeyError, TypeError):
             return DaySpent()
 

@@ -4,8 +4,7 @@ import pytest
 
 from memd.agent import drafting
 from memd.agent.places import MEMORY, Place, Root
-from memd.agent.refusals import ChangeRefusedError, EditFailedError
-from memd.core import limits
+from memd.agent.refusals import ChangeRefusedError
 from memd.core.names import INDEX
 from tests.agent.home import TOKEN, memory
 
@@ -21,22 +20,6 @@ def test_other_names_are_refused(path: str) -> None:
     """The strict rule holds, and logs, other indexes and the team's memories are not written."""
     with pytest.raises(ChangeRefusedError):
         drafting.name_of(path, Place(ROOT, ""))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "why"),
-    [
-        ("", "x", "is empty"),
-        ("a", "a", "the same"),
-        ("z", "x", "does not stand"),
-        ("b", "x", "2 times"),
-        ("a", "x" * limits.READ_BYTES, "far too large"),
-    ],
-)
-def test_an_edit_says_one_place(old: str, new: str, why: str) -> None:
-    """An edit that is empty, idle, absent, ambiguous or enormous fails in words."""
-    with pytest.raises(EditFailedError, match=why):
-        drafting.replaced("a.md", "abcb", old, new, everywhere=False)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from memd.agent import tools
-from memd.agent.refusals import InputError
+from memd.agent.refusals import EditFailedError, InputError
+from memd.core import limits
 
 
 def test_definitions_have_the_shape_of_the_api() -> None:
@@ -47,3 +48,19 @@ def test_inputs_without_sense_are_refused(name: str, given: Any) -> None:
     """What does not fit the schema, or asks for what is not there, is refused in words."""
     with pytest.raises(InputError, match=f"The input of {name} does not fit"):
         tools.parse(name, given)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("", "x", "is empty"),
+        ("a", "a", "the same"),
+        ("z", "x", "does not stand"),
+        ("b", "x", "2 times"),
+        ("a", "x" * limits.READ_BYTES, "far too large"),
+    ],
+)
+def test_an_edit_says_one_place(old: str, new: str, why: str) -> None:
+    """An edit that is empty, idle, absent, ambiguous or enormous fails in words."""
+    with pytest.raises(EditFailedError, match=why):
+        tools.Edit("a.md", old, new).applied("abcb")

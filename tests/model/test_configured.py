@@ -73,3 +73,12 @@ async def test_a_model_tries_again_counts_and_stops(models: Models, table: Spend
         with pytest.raises(CapReachedError):
             await model.ask(ask())
     assert models.problem(settings) == ""
+
+
+async def test_notes_are_kept_by_the_model_that_extracts(models: Models) -> None:
+    """Unless another is named; and by none that is asked in plain text."""
+    learns = ModelSettings(base_url="http://127.0.0.1:1", extract="a")
+    for named, name in ((learns, "a"), (replace(learns, notes="b"), "b")):
+        assert models.state(Settings(model=named)).names["notes"] == name
+    plain = replace(learns, provider="openai", notes="b")
+    assert "notes" not in models.state(Settings(model=plain)).names

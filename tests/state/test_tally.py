@@ -35,3 +35,12 @@ def test_a_place_that_cannot_be_written_is_left_alone(tmp_path: Path) -> None:
     tally = Tally(str(tmp_path / "file" / "spent.json"))
     tally.write(DAY)
     assert tally.read() == DaySpent()
+
+
+def test_a_file_of_an_earlier_memd_counts(tmp_path: Path) -> None:
+    """A kind of work that it does not know has cost nothing, and the others what it says."""
+    (tmp_path / "t").write_text('{"day": "2026-03-05", "kinds": {"extract": [1,2,3,4,5,0.25]}}')
+    spent = Tally(str(tmp_path / "t")).read()
+    assert spent.day == "2026-03-05"
+    assert spent.kinds["extract"] == Sum(1, 2, 3, 4, 5, 0.25)
+    assert spent.kinds["notes"] == Sum()

@@ -1,0 +1,69 @@
+"""A run that begins as a client's own request, so that the client's prompt cache serves it. Pure.
+
+Rules of this file
+- The run begins with exactly what the client sends itself: its system text, its tools, its model
+  and its messages, untouched.
+- How its model thinks is part of what a cache goes by, so what the client names of that goes along,
+  and nothing else. A run cannot be told which tool to call, nor to answer in a form.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from memd.agent.task import Task
+
+_THINKING_TOKENS = 64_000  # of one reply, where a client's setting asks for so many
+_OPTIONS = ("thinking", "cache_control", "tool_choice", "output_config")
+
+
+def prefixed(run: Task, cache: Mapping[str, Any] | None) -> Task | None:
+    """Return a run over a client's prefix without its last message, the task.
+
+    ``cache`` has the client's ``system``, ``tools``, ``model`` and ``messages``, and what else of
+    its request its prompt cache goes by. ``None`` where it gave nothing that can be used.
+    """
+    given = cache or {}
+    system, model = given.get("system") or "", given.get("model")
+    listed, messages = given.get("tools") or [], given.get("messages")
+    sound = (
+        isinstance(model, str)
+        and model
+        and messages
+        and all(map(_blocks, (listed, messages)))
+        and (isinstance(system, str) or _blocks(system))
+    )
+    if not sound:
+        return None
+    extra = _options(given)
+    tokens = extra.get("thinking", {}).get("budget_tokens")
+    thinking = min(max(tokens, 0), _THINKING_TOKENS) if type(tokens) is int else 0
+    budget = replace(
+        run.budget,
+        reply_tokens=run.budget.reply_tokens + thinking,
+        output_tokens=run.budget.output_tokens + 2 * thinking,
+    )
+    return replace(
+        run,
+        model=str(model),
+        messages=tuple(messages or ()),
+        tools=tuple(listed),
+        system=system if isinstance(system, str) else tuple(system),
+        budget=budget,
+        extra=extra,
+    )
+
+
+def _blocks(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
+
+
+def _options(cache: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members beside the prefix that a cache goes by, as far as a run can keep them."""
+    given = {name: cache.get(name) for name in _OPTIONS}
+    options = {name: value for name, value in given.items() if value and isinstance(value, Mapping)}
+    if options.get("tool_choice", {}).get("type") != "auto":
+        options.pop("tool_choice", None)
+    if "format" in options.get("output_config", {}):
+        del options["output_config"]
+    return options
