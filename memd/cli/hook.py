@@ -10,7 +10,7 @@ person waits at a prompt. So these rules hold:
 - There is no client logic. The daemon builds the exact text for the client and sends it as the
   last member of its answer; the bytes between are printed as they came.
 - A timer bounds the whole process. A prompt waits 200 ms at most (``MEMD_HOOK_DEADLINE_MS`` sets
-  another bound), the end of a turn or a session 40, a session's start 400, any other event 200.
+  another bound), as any other event without a bound of its own in ``OWN_MS``.
 - The end of a turn or a session, and a compaction, that nobody answered goes into the spool: a file
   of its own that says where the conversation is, not what was said. The daemon works it off.
 - Whatever goes wrong, nothing is printed and the status is 0: 2 would block the user's prompt, any
@@ -40,19 +40,21 @@ FORWARDED = (
     b"CLAUDE_CODE_SIMPLE",
     b"CLAUDE_CODE_REMOTE",
     b"CLAUDE_CODE_SESSION_ATTENDED",
+    b"DISABLE_COMPACT",
+    b"DISABLE_AUTO_COMPACT",
     b"MEMD_EXTRA_GUIDELINES",
     b"CLAUDE_COWORK_MEMORY_EXTRA_GUIDELINES",
 )
-FRAME_BYTES = 4 * 1024 * 1024  # what the daemon takes and gives
+FRAME_BYTES, HEADER_BYTES = 4 * 1024 * 1024, 8 * 1024  # what the daemon takes and gives
 PAYLOAD_BYTES = FRAME_BYTES - 64 * 1024  # room for the frame around it
-HEADER_BYTES = 8 * 1024
 CONNECT_SECONDS = 0.05
 PROMPT_EVENTS = ("UserPromptSubmit", "BeforeAgent")
 SPOOLED_EVENTS = ("Stop", "PreCompact", "SessionEnd", "AfterAgent")
 # No prompt id: the daemon may have begun with the event, and must not take this one for the same.
 SPOOLED_MEMBERS = (b"session_id", b"transcript_path", b"cwd", b"agent_id")
 SPOOL_FILES, SPOOL_BYTES, SPOOL_SECONDS = 200, 4096, 1.0  # for what is there at once, or hangs
-EVENT_MS, SPOOLED_MS, SESSION_START_MS = 200, 40, 400
+EVENT_MS = 200
+OWN_MS = {"SessionStart": 400, "PreCompact": 800, "Stop": 40, "AfterAgent": 40, "SessionEnd": 40}
 MIN_MS, MAX_MS = 10, 10_000  # the bounds of the setting hooks.deadline_ms
 START_SECONDS = 30  # a daemon that does not come up is not started at every keystroke
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":'
@@ -109,9 +111,7 @@ def deadline(event: str, environ: Environ) -> float:
     wanted = environ.get(b"MEMD_HOOK_DEADLINE_MS", b"")
     if event in PROMPT_EVENTS and wanted.isdigit() and MIN_MS <= int(wanted) <= MAX_MS:
         return int(wanted) / 1000
-    if event in SPOOLED_EVENTS:
-        return SPOOLED_MS / 1000
-    return (SESSION_START_MS if event == "SessionStart" else EVENT_MS) / 1000
+    return OWN_MS.get(event, EVENT_MS) / 1000
 
 
 def read_input(descriptor: int, payload: bytearray) -> None:

@@ -58,6 +58,7 @@ class Project:
     chose ``memory_dir``. ``transcripts`` holds one folder of transcripts per working directory.
     ``client_dir`` is the directory that Claude Code loads by itself, "" where it loads none.
     ``readable`` is the folder that a model may look into: the root, unless that is the home.
+    ``compacts`` says that Claude Code compacts its conversations there by itself.
     ``reason`` says why memory is not ``enabled``, ``problems`` which paths were refused, in
     sentences.
     """
@@ -72,6 +73,7 @@ class Project:
     problems: tuple[str, ...] = ()
     client_dir: str = ""
     readable: str = ""
+    compacts: bool = True
 
 
 class Header(msgspec.Struct, frozen=True, gc=False, array_like=True):

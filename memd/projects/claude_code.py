@@ -3,7 +3,8 @@
 As Claude Code 2.1.329 was seen to do it: of policy, local, project and user settings the first that
 says something wins; project settings lie in the working directory, local settings there or in the
 project's root. A value other than 0 of CLAUDE_CODE_DISABLE_AUTO_MEMORY switches its memory off, 0
-switches it on whatever the settings say.
+switches it on whatever the settings say. It compacts by itself unless ``autoCompactEnabled`` says
+no, in these settings or in its older ``.claude.json``, or a variable does.
 
 What a repository brings along names a directory only where the person trusts that folder. Claude
 Code does without that when nobody sits in front of it; memd does not, or a checkout could borrow
@@ -27,18 +28,23 @@ POLICY = (
 )
 _BYTES = 4 * 1024 * 1024
 _ENABLED, _DIRECTORY = "autoMemoryEnabled", "autoMemoryDirectory"
+_COMPACTS = "autoCompactEnabled"
+_NEVER_COMPACTS = ("DISABLE_COMPACT", "DISABLE_AUTO_COMPACT")
+_FALSY = ("", "0", "false", "no", "off")
 
 
 @dataclass(frozen=True, slots=True)
 class ClientMemory:
     """What Claude Code's settings say: whether its memory is on, and where it is ("" by default).
 
-    ``trusted`` is false where a folder that nobody trusts says where.
+    ``trusted`` is false where a folder that nobody trusts says where. ``compacts`` says that it
+    compacts a conversation by itself.
     """
 
     enabled: bool = True
     directory: str = ""
     trusted: bool = True
+    compacts: bool = True
 
 
 class ClaudeSettings:
@@ -60,14 +66,20 @@ class ClaudeSettings:
             f"{root}/.claude/settings.local.json",
         )
         enabled, directory, source = True, "", ""
+        older = self._read(f"{folder or self._home}/.claude.json").get(_COMPACTS)
+        compacts = older is not False
         for path in (user, *brought, self._policy):  # the last that says something wins
             options = self._read(path)
             if isinstance(options.get(_ENABLED), bool):
                 enabled = options[_ENABLED]
+            if isinstance(options.get(_COMPACTS), bool):
+                compacts = options[_COMPACTS]
             if isinstance(options.get(_DIRECTORY), str) and options[_DIRECTORY]:
                 directory, source = options[_DIRECTORY], path
         trusted = source not in brought or self._trusts(folder or self._home, cwd)
-        return ClientMemory(enabled, directory, trusted)
+        off = (environ.get(name, "").strip().lower() for name in _NEVER_COMPACTS)
+        compacts = compacts and all(value in _FALSY for value in off)
+        return ClientMemory(enabled, directory, trusted, compacts)
 
     def _trusts(self, folder: str, cwd: str) -> bool:
         projects = self._read(f"{folder}/.claude.json").get("projects")

@@ -134,6 +134,7 @@ def find_project(
         problems=tuple(problems),
         client_dir=_client_directory(root, environs, home, client),
         readable="" if at_home else root,
+        compacts=client.compacts,
     )
 
 

@@ -301,12 +301,13 @@ def test_what_is_known_here_twice_is_the_same() -> None:
         ("Stop", b"900", 0.04),
         ("AfterAgent", None, 0.04),
         ("SessionEnd", None, 0.04),
+        ("PreCompact", None, 0.8),
     ],
 )
 def test_each_event_has_a_bound_of_its_own(
     event: str, wanted: bytes | None, seconds: float
 ) -> None:
-    """A prompt's may be set within the bounds of the setting; what can be spooled hardly waits."""
+    """A prompt's may be set within the bounds of the setting; an end hardly waits."""
     environ = {} if wanted is None else {b"MEMD_HOOK_DEADLINE_MS": wanted}
     assert hook.deadline(event, environ) == seconds
 

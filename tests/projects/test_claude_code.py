@@ -41,7 +41,9 @@ def project(place: Path, settings: Settings | None = None, **environ: str) -> Pr
     """Return the repository's project."""
     where = locate(str(place / "repo"))
     home = str(place / "home")
-    return find_project(where, settings or Settings(), (environ, {}), home, memory(place))
+    return find_project(
+        where, settings or Settings(), (environ, {}), home, memory(place, **environ)
+    )
 
 
 @pytest.mark.parametrize("number", range(len(FILES)))
@@ -133,6 +135,25 @@ def test_what_only_memd_knows_the_client_does_not_load(place: Path) -> None:
     assert shared.client_dir == shared.memory_dir == "/m/cowork"
     remote = project(place, CLAUDE_CODE_REMOTE_MEMORY_DIR="/m/remote")
     assert remote.client_dir == remote.memory_dir
+
+
+@pytest.mark.parametrize(
+    ("user", "older", "variable", "compacts"),
+    [
+        (None, None, "", True),
+        (False, None, "", False),
+        (None, False, "", False),
+        (True, False, "0", True),
+        (True, True, "1", False),
+    ],
+)
+def test_whether_the_client_compacts_by_itself(
+    place: Path, *, user: bool | None, older: bool | None, variable: str, compacts: bool
+) -> None:
+    """A variable says no for good; of the settings the newer file comes before the older one."""
+    says(place, USER, autoCompactEnabled=user)
+    (place / "home/.claude.json").write_text(json.dumps({"autoCompactEnabled": older}))
+    assert project(place, DISABLE_AUTO_COMPACT=variable).compacts is compacts
 
 
 @pytest.mark.parametrize(
