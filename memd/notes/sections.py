@@ -1,0 +1,355 @@
+"""The text of session notes: what stands above them, their sections, and the cursor. Pure.
+
+Rules of this file
+- What was parsed is rendered to the byte, whoever wrote it.
+- A heading is a line ``# Title`` outside of a code fence, or anywhere with an italic line below
+  it: a fence that somebody left open hides no section of the template.
+- Titles and italic lines are never written anew: whoever edits a section changes its content.
+- The cursor is a comment in the last line that is not blank, exactly as memd writes it. Without
+  it the notes are not memd's.
+"""
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, zip_longest
+from urllib.parse import quote, unquote
+
+from memd.conversation.history import estimate_text
+from memd.documents import secrets
+
+SECTION_TOKENS = 2_000
+NOTES_TOKENS = 12_000
+MARKER = "- (from the transcript)"
+_CUT_TOKENS = 3_000  # what a model may write into a section before it is cut
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
+_ITALIC = re.compile(r"([_*])(?![\s_*]).*\1\s*")
+_CURSOR = re.compile(
+    r"<!-- memd notes 1 session=(\S+) covers=(\S*) tokens=(\d{1,15})"
+    r" engine=(model|local) at=(\S*) -->"
+)
+_PLAIN = ":+.-_"  # characters that stand in a cursor as they are
+# What gives way first where notes are too long, and what does last; all others are in between.
+_FIRST = (
+    "Worklog",
+    "Workflow",
+    "Codebase and System Documentation",
+    "Files and Functions",
+    "Learnings",
+    "Key results",
+)
+_LAST = ("Task specification", "Session Title", "Errors & Corrections", "Current State")
+_SHARES = 20  # before anything goes, all that may shrink have shrunk to this part of the whole
+
+
+@dataclass(frozen=True, slots=True)
+class NotesSection:
+    """A section as it stands in the text: ``# title``, its italic line if any, and the rest."""
+
+    title: str
+    guide: str
+    body: str
+
+    @property
+    def content(self) -> str:
+        """The body without blank lines around it."""
+        return self.body.rstrip().lstrip("\r\n")
+
+    def filled(self, content: str) -> "NotesSection":
+        """Return the section with another content, which holds no heading and no open fence."""
+        lines = content.rstrip().lstrip("\r\n").split("\n")
+        headings, fence = _headings(lines)
+        for number in headings:
+            lines[number] = f"#{lines[number]}"
+        whole = "\n".join([*lines, fence] if fence else lines)
+        return replace(self, body=f"\n{whole}\n\n" if whole else "\n\n")
+
+    def rendered(self) -> str:
+        """Return the section's text."""
+        guide = f"\n{self.guide}" if self.guide else ""
+        between = "\n" if self.body and not self.body.startswith("\n") else ""
+        return f"# {self.title}{guide}{between}{self.body}"
+
+
+@dataclass(frozen=True, slots=True)
+class NotesCursor:
+    """How far notes go: ``covers`` is the id of the last message, ``at`` an ISO time.
+
+    ``tokens`` is the size of the context then; ``engine`` is ``model`` or ``local``.
+    """
+
+    session: str
+    covers: str
+    tokens: int
+    engine: str
+    at: str
+
+    def rendered(self) -> str:
+        """Return the comment; what might end it, or a line, is percent-encoded."""
+        session, covers, at = (
+            quote(value, _PLAIN, errors="replace") for value in (self.session, self.covers, self.at)
+        )
+        return (
+            f"<!-- memd notes 1 session={session} covers={covers} tokens={self.tokens}"
+            f" engine={self.engine} at={at} -->"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionNotes:
+    """Notes of one session; ``head`` stands above the first section, and is empty as a rule."""
+
+    head: str
+    sections: tuple[NotesSection, ...]
+    cursor: NotesCursor | None = None
+
+    @property
+    def title(self) -> str:
+        """The first line of the first section, "" if there is none."""
+        return self.sections[0].content.partition("\n")[0] if self.sections else ""
+
+    def section(self, title: str) -> NotesSection | None:
+        """Return the section of a title, ``None`` if there is none."""
+        return next((s for s in self.sections if s.title.strip() == title.strip()), None)
+
+    def with_section(self, section: NotesSection) -> "SessionNotes":
+        """Return the notes with a section in the place of the one that has its title."""
+        sections = tuple(section if s.title == section.title else s for s in self.sections)
+        return replace(self, sections=sections)
+
+
+def parse(text: str) -> SessionNotes:
+    """Return the parts of any text; a text without headings is all head."""
+    above, cursor = _cursor(text)
+    lines = re.findall(r"[^\n]*\n|[^\n]+", above)
+    edges = (0, *_headings(lines)[0], len(lines))
+    head, *sections = ("".join(lines[start:end]) for start, end in pairwise(edges))
+    return SessionNotes(head, tuple(map(_section, sections)), cursor)
+
+
+def rendered(notes: SessionNotes, *, cursor: bool = True) -> str:
+    """Return the text of notes, to the byte what was parsed; without the cursor for readers."""
+    parts = [notes.head, *(section.rendered() for section in notes.sections)]
+    if cursor and notes.cursor:
+        parts.append(f"{notes.cursor.rendered()}\n")
+    filled = [part for part in parts if part]
+    ends = [part if part.endswith("\n") else f"{part}\n" for part in filled[:-1]]
+    return "".join((*ends, *filled[-1:]))
+
+
+def is_empty(notes: SessionNotes, template: str) -> bool:
+    """Say whether notes hold nothing but what the template holds."""
+    blank = parse(template)
+    known = {section.title: section.content for section in blank.sections}
+    return notes.head.strip() in ("", blank.head.strip()) and all(
+        section.content in ("", known.get(section.title, "")) for section in notes.sections
+    )
+
+
+def section_tokens(section: NotesSection) -> int:
+    """Return about how many tokens the content of a section has."""
+    return estimate_text(section.content)
+
+
+def split_local(body: str) -> tuple[str, list[str]]:
+    """Return what a person or a model wrote in a section, and the lines of the local writer."""
+    lines = body.rstrip().lstrip("\r\n").split("\n")
+    at = next((n for n, line in enumerate(lines) if line.rstrip() == MARKER), len(lines))
+    local = (line for line in lines[at:] if line.strip() and line.rstrip() != MARKER)
+    return "\n".join(lines[:at]).rstrip(), list(local)
+
+
+def with_local(body: str, lines: Sequence[str]) -> str:
+    """Return a body with these lines of the local writer in the place of its former ones."""
+    authored, _ = split_local(body)
+    local = "\n".join((MARKER, *lines)) if lines else ""
+    content = "\n".join(filter(None, (authored, local)))
+    return f"\n{content}\n\n" if content else "\n\n"
+
+
+def redacted(text: str) -> str:
+    """Return a text in which each line that looks like a credential only names the rule."""
+    findings = secrets.find(text)
+    if not findings:
+        return text
+    rules: dict[int, str] = {}
+    for finding in findings:
+        rules.setdefault(finding.line - 1, f"[removed: {finding.rule}]")
+    blanked = secrets.blank(text).split("\n")
+    lines = enumerate(text.split("\n"))
+    # A credential of several lines is found in its first one and leaves the others empty.
+    return "\n".join(
+        rules.get(n, line) for n, line in lines if n in rules or blanked[n] or not line
+    )
+
+
+def checked(before: SessionNotes, after_text: str) -> tuple[SessionNotes, tuple[str, ...]]:
+    """Return notes after a model edited their text, and a sentence for each thing not taken.
+
+    A section whose title or italic line changed keeps its old text; a heading that a model wrote
+    into a section is one level lower.
+    """
+    after = parse(after_text)
+    faults: list[str] = []
+    if after.head.strip() != before.head.strip():
+        faults.append("what stood above the first section was changed; it is as it was")
+    old = dict(_numbered(before.sections))
+    new = _matched(list(old), after.sections, faults)
+    sections = tuple(_edited(section, new.get(key), faults) for key, section in old.items())
+    return replace(before, sections=sections), tuple(faults)
+
+
+def shortened(notes: SessionNotes, path: str, *, characters: int | None = None) -> str:
+    """Return notes for a reader: titles and contents, within the sizes of notes.
+
+    A section that is cut ends with how many lines are missing, and the last line says that they
+    are in the file at ``path``. The result has at most so many ``characters``.
+    """
+    shown = [_Excerpt(s.title.strip(), s.content, s.content) for s in notes.sections]
+    shown = [_Excerpt("", notes.head.strip(), notes.head.strip()), *shown] if notes.head else shown
+    for excerpt in shown:
+        excerpt.cut(SECTION_TOKENS, estimate_text)
+    _shrink(shown, NOTES_TOKENS, estimate_text)
+    note = f"[What was cut is in {path}]\n"
+    if characters is not None:
+        _shrink(shown, characters - len(note), len)
+    text = "".join(map(_Excerpt.rendered, shown)) + (
+        note if any(map(_Excerpt.is_cut, shown)) else ""
+    )
+    return text[:characters]
+
+
+@dataclass(slots=True)
+class _Excerpt:
+    """The beginning of a section that a reader sees."""
+
+    title: str
+    whole: str
+    text: str
+
+    def is_cut(self) -> bool:
+        return self.text != self.whole
+
+    def cut(self, most: int, measure: Callable[[str], int]) -> None:
+        self.text = min(self.text, _beginning(self.whole, most, measure), key=len)
+
+    def rendered(self) -> str:
+        missing = len(self.whole[len(self.text) :].strip().split("\n"))
+        note = f"[{missing} more lines]" if self.is_cut() else ""
+        heading = f"# {self.title}" if self.title else ""
+        return "\n".join(filter(None, (heading, self.text, note))) + "\n\n"
+
+
+def _shrink(shown: list[_Excerpt], most: int, measure: Callable[[str], int]) -> None:
+    """Cut sections, those that matter least first, until all of them fit together."""
+    for least in (most // _SHARES, 0):
+        for excerpt in sorted(shown, key=lambda excerpt: _rank(excerpt.title)):
+            excess = sum(measure(other.rendered()) for other in shown) - most
+            if excess > 0 and excerpt.text:
+                note = measure("[99999 more lines]\n")
+                excerpt.cut(max(least, measure(excerpt.text) - excess - note), measure)
+
+
+def _rank(title: str) -> int:
+    if title in _LAST:
+        return len(_FIRST) + 1 + _LAST.index(title)
+    return _FIRST.index(title) if title in _FIRST else len(_FIRST)
+
+
+def _beginning(text: str, most: int, measure: Callable[[str], int]) -> str:
+    """Return the whole lines from the beginning that fit, else the beginning of the first."""
+    ends = [*(match.start() for match in re.finditer("\n", text)), len(text)]
+    lines = bisect_right(ends, most, key=lambda end: measure(text[:end]))
+    if lines:
+        return text[: ends[lines - 1]]
+    size = bisect_right(range(ends[0]), most, key=lambda end: measure(f"{text[:end]}…")) - 1
+    return f"{text[:size]}…" if size > 0 else ""
+
+
+def _cursor(text: str) -> tuple[str, NotesCursor | None]:
+    """Return a text without its cursor, and the cursor."""
+    ended = text.rstrip()
+    start = ended.rfind("\n") + 1
+    match = _CURSOR.fullmatch(ended[start:])
+    if match is None:
+        return text, None
+    session, covers, at = (unquote(match[n]) for n in (1, 2, 5))
+    cursor = NotesCursor(session, covers, int(match[3]), match[4], at)
+    return (text[:start], cursor) if cursor.rendered() == match[0] else (text, None)
+
+
+def _headings(lines: Sequence[str]) -> tuple[list[int], str]:
+    """Return which lines are headings, and the code fence that is open behind the last line."""
+    result: list[int] = []
+    fence = ""
+    for number, (line, below) in enumerate(zip_longest(lines, lines[1:], fillvalue="")):
+        if line.startswith("# ") and line[2:].strip() and (not fence or _ITALIC.fullmatch(below)):
+            result.append(number)
+            fence = ""
+        elif fence:
+            bare = line.strip()
+            fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
+        elif match := _FENCE.match(line):
+            fence = match[1]
+    return result, fence
+
+
+def _section(text: str) -> NotesSection:
+    title, _, rest = text[2:].partition("\n")
+    guide = rest.partition("\n")[0]
+    if not _ITALIC.fullmatch(guide):
+        guide = ""
+    return NotesSection(title, guide, text[2 + len(title) + (len(guide) + 1 if guide else 0) :])
+
+
+_Key = tuple[str, int]
+
+
+def _numbered(sections: Iterable[NotesSection]) -> Iterator[tuple[_Key, NotesSection]]:
+    """Yield sections by title and by which of that title they are."""
+    seen: Counter[str] = Counter()
+    for section in sections:
+        yield (section.title, seen[section.title]), section
+        seen[section.title] += 1
+
+
+def _matched(
+    keys: list[_Key], sections: Iterable[NotesSection], faults: list[str]
+) -> dict[_Key, NotesSection]:
+    """Return the edited sections by the key of the old one."""
+    numbered = list(_numbered(sections))
+    present = {key for key, _ in numbered}
+    result: dict[_Key, NotesSection] = {}
+    last = -1
+    for key, section in numbered:
+        following = keys[last + 1] if last + 1 < len(keys) else None
+        if key in keys:
+            last = keys.index(key)
+            result[key] = section
+        elif last >= 0 and (following is None or following in present):
+            within = result[keys[last]]
+            result[keys[last]] = replace(within, body=f"{within.body}{section.rendered()}")
+        else:  # in the place of a heading that is gone: the model renamed it
+            faults.append(f'the notes have no section "{section.title}"; it was left out')
+    return result
+
+
+def _edited(old: NotesSection, new: NotesSection | None, faults: list[str]) -> NotesSection:
+    """Return a section as a model edited it, or as it was."""
+    if new is None:
+        faults.append(f'the heading "{old.title}" is gone; its section is as it was')
+        return old
+    if new.guide != old.guide:
+        faults.append(f'the italic line of "{old.title}" was changed; its section is as it was')
+        return old
+    if new.content == old.content:
+        return old
+    content = redacted(new.content)
+    if content != new.content:
+        faults.append(f'"{old.title}" had what looks like a credential; the line was removed')
+    short = _beginning(content, _CUT_TOKENS, estimate_text)
+    if short != content:
+        faults.append(f'"{old.title}" is over {_CUT_TOKENS} tokens; it was cut')
+    return old.filled(short)
