@@ -41,6 +41,7 @@ _FIRST = (
     "Key results",
 )
 _LAST = ("Task specification", "Session Title", "Errors & Corrections", "Current State")
+_MISSING = "[{} more lines]"
 _SHARES = 20  # before anything goes, all that may shrink have shrunk to this part of the whole
 
 
@@ -171,12 +172,11 @@ def with_local(body: str, lines: Sequence[str]) -> str:
 
 def redacted(text: str) -> str:
     """Return a text in which each line that looks like a credential only names the rule."""
-    findings = secrets.find(text)
-    if not findings:
-        return text
     rules: dict[int, str] = {}
-    for finding in findings:
+    for finding in secrets.find(text):
         rules.setdefault(finding.line - 1, f"[removed: {finding.rule}]")
+    if not rules:
+        return text
     blanked = secrets.blank(text).split("\n")
     lines = enumerate(text.split("\n"))
     # A credential of several lines is found in its first one and leaves the others empty.
@@ -207,49 +207,37 @@ def shortened(notes: SessionNotes, path: str, *, characters: int | None = None) 
     A section that is cut ends with how many lines are missing, and the last line says that they
     are in the file at ``path``. The result has at most so many ``characters``.
     """
-    shown = [_Excerpt(s.title.strip(), s.content, s.content) for s in notes.sections]
-    shown = [_Excerpt("", notes.head.strip(), notes.head.strip()), *shown] if notes.head else shown
-    for excerpt in shown:
-        excerpt.cut(SECTION_TOKENS, estimate_text)
-    _shrink(shown, NOTES_TOKENS, estimate_text)
+    parts = [("", notes.head.strip())] if notes.head.strip() else []
+    parts += [(section.title.strip(), section.content) for section in notes.sections]
+    texts = [_beginning(whole, SECTION_TOKENS, estimate_text) for _, whole in parts]
+    _shrink(parts, texts, NOTES_TOKENS, estimate_text)
     note = f"[What was cut is in {path}]\n"
     if characters is not None:
-        _shrink(shown, characters - len(note), len)
-    text = "".join(map(_Excerpt.rendered, shown)) + (
-        note if any(map(_Excerpt.is_cut, shown)) else ""
-    )
-    return text[:characters]
+        _shrink(parts, texts, characters - len(note), len)
+    cut = any(text != whole for text, (_, whole) in zip(texts, parts, strict=True))
+    return "".join((*map(_excerpt, parts, texts), note if cut else ""))[:characters]
 
 
-@dataclass(slots=True)
-class _Excerpt:
-    """The beginning of a section that a reader sees."""
-
-    title: str
-    whole: str
-    text: str
-
-    def is_cut(self) -> bool:
-        return self.text != self.whole
-
-    def cut(self, most: int, measure: Callable[[str], int]) -> None:
-        self.text = min(self.text, _beginning(self.whole, most, measure), key=len)
-
-    def rendered(self) -> str:
-        missing = len(self.whole[len(self.text) :].strip().split("\n"))
-        note = f"[{missing} more lines]" if self.is_cut() else ""
-        heading = f"# {self.title}" if self.title else ""
-        return "\n".join(filter(None, (heading, self.text, note))) + "\n\n"
+_Part = tuple[str, str]  # a title and the whole content
 
 
-def _shrink(shown: list[_Excerpt], most: int, measure: Callable[[str], int]) -> None:
-    """Cut sections, those that matter least first, until all of them fit together."""
+def _shrink(parts: list[_Part], texts: list[str], most: int, measure: Callable[[str], int]) -> None:
+    """Cut texts of sections, those that matter least first, until all of them fit together."""
+    order = sorted(range(len(parts)), key=lambda number: _rank(parts[number][0]))
     for least in (most // _SHARES, 0):
-        for excerpt in sorted(shown, key=lambda excerpt: _rank(excerpt.title)):
-            excess = sum(measure(other.rendered()) for other in shown) - most
-            if excess > 0 and excerpt.text:
-                note = measure("[99999 more lines]\n")
-                excerpt.cut(max(least, measure(excerpt.text) - excess - note), measure)
+        for number in order:
+            excess = sum(map(measure, map(_excerpt, parts, texts))) - most
+            if excess > 0:
+                room = measure(texts[number]) - excess - measure(_MISSING.format(10**5))
+                texts[number] = _beginning(texts[number], max(least, room), measure)
+
+
+def _excerpt(part: _Part, text: str) -> str:
+    """Return what a reader sees of a section, with how many lines are missing."""
+    title, whole = part
+    missing = whole[len(text) :].strip().count("\n") + 1
+    note = _MISSING.format(missing) if text != whole else ""
+    return "\n".join(filter(None, (f"# {title}" if title else "", text, note))) + "\n\n"
 
 
 def _rank(title: str) -> int:
