@@ -27,7 +27,7 @@ from memd.agent.step import (
     ToolResult,
     total,
 )
-from memd.agent.task import Bench, Task
+from memd.agent.task import LITTLE_THOUGHT, Bench, Task
 from memd.agent.workspace import Workspace
 from memd.core.clock import Clock
 from memd.core.errors import MemdError
@@ -38,6 +38,7 @@ from memd.model.port import Ask, Block, Model, Reply, ToolCall, Usage
 from memd.state.database import StateUnusableError
 
 __all__ = [
+    "LITTLE_THOUGHT",
     "Bench",
     "Budget",
     "Progress",

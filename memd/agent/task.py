@@ -7,6 +7,11 @@ from typing import Any, Protocol
 from memd.agent.step import Budget, ToolResult
 from memd.model.port import Block
 
+LITTLE_THOUGHT: Mapping[str, Any] = {  # for a task that needs no more, as ``extra``
+    "thinking": {"type": "between_tools"},
+    "output_config": {"effort": "low"},
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Task:

@@ -45,7 +45,7 @@ class Dialogue:
 
 def extended(dialogue: Dialogue, messages: Sequence[Message]) -> Dialogue:
     """Return a conversation with what is new; too long, it loses its older half."""
-    new = (_piece(message) for message in messages)
+    new = (shown(message) for message in messages)
     grown = replace(dialogue, pieces=(*dialogue.pieces, *(piece for piece in new if _body(piece))))
     if grown.characters <= MOST_CHARACTERS:
         return grown
@@ -68,10 +68,13 @@ def squeezed(pieces: Sequence[Message], most: int, *, strict: bool = False) -> t
                 else replace(piece, text=_shortened(_body(piece), limit), calls=())
                 for piece in retained
             ]
-    for piece in list(retained):
-        if _size(retained) > most and (strict or piece.origin != "user"):
-            retained.remove(piece)
-    return tuple(retained)
+    over, result = _size(retained) - most, []
+    for piece in retained:
+        if over > 0 and (strict or piece.origin != "user"):
+            over -= _size([piece])
+        else:
+            result.append(piece)
+    return tuple(result)
 
 
 def rendered(piece: Message) -> str:
@@ -81,6 +84,13 @@ def rendered(piece: Message) -> str:
     return f'<said by="{piece.origin}"{at}>\n{_TAG.sub("&lt;", _body(piece))}\n</said>'
 
 
+def shown(message: Message) -> Message:
+    """Return what a model is shown of a message."""
+    limit = PIECE_CHARACTERS if message.origin in ("user", "assistant") else OUTPUT_CHARACTERS
+    calls = tuple(_shortened(call, _CALL_CHARACTERS) for call in message.calls[:_CALLS])
+    return replace(message, text=_shortened(message.text.strip(), limit), calls=calls)
+
+
 def day_and_time(at: float) -> str:
     """Return a time with its weekday: ``Tue 2026-03-03T09:00``."""
     return f"{datetime.fromtimestamp(at, UTC):%a %Y-%m-%dT%H:%M}"
@@ -88,13 +98,6 @@ def day_and_time(at: float) -> str:
 
 def _size(pieces: Sequence[Message]) -> int:
     return sum(len(rendered(piece).encode("utf-8", "replace")) for piece in pieces)
-
-
-def _piece(message: Message) -> Message:
-    """Return what a model is shown of a message."""
-    limit = PIECE_CHARACTERS if message.origin in ("user", "assistant") else OUTPUT_CHARACTERS
-    calls = tuple(_shortened(call, _CALL_CHARACTERS) for call in message.calls[:_CALLS])
-    return replace(message, text=_shortened(message.text.strip(), limit), calls=calls)
 
 
 def _body(piece: Message) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memd.agent.service import Budget, Task, prefixed, single_shot, tools
+from memd.agent.service import LITTLE_THOUGHT, Budget, Task, prefixed, single_shot, tools
 from memd.conversation.dialogue import Dialogue, day_and_time, rendered, squeezed
 from memd.core import prose
 from memd.core.prices import price
@@ -31,10 +31,6 @@ from memd.text.words import words
 KIND = "extract"
 TURNS = 5
 _MARK: Mapping[str, Any] = {"cache_control": {"type": "ephemeral"}}
-_LITTLE: Mapping[str, Any] = {
-    "thinking": {"type": "between_tools"},
-    "output_config": {"effort": "low"},
-}
 _FINGERPRINT = 12  # characters
 _NEWS = 2_000  # tokens of what is new, the person's own words aside
 _BEFORE = 400  # tokens of what was said just before
@@ -179,7 +175,7 @@ def _own(news: News, model: str, names: frozenset[str], marked: Collection[int] 
         runs=names,
         system=(_block(system, marked=bool(marked)),),
         project=news.directory,
-        extra=_LITTLE,
+        extra=LITTLE_THOUGHT,
     )
 
 

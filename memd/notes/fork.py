@@ -1,0 +1,156 @@
+"""What a model is asked when it updates a session's notes, in two forms. Pure.
+
+Rules of this file
+- Over a client's own prefix (``cache``) the conversation is the client's, to the byte, and one
+  message is added; its cache serves all that stands before it.
+- Without it the request holds the notes and what was said since, within 20,000 tokens however long
+  the conversation is: the whole of it every 5,000 tokens would cost quadratically.
+- Only ``Edit`` is run. All edits in one reply, and a reply whose edits all applied is the last.
+- What was said is data: it stands in tags that no text can close.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memd.agent.service import LITTLE_THOUGHT, Budget, Task, prefixed, tools
+from memd.conversation.dialogue import rendered, shown, squeezed
+from memd.conversation.history import estimate_text
+from memd.conversation.pieces import TranscriptPiece
+from memd.core import prose
+from memd.core.values import Message
+from memd.model.errors import CapReachedError, PromptTooLongError
+from memd.model.port import Block
+from memd.notes.editing import EDIT
+
+KIND = "notes"
+TURNS = 4
+SHORT_TOKENS = 20_000  # of a request without a client's prefix
+NO_ROOM = (CapReachedError, PromptTooLongError)  # where the next of ``tasks`` is tried
+_CHARACTERS = 4 * SHORT_TOKENS  # of what was said; more is never sent
+_FORM_TOKENS = 700  # of the short form beside its two parts: system text, tool, blocks
+_TAG = 40  # characters around a piece
+_BYTES_A_TOKEN = (4, 3, 2)  # as many as there are, by script
+_PACKAGE = "memd.notes"
+_EDITING = "Replaces exact text in the notes. The text has to stand there once."
+
+_RUN = Task(
+    kind=KIND,
+    model="",
+    messages=(),
+    tools=(),
+    runs=frozenset({EDIT}),
+    budget=Budget(
+        turns=TURNS,
+        reply_tokens=8_000,
+        output_tokens=16_000,
+        total_tokens=900_000,
+        ends_after_writes=True,
+    ),
+    seconds=180.0,
+    ask_seconds=90.0,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NotesUpdate:
+    """What a run is about.
+
+    ``prompt`` asks for the update and shows the notes (a filled template); ``news`` is what was
+    said since they were written. The spending is booked on ``project``.
+    """
+
+    prompt: str
+    news: Sequence[Message]
+    project: str
+
+
+class NewPieces:
+    """What was said behind the message ``covers``: the newest of it that a request has room for."""
+
+    def __init__(self, covers: str = "") -> None:
+        self._covers = covers
+        self._retained: deque[Message] = deque()
+        self._characters = 0
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What a model is shown of it."""
+        return tuple(item for item in self._retained if item.text or item.calls)
+
+    def add(self, piece: TranscriptPiece) -> None:
+        """Take in the next piece of the conversation."""
+        if piece.id and piece.id == self._covers:
+            self._retained.clear()
+            self._characters = 0
+            return
+        text = f"(failed)\n{piece.text}" if piece.failed else piece.text
+        calls = (piece.call.short,) if piece.call and piece.call.short else ()
+        at = piece.at if piece.origin == "user" else None
+        message = Message(piece.id, piece.role, text, piece.origin or "tool", at, calls=calls)
+        self._retained.append(shown(message))
+        self._characters += _size(self._retained[-1])
+        while self._characters > _CHARACTERS:
+            self._characters -= _size(self._retained.popleft())
+
+    def covered(self, message: str) -> None:
+        """Forget what stands before a message, and the message: the notes have it."""
+        self._covers = message
+        while message in (item.id for item in self._retained):
+            self._characters -= _size(self._retained.popleft())
+
+
+def tasks(
+    update: NotesUpdate, model: str, cache: Mapping[str, Any] | None = None
+) -> tuple[Task, ...]:
+    """Return the runs to try, each where the one before ended with an error of ``NO_ROOM``.
+
+    The first goes over the client's own prefix where ``cache`` gives one.
+    """
+    client = prefixed(_RUN, cache)
+    short = _short(update, model)
+    if client is None or _open_call(client.messages[-1]):
+        return (short,)
+    request = {"role": "user", "content": update.prompt}
+    messages = (*client.messages, request)
+    return replace(client, messages=messages, project=update.project), short
+
+
+def _short(update: NotesUpdate, model: str) -> Task:
+    room = SHORT_TOKENS - _FORM_TOKENS - estimate_text(update.prompt)
+    texts = (*_fitting(update.news, room), update.prompt)
+    blocks = [{"type": "text", "text": text} for text in texts]
+    return replace(
+        _RUN,
+        model=model,
+        messages=({"role": "user", "content": blocks},),
+        tools=tuple(
+            {**tool, "description": _EDITING}
+            for tool in tools.definitions()
+            if tool["name"] == EDIT
+        ),
+        system=prose.template("system", _PACKAGE),
+        project=update.project,
+        extra=LITTLE_THOUGHT,
+    )
+
+
+def _fitting(news: Sequence[Message], room: int) -> list[str]:
+    """Return what was said as texts for a model, as much of it as fits into so many tokens."""
+    for size in _BYTES_A_TOKEN:
+        texts = [rendered(item) for item in squeezed(news, room * size, strict=True)]
+        if sum(map(estimate_text, texts)) <= room:
+            return texts
+    return []
+
+
+def _open_call(message: Block) -> bool:
+    """Return whether a message calls a tool, so that only its result may follow."""
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else []
+    return any(isinstance(block, Mapping) and block.get("type") == "tool_use" for block in blocks)
+
+
+def _size(message: Message) -> int:
+    return _TAG + len(message.text) + sum(map(len, message.calls))
