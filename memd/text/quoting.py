@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from memd.text.invisible import CONTROLS, removed
 
 # A tag of ours, or of a client's insertions, however it is dressed up.
-_TAG = re.compile(
+TAG = re.compile(
     r"[<\uff1c\ufe64\u2039](?=[\W_]{0,8}"
     r"(?:memd|system[\W_]|command-|local-command|user-prompt|task-notification|antml))",
     re.IGNORECASE,
@@ -17,7 +17,7 @@ _CONTROL = re.compile(f"[{CONTROLS}]")
 
 def neutralise(content: str) -> str:
     """Return a text that cannot pose as a tag and hides no character that nobody sees."""
-    return _TAG.sub("&lt;", _CONTROL.sub("", removed(_LINE_ENDS.sub("\n", content))))
+    return TAG.sub("&lt;", _CONTROL.sub("", removed(_LINE_ENDS.sub("\n", content))))
 
 
 def units(content: str) -> int:
