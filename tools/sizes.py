@@ -31,7 +31,7 @@ PLAN = {
     "model": 1_900,
     "store": 3_400,
     "projects": 900,
-    "transcripts": 1_000,
+    "transcripts": 1_100,
     "watch": 1_500,
     "files": 600,
     "documents": 1_800,

@@ -37,8 +37,8 @@ from memd.recall.service import Prompt
 from memd.rpc.connection import Call
 from memd.state.tables import Parents
 from memd.text import tags
-from memd.transcripts import forks
 from memd.transcripts.reading import TranscriptRefusedError
+from memd.transcripts.sessions import parents
 
 _REMEMBERED_EVENTS = 1024
 _SESSIONS = 64  # whose memory section is in memory, some 30 KB each
@@ -222,7 +222,7 @@ class HookMethod:
 
 
 def _parents(payload: Payload, answered: float | None = None) -> Parents:
-    return partial(forks.parents, payload.transcript_path, payload.session_id, answered)
+    return partial(parents, payload.transcript_path, payload.session_id, answered)
 
 
 def _fit(prompt: str, room: int, directory: str) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memd.conversation.pieces import ASSISTANT, BOUNDARY, TranscriptPiece
 from memd.text.words import has_cjk
 
 WINDOW = 200_000  # tokens, where nobody says
@@ -55,7 +56,7 @@ def thresholds(window: int = WINDOW) -> Thresholds:
 
 def estimate_text(text: str) -> int:
     """Return about how many tokens a text has."""
-    size = len(text.encode("utf-8", "replace"))
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     if size > _MOST_CJK_BYTES * len(text) and has_cjk(text):
         return len(text)
     return -(-size // _BYTES)
@@ -105,3 +106,46 @@ def count(messages: Sequence[Mapping[str, Any]]) -> TokenCount:
     after = (item for n, item in enumerate(messages) if n > first and not of_reply[n])
     rest = sum(estimate(item.get("content")) for item in after)
     return TokenCount(counted(messages[last].get("usage")) + rest, "usage")
+
+
+class ContextMeter:
+    """The size of a running conversation's context, fed with its pieces in order.
+
+    ``compactions`` counts the boundaries so far.
+    """
+
+    def __init__(self) -> None:
+        self.compactions = 0
+        self._counted = False  # whether a server ever counted
+        self._begin(0)
+
+    def _begin(self, tokens: int, reply: str = "") -> None:
+        self._before = tokens  # up to the newest reply
+        self._reply = reply
+        self._own = self._after = 0  # estimates of its own pieces, and of what came since it began
+        self._context = 0  # what the server counted with it
+
+    @property
+    def tokens(self) -> int:
+        """The context's size now, after a boundary the summary's."""
+        if self._counted:
+            return self._size
+        return self._size * _UNCOUNTED[0] // _UNCOUNTED[1]
+
+    @property
+    def _size(self) -> int:
+        return (self._context or self._before + self._own) + self._after
+
+    def add(self, piece: TranscriptPiece) -> None:
+        """Count a piece."""
+        if piece.event == BOUNDARY:
+            self.compactions += 1
+            self._begin(piece.tokens)
+        elif piece.role != ASSISTANT:
+            self._after += piece.tokens
+        else:
+            if not piece.key or piece.key != self._reply:
+                self._begin(self._size, piece.key)
+            self._own += piece.tokens
+            self._context = piece.context or self._context
+            self._counted = self._counted or piece.context > 0

@@ -1,6 +1,7 @@
 """A conversation as a list of messages of the Messages API: its size, its units, its end. Pure."""
 
 from memd.conversation.counting import (
+    ContextMeter,
     Thresholds,
     TokenCount,
     count,
@@ -11,6 +12,7 @@ from memd.conversation.counting import (
 )
 
 __all__ = [
+    "ContextMeter",
     "Thresholds",
     "TokenCount",
     "count",

@@ -11,15 +11,17 @@ from typing import Any
 from memd.text import tags
 
 TEXT_CHARACTERS = 256 * 1024  # of one block; a longer one is a paste, and its start tells enough
+GIVEN_CHARACTERS = 64 * 1024  # of one text in a call's input
 USER, ASSISTANT = "user", "assistant"
-BOUNDARY, TITLE = "boundary", "title"
+BOUNDARY, TITLE, SIZE = "boundary", "title", "size"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
     """A tool call: its id, the tool's name, a line that tells of it, and the paths it writes.
 
-    ``given`` is the call's input as it was recorded.
+    ``given`` is the call's input as it was recorded, long texts cut; an input that is one text
+    has the name ``input``.
     """
 
     id: str
@@ -37,8 +39,9 @@ class TranscriptPiece:
     is, ``failed`` the id of a call that came to nothing, ``tool`` the tool's name where the piece
     itself tells it. ``tokens`` estimates what the block takes of a context, ``context`` is how many
     tokens the server counted up to and with this reply, 0 where it did not say. With an ``event``
-    nobody speaks: at a ``boundary`` the conversation was compacted (``tokens`` is the summary's
-    size), a ``title`` names it (``text``).
+    nobody speaks: at a ``boundary`` the conversation was compacted (``tokens`` is the size of what
+    stands for it; Claude Code's summary follows as a ``size``), a ``title`` names it (``text``), a
+    ``size`` has ``tokens`` or ``context`` alone: images, thinking, what a client put there.
     """
 
     role: str
@@ -58,8 +61,19 @@ class TranscriptPiece:
 
 def string(value: Any) -> str:
     """Return a JSON text that can be written, "" for anything else."""
+    if not isinstance(value, str):
+        return ""
     # JSON may escape half a character, which nothing later can write.
-    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else ""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+
+
+def recorded(value: Any) -> Any:
+    """Return a JSON value that can be written, with long texts cut."""
+    if isinstance(value, str):
+        return string(value[:GIVEN_CHARACTERS])
+    if isinstance(value, dict):
+        return {string(name): recorded(item) for name, item in value.items()}
+    return [recorded(item) for item in value] if isinstance(value, list) else value
 
 
 def own_words(value: Any) -> str:

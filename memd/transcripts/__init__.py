@@ -1,4 +1,4 @@
-"""Conversations as assistants record them: reading, sessions, forks.
+"""Conversations as assistants record them: reading, whole or as they grow, and their sessions.
 
-Doors: ``forks``, ``reading``, ``sessions``.
+Doors: ``reading``, ``sessions``, ``stream``.
 """

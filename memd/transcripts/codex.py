@@ -8,25 +8,40 @@ Rules of this file
   events that repeat them are passed over.
 - Which files changed and which MCP server answered is told by events alone.
 - A sub-agent's file says so in its first line, and nothing of it counts.
+- What the server counted stands in a ``token_usage_record`` right behind the reply; older versions
+  have ``token_count`` events alone, which come again and behind the outputs of tools.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from memd.conversation.history import estimate, estimate_text
 from memd.conversation.pieces import (
     ASSISTANT,
+    BOUNDARY,
+    SIZE,
     USER,
     RecordedCall,
     TranscriptPiece,
     joined,
     members,
     own_words,
+    parse_time,
+    recorded,
     string,
 )
 from memd.core.text import read_object
 from memd.transcripts import tools as known
 
-_KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+_KINDS = (
+    "session_meta",
+    "response_item",
+    "event_msg",
+    "turn_context",
+    "compacted",
+    "token_usage_record",
+)
 # The editors' extension puts what is open before the request, under headings of its own.
 _REQUEST = "## My request for Codex:"
 _NAME = "type"
@@ -53,25 +68,43 @@ class Rollout:
     def __init__(self) -> None:
         self._cwd = ""
         self._begun = False
-        self._sub_agent = False
+        self._context = 0  # what the server counted last
+        self.sub_agent = False
         self._patches: set[str] = set()
         self.strange = 0
 
     def pieces(self, line: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         """Yield what a line says; the file's first line must have come before the others."""
-        kind, payload = line[_NAME], line["payload"]
+        at, name = parse_time(line.get("timestamp")), string(line.get("timestamp"))
+        for piece in self._read(line[_NAME], line["payload"]):
+            yield replace(piece, at=at, id=piece.id or piece.answers or name)
+
+    def _read(self, kind: str, payload: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         if kind == "session_meta" and not self._begun:
             # Later ones are of the session that this one was forked from.
             self._begun = True
-            self._sub_agent = _is_sub_agent(payload)
+            self.sub_agent = _is_sub_agent(payload)
         if kind in ("session_meta", "turn_context"):
             self._cwd = string(payload.get("cwd")) or self._cwd
-        if self._sub_agent:
+        if self.sub_agent:
             return
         if kind == "response_item":
             yield from self._item(payload)
         elif kind == "event_msg":
             yield from self._event(payload)
+        elif kind == "token_usage_record":
+            yield from self._counted(members(payload.get("usage")))
+        elif kind == "compacted":
+            stands = payload.get("replacement_history")
+            size = estimate(stands if isinstance(stands, list) else payload.get("message"))
+            yield TranscriptPiece(USER, tokens=size, event=BOUNDARY)
+
+    def _counted(self, usage: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
+        """Yield the size of the context that a server counted."""
+        total = usage.get("total_tokens")
+        if type(total) is int and total > 0:
+            self._context = total
+            yield TranscriptPiece(ASSISTANT, context=total, event=SIZE)
 
     def _item(self, item: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         """Yield what the model's side of a line says."""
@@ -80,7 +113,9 @@ class Rollout:
             if not isinstance(item.get("content"), list):
                 self.strange += 1
             key = string(item.get("id"))
-            yield TranscriptPiece(ASSISTANT, joined(item.get("content")), ASSISTANT, id=key)
+            text = joined(item.get("content"))
+            tokens = estimate_text(text)
+            yield TranscriptPiece(ASSISTANT, text, ASSISTANT, id=key, tokens=tokens)
         elif result in ("function_call", "custom_tool_call", "local_shell_call"):
             yield self._call(item)
         elif result in ("function_call_output", "custom_tool_call_output"):
@@ -88,19 +123,19 @@ class Rollout:
             call = string(item.get("call_id"))
             if good is None:  # a patch says that it was applied, and nothing else need say so
                 good = call not in self._patches or _APPLIED in text
-            yield TranscriptPiece(USER, text, answers=call, failed="" if good else call)
+            failed, tokens = "" if good else call, estimate_text(text)
+            yield TranscriptPiece(USER, text, answers=call, failed=failed, tokens=tokens)
         elif result == "web_search_call":
-            said = known.short("web_search", members(item.get("action")))
-            yield TranscriptPiece(
-                ASSISTANT, origin=ASSISTANT, call=RecordedCall("", "web_search", said)
-            )
+            given = recorded(members(item.get("action")))
+            made = RecordedCall("", "web_search", known.short("web_search", given), given=given)
+            yield TranscriptPiece(ASSISTANT, origin=ASSISTANT, call=made)
             yield TranscriptPiece(USER, origin=known.WEB, tool="web_search")
 
     def _call(self, item: Mapping[str, Any]) -> TranscriptPiece:
         """Return a tool call with the paths that it writes."""
         name = f"{string(item.get('namespace'))}{string(item.get('name')) or 'shell'}"
         reported = item.get("arguments") or item.get("input") or item.get("action")
-        given = read_object(reported) or members(reported)
+        given = recorded(read_object(reported) or members(reported))
         cwd = string(given.get("workdir")) or self._cwd
         patch = "\n".join(_strings(given)) or string(reported)
         changed = tuple(known.patched(patch, cwd))
@@ -109,9 +144,9 @@ class Rollout:
         if changed:
             self._patches.add(call)
         short = known.short(name, given or {"path": changed[0] if changed else ""})
-        return TranscriptPiece(
-            ASSISTANT, origin=ASSISTANT, call=RecordedCall(call, name, short, paths)
-        )
+        made = RecordedCall(call, name, short, paths, given or {"input": recorded(patch)})
+        tokens = estimate({"input": reported})
+        return TranscriptPiece(ASSISTANT, origin=ASSISTANT, call=made, tokens=tokens)
 
     def _event(self, event: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         """Yield what an event says that the model's side does not."""
@@ -124,6 +159,10 @@ class Rollout:
             )
         elif result == "mcp_tool_call_end":
             yield from _served(members(event.get("invocation")))
+        elif result == "token_count":
+            usage = members(members(event.get("info")).get("last_token_usage"))
+            if usage.get("total_tokens") != self._context:
+                yield from self._counted(usage)
         elif result == "item_completed":
             item = members(event.get("item"))
             done = _ITEMS.get(string(item.get(_NAME)))
@@ -134,7 +173,7 @@ class Rollout:
             self.strange += 1
         text = own_words(words)
         text = text.rpartition(_REQUEST)[2].strip() if text.startswith("# ") else text
-        return TranscriptPiece(USER, text, USER, id=name)
+        return TranscriptPiece(USER, text, USER, id=name, tokens=estimate_text(text))
 
     def _user(self, item: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         content = item.get("content")

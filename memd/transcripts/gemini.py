@@ -10,10 +10,13 @@ Rules of this file
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from memd.conversation.history import estimate, estimate_text
 from memd.conversation.pieces import (
     ASSISTANT,
+    SIZE,
     USER,
     RecordedCall,
     TranscriptPiece,
@@ -22,6 +25,7 @@ from memd.conversation.pieces import (
     other_words,
     own_words,
     parse_time,
+    recorded,
     string,
 )
 from memd.transcripts import tools as known
@@ -42,15 +46,15 @@ class ChatRecord:
     """Turns lines into pieces; it remembers whose file it is and what it has given."""
 
     def __init__(self) -> None:
-        self._sub_agent = False
+        self.sub_agent = False
         self._seen: set[str] = set()
         self.strange = 0
 
     def pieces(self, line: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         """Yield what a line says; the file's first line must have come before the others."""
         if "projectHash" in line:
-            self._sub_agent = line.get("kind") == "subagent"
-        elif not self._sub_agent:
+            self.sub_agent = line.get("kind") == "subagent"
+        elif not self.sub_agent:
             at, name = parse_time(line.get("timestamp")), string(line.get("id"))
             again = name in self._seen
             self._seen.add(name)
@@ -59,9 +63,13 @@ class ChatRecord:
             else:
                 if not again:
                     text = joined(line["content"])
-                    yield TranscriptPiece(ASSISTANT, text, ASSISTANT, name, name, at)
+                    size = estimate_text(text)
+                    yield TranscriptPiece(ASSISTANT, text, ASSISTANT, name, name, at, tokens=size)
                 for call in _list(line.get("toolCalls")):
                     yield from self._call(members(call), name, at)
+                total = members(line.get("tokens")).get("total")
+                if type(total) is int and total > 0:
+                    yield TranscriptPiece(ASSISTANT, id=name, key=name, context=total, event=SIZE)
 
     def _user(
         self, line: Mapping[str, Any], name: str, at: float | None
@@ -75,7 +83,7 @@ class ChatRecord:
         )
         text = "\n".join(filter(None, map(own_words, parts)))
         if text:
-            yield TranscriptPiece(USER, text, USER, name, name, at)
+            yield TranscriptPiece(USER, text, USER, name, name, at, tokens=estimate_text(text))
         for part in map(members, _list(line["content"])):
             result = members(part.get("functionResponse"))
             tool = _name(result)
@@ -83,21 +91,25 @@ class ChatRecord:
             said = other_words(output.get("output") or output.get("error"))
             if tool:
                 call = string(result.get("id"))
-                yield TranscriptPiece(USER, said, id=call, at=at, answers=call, tool=tool)
+                size = estimate_text(said)
+                yield TranscriptPiece(
+                    USER, said, id=call, at=at, answers=call, tool=tool, tokens=size
+                )
 
     def _call(
         self, call: Mapping[str, Any], name: str, at: float | None
     ) -> Iterator[TranscriptPiece]:
         """Yield a tool call that has ended, with the path that it wrote."""
-        key, tool, given = string(call.get("id")), _name(call), members(call.get("args"))
+        key, tool, given = string(call.get("id")), _name(call), recorded(members(call.get("args")))
         if not tool or key in self._seen:
             return
         self._seen.add(key)
         written = string(members(call.get("resultDisplay")).get("filePath"))
         paths = tuple(known.writes(tool, given | ({"file_path": written} if written else {}), ""))
-        made = RecordedCall(key, tool, known.short(tool, given), paths)
+        made = RecordedCall(key, tool, known.short(tool, given), paths, given)
         failed = key if call.get("status") != "success" else ""
-        yield TranscriptPiece(ASSISTANT, "", ASSISTANT, name, name, at, call=made, failed=failed)
+        piece = TranscriptPiece(ASSISTANT, "", ASSISTANT, name, name, at, call=made, failed=failed)
+        yield replace(piece, tokens=estimate({"input": given}))
 
 
 def _name(call: Mapping[str, Any]) -> str:

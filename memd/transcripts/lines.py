@@ -1,22 +1,25 @@
-"""From JSON to messages: transcript lines and Messages-API lists. Pure.
+"""From JSON to pieces: transcript lines and Messages-API lists. Pure.
 
 Rules of this file
-- Of Claude Code's lines only ``user`` and ``assistant`` become messages, and of these neither
-  sub-agents' nor meta lines nor summaries of a compaction; every other kind of line is noise and
-  changes nothing. Codex's lines are ``codex``'s, Gemini's ``gemini``'s; each line tells by its
-  shape whose it is.
+- Of Claude Code's lines only ``user`` and ``assistant`` speak, and of these neither sub-agents' nor
+  meta lines nor summaries of a compaction, of which the size alone counts; compact boundaries and
+  titles are events. Every other kind of line is noise and changes nothing. Codex's lines are
+  ``codex``'s, Gemini's ``gemini``'s; each line tells by its shape whose it is.
 - Whose words a text is, is decided here and nowhere else: what stands in a tool result is the
-  tool's, whoever carries it; what memd or the client put among the user's words is cut out, and
-  what memd's own tools answered is left out.
+  tool's, whoever carries it; what memd or the client put among the user's words is cut out.
 - No shape crashes: what is not what it should be is passed over.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
+from memd.conversation.history import counted, estimate
 from memd.conversation.pieces import (
     ASSISTANT,
+    BOUNDARY,
+    SIZE,
+    TITLE,
     USER,
     RecordedCall,
     TranscriptPiece,
@@ -25,14 +28,14 @@ from memd.conversation.pieces import (
     other_words,
     own_words,
     parse_time,
+    recorded,
     string,
 )
 from memd.core.errors import MemdError
-from memd.core.values import Message
 from memd.transcripts import codex, gemini
 from memd.transcripts import tools as known
 
-_NOISE_MARKS = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly")
+_UNSPOKEN = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
 _SILENT = frozenset(("thinking", "redacted_thinking", "image", "document"))
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 _RESULTS = {
@@ -54,33 +57,21 @@ class InvalidMessagesError(MemdError):
         super().__init__(f"messages must be a list of objects, not {result}", found=result)
 
 
-@dataclass(slots=True)
-class _GrowingMessage:
-    """A message that may still grow: the next line can hold its next block."""
-
-    first: TranscriptPiece
-    id: str
-    texts: list[str] = field(default_factory=list)
-    calls: list[RecordedCall] = field(default_factory=list)
-
-
-class Assembly:
-    """Puts messages together from parsed lines; ask ``messages`` when all lines were added.
+class PieceReader:
+    """Turns the parsed lines of one transcript, in order, into pieces.
 
     ``recognised`` counts lines of a kind that memd knows, ``strange`` those of them whose content
-    has no shape that it knows. ``unnamed`` are the ids of calls whose output came without the call.
+    has no shape that it knows. ``sub_agent`` says that the file is a sub-agent's: nothing in it
+    speaks.
     """
 
     def __init__(self) -> None:
-        self._open: list[_GrowingMessage] = []
-        self._failed: set[str] = set()
-        self._names: dict[str, str] = {}
         self._rollout = codex.Rollout()
         self._chat = gemini.ChatRecord()
         self._strange = 0
-        self._first = -1  # the place of the user's first words
+        self._spoken = self._sidechain = False
+        self._title, self._own_title = "", False
         self.recognised = 0
-        self.unnamed: set[str] = set()
 
     @property
     def strange(self) -> int:
@@ -88,160 +79,118 @@ class Assembly:
         return self._strange + self._rollout.strange + self._chat.strange
 
     @property
-    def spoken(self) -> bool:
-        """Whether the user has said something."""
-        return self._first >= 0
+    def sub_agent(self) -> bool:
+        """Whether the lines so far are a sub-agent's."""
+        own = self._sidechain and not self._spoken
+        return own or self._rollout.sub_agent or self._chat.sub_agent
 
-    def add_line(self, line: Any) -> None:
-        """Add one parsed line of a transcript; any other value is passed over."""
-        for piece in self._pieces(line):
-            self._add(piece)
+    def pieces(self, line: Any) -> tuple[TranscriptPiece, ...]:
+        """Return what a parsed line says; of any other value, nothing."""
+        try:
+            return tuple(self._read(line))
+        except RecursionError:  # nested deeper than any client writes
+            return ()
 
-    def recall(self, line: Any) -> None:
-        """Take from a line that was read before only what its tool calls are called.
-
-        Also the first line of a file that is read from further on.
-        """
-        for piece in self._pieces(line):
-            self._name(piece)
-
-    def add(self, role: str, content: Any, like: TranscriptPiece, cwd: str = "") -> None:
-        """Add the content of one message; ``like`` has its id, key and time."""
-        for piece in self._blocks(role, content, cwd):
-            self._add(replace(piece, id=like.id, key=like.key, at=like.at))
-
-    def messages(self, *, from_a_turn: bool = False) -> tuple[Message, ...]:
-        """Return what was said, in order; a tool call that failed wrote nothing.
-
-        ``from_a_turn`` leaves out what stands before the user's first words, if there are any.
-        """
-        return tuple(self._closed(max(0, self._first) if from_a_turn else 0))
-
-    def _pieces(self, line: Any) -> Iterator[TranscriptPiece]:
+    def _read(self, line: Any) -> Iterator[TranscriptPiece]:
         """Yield what a line of Codex, Gemini or Claude Code says."""
         if codex.is_line(line):
             self.recognised += 1
-            at = parse_time(line.get("timestamp"))
-            name = string(line.get("timestamp"))
-            for piece in self._rollout.pieces(line):
-                yield replace(piece, at=at, id=piece.id or piece.answers or name)
-            return
-        if gemini.is_line(line):
+            yield from self._rollout.pieces(line)
+        elif gemini.is_line(line):
             self.recognised += 1
             yield from self._chat.pieces(line)
+        elif isinstance(line, dict):
+            kind = line.get("type")
+            if kind in (USER, ASSISTANT) and isinstance(line.get("message"), dict):
+                self.recognised += 1
+                yield from self._said(kind, line)
+            elif kind == "system" and line.get("subtype") == "compact_boundary":
+                self.recognised += 1
+                at = parse_time(line.get("timestamp"))
+                yield TranscriptPiece(USER, id=string(line.get("uuid")), at=at, event=BOUNDARY)
+            elif kind == "custom-title":
+                yield from self._named(string(line.get("customTitle")).strip(), own=True)
+            elif kind == "ai-title":
+                yield from self._named(string(line.get("aiTitle")).strip(), own=False)
+
+    def _said(self, role: str, line: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
+        """Yield what a line of the user or the assistant says."""
+        if line.get("isSidechain"):
+            self._sidechain = True
             return
-        line = members(line)
-        kind, message = line.get("type"), line.get("message")
-        if kind == "system" and line.get("subtype") == "compact_boundary":
-            self.recognised += 1
-        if kind not in (USER, ASSISTANT) or not isinstance(message, dict):
-            return
-        self.recognised += 1
-        if any(line.get(mark) for mark in _NOISE_MARKS):
-            return
+        self._spoken = True
+        message = line["message"]
         name = string(line.get("uuid"))
-        key = (string(message.get("id")) if kind == ASSISTANT else "") or name
-        at = parse_time(line.get("timestamp"))
-        for piece in self._blocks(kind, message.get("content"), string(line.get("cwd"))):
-            yield replace(piece, id=name, key=key, at=at)
+        key = (string(message.get("id")) if role == ASSISTANT else "") or name
+        at, context = parse_time(line.get("timestamp")), counted(message.get("usage"))
+        content = message.get("content")
+        if any(line.get(mark) for mark in _UNSPOKEN):
+            yield TranscriptPiece(role, id=name, key=key, tokens=estimate(content), event=SIZE)
+            return
+        for piece in self._blocks(role, content, string(line.get("cwd"))):
+            yield replace(piece, id=name, key=key, at=at, context=context)
 
     def _blocks(self, role: str, content: Any, cwd: str) -> Iterator[TranscriptPiece]:
         """Yield what the content blocks of one message say."""
         if isinstance(content, str):
             content = [{"type": "text", "text": content}]
-        blocks = content if isinstance(content, list) else [None]
-        result = [_piece(role, block, cwd) for block in map(members, blocks)]
-        yield from (piece for piece in result if piece is not None)
-        kinds = {str(members(block).get("type")) for block in blocks}
-        if result and not any(result) and not kinds & _SILENT:
+        blocks = [members(block) for block in content] if isinstance(content, list) else [{}]
+        result = [_piece(role, block, cwd) for block in blocks]
+        yield from result
+        kinds = {str(block.get("type")) for block in blocks}
+        if result and all(piece.event for piece in result) and not kinds & _SILENT:
             self._strange += 1
 
-    def _name(self, piece: TranscriptPiece) -> None:
-        if piece.call is not None and piece.call.id:
-            self._names[piece.call.id] = piece.call.name
-            self.unnamed.discard(piece.call.id)
-        if piece.failed:
-            self._failed.add(piece.failed)
-
-    def _add(self, piece: TranscriptPiece) -> None:
-        """Add a piece to the message that it belongs to, or begin one with it."""
-        self._name(piece)
-        if piece.answers and piece.answers not in self._names:
-            self.unnamed.add(piece.answers)
-        last = self._open[-1] if self._open else None
-        # The blocks of one line belong together when they are one speaker's; outputs stay apart.
-        same = (
-            last is not None
-            and bool(piece.key)
-            and (last.first.key, last.first.origin) == (piece.key, piece.origin)
-            and bool(piece.origin)
-        )
-        if last is None or not same:
-            last = _GrowingMessage(piece, piece.id)
-            self._open.append(last)
-        if piece.origin == USER and piece.text and not self.spoken:
-            self._first = len(self._open) - 1
-        last.id = piece.id
-        last.texts.append(piece.text)
-        if piece.call is not None:
-            last.calls.append(piece.call)
-
-    def _closed(self, start: int) -> Iterator[Message]:
-        """Yield the messages from a place on, without writes of failed calls."""
-        for item in self._open[start:]:
-            first = item.first
-            tool = first.tool or self._names.get(first.answers, "")
-            origin = first.origin or known.origin(tool)
-            text = "\n\n".join(text for text in item.texts if text)
-            if first.answers and known.is_own(tool):
-                text = ""
-            retained = [call for call in item.calls if call.id not in self._failed or not call.id]
-            writes = tuple(path for call in retained for path in call.writes)
-            calls = tuple(call.short for call in item.calls if call.short)
-            outside = origin in (known.WEB, known.MCP)
-            if text or calls or outside or any(call.writes for call in item.calls):
-                yield Message(item.id, first.role, text, origin, first.at, writes, calls, tool)
+    def _named(self, title: str, *, own: bool) -> Iterator[TranscriptPiece]:
+        """Yield a new title; once the person gave one, the client's own are none."""
+        if title and own >= self._own_title:
+            if title != self._title:
+                yield TranscriptPiece(USER, title, event=TITLE)
+            self._title, self._own_title = title, own
 
 
-def from_messages(messages: Any) -> tuple[Message, ...]:
-    """Return the messages of a Messages-API list; an id is its place when it has none.
+def message_pieces(messages: Any) -> tuple[TranscriptPiece, ...]:
+    """Return what a Messages-API list says; an id is an item's own or ``message N``, its place.
 
     Items and blocks of another shape are passed over. Raises InvalidMessagesError when it is no
     list at all.
     """
     if not isinstance(messages, list | tuple):
         raise InvalidMessagesError(type(messages).__name__)
-    assembly = Assembly()
-    for number, item in enumerate(messages):
-        if isinstance(item, dict) and item.get("role") in (USER, ASSISTANT):
-            key = f"message {number}"
-            name = string(item.get("id")) or key
-            like = TranscriptPiece(
-                item["role"], id=name, key=key, at=parse_time(item.get("timestamp"))
-            )
-            assembly.add(item["role"], item.get("content"), like)
-    return assembly.messages()
+    reader = PieceReader()
+    pieces: list[TranscriptPiece] = []
+    for number, item in enumerate(map(members, messages)):
+        role = item.get("role")
+        name = string(item.get("uuid")) or string(item.get("id")) or f"message {number}"
+        line = {"uuid": name, "timestamp": item.get("timestamp"), "message": item}
+        unspoken = role not in (USER, ASSISTANT)
+        pieces += reader.pieces({**line, "type": USER if unspoken else role, "isMeta": unspoken})
+    return tuple(pieces)
 
 
-def _piece(role: str, block: Mapping[str, Any], cwd: str) -> TranscriptPiece | None:
-    """Return what a content block says, ``None`` when it is of no kind that says something."""
-    kind = string(block.get("type"))
+def _piece(role: str, block: Mapping[str, Any], cwd: str) -> TranscriptPiece:
+    """Return what a content block says; of a kind that says nothing its size."""
+    kind, tokens = string(block.get("type")), estimate(block)
     if kind == "text":
         words = own_words if role == USER else other_words
-        return TranscriptPiece(role, words(block.get("text")), role)
+        return TranscriptPiece(role, words(block.get("text")), role, tokens=tokens)
     if kind == "tool_result" and role == USER:
         call = string(block.get("tool_use_id"))
         failed = call if block.get("is_error") is True else ""
-        return TranscriptPiece(role, joined(block.get("content")), answers=call, failed=failed)
+        text = joined(block.get("content"))
+        return TranscriptPiece(role, text, answers=call, failed=failed, tokens=tokens)
     if kind in _CALLS and role == ASSISTANT:
         server = f"mcp__{string(block.get('server_name'))}__" if kind == "mcp_tool_use" else ""
         name = server + string(block.get("name"))
-        given = members(block.get("input"))
+        given = recorded(members(block.get("input")))
         paths = tuple(known.writes(name, given, cwd))
-        call_made = RecordedCall(string(block.get("id")), name, known.short(name, given), paths)
-        return TranscriptPiece(role, origin=role, call=call_made)
+        call_made = RecordedCall(
+            string(block.get("id")), name, known.short(name, given), paths, given
+        )
+        return TranscriptPiece(role, origin=role, call=call_made, tokens=tokens)
     if kind in _RESULTS and role == ASSISTANT:
         call = string(block.get("tool_use_id"))
         text = joined(block.get("content"))
-        return TranscriptPiece(role, text, answers=call or kind, tool=_RESULTS[kind])
-    return None
+        tool = _RESULTS[kind]
+        return TranscriptPiece(role, text, answers=call or kind, tool=tool, tokens=tokens)
+    return TranscriptPiece(role, tokens=tokens, event=SIZE)

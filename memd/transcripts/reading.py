@@ -13,17 +13,20 @@ Rules of this file
 Blocks: call it from a worker thread.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from memd.core.errors import MemdError
 from memd.core.text import read_json, sha256
 from memd.core.values import Message
 from memd.core.yielding import yield_to_requests
-from memd.transcripts.lines import Assembly, InvalidMessagesError, from_messages
+from memd.transcripts.assembly import Assembly, from_messages
+from memd.transcripts.lines import InvalidMessagesError, PieceReader
 from memd.transcripts.tools import MEMORY_ROOT
 
 __all__ = [
@@ -42,6 +45,7 @@ TAIL_BYTES = 8 * 1024 * 1024  # more than any model is shown of a conversation
 _NO_NAME = "its path is not absolute or does not end in .jsonl"
 _NO_TEXT = "its name is no text"
 _NO_FILE = "it is not a regular file of yours"
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CHUNK_BYTES = 1024 * 1024
 _MARKER_BYTES = 256
 _MARKER_CHARACTERS = 16
@@ -59,6 +63,9 @@ _HINTS = (
     b'"session_meta"',
     b'"turn_context"',
     b'"compacted"',
+    b'"token_usage_record"',
+    b'"custom-title"',
+    b'"ai-title"',
 )
 _FIRST = (b'"session_meta"', b'"projectHash"')
 _CALLS = (b'_use"', b'_call"')
@@ -109,17 +116,14 @@ def read(
     With ``tail``, a reading from the start of a file that is longer begins at the first turn in
     its last so many bytes. Raises TranscriptRefusedError.
     """
-    try:
-        with open_transcript(path) as file:
-            start = offset if offset > 0 and _marker(file, offset) == marker else 0
-            size = os.fstat(file.fileno()).st_size
-            if start == 0 and tail is not None and size > tail:
-                part = _end(file, path, size - tail)
-            else:
-                part = _part(file, path, start, most)
-            return replace(part, restarted=start != offset)
-    except OSError as error:
-        raise TranscriptRefusedError(path, error.strerror or type(error).__name__) from error
+    with opened(path) as file:
+        start = offset if offset > 0 and marker_of(file, offset) == marker else 0
+        size = os.fstat(file.fileno()).st_size
+        if start == 0 and tail is not None and size > tail:
+            part = _end(file, path, size - tail)
+        else:
+            part = _part(file, path, start, most)
+        return replace(part, restarted=start != offset)
 
 
 def check(path: str) -> None:
@@ -127,8 +131,16 @@ def check(path: str) -> None:
 
     Raises TranscriptRefusedError. Blocks.
     """
+    with opened(path):
+        pass
+
+
+@contextmanager
+def opened(path: str) -> Iterator[BinaryIO]:
+    """Open a transcript that may be read; what fails meanwhile is a TranscriptRefusedError."""
     try:
-        open_transcript(path).close()
+        with open_transcript(path) as file:
+            yield file
     except OSError as error:
         raise TranscriptRefusedError(path, error.strerror or type(error).__name__) from error
 
@@ -139,9 +151,13 @@ def open_transcript(path: str) -> BinaryIO:
         raise TranscriptRefusedError(path, _NO_NAME)
     try:
         # A FIFO without a writer would hold a plain open for ever.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        descriptor = os.open(path, _READ)
     except UnicodeEncodeError:
         raise TranscriptRefusedError(path, _NO_TEXT) from None
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise TranscriptRefusedError(path, _NO_FILE) from None
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         os.close(descriptor)
@@ -151,73 +167,74 @@ def open_transcript(path: str) -> BinaryIO:
 
 def _part(file: BinaryIO, path: str, start: int, most: int) -> TranscriptPart:
     """Read messages from an offset until a part is full."""
-    assembly = Assembly()
-    _first_line(file, start, assembly)
-    file.seek(start)
+    reader, assembly = PieceReader(), Assembly()
+    _first_line(file, start, reader)
     seen, end, complete = 0, start, True
-    for line, position in _lines(file, start):
+    for record, position in records(file, start):
         seen += 1
         end = position
-        if any(hint in line for hint in _HINTS):
-            assembly.add_line(_parsed(line))
+        assembly.add(reader.pieces(record))
         if end - start >= most:
             complete = False
             break
     _look_back(file, start, assembly)
     messages = assembly.messages()
-    problem = _problem(path, seen, assembly) if start == 0 and not messages else ""
-    return TranscriptPart(messages, end, _marker(file, end), complete, problem=problem)
+    fault = problem(path, seen, reader) if start == 0 and not messages else ""
+    return TranscriptPart(messages, end, marker_of(file, end), complete, problem=fault)
 
 
 def _end(file: BinaryIO, path: str, start: int) -> TranscriptPart:
     """Read from the first turn behind a place that may be in the middle of a line."""
-    assembly = Assembly()
-    _first_line(file, start, assembly)
-    file.seek(start - 1)
+    reader, assembly = PieceReader(), Assembly()
+    _first_line(file, start, reader)
     end = begin = seen = 0
-    for line, position in _lines(file, start - 1):
+    for record, position in records(file, start - 1):
         if not end:  # what is left of a line, or the end of the one before
             end = begin = position
             continue
         seen += 1
         end = position
-        if any(hint in line for hint in _HINTS):
-            assembly.add_line(_parsed(line))
+        assembly.add(reader.pieces(record))
         begin = begin if assembly.spoken else end
     messages = assembly.messages(from_a_turn=True)
-    problem = "" if messages else _problem(path, seen, assembly)
-    return TranscriptPart(messages, end, _marker(file, end), problem=problem, passed_over=begin)
+    fault = "" if messages else problem(path, seen, reader)
+    return TranscriptPart(messages, end, marker_of(file, end), problem=fault, passed_over=begin)
 
 
-def _first_line(file: BinaryIO, start: int, assembly: Assembly) -> None:
+def _first_line(file: BinaryIO, start: int, reader: PieceReader) -> None:
     """Show the file's first line, where it says whose a file is, to who begins behind it."""
     head = os.pread(file.fileno(), _HEAD_BYTES, 0) if start else b""
     if any(mark in head for mark in _FIRST):
         file.seek(0)
-        assembly.recall(_parsed(file.readline(LINE_BYTES)))
+        reader.pieces(_parsed(file.readline(LINE_BYTES)))
 
 
 def _look_back(file: BinaryIO, start: int, assembly: Assembly) -> None:
     """Find the calls whose outputs were read and that stand before the part."""
     if not (start and assembly.unnamed):
         return
-    first = max(0, start - _LOOK_BACK_BYTES)
+    first, reader = max(0, start - _LOOK_BACK_BYTES), PieceReader()
     file.seek(first)
     for line in file.read(start - first).splitlines():
         if any(hint in line for hint in _CALLS):
-            assembly.recall(_parsed(line))
+            assembly.recall(reader.pieces(_parsed(line)))
 
 
-def _problem(path: str, seen: int, assembly: Assembly) -> str:
-    if seen and not assembly.recognised:
+def problem(path: str, seen: int, reader: PieceReader) -> str:
+    """Return what is wrong with a file of which so many lines said nothing, "" for nothing."""
+    if seen and not reader.recognised:
         return f"{path}: none of {seen} lines has a shape that memd knows"
-    if assembly.strange:
-        return f"{path}: none of {assembly.strange} messages has a shape that memd knows"
+    if reader.strange:
+        return f"{path}: none of {reader.strange} messages has a shape that memd knows"
     return ""
 
 
-def _lines(file: BinaryIO, start: int) -> Iterator[tuple[bytes, int]]:
-    """Yield each whole line, b"" for one that is too long, with the offset behind it."""
+def records(file: BinaryIO, start: int) -> Iterator[tuple[Any, int]]:
+    """Yield each whole line from an offset on, parsed, with the offset behind it.
+
+    Of a line that cannot count, or is too long, the value is ``None``.
+    """
+    file.seek(start)
     position = start
     while True:
         yield_to_requests()
@@ -230,14 +247,15 @@ def _lines(file: BinaryIO, start: int) -> Iterator[tuple[bytes, int]]:
         if not rest:
             return
         position += length
-        yield (b"" if long else line), position
+        counts = not long and any(hint in line for hint in _HINTS)
+        yield (_parsed(line) if counts else None), position
 
 
 def _parsed(line: bytes) -> object:
     return read_json(line.decode("utf-8", "replace"))
 
 
-def _marker(file: BinaryIO, offset: int) -> str:
+def marker_of(file: BinaryIO, offset: int) -> str:
     """Return a fingerprint of what stands before an offset, "" when the file does not reach it."""
     start = max(0, offset - _MARKER_BYTES)
     file.seek(start)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from memd.core.values import Message
 from memd.text.tags import CLOSE, OPEN
-from memd.transcripts.lines import Assembly
+from memd.transcripts.assembly import Assembly
+from memd.transcripts.lines import PieceReader
 
 META = {"id": "s", "cwd": "/p", "cli_version": "0.169.0", "source": "cli"}
 
@@ -42,9 +43,9 @@ def message(role: str, text: str) -> dict[str, Any]:
 
 def read(*lines: dict[str, Any], meta: dict[str, Any] = META) -> tuple[Message, ...]:
     """Assemble a rollout file."""
-    assembly = Assembly()
+    reader, assembly = PieceReader(), Assembly()
     for value in (line("session_meta", **meta), *lines):
-        assembly.add_line(json.loads(json.dumps(value)))
+        assembly.add(reader.pieces(json.loads(json.dumps(value))))
     return assembly.messages()
 
 
@@ -188,7 +189,7 @@ def test_a_sub_agents_file_says_nothing(more: dict[str, Any]) -> None:
 
 def test_unknown_content_is_counted() -> None:
     """A message without its words in the usual place is strange."""
-    assembly = Assembly()
+    reader, assembly = PieceReader(), Assembly()
     for value in (
         event("user_message", words="x"),
         done("UserMessage", content="x"),
@@ -196,8 +197,8 @@ def test_unknown_content_is_counted() -> None:
         message("assistant", "known"),
         {"type": "response_item", "payload": "x"},
     ):
-        assembly.add_line(value)
-    assert (assembly.strange, assembly.recognised) == (3, 4)
+        assembly.add(reader.pieces(value))
+    assert (reader.strange, reader.recognised) == (3, 4)
 
 
 _JSON: st.SearchStrategy[Any] = st.recursive(

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from memd.core.values import Message
 from memd.transcripts import reading
-from memd.transcripts.lines import Assembly
+from memd.transcripts.assembly import Assembly
+from memd.transcripts.lines import PieceReader
 
 FIRST = {"sessionId": "s", "projectHash": "h", "startTime": "1970-01-01T00:01:00Z", "kind": "main"}
 
@@ -35,9 +36,9 @@ def result(name: str, **response: Any) -> list[dict[str, Any]]:
 
 def read(*lines: Any, first: dict[str, Any] = FIRST) -> tuple[Message, ...]:
     """Assemble a chat record."""
-    assembly = Assembly()
+    reader, assembly = PieceReader(), Assembly()
     for value in (first, *lines):
-        assembly.add_line(json.loads(json.dumps(value)))
+        assembly.add(reader.pieces(json.loads(json.dumps(value))))
     return assembly.messages()
 
 

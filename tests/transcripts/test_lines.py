@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 from memd.conversation.pieces import TEXT_CHARACTERS, parse_time
 from memd.core.values import Message
 from memd.text.tags import CLOSE, OPEN
-from memd.transcripts.lines import Assembly, InvalidMessagesError, from_messages
+from memd.transcripts.assembly import Assembly, from_messages
+from memd.transcripts.lines import InvalidMessagesError, PieceReader
 
 
 def lines(*given: dict[str, Any]) -> tuple[Message, ...]:
     """Assemble some transcript lines."""
-    assembly = Assembly()
+    reader, assembly = PieceReader(), Assembly()
     for line in given:
-        assembly.add_line(line)
+        assembly.add(reader.pieces(line))
     return assembly.messages()
 
 
@@ -80,7 +81,7 @@ def test_what_the_assistant_wrote_is_noted(block: dict[str, Any], path: str) -> 
 
 def test_only_known_lines_are_counted() -> None:
     """User, assistant and compact boundaries are known; other kinds are noise."""
-    assembly = Assembly()
+    reader, assembly = PieceReader(), Assembly()
     given: tuple[Any, ...] = (
         user("a", isMeta=True),
         {"type": "system", "subtype": "compact_boundary"},
@@ -91,8 +92,8 @@ def test_only_known_lines_are_counted() -> None:
         None,
     )
     for line in given:
-        assembly.add_line(line)
-    assert (assembly.recognised, assembly.messages()) == (2, ())
+        assembly.add(reader.pieces(line))
+    assert (reader.recognised, assembly.messages()) == (2, ())
 
 
 def test_messages_api_lists_are_read() -> None:
@@ -200,11 +201,11 @@ def test_memds_words_are_cut_out_everywhere() -> None:
 
 def test_unknown_content_is_counted() -> None:
     """A known line with a content of another shape is strange; silence of a known kind is not."""
-    assembly = Assembly()
+    reader, assembly = PieceReader(), Assembly()
     contents: list[Any] = [{"parts": []}, [{"kind": "text"}], [{"type": "image"}], "words", []]
     for content in contents:
-        assembly.add_line(user(content))
-    assert (assembly.strange, assembly.recognised) == (2, 5)
+        assembly.add(reader.pieces(user(content)))
+    assert (reader.strange, reader.recognised) == (2, 5)
 
 
 @pytest.mark.parametrize(
