@@ -84,9 +84,9 @@ def rendered(piece: Message) -> str:
     return f'<said by="{piece.origin}"{at}>\n{_TAG.sub("&lt;", _body(piece))}\n</said>'
 
 
-def shown(message: Message) -> Message:
+def shown(message: Message, most: int = PIECE_CHARACTERS) -> Message:
     """Return what a model is shown of a message."""
-    limit = PIECE_CHARACTERS if message.origin in ("user", "assistant") else OUTPUT_CHARACTERS
+    limit = most if message.origin in ("user", "assistant") else min(most, OUTPUT_CHARACTERS)
     calls = tuple(_shortened(call, _CALL_CHARACTERS) for call in message.calls[:_CALLS])
     return replace(message, text=_shortened(message.text.strip(), limit), calls=calls)
 

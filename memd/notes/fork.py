@@ -22,14 +22,19 @@ from memd.core import prose
 from memd.core.values import Message
 from memd.model.errors import CapReachedError, PromptTooLongError
 from memd.model.port import Block
+from memd.notes import sections
 from memd.notes.editing import EDIT
+from memd.notes.sections import NotesSection, SessionNotes
+from memd.notes.templates import NotesTemplate
 
 KIND = "notes"
 TURNS = 4
 SHORT_TOKENS = 20_000  # of a request without a client's prefix
 NO_ROOM = (CapReachedError, PromptTooLongError)  # where the next of ``tasks`` is tried
 _CHARACTERS = 4 * SHORT_TOKENS  # of what was said; more is never sent
-_FORM_TOKENS = 700  # of the short form beside its two parts: system text, tool, blocks
+_FORM_TOKENS = 700  # of the short form beside notes, news and prompt: system text, tool, blocks
+_NEWS_TOKENS = 3_000  # that what was said has at least, however long the notes are
+_NOT_SHOWN = "[more lines of this section stand in the file]"
 _TAG = 40  # characters around a piece
 _BYTES_A_TOKEN = (4, 3, 2)  # as many as there are, by script
 _PACKAGE = "memd.notes"
@@ -57,11 +62,13 @@ _RUN = Task(
 class NotesUpdate:
     """What a run is about.
 
-    ``prompt`` asks for the update and shows the notes (a filled template); ``news`` is what was
-    said since they were written. The spending is booked on ``project``.
+    The ``notes`` of the file at ``path`` are to be brought up to date; ``news`` is what was said
+    since they were written. The spending is booked on ``project``.
     """
 
-    prompt: str
+    notes: SessionNotes
+    path: str
+    template: NotesTemplate
     news: Sequence[Message]
     project: str
 
@@ -112,14 +119,16 @@ def tasks(
     short = _short(update, model)
     if client is None or _open_call(client.messages[-1]):
         return (short,)
-    request = {"role": "user", "content": update.prompt}
-    messages = (*client.messages, request)
+    prompt = update.template.filled(update.notes, update.path)
+    messages = (*client.messages, {"role": "user", "content": prompt})
     return replace(client, messages=messages, project=update.project), short
 
 
 def _short(update: NotesUpdate, model: str) -> Task:
-    room = SHORT_TOKENS - _FORM_TOKENS - estimate_text(update.prompt)
-    texts = (*_fitting(update.news, room), update.prompt)
+    room = SHORT_TOKENS - _FORM_TOKENS
+    most = room - _NEWS_TOKENS - estimate_text(update.template.prompt)
+    prompt = update.template.filled(_within(update.notes, most), update.path)
+    texts = (*_fitting(update.news, room - estimate_text(prompt)), prompt)
     blocks = [{"type": "text", "text": text} for text in texts]
     return replace(
         _RUN,
@@ -140,9 +149,30 @@ def _fitting(news: Sequence[Message], room: int) -> list[str]:
     """Return what was said as texts for a model, as much of it as fits into so many tokens."""
     for size in _BYTES_A_TOKEN:
         texts = [rendered(item) for item in squeezed(news, room * size, strict=True)]
-        if sum(map(estimate_text, texts)) <= room:
+        if texts and sum(map(estimate_text, texts)) <= room:
             return texts
-    return []
+    return [rendered(shown(item, room // 2)) for item in news[-1:]]
+
+
+def _within(notes: SessionNotes, most: int) -> SessionNotes:
+    """Return notes whose sections are cut at a line, all at the same size, until they fit.
+
+    What is left stands there as in the file, so that it can be edited.
+    """
+    limit, short = most, notes
+    while limit and estimate_text(sections.rendered(short, cursor=False)) > most:
+        limit = limit * 3 // 4
+        short = replace(
+            notes,
+            head=sections.beginning(notes.head, limit, estimate_text),
+            sections=tuple(_cut(section, limit) for section in notes.sections),
+        )
+    return short
+
+
+def _cut(section: NotesSection, limit: int) -> NotesSection:
+    body = sections.beginning(section.body, limit, estimate_text)
+    return section if body == section.body else replace(section, body=f"{body}\n{_NOT_SHOWN}\n\n")
 
 
 def _open_call(message: Block) -> bool:

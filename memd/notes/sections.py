@@ -209,13 +209,23 @@ def shortened(notes: SessionNotes, path: str, *, characters: int | None = None) 
     """
     parts = [("", notes.head.strip())] if notes.head.strip() else []
     parts += [(section.title.strip(), section.content) for section in notes.sections]
-    texts = [_beginning(whole, SECTION_TOKENS, estimate_text) for _, whole in parts]
+    texts = [beginning(whole, SECTION_TOKENS, estimate_text) for _, whole in parts]
     _shrink(parts, texts, NOTES_TOKENS, estimate_text)
     note = f"[What was cut is in {path}]\n"
     if characters is not None:
         _shrink(parts, texts, characters - len(note), len)
     cut = any(text != whole for text, (_, whole) in zip(texts, parts, strict=True))
     return "".join((*map(_excerpt, parts, texts), note if cut else ""))[:characters]
+
+
+def beginning(text: str, most: int, measure: Callable[[str], int]) -> str:
+    """Return the whole lines from the beginning that fit, else the beginning of the first."""
+    ends = [*(match.start() for match in re.finditer("\n", text)), len(text)]
+    lines = bisect_right(ends, most, key=lambda end: measure(text[:end]))
+    if lines:
+        return text[: ends[lines - 1]]
+    size = bisect_right(range(ends[0]), most, key=lambda end: measure(f"{text[:end]}…")) - 1
+    return f"{text[:size]}…" if size > 0 else ""
 
 
 _Part = tuple[str, str]  # a title and the whole content
@@ -229,7 +239,7 @@ def _shrink(parts: list[_Part], texts: list[str], most: int, measure: Callable[[
             excess = sum(map(measure, map(_excerpt, parts, texts))) - most
             if excess > 0:
                 room = measure(texts[number]) - excess - measure(_MISSING.format(10**5))
-                texts[number] = _beginning(texts[number], max(least, room), measure)
+                texts[number] = beginning(texts[number], max(least, room), measure)
 
 
 def _excerpt(part: _Part, text: str) -> str:
@@ -244,16 +254,6 @@ def _rank(title: str) -> int:
     if title in _LAST:
         return len(_FIRST) + 1 + _LAST.index(title)
     return _FIRST.index(title) if title in _FIRST else len(_FIRST)
-
-
-def _beginning(text: str, most: int, measure: Callable[[str], int]) -> str:
-    """Return the whole lines from the beginning that fit, else the beginning of the first."""
-    ends = [*(match.start() for match in re.finditer("\n", text)), len(text)]
-    lines = bisect_right(ends, most, key=lambda end: measure(text[:end]))
-    if lines:
-        return text[: ends[lines - 1]]
-    size = bisect_right(range(ends[0]), most, key=lambda end: measure(f"{text[:end]}…")) - 1
-    return f"{text[:size]}…" if size > 0 else ""
 
 
 def _cursor(text: str) -> tuple[str, NotesCursor | None]:
@@ -337,7 +337,7 @@ def _edited(old: NotesSection, new: NotesSection | None, faults: list[str]) -> N
     content = redacted(new.content)
     if content != new.content:
         faults.append(f'"{old.title}" had what looks like a credential; the line was removed')
-    short = _beginning(content, _CUT_TOKENS, estimate_text)
+    short = beginning(content, _CUT_TOKENS, estimate_text)
     if short != content:
         faults.append(f'"{old.title}" is over {_CUT_TOKENS} tokens; it was cut')
     return old.filled(short)

@@ -1,5 +1,7 @@
 """What a model is asked when it updates a session's notes."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,8 +9,11 @@ from hypothesis import strategies as st
 from memd.agent.service import Task
 from memd.conversation.history import estimate
 from memd.conversation.pieces import RecordedCall, TranscriptPiece
+from memd.core.values import Message
 from memd.notes import fork
 from memd.notes.fork import NewPieces, NotesUpdate
+from memd.notes.sections import parse
+from memd.notes.templates import NotesTemplate
 
 CLIENT = {
     "system": "You are a coder.",
@@ -24,9 +29,17 @@ def said(text: str, number: int = 0, origin: str = "user") -> TranscriptPiece:
     return TranscriptPiece(origin or "user", text, origin, f"u{number}")
 
 
-def short(pieces: NewPieces, prompt: str = "Bring the notes up to date.") -> Task:
+TEMPLATE = NotesTemplate("", "Update {{notesPath}}.\n{{currentNotes}}")
+
+
+def update(news: Sequence[Message] = (), text: str = "# A\n_a_\n\n") -> NotesUpdate:
+    """Return what a run is about."""
+    return NotesUpdate(parse(text), "/n.md", TEMPLATE, news, "/m")
+
+
+def short(pieces: NewPieces, text: str = "# A\n_a_\n\n") -> Task:
     """Return the run without a client's prefix."""
-    (task,) = fork.tasks(NotesUpdate(prompt, pieces.messages, "/m"), "small")
+    (task,) = fork.tasks(update(pieces.messages, text), "small")
     return task
 
 
@@ -43,11 +56,11 @@ def tokens(task: Task) -> int:
 
 def test_a_clients_prefix_goes_first_and_the_short_form_is_tried_next() -> None:
     """The client's request is repeated as it is, with one message behind it."""
-    long, brief = fork.tasks(NotesUpdate("Update.", (), "/m"), "small", CLIENT)
+    long, brief = fork.tasks(update(), "small", CLIENT)
     assert (long.model, long.system) == ("claude-opus-5-5", "You are a coder.")
     assert list(long.tools) == CLIENT["tools"]
     assert long.messages[:-1] == tuple(CLIENT["messages"])
-    assert long.messages[-1] == {"role": "user", "content": "Update."}
+    assert long.messages[-1] == {"role": "user", "content": "Update /n.md.\n# A\n_a_\n\n"}
     assert long.extra == {}
     assert (brief.model, [tool["name"] for tool in brief.tools]) == ("small", ["Edit"])
     for task in (long, brief):
@@ -60,7 +73,7 @@ def test_a_clients_prefix_goes_first_and_the_short_form_is_tried_next() -> None:
 )
 def test_without_a_usable_prefix_the_request_is_short(cache: dict[str, object] | None) -> None:
     """Nothing given, nonsense, or a tool call that waits for its result."""
-    (task,) = fork.tasks(NotesUpdate("Update.", (), "/m"), "small", cache)
+    (task,) = fork.tasks(update(), "small", cache)
     assert task.model == "small"
 
 
@@ -72,7 +85,7 @@ def test_the_short_form_has_what_was_said_since() -> None:
     assert [message.text for message in pieces.messages] == ["third", "fourth"]
     *before, last = texts(short(pieces))
     assert before == [f'<said by="user">\n{text}\n</said>' for text in ("third", "fourth")]
-    assert last == "Bring the notes up to date."
+    assert last == "Update /n.md.\n# A\n_a_\n\n"
     pieces.covered("u2")
     assert [message.text for message in pieces.messages] == ["fourth"]
     pieces.covered("long gone")
@@ -103,18 +116,33 @@ WORDS = st.sampled_from(["the parser fails at line 12 ", "解析器在第十二�
 PIECES = st.tuples(WORDS, st.integers(1, 4_000), st.sampled_from(["user", "assistant", ""]))
 
 
-@given(st.lists(PIECES, max_size=60), st.integers(0, 12_000))
+@given(st.lists(PIECES, max_size=60), st.lists(st.tuples(WORDS, st.integers(0, 4_000)), max_size=9))
 def test_the_short_form_never_passes_its_bound(
-    drawn: list[tuple[str, int, str]], notes: int
+    drawn: list[tuple[str, int, str]], notes: list[tuple[str, int]]
 ) -> None:
-    """Whatever was said, in any script and amount: 20,000 tokens, and the newest is there."""
+    """Whatever was said and noted, in any script and amount: 20,000 tokens, the newest with it."""
     pieces = NewPieces()
     for number, (words, times, origin) in enumerate(drawn):
         pieces.add(said(words * times, number, origin))
-    task = short(pieces, "note " * notes)
+    text = "".join(
+        f"# S{number}\n_s{number}_\n" + f"{words}{number}\n" * times
+        for number, (words, times) in enumerate(notes)
+    )
+    task = short(pieces, text)
     assert tokens(task) <= fork.SHORT_TOKENS
-    if drawn and notes < 10_000:
+    assert all(f"# S{n}\n_s{n}_\n" in texts(task)[-1] for n in range(len(notes)))
+    if drawn:
         assert len(texts(task)) > 1
+
+
+def test_long_notes_are_cut_where_they_are_long() -> None:
+    """A section that has room is whole, and what is shown of a cut one stands so in the file."""
+    text = "# A\n_a_\nshort\n\n# B\n_b_\n" + "".join(f"line {n}\n" for n in range(20_000))
+    shown = texts(short(NewPieces(), text))[-1].partition("\n")[2]
+    begins, _, rest = shown.partition("\n[more lines of this section stand in the file]")
+    assert text.startswith(begins)
+    assert len(begins) > 40_000
+    assert rest.strip() == ""
 
 
 def test_a_long_conversation_is_bounded() -> None:
