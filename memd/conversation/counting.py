@@ -19,7 +19,8 @@ from memd.text.words import has_cjk
 WINDOW = 200_000  # tokens, where nobody says
 ATTACHMENT = 2_000  # tokens of an image or a document
 _BYTES, _JSON_BYTES = 4, 2
-_SAID = ("text", "thinking", "content")
+_SAID, _SAYING = ("text", "thinking", "content"), (str, list)
+_JSON = json.JSONEncoder(ensure_ascii=False, default=str)
 _RESERVED = 20_000  # of a window, for the reply and the summary
 _MARGINS = (33_000, 18_000, 13_000, 3_000)  # warn, urgent, auto, block: below the effective window
 _UNCOUNTED = (4, 3)  # an estimate without any count is raised by this
@@ -56,10 +57,14 @@ def thresholds(window: int = WINDOW) -> Thresholds:
 
 def estimate_text(text: str) -> int:
     """Return about how many tokens a text has."""
-    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    size = _bytes(text)
     if size > _MOST_CJK_BYTES * len(text) and has_cjk(text):
         return len(text)
     return -(-size // _BYTES)
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
 def estimate(content: Any) -> int:
@@ -71,11 +76,11 @@ def estimate(content: Any) -> int:
     block = content if isinstance(content, Mapping) else {}
     if block.get("type") in ("image", "document"):
         return ATTACHMENT
-    said = next((block[name] for name in _SAID if isinstance(block.get(name), str | list)), None)
-    if said is not None:
-        return estimate(said)
-    text = json.dumps(block.get("input", block), ensure_ascii=False, default=str) if block else ""
-    return -(-len(text.encode("utf-8", "replace")) // _JSON_BYTES)
+    for name in _SAID:
+        if isinstance(block.get(name), _SAYING):
+            return estimate(block[name])
+    text = _JSON.encode(block.get("input", block)) if block else ""
+    return -(-_bytes(text) // _JSON_BYTES)
 
 
 def counted(usage: Any) -> int:

@@ -10,8 +10,7 @@ Rules of this file
 - No shape crashes: what is not what it should be is passed over.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memd.conversation.history import counted, estimate
@@ -84,69 +83,63 @@ class PieceReader:
         own = self._sidechain and not self._spoken
         return own or self._rollout.sub_agent or self._chat.sub_agent
 
-    def pieces(self, line: Any) -> tuple[TranscriptPiece, ...]:
+    def pieces(self, line: Any) -> Sequence[TranscriptPiece]:
         """Return what a parsed line says; of any other value, nothing."""
         try:
-            return tuple(self._read(line))
+            return self._read(line) if isinstance(line, dict) else ()
         except RecursionError:  # nested deeper than any client writes
             return ()
 
-    def _read(self, line: Any) -> Iterator[TranscriptPiece]:
-        """Yield what a line of Codex, Gemini or Claude Code says."""
-        if codex.is_line(line):
-            self.recognised += 1
-            yield from self._rollout.pieces(line)
+    def _read(self, line: dict[str, Any]) -> Sequence[TranscriptPiece]:
+        """Return what a line of Claude Code, Codex or Gemini says."""
+        kind = line.get("type")
+        if kind in (USER, ASSISTANT) and isinstance(line.get("message"), dict):
+            result = self._said(kind, line)
+        elif codex.is_line(line):
+            result = tuple(self._rollout.pieces(line))
         elif gemini.is_line(line):
-            self.recognised += 1
-            yield from self._chat.pieces(line)
-        elif isinstance(line, dict):
-            kind = line.get("type")
-            if kind in (USER, ASSISTANT) and isinstance(line.get("message"), dict):
-                self.recognised += 1
-                yield from self._said(kind, line)
-            elif kind == "system" and line.get("subtype") == "compact_boundary":
-                self.recognised += 1
-                at = parse_time(line.get("timestamp"))
-                yield TranscriptPiece(USER, id=string(line.get("uuid")), at=at, event=BOUNDARY)
-            elif kind == "custom-title":
-                yield from self._named(string(line.get("customTitle")).strip(), own=True)
-            elif kind == "ai-title":
-                yield from self._named(string(line.get("aiTitle")).strip(), own=False)
+            result = tuple(self._chat.pieces(line))
+        elif kind == "system" and line.get("subtype") == "compact_boundary":
+            at, name = parse_time(line.get("timestamp")), string(line.get("uuid"))
+            result = (TranscriptPiece(USER, id=name, at=at, event=BOUNDARY),)
+        else:
+            own = kind == "custom-title"
+            title = line.get("customTitle") if own else kind == "ai-title" and line.get("aiTitle")
+            return self._named(string(title).strip(), own=own)
+        self.recognised += 1
+        return result
 
-    def _said(self, role: str, line: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
-        """Yield what a line of the user or the assistant says."""
+    def _said(self, role: str, line: Mapping[str, Any]) -> Sequence[TranscriptPiece]:
+        """Return what a line of the user or the assistant says."""
         if line.get("isSidechain"):
             self._sidechain = True
-            return
+            return ()
         self._spoken = True
-        message = line["message"]
-        name = string(line.get("uuid"))
-        key = (string(message.get("id")) if role == ASSISTANT else "") or name
-        at, context = parse_time(line.get("timestamp")), counted(message.get("usage"))
+        message, name = line["message"], string(line.get("uuid"))
         content = message.get("content")
+        like: dict[str, Any] = {
+            "id": name,
+            "key": (string(message.get("id")) if role == ASSISTANT else "") or name,
+            "at": parse_time(line.get("timestamp")),
+            "context": counted(message.get("usage")),
+        }
         if any(line.get(mark) for mark in _UNSPOKEN):
-            yield TranscriptPiece(role, id=name, key=key, tokens=estimate(content), event=SIZE)
-            return
-        for piece in self._blocks(role, content, string(line.get("cwd"))):
-            yield replace(piece, id=name, key=key, at=at, context=context)
-
-    def _blocks(self, role: str, content: Any, cwd: str) -> Iterator[TranscriptPiece]:
-        """Yield what the content blocks of one message say."""
+            return (TranscriptPiece(role, tokens=estimate(content), event=SIZE, **like),)
         if isinstance(content, str):
             content = [{"type": "text", "text": content}]
         blocks = [members(block) for block in content] if isinstance(content, list) else [{}]
-        result = [_piece(role, block, cwd) for block in blocks]
-        yield from result
-        kinds = {str(block.get("type")) for block in blocks}
-        if result and all(piece.event for piece in result) and not kinds & _SILENT:
-            self._strange += 1
+        cwd = string(line.get("cwd"))
+        result = [_piece(role, block, cwd, like) for block in blocks]
+        if result and all(piece.event for piece in result):
+            self._strange += not any(string(block.get("type")) in _SILENT for block in blocks)
+        return result
 
-    def _named(self, title: str, *, own: bool) -> Iterator[TranscriptPiece]:
-        """Yield a new title; once the person gave one, the client's own are none."""
-        if title and own >= self._own_title:
-            if title != self._title:
-                yield TranscriptPiece(USER, title, event=TITLE)
-            self._title, self._own_title = title, own
+    def _named(self, title: str, *, own: bool) -> Sequence[TranscriptPiece]:
+        """Return a new title; once the person gave one, the client's own are none."""
+        if not title or own < self._own_title:
+            return ()
+        known_before, self._title, self._own_title = self._title, title, own
+        return () if title == known_before else (TranscriptPiece(USER, title, event=TITLE),)
 
 
 def message_pieces(messages: Any) -> tuple[TranscriptPiece, ...]:
@@ -168,29 +161,28 @@ def message_pieces(messages: Any) -> tuple[TranscriptPiece, ...]:
     return tuple(pieces)
 
 
-def _piece(role: str, block: Mapping[str, Any], cwd: str) -> TranscriptPiece:
+def _piece(
+    role: str, block: Mapping[str, Any], cwd: str, like: Mapping[str, Any]
+) -> TranscriptPiece:
     """Return what a content block says; of a kind that says nothing its size."""
-    kind, tokens = string(block.get("type")), estimate(block)
+    kind = string(block.get("type"))
+    like = {**like, "tokens": estimate(block)}
     if kind == "text":
         words = own_words if role == USER else other_words
-        return TranscriptPiece(role, words(block.get("text")), role, tokens=tokens)
+        return TranscriptPiece(role, words(block.get("text")), role, **like)
     if kind == "tool_result" and role == USER:
         call = string(block.get("tool_use_id"))
         failed = call if block.get("is_error") is True else ""
         text = joined(block.get("content"))
-        return TranscriptPiece(role, text, answers=call, failed=failed, tokens=tokens)
+        return TranscriptPiece(role, text, answers=call, failed=failed, **like)
     if kind in _CALLS and role == ASSISTANT:
         server = f"mcp__{string(block.get('server_name'))}__" if kind == "mcp_tool_use" else ""
         name = server + string(block.get("name"))
         given = recorded(members(block.get("input")))
-        paths = tuple(known.writes(name, given, cwd))
-        call_made = RecordedCall(
-            string(block.get("id")), name, known.short(name, given), paths, given
-        )
-        return TranscriptPiece(role, origin=role, call=call_made, tokens=tokens)
+        paths, short = tuple(known.writes(name, given, cwd)), known.short(name, given)
+        made = RecordedCall(string(block.get("id")), name, short, paths, given)
+        return TranscriptPiece(role, origin=role, call=made, **like)
     if kind in _RESULTS and role == ASSISTANT:
-        call = string(block.get("tool_use_id"))
-        text = joined(block.get("content"))
-        tool = _RESULTS[kind]
-        return TranscriptPiece(role, text, answers=call or kind, tool=tool, tokens=tokens)
-    return TranscriptPiece(role, tokens=tokens, event=SIZE)
+        call, text = string(block.get("tool_use_id")), joined(block.get("content"))
+        return TranscriptPiece(role, text, answers=call or kind, tool=_RESULTS[kind], **like)
+    return TranscriptPiece(role, event=SIZE, **like)

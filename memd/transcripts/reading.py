@@ -15,11 +15,14 @@ Blocks: call it from a worker thread.
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
+
+import msgspec
 
 from memd.core.errors import MemdError
 from memd.core.text import read_json, sha256
@@ -52,20 +55,9 @@ _MARKER_CHARACTERS = 16
 _LOOK_BACK_BYTES = 1024 * 1024  # an answer stands that close to its call, or goes without a name
 _HEAD_BYTES = 256  # a line's kind stands there
 # A line without one of these cannot be of a kind that counts; most need no parsing at all.
-_HINTS = (
-    b'"user"',
-    b'"assistant"',
-    b'"gemini"',
-    b'"projectHash"',
-    b'"compact_boundary"',
-    b'"response_item"',
-    b'"event_msg"',
-    b'"session_meta"',
-    b'"turn_context"',
-    b'"compacted"',
-    b'"token_usage_record"',
-    b'"custom-title"',
-    b'"ai-title"',
+_HINT = re.compile(
+    rb'"type": ?"(?:user|assistant|custom-title|ai-title|gemini|response_item|event_msg|'
+    rb'session_meta|turn_context|compacted|token_usage_record)"|"compact_boundary"|"projectHash"'
 )
 _FIRST = (b'"session_meta"', b'"projectHash"')
 _CALLS = (b'_use"', b'_call"')
@@ -247,12 +239,15 @@ def records(file: BinaryIO, start: int) -> Iterator[tuple[Any, int]]:
         if not rest:
             return
         position += length
-        counts = not long and any(hint in line for hint in _HINTS)
+        counts = not long and _HINT.search(line)
         yield (_parsed(line) if counts else None), position
 
 
 def _parsed(line: bytes) -> object:
-    return read_json(line.decode("utf-8", "replace"))
+    try:
+        return msgspec.json.decode(line)
+    except (ValueError, RecursionError):  # bytes that are no text, half characters, NaN
+        return read_json(line.decode("utf-8", "replace"))
 
 
 def marker_of(file: BinaryIO, offset: int) -> str:
