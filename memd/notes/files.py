@@ -1,8 +1,8 @@
 """Where a session's notes lie, and the one way to read, replace and remove them. Blocks.
 
 Rules of this file
-- Notes lie beside the session's transcript: in a folder of its own, below the folder of the
-  project. A file that is there already is the one, wherever another key would put it.
+- Notes lie beside the session's transcript, below the folder of the project. A file that is there
+  already is the one, wherever another of the keys would put it.
 - What has no cursor, or lies where only another program puts notes, is read and never written.
 - A reader sees the old file or the new one. What a replacement takes away is compared with what
   the writer had read, and comes back where it is something else.
@@ -10,18 +10,18 @@ Rules of this file
 - Writers of one place come one after the other; the caller sees to it.
 """
 
+import glob
 import os
 import re
 import secrets as tokens
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 
 from memd.core.errors import MemdError
+from memd.core.names import is_text
 from memd.core.text import sha256
 from memd.core.values import Project
-from memd.core.yielding import yield_to_requests
 from memd.files.directory import (
     Directory,
     DirectoryMissingError,
@@ -43,9 +43,8 @@ from memd.projects.project import slug
 
 NOTES_BYTES = 256 * 1024
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_FOLDER, _FILE = "session-memory", "summary.md"
-_FOREIGN = ".claude/session-memory"
-_ENTRIES = 10_000  # of a folder that are looked at
+_OWN = "{}/{}/session-memory/summary.md"
+_FOREIGN = "{}/.claude/session-memory/{}.md"
 _SEVERAL_NAMES = "it has several names (hard links)"
 
 
@@ -53,18 +52,17 @@ _SEVERAL_NAMES = "it has several names (hard links)"
 class NotesPlace:
     """Where the notes of a session may lie.
 
-    ``base`` holds a folder for each of ``keys``; new notes go below the ``home`` among them.
+    ``base`` holds a folder for each of ``keys``; new notes go below the last of them.
     """
 
     base: str
     session: str
     keys: tuple[str, ...]
-    home: str
 
     @property
     def path(self) -> str:
         """The absolute path of new notes."""
-        return f"{self.base}/{_own(self.home, self.session)}"
+        return f"{self.base}/{_OWN.format(self.keys[-1], self.session)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +78,11 @@ class NotesFile:
     foreign: bool
 
 
+def keys(project: Project) -> tuple[str, ...]:
+    """Return the folders below ``project.transcripts`` that may hold a project's sessions."""
+    return tuple(dict.fromkeys((slug(project.root), slug(project.cwd))))
+
+
 def place(project: Project, session: str, transcript: str = "") -> NotesPlace:
     """Return where a session's notes lie; ``transcript`` is the path of its transcript, if known.
 
@@ -87,14 +90,13 @@ def place(project: Project, session: str, transcript: str = "") -> NotesPlace:
     """
     if not _SESSION.fullmatch(session):
         raise SessionRefusedError(session)
-    keys = [slug(project.cwd), slug(project.root)]
-    home = keys[0]
+    home = slug(project.cwd)
     folder, name = os.path.split(transcript)
-    if name == f"{session}.jsonl" and "\0" not in folder:
+    if name == f"{session}.jsonl" and is_text(folder) and "\0" not in folder:
         above, key = os.path.split(os.path.realpath(folder))
-        if key and above == os.path.realpath(project.transcripts):
-            home = key
-    return NotesPlace(project.transcripts, session, tuple(dict.fromkeys((*keys, home))), home)
+        home = key if above == os.path.realpath(project.transcripts) else home
+    others = (key for key in keys(project) if key != home)
+    return NotesPlace(project.transcripts, session, (*others, home))
 
 
 def read(place: NotesPlace) -> NotesFile | None:
@@ -124,10 +126,9 @@ def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = Non
             if present and present.foreign:
                 raise ForeignNotesError(path)
             _compare(path, expected, present.hash if present else "")
-            name = path.removeprefix(f"{place.base}/")
-            with directory.parent(name, create=True) as (folder, _):
-                _put(disk or real_disk(), folder, path, content, expected)
-    except FileExistsError as error:
+            with directory.parent(os.path.relpath(path, place.base), create=True) as (folder, name):
+                _put(disk or real_disk(), (folder, name, path), content, expected)
+    except FileExistsError as error:  # saved by somebody else a moment ago
         raise NotesConflictError(place.path, expected, "") from error
     except OSError as error:
         raise UnwrittenNotesError(place.path, cause_of(error)) from error
@@ -146,34 +147,30 @@ def remove(place: NotesPlace, disk: Disk | None = None) -> bool:
         return False
     if present.foreign:
         raise ForeignNotesError(present.path)
-    name = present.path.removeprefix(f"{place.base}/")
-    disk = disk or real_disk()
+    disk, name = disk or real_disk(), os.path.relpath(present.path, place.base)
     try:
-        with Directory(place.base) as directory:
-            with directory.parent(name) as (folder, last):
-                for left in (last, *disk.temporaries(folder)):
-                    disk.unlink(folder, left)
-                disk.sync_folder(folder)
-            with suppress(OSError, MemdError):  # what else lies there keeps its folders
-                while "/" in name:
-                    name = name.rpartition("/")[0]
-                    with directory.parent(name) as (folder, last):
-                        os.rmdir(last, dir_fd=folder)
+        with Directory(place.base) as directory, directory.parent(name) as (folder, last):
+            for old in (last, *disk.temporaries(folder)):
+                disk.unlink(folder, old)
+            disk.sync_folder(folder)
     except OSError as error:
         raise UnwrittenNotesError(present.path, cause_of(error)) from error
+    with suppress(OSError):  # what else lies there keeps its folder
+        while name := os.path.dirname(name):
+            os.rmdir(f"{place.base}/{name}")
     return True
 
 
-def listed(base: str, keys: Collection[str] | None, limit: int) -> tuple[NotesFile, ...]:
-    """Return the newest notes first: those of some keys, or all.
+def listed(base: str, keys: Iterable[str] | None, limit: int) -> tuple[NotesFile, ...]:
+    """Return the notes below some keys, or below all, the newest first.
 
     What cannot be read is left out. Raises DirectoryUnusableError.
     """
     result: list[NotesFile] = []
     with suppress(DirectoryMissingError), Directory(base) as directory:
-        for _, session, name in sorted(_present(directory, keys), reverse=True)[:limit]:
+        for _, name in sorted(_present(directory, keys, (_OWN, _FOREIGN)), reverse=True)[:limit]:
             with suppress(MemdError):
-                notes = _load(directory, session, name)
+                notes = _load(directory, name)
                 result += [notes] if notes else []
     return tuple(result)
 
@@ -182,74 +179,64 @@ def prune(base: str, before: float) -> int:
     """Remove notes of memd that last changed before a time, and return how many."""
     removed = 0
     with suppress(DirectoryMissingError), Directory(base) as directory:
-        for mtime, session, name in list(_present(directory, None)):
+        for mtime, name in list(_present(directory, None, (_OWN,))):
             if mtime < before:
-                key = name.partition("/")[0]
+                key, session, *_ = name.split("/")
                 with suppress(MemdError):
-                    removed += remove(NotesPlace(base, session, (key,), key))
+                    removed += remove(NotesPlace(base, session, (key,)))
     return removed
 
 
-def _own(key: str, session: str) -> str:
-    return f"{key}/{session}/{_FOLDER}/{_FILE}"
+def _present(
+    directory: Directory, keys: Iterable[str] | None, forms: Iterable[str]
+) -> Iterator[tuple[float, str]]:
+    """Yield the time and the name of what lies where notes do."""
+    for key in ("*",) if keys is None else map(glob.escape, keys):
+        for form in forms:
+            for name in glob.iglob(form.format(key, "*"), root_dir=directory.path):
+                with suppress(MemdError):
+                    if status := directory.stat(name):
+                        yield status.st_mtime, name
 
 
 def _first(directory: Directory, place: NotesPlace) -> NotesFile | None:
-    own = (_own(key, place.session) for key in place.keys)
-    foreign = (f"{key}/{_FOREIGN}/{place.session}.md" for key in place.keys)
-    loaded = (_load(directory, place.session, name) for name in (*own, *foreign))
-    return next(filter(None, loaded), None)
+    names = (form.format(key, place.session) for form in (_OWN, _FOREIGN) for key in place.keys)
+    return next(filter(None, (_load(directory, name) for name in names)), None)
 
 
-def _load(directory: Directory, session: str, name: str) -> NotesFile | None:
+def _load(directory: Directory, name: str) -> NotesFile | None:
     result = directory.read(name, NOTES_BYTES)
     if result is None:
         return None
     content, status = result
     if status.st_nlink > 1:
         raise PathRefusedError(name, _SEVERAL_NAMES)
+    key, session, *_ = name.split("/")
+    own = name == _OWN.format(key, session)
     text = content.decode("utf-8", "replace")
     notes = parse(text)
-    # What is not UTF-8 would be damaged by writing it.
-    own = name.endswith(f"/{_FILE}") and notes.cursor and text.encode() == content
-    path = f"{directory.path}/{name}"
-    return NotesFile(session, path, text, notes, sha256(content), status.st_mtime, not own)
+    return NotesFile(
+        session=session if own else os.path.basename(name).removesuffix(".md"),
+        path=f"{directory.path}/{name}",
+        text=text,
+        notes=notes,
+        hash=sha256(content),
+        mtime=status.st_mtime,
+        # What is not UTF-8 would be damaged by writing it.
+        foreign=not own or notes.cursor is None or text.encode() != content,
+    )
 
 
-def _present(
-    directory: Directory, keys: Collection[str] | None
-) -> Iterator[tuple[float, str, str]]:
-    """Yield the time, the session and the name of all notes below some keys, or all."""
-    for key in _names(directory, "") if keys is None else keys:
-        yield_to_requests()
-        folder = f"{key}/{_FOREIGN}"
-        foreign = (name.removesuffix(".md") for name in _names(directory, folder))
-        for session in filter(_SESSION.fullmatch, {*_names(directory, key), *foreign}):
-            for name in (_own(key, session), f"{folder}/{session}.md"):
-                with suppress(MemdError):
-                    if status := directory.stat(name):
-                        yield status.st_mtime, session, name
-                        break
-
-
-def _names(directory: Directory, folder: str) -> list[str]:
-    """Return what lies in a folder, empty if it cannot be read."""
-    with suppress(OSError, MemdError), directory.folder(folder) as fd:
-        if fd is not None:
-            with os.scandir(fd) as entries:
-                return [entry.name for entry in islice(entries, _ENTRIES)]
-    return []
-
-
-def _put(disk: Disk, folder: int, path: str, content: bytes, expected: str) -> None:
+def _put(disk: Disk, where: tuple[int, str, str], content: bytes, expected: str) -> None:
     """Put a new file in the place of the expected one. Raises OSError and NotesConflictError."""
+    folder, name, path = where
     for left in disk.temporaries(folder):
         disk.unlink(folder, left)
     temp = f".memd-{tokens.token_hex(8)}.tmp"
     try:
         _write(disk, folder, temp, content)
-        swap, back = (disk.exchange, (temp, _FILE)) if expected else (disk.move, (_FILE, temp))
-        swap(folder, temp, _FILE)
+        swap, back = (disk.exchange, (temp, name)) if expected else (disk.move, (name, temp))
+        swap(folder, temp, name)
         try:
             _compare(path, expected, hash_of(disk.read(folder, temp)) or "")
             disk.sync_folder(folder)

@@ -11,8 +11,7 @@ Rules of this file
 
 import re
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 from urllib.parse import quote, unquote
@@ -31,18 +30,22 @@ _CURSOR = re.compile(
     r" engine=(model|local) at=(\S*) -->"
 )
 _PLAIN = ":+.-_"  # characters that stand in a cursor as they are
-# What gives way first where notes are too long, and what does last; all others are in between.
-_FIRST = (
+# Where notes are too long, sections give way in this order; all others come before the last four.
+_ORDER = (
     "Worklog",
     "Workflow",
     "Codebase and System Documentation",
     "Files and Functions",
     "Learnings",
     "Key results",
+    "Task specification",
+    "Session Title",
+    "Errors & Corrections",
+    "Current State",
 )
-_LAST = ("Task specification", "Session Title", "Errors & Corrections", "Current State")
+_OTHERS = 5.5
+_SHARES = 20  # before any section goes, all have shrunk to this part of the whole
 _MISSING = "[{} more lines]"
-_SHARES = 20  # before anything goes, all that may shrink have shrunk to this part of the whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,11 @@ class NotesSection:
     @property
     def content(self) -> str:
         """The body without blank lines around it."""
-        return self.body.rstrip().lstrip("\r\n")
+        return _trimmed(self.body)
 
     def filled(self, content: str) -> "NotesSection":
         """Return the section with another content, which holds no heading and no open fence."""
-        lines = content.rstrip().lstrip("\r\n").split("\n")
+        lines = _trimmed(content).split("\n")
         headings, fence = _headings(lines)
         for number in headings:
             lines[number] = f"#{lines[number]}"
@@ -108,8 +111,9 @@ class SessionNotes:
 
     @property
     def title(self) -> str:
-        """The first line of the first section, "" if there is none."""
-        return self.sections[0].content.partition("\n")[0] if self.sections else ""
+        """What the first section says in its first line, "" if it says nothing."""
+        lines = self.sections[0].content.split("\n") if self.sections else []
+        return next((line.strip("-`* ") for line in lines if line.rstrip() != MARKER), "")
 
     def section(self, title: str) -> NotesSection | None:
         """Return the section of a title, ``None`` if there is none."""
@@ -142,11 +146,8 @@ def rendered(notes: SessionNotes, *, cursor: bool = True) -> str:
 
 def is_empty(notes: SessionNotes, template: str) -> bool:
     """Say whether notes hold nothing but what the template holds."""
-    blank = parse(template)
-    known = {section.title: section.content for section in blank.sections}
-    return notes.head.strip() in ("", blank.head.strip()) and all(
-        section.content in ("", known.get(section.title, "")) for section in notes.sections
-    )
+    known = dict(_parts(parse(template)))
+    return all(content in ("", known.get(title)) for title, content in _parts(notes))
 
 
 def section_tokens(section: NotesSection) -> int:
@@ -156,7 +157,7 @@ def section_tokens(section: NotesSection) -> int:
 
 def split_local(body: str) -> tuple[str, list[str]]:
     """Return what a person or a model wrote in a section, and the lines of the local writer."""
-    lines = body.rstrip().lstrip("\r\n").split("\n")
+    lines = _trimmed(body).split("\n")
     at = next((n for n, line in enumerate(lines) if line.rstrip() == MARKER), len(lines))
     local = (line for line in lines[at:] if line.strip() and line.rstrip() != MARKER)
     return "\n".join(lines[:at]).rstrip(), list(local)
@@ -191,14 +192,44 @@ def checked(before: SessionNotes, after_text: str) -> tuple[SessionNotes, tuple[
     A section whose title or italic line changed keeps its old text; a heading that a model wrote
     into a section is one level lower.
     """
-    after = parse(after_text)
+    rest = f"\n{after_text}\n"
+    bodies: list[str | None] = [""]
+    for section in reversed(before.sections):
+        heading = "\n".join(filter(None, (f"\n# {section.title}", section.guide)))
+        above, present, body = rest.rpartition(f"{heading}\n")
+        rest = f"{above}\n" if present else rest
+        bodies.insert(0, body if present else None)
     faults: list[str] = []
-    if after.head.strip() != before.head.strip():
-        faults.append("what stood above the first section was changed; it is as it was")
-    old = dict(_numbered(before.sections))
-    new = _matched(list(old), after.sections, faults)
-    sections = tuple(_edited(section, new.get(key), faults) for key, section in old.items())
-    return replace(before, sections=sections), tuple(faults)
+    sections = (
+        _edited(old, body, faults, renamed=following is None)
+        for old, (body, following) in zip(before.sections, pairwise(bodies), strict=True)
+    )
+    return replace(before, sections=tuple(sections)), tuple(faults)
+
+
+def _edited(
+    old: NotesSection, body: str | None, faults: list[str], *, renamed: bool
+) -> NotesSection:
+    """Return a section as a model edited it; ``renamed`` says that the heading below it is gone."""
+    if body is None:
+        faults.append(f'the heading or italic line of "{old.title}" changed; it is as it was')
+        return old
+    lines = body.split("\n")
+    headings, _ = _headings(lines)
+    foreign = (n for n in headings if renamed or _ITALIC.fullmatch("".join(lines[n + 1 : n + 2])))
+    end = next(foreign, len(lines))
+    if end < len(lines):
+        faults.append(f'the notes have no section "{lines[end][2:]}"; it was left out')
+    content = _trimmed("\n".join(lines[:end]))
+    if content == old.content:
+        return old
+    clean = redacted(content)
+    if clean != content:
+        faults.append(f'"{old.title}" had what looks like a credential; the line was removed')
+    short = beginning(clean, _CUT_TOKENS, estimate_text)
+    if short != clean:
+        faults.append(f'"{old.title}" had over {_CUT_TOKENS} tokens; it was cut')
+    return old.filled(short)
 
 
 def shortened(notes: SessionNotes, path: str, *, characters: int | None = None) -> str:
@@ -207,38 +238,34 @@ def shortened(notes: SessionNotes, path: str, *, characters: int | None = None) 
     A section that is cut ends with how many lines are missing, and the last line says that they
     are in the file at ``path``. The result has at most so many ``characters``.
     """
-    parts = [("", notes.head.strip())] if notes.head.strip() else []
-    parts += [(section.title.strip(), section.content) for section in notes.sections]
+    parts = _parts(notes)
     texts = [beginning(whole, SECTION_TOKENS, estimate_text) for _, whole in parts]
     _shrink(parts, texts, NOTES_TOKENS, estimate_text)
     note = f"[What was cut is in {path}]\n"
     if characters is not None:
         _shrink(parts, texts, characters - len(note), len)
-    cut = any(text != whole for text, (_, whole) in zip(texts, parts, strict=True))
+    cut = texts != [whole for _, whole in parts]
     return "".join((*map(_excerpt, parts, texts), note if cut else ""))[:characters]
-
-
-def beginning(text: str, most: int, measure: Callable[[str], int]) -> str:
-    """Return the whole lines from the beginning that fit, else the beginning of the first."""
-    ends = [*(match.start() for match in re.finditer("\n", text)), len(text)]
-    lines = bisect_right(ends, most, key=lambda end: measure(text[:end]))
-    if lines:
-        return text[: ends[lines - 1]]
-    size = bisect_right(range(ends[0]), most, key=lambda end: measure(f"{text[:end]}…")) - 1
-    return f"{text[:size]}…" if size > 0 else ""
 
 
 _Part = tuple[str, str]  # a title and the whole content
 
 
+def _parts(notes: SessionNotes) -> list[_Part]:
+    head = notes.head.strip()
+    sections = ((section.title.strip(), section.content) for section in notes.sections)
+    return [*([("", head)] if head else []), *sections]
+
+
 def _shrink(parts: list[_Part], texts: list[str], most: int, measure: Callable[[str], int]) -> None:
     """Cut texts of sections, those that matter least first, until all of them fit together."""
-    order = sorted(range(len(parts)), key=lambda number: _rank(parts[number][0]))
+    titles = [title for title, _ in parts]
+    places = [_ORDER.index(title) if title in _ORDER else _OTHERS for title in titles]
     for least in (most // _SHARES, 0):
-        for number in order:
+        for number in sorted(range(len(parts)), key=places.__getitem__):
             excess = sum(map(measure, map(_excerpt, parts, texts))) - most
             if excess > 0:
-                room = measure(texts[number]) - excess - measure(_MISSING.format(10**5))
+                room = measure(texts[number]) - excess - measure(_MISSING.format(10**6))
                 texts[number] = beginning(texts[number], max(least, room), measure)
 
 
@@ -250,10 +277,14 @@ def _excerpt(part: _Part, text: str) -> str:
     return "\n".join(filter(None, (f"# {title}" if title else "", text, note))) + "\n\n"
 
 
-def _rank(title: str) -> int:
-    if title in _LAST:
-        return len(_FIRST) + 1 + _LAST.index(title)
-    return _FIRST.index(title) if title in _FIRST else len(_FIRST)
+def beginning(text: str, most: int, measure: Callable[[str], int]) -> str:
+    """Return the whole lines from the beginning that fit, else the beginning of the first."""
+    ends = [*(match.start() for match in re.finditer("\n", text)), len(text)]
+    lines = bisect_right(ends, most, key=lambda end: measure(text[:end]))
+    if lines:
+        return text[: ends[lines - 1]]
+    size = bisect_right(range(ends[0]), most, key=lambda end: measure(f"{text[:end]}…")) - 1
+    return f"{text[:size]}…" if size > 0 else ""
 
 
 def _cursor(text: str) -> tuple[str, NotesCursor | None]:
@@ -292,52 +323,5 @@ def _section(text: str) -> NotesSection:
     return NotesSection(title, guide, text[2 + len(title) + (len(guide) + 1 if guide else 0) :])
 
 
-_Key = tuple[str, int]
-
-
-def _numbered(sections: Iterable[NotesSection]) -> Iterator[tuple[_Key, NotesSection]]:
-    """Yield sections by title and by which of that title they are."""
-    seen: Counter[str] = Counter()
-    for section in sections:
-        yield (section.title, seen[section.title]), section
-        seen[section.title] += 1
-
-
-def _matched(
-    keys: list[_Key], sections: Iterable[NotesSection], faults: list[str]
-) -> dict[_Key, NotesSection]:
-    """Return the edited sections by the key of the old one."""
-    numbered = list(_numbered(sections))
-    present = {key for key, _ in numbered}
-    result: dict[_Key, NotesSection] = {}
-    last = -1
-    for key, section in numbered:
-        following = keys[last + 1] if last + 1 < len(keys) else None
-        if key in keys:
-            last = keys.index(key)
-            result[key] = section
-        elif last >= 0 and (following is None or following in present):
-            within = result[keys[last]]
-            result[keys[last]] = replace(within, body=f"{within.body}{section.rendered()}")
-        else:  # in the place of a heading that is gone: the model renamed it
-            faults.append(f'the notes have no section "{section.title}"; it was left out')
-    return result
-
-
-def _edited(old: NotesSection, new: NotesSection | None, faults: list[str]) -> NotesSection:
-    """Return a section as a model edited it, or as it was."""
-    if new is None:
-        faults.append(f'the heading "{old.title}" is gone; its section is as it was')
-        return old
-    if new.guide != old.guide:
-        faults.append(f'the italic line of "{old.title}" was changed; its section is as it was')
-        return old
-    if new.content == old.content:
-        return old
-    content = redacted(new.content)
-    if content != new.content:
-        faults.append(f'"{old.title}" had what looks like a credential; the line was removed')
-    short = beginning(content, _CUT_TOKENS, estimate_text)
-    if short != content:
-        faults.append(f'"{old.title}" is over {_CUT_TOKENS} tokens; it was cut')
-    return old.filled(short)
+def _trimmed(text: str) -> str:
+    return text.rstrip().lstrip("\r\n")
