@@ -1,0 +1,100 @@
+"""The end of a conversation that stays, over histories that are generated."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from memd.conversation.history import Tail, rounds, tail
+from memd.testing.messages_checks import refused
+from tests.conversation.histories import HistoryMaker, MadeHistory
+
+SUMMARY = {"role": "user", "content": "What was before."}
+
+
+def made(seed: int) -> tuple[MadeHistory, int | None]:
+    """Return a history and a place in it, from which on everything has to stay."""
+    chance = Random(seed)  # noqa: S311 - a story, not a secret
+    history = HistoryMaker(chance).make()
+    length = len(history.messages)
+    start = chance.choice((None, length, length - 1, chance.randrange(length)))
+    return history, start
+
+
+def blocks(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the blocks of messages, without thinking and empty texts."""
+    result = []
+    for message in messages:
+        content = message["content"] or []
+        listed = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        result += [b for b in listed if "thinking" not in b["type"] and b.get("text", "x").strip()]
+    return result
+
+
+def check(history: MadeHistory, start: int | None, result: Tail | None) -> None:
+    """Check one result against how the history was made."""
+    turns, length = history.turns, len(history.messages)
+    if history.open:
+        assert result is None
+        return
+    wanted = next((n for n, t in enumerate(turns) if t.last >= (start or length)), len(turns))
+    if start == 0:
+        wanted = 0
+    if result is None:
+        needed = max(n for n in range(wanted + 1) if n < len(turns) and history.may_begin(n))
+        edges = [n for n in range(needed + 1, len(turns)) if history.may_begin(n)]
+        assert sum(t.tokens for t in turns[min(edges, default=len(turns)) :]) > 40_000
+        return
+    answer = refused({"model": "m", "max_tokens": 9, "messages": [SUMMARY, *result.messages]})
+    assert answer is None, answer
+    at = next(n for n in range(len(turns)) if history.first(n) == result.first)
+    assert history.may_begin(at)
+    assert at <= wanted
+    assert result.first >= history.floor
+    assert [m["role"] for m in result.messages] == [t.role for t in turns[at:]]
+    assert [blocks([m]) for m in result.messages] == [t.blocks for t in turns[at:]]
+    assert not any("usage" in message for message in result.messages)
+    check_size(history, at, wanted)
+
+
+def check_size(history: MadeHistory, at: int, wanted: int) -> None:
+    """Check that what stays is enough, and no more than that."""
+    turns = history.turns
+    tokens, texts = sum(t.tokens for t in turns[at:]), sum(t.speaks for t in turns[at:])
+    if at:
+        assert (tokens >= 10_000 and texts >= 5) or tokens + turns[at - 1].tokens > 40_000
+    edges = [n for n in range(at + 1, len(turns)) if history.may_begin(n)]
+    second = min(edges, default=len(turns))
+    less, fewer = sum(t.tokens for t in turns[second:]), sum(t.speaks for t in turns[second:])
+    assert less <= 40_000
+    assert less < 10_000 or fewer < 5 or second > wanted
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_what_stays_is_whole_and_enough(part: int) -> None:
+    """The API takes what stays; pairs and replies are whole, no thinking, within the bounds."""
+    for seed in range(part * 75, part * 75 + 75):
+        history, start = made(seed)
+        check(history, start, tail(history.messages, start))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(4))
+def test_the_same_for_ten_thousand(part: int) -> None:
+    """Ten thousand histories hold as well."""
+    for seed in range(1_000 + part * 2_500, 1_000 + part * 2_500 + 2_500):
+        history, start = made(seed)
+        check(history, start, tail(history.messages, start))
+
+
+def test_rounds_begin_with_a_new_reply() -> None:
+    """Each place at which a reply begins that nothing before it is tied to, and no other."""
+    for seed in range(100):
+        history = made(seed)[0]
+        begins = [
+            history.first(n)
+            for n, turn in enumerate(history.turns)
+            if turn.role == "assistant" and history.may_begin(n)
+        ]
+        assert list(rounds(history.messages)) == begins
