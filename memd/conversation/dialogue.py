@@ -9,11 +9,14 @@ Rules of this file
 """
 
 import re
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate
 
+from memd.conversation.counting import estimate_text
+from memd.conversation.pieces import TranscriptPiece
 from memd.core.values import Message
 
 PIECE_CHARACTERS = 6_000
@@ -23,6 +26,9 @@ _TAG = re.compile(r"<(?=\s*/?\s*(?:said|task))", re.IGNORECASE)
 _CUT = "\n[…]\n"
 _LIMITS = (1_200, 600, 300, 100)  # characters of a piece that is not the person's, step by step
 _CALLS, _CALL_CHARACTERS = 40, 300
+_AROUND = 40  # characters of a piece's tags
+_NEW_CHARACTERS = 80_000
+_BYTES_A_TOKEN = (4, 3, 2)  # as many as there are, by script
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,41 @@ class Dialogue:
     def end(self) -> int:
         """How many pieces there have been."""
         return self.dropped + len(self.pieces)
+
+
+class NewPieces:
+    """What was said behind the message ``covers``: the newest of it, as a model is shown it."""
+
+    def __init__(self, covers: str = "") -> None:
+        self._covers = covers
+        self._retained: deque[Message] = deque()
+        self._characters = 0
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What says something of it."""
+        return tuple(item for item in self._retained if item.text or item.calls)
+
+    def add(self, piece: TranscriptPiece) -> None:
+        """Take in the next piece of the conversation."""
+        if piece.id and piece.id == self._covers:
+            self._retained.clear()
+            self._characters = 0
+            return
+        text = f"(failed)\n{piece.text}" if piece.failed else piece.text
+        calls = (piece.call.short,) if piece.call and piece.call.short else ()
+        at = piece.at if piece.origin == "user" else None
+        message = Message(piece.id, piece.role, text, piece.origin or "tool", at, calls=calls)
+        self._retained.append(shown(message))
+        self._characters += _length(self._retained[-1])
+        while self._characters > _NEW_CHARACTERS:
+            self._characters -= _length(self._retained.popleft())
+
+    def covered(self, message: str) -> None:
+        """Forget what stands before a message, and the message: the notes have it."""
+        self._covers = message
+        while message in (item.id for item in self._retained):
+            self._characters -= _length(self._retained.popleft())
 
 
 def extended(dialogue: Dialogue, messages: Sequence[Message]) -> Dialogue:
@@ -77,6 +118,15 @@ def squeezed(pieces: Sequence[Message], most: int, *, strict: bool = False) -> t
     return tuple(result)
 
 
+def within(news: Sequence[Message], tokens: int) -> list[str]:
+    """Return what was said as a model reads it, as much of it as fits, the newest at least."""
+    for size in _BYTES_A_TOKEN:
+        texts = [rendered(item) for item in squeezed(news, tokens * size, strict=True)]
+        if texts and sum(map(estimate_text, texts)) <= tokens:
+            return texts
+    return [rendered(shown(item, tokens // 2)) for item in news[-1:]]
+
+
 def rendered(piece: Message) -> str:
     """Return a piece with its tag, as a model reads it."""
     # With its weekday, so that a model can tell which day "Friday" is.
@@ -98,6 +148,10 @@ def day_and_time(at: float) -> str:
 
 def _size(pieces: Sequence[Message]) -> int:
     return sum(len(rendered(piece).encode("utf-8", "replace")) for piece in pieces)
+
+
+def _length(message: Message) -> int:
+    return _AROUND + len(message.text) + sum(map(len, message.calls))
 
 
 def _body(piece: Message) -> str:

@@ -9,19 +9,16 @@ Rules of this file
 - What was said is data: it stands in tags that no text can close.
 """
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from memd.agent.service import LITTLE_THOUGHT, Budget, Task, prefixed, tools
-from memd.conversation.dialogue import rendered, shown, squeezed
+from memd.conversation.dialogue import within
 from memd.conversation.history import estimate_text
-from memd.conversation.pieces import TranscriptPiece
 from memd.core import prose
 from memd.core.values import Message
 from memd.model.errors import CapReachedError, PromptTooLongError
-from memd.model.port import Block
 from memd.notes import sections
 from memd.notes.editing import EDIT
 from memd.notes.sections import NotesSection, SessionNotes
@@ -31,12 +28,9 @@ KIND = "notes"
 TURNS = 4
 SHORT_TOKENS = 20_000  # of a request without a client's prefix
 NO_ROOM = (CapReachedError, PromptTooLongError)  # where the next of ``tasks`` is tried
-_CHARACTERS = 4 * SHORT_TOKENS  # of what was said; more is never sent
 _FORM_TOKENS = 700  # of the short form beside notes, news and prompt: system text, tool, blocks
 _NEWS_TOKENS = 3_000  # that what was said has at least, however long the notes are
 _NOT_SHOWN = "[more lines of this section stand in the file]"
-_TAG = 40  # characters around a piece
-_BYTES_A_TOKEN = (4, 3, 2)  # as many as there are, by script
 _PACKAGE = "memd.notes"
 _EDITING = "Replaces exact text in the notes. The text has to stand there once."
 
@@ -73,51 +67,16 @@ class NotesUpdate:
     project: str
 
 
-class NewPieces:
-    """What was said behind the message ``covers``: the newest of it that a request has room for."""
-
-    def __init__(self, covers: str = "") -> None:
-        self._covers = covers
-        self._retained: deque[Message] = deque()
-        self._characters = 0
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """What a model is shown of it."""
-        return tuple(item for item in self._retained if item.text or item.calls)
-
-    def add(self, piece: TranscriptPiece) -> None:
-        """Take in the next piece of the conversation."""
-        if piece.id and piece.id == self._covers:
-            self._retained.clear()
-            self._characters = 0
-            return
-        text = f"(failed)\n{piece.text}" if piece.failed else piece.text
-        calls = (piece.call.short,) if piece.call and piece.call.short else ()
-        at = piece.at if piece.origin == "user" else None
-        message = Message(piece.id, piece.role, text, piece.origin or "tool", at, calls=calls)
-        self._retained.append(shown(message))
-        self._characters += _size(self._retained[-1])
-        while self._characters > _CHARACTERS:
-            self._characters -= _size(self._retained.popleft())
-
-    def covered(self, message: str) -> None:
-        """Forget what stands before a message, and the message: the notes have it."""
-        self._covers = message
-        while message in (item.id for item in self._retained):
-            self._characters -= _size(self._retained.popleft())
-
-
 def tasks(
     update: NotesUpdate, model: str, cache: Mapping[str, Any] | None = None
 ) -> tuple[Task, ...]:
     """Return the runs to try, each where the one before ended with an error of ``NO_ROOM``.
 
-    The first goes over the client's own prefix where ``cache`` gives one.
+    The first goes over the client's own prefix where ``cache`` gives one that can be used.
     """
     client = prefixed(_RUN, cache)
     short = _short(update, model)
-    if client is None or _open_call(client.messages[-1]):
+    if client is None or not _can_edit(client):
         return (short,)
     prompt = update.template.filled(update.notes, update.path)
     messages = (*client.messages, {"role": "user", "content": prompt})
@@ -127,8 +86,8 @@ def tasks(
 def _short(update: NotesUpdate, model: str) -> Task:
     room = SHORT_TOKENS - _FORM_TOKENS
     most = room - _NEWS_TOKENS - estimate_text(update.template.prompt)
-    prompt = update.template.filled(_within(update.notes, most), update.path)
-    texts = (*_fitting(update.news, room - estimate_text(prompt)), prompt)
+    prompt = update.template.filled(_cut_to(update.notes, most), update.path)
+    texts = (*within(update.news, room - estimate_text(prompt)), prompt)
     blocks = [{"type": "text", "text": text} for text in texts]
     return replace(
         _RUN,
@@ -145,16 +104,7 @@ def _short(update: NotesUpdate, model: str) -> Task:
     )
 
 
-def _fitting(news: Sequence[Message], room: int) -> list[str]:
-    """Return what was said as texts for a model, as much of it as fits into so many tokens."""
-    for size in _BYTES_A_TOKEN:
-        texts = [rendered(item) for item in squeezed(news, room * size, strict=True)]
-        if texts and sum(map(estimate_text, texts)) <= room:
-            return texts
-    return [rendered(shown(item, room // 2)) for item in news[-1:]]
-
-
-def _within(notes: SessionNotes, most: int) -> SessionNotes:
+def _cut_to(notes: SessionNotes, most: int) -> SessionNotes:
     """Return notes whose sections are cut at a line, all at the same size, until they fit.
 
     What is left stands there as in the file, so that it can be edited.
@@ -175,12 +125,9 @@ def _cut(section: NotesSection, limit: int) -> NotesSection:
     return section if body == section.body else replace(section, body=f"{body}\n{_NOT_SHOWN}\n\n")
 
 
-def _open_call(message: Block) -> bool:
-    """Return whether a message calls a tool, so that only its result may follow."""
-    content = message.get("content")
+def _can_edit(client: Task) -> bool:
+    """Return whether a client offers the tool, and waits for no result of a call."""
+    content = client.messages[-1].get("content")
     blocks = content if isinstance(content, list) else []
-    return any(isinstance(block, Mapping) and block.get("type") == "tool_use" for block in blocks)
-
-
-def _size(message: Message) -> int:
-    return _TAG + len(message.text) + sum(map(len, message.calls))
+    kinds = [block.get("type") for block in blocks if isinstance(block, Mapping)]
+    return "tool_use" not in kinds and any(tool.get("name") == EDIT for tool in client.tools)

@@ -7,17 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.agent.service import Task
+from memd.conversation.dialogue import NewPieces
 from memd.conversation.history import estimate
 from memd.conversation.pieces import RecordedCall, TranscriptPiece
 from memd.core.values import Message
 from memd.notes import fork
-from memd.notes.fork import NewPieces, NotesUpdate
+from memd.notes.fork import NotesUpdate
 from memd.notes.sections import parse
 from memd.notes.templates import NotesTemplate
 
 CLIENT = {
     "system": "You are a coder.",
-    "tools": [{"name": "Bash", "input_schema": {"type": "object"}}],
+    "tools": [{"name": name, "input_schema": {"type": "object"}} for name in ("Bash", "Edit")],
     "model": "claude-opus-5-5",
     "messages": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}],
 }
@@ -69,10 +70,11 @@ def test_a_clients_prefix_goes_first_and_the_short_form_is_tried_next() -> None:
 
 
 @pytest.mark.parametrize(
-    "cache", [None, {}, {**CLIENT, "model": 5}, {**CLIENT, "messages": [CALL]}]
+    "cache",
+    [None, {}, {**CLIENT, "model": 5}, {**CLIENT, "messages": [CALL]}, {**CLIENT, "tools": []}],
 )
 def test_without_a_usable_prefix_the_request_is_short(cache: dict[str, object] | None) -> None:
-    """Nothing given, nonsense, or a tool call that waits for its result."""
+    """Nothing given, nonsense, a tool call that waits for its result, or no tool to edit with."""
     (task,) = fork.tasks(update(), "small", cache)
     assert task.model == "small"
 

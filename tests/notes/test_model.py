@@ -8,6 +8,7 @@ import pytest
 
 from memd.agent import service as agent
 from memd.agent.service import RunEnd
+from memd.conversation.dialogue import NewPieces
 from memd.conversation.pieces import RecordedCall, TranscriptPiece
 from memd.core.settings import ModelSettings, NotesSettings, Settings
 from memd.model.configured import Models
@@ -28,7 +29,7 @@ WORDS = (
 
 
 async def run(
-    server: Any, notes: SessionNotes, news: fork.NewPieces, cache: Any = None
+    server: Any, notes: SessionNotes, news: NewPieces, cache: Any = None
 ) -> tuple[SessionNotes, RunEnd]:
     """Return the notes after an update, and how it ended."""
     models = Models({}, FakeClock())
@@ -43,7 +44,7 @@ async def run(
     return sections.checked(notes, bench.text)[0], ended
 
 
-def talk(news: fork.NewPieces, number: int) -> None:
+def talk(news: NewPieces, number: int) -> None:
     """Add a turn of some 600 tokens: a question, a file that is read, an answer."""
     call = RecordedCall(f"c{number}", "Read", f"Read /p/src/part{number}.py")
     for piece in (
@@ -58,7 +59,7 @@ def talk(news: fork.NewPieces, number: int) -> None:
 async def test_a_whole_session_costs_less_than_a_million_tokens() -> None:
     """200,000 tokens of conversation, an update after each 5,000, and no prefix of a client's."""
     titles = [section.title for section in sections.parse(TEMPLATE.text).sections]
-    notes, news, turns = sections.parse(TEMPLATE.text), fork.NewPieces(), 0
+    notes, news, turns = sections.parse(TEMPLATE.text), NewPieces(), 0
 
     def script(request: Any) -> Any:
         number = len(server.messages)
@@ -84,7 +85,7 @@ async def test_a_whole_session_costs_less_than_a_million_tokens() -> None:
 
 async def test_a_clients_cache_serves_nine_tokens_in_ten() -> None:
     """Over the client's own prefix an update reads what the client's last request wrote."""
-    notes, news = sections.parse(TEMPLATE.text), fork.NewPieces()
+    notes, news = sections.parse(TEMPLATE.text), NewPieces()
     tool = {"name": "Edit", "input_schema": {"type": "object"}}
     mark = {"cache_control": {"type": "ephemeral"}}
     turns: list[dict[str, Any]] = [
@@ -151,7 +152,7 @@ async def test_notes_stay_valid_whatever_a_model_does(
 ) -> None:
     """Headings and italic lines stay, the bounds hold, refusals are counted."""
     before = sections.parse(TEMPLATE.text)
-    news = fork.NewPieces()
+    news = NewPieces()
     talk(news, 1)
     with messages_server(script) as server:
         notes, ended = await run(server, before, news)
