@@ -9,6 +9,7 @@ Rules of this file
 - A sub-agent's file says so in its first line, and nothing of it counts.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -30,6 +31,7 @@ from memd.conversation.pieces import (
 )
 from memd.transcripts import tools as known
 
+_RECENT = 1024  # records and calls that may come again
 _MODEL = "gemini"
 _MCP = "mcp_"  # and not mcp__, as others write it
 
@@ -47,7 +49,7 @@ class ChatRecord:
 
     def __init__(self) -> None:
         self.sub_agent = False
-        self._seen: set[str] = set()
+        self._seen: OrderedDict[str, None] = OrderedDict()
         self.strange = 0
 
     def pieces(self, line: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
@@ -56,8 +58,7 @@ class ChatRecord:
             self.sub_agent = line.get("kind") == "subagent"
         elif not self.sub_agent:
             at, name = parse_time(line.get("timestamp")), string(line.get("id"))
-            again = name in self._seen
-            self._seen.add(name)
+            again = self._is_known(name)
             if line["type"] == USER:
                 yield from self._user(line, name, at)
             else:
@@ -70,6 +71,14 @@ class ChatRecord:
                 total = members(line.get("tokens")).get("total")
                 if type(total) is int and total > 0:
                     yield TranscriptPiece(ASSISTANT, id=name, key=name, context=total, event=SIZE)
+
+    def _is_known(self, name: str) -> bool:
+        """Return whether a record or a call came before; from now on it did."""
+        known_before = name in self._seen
+        self._seen[name] = None
+        if len(self._seen) > _RECENT:
+            self._seen.popitem(last=False)
+        return known_before
 
     def _user(
         self, line: Mapping[str, Any], name: str, at: float | None
@@ -101,9 +110,8 @@ class ChatRecord:
     ) -> Iterator[TranscriptPiece]:
         """Yield a tool call that has ended, with the path that it wrote."""
         key, tool, given = string(call.get("id")), _name(call), recorded(members(call.get("args")))
-        if not tool or key in self._seen:
+        if not tool or self._is_known(key):
             return
-        self._seen.add(key)
         written = string(members(call.get("resultDisplay")).get("filePath"))
         paths = tuple(known.writes(tool, given | ({"file_path": written} if written else {}), ""))
         made = RecordedCall(key, tool, known.short(tool, given), paths, given)

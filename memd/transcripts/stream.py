@@ -74,10 +74,11 @@ class TranscriptStream:
                     complete = False
                     break
             self._marker = marker_of(file, self._offset)
+        said = False
         for piece in pieces:
             if piece.event == BOUNDARY:
                 self.last_event = BOUNDARY
             elif not piece.event and (piece.text or piece.call or piece.answers):
-                self.last_event = ""
-        fault = problem(self._path, seen, self._reader) if not (start or pieces) else ""
+                self.last_event, said = "", True
+        fault = problem(self._path, seen, self._reader) if not (start or said) else ""
         return StreamPart(tuple(pieces), complete, restarted, fault)
