@@ -1,7 +1,7 @@
 """Why session notes cannot be read or written."""
 
-from memd.core import names
 from memd.core.errors import MemdError, WrongParameterError
+from memd.core.names import printable
 
 
 class SessionRefusedError(WrongParameterError):
@@ -10,8 +10,8 @@ class SessionRefusedError(WrongParameterError):
     hint = "a session id has 1 to 128 letters, digits, '_' and '-'"
 
     def __init__(self, session: str) -> None:
-        shown = names.printable(session[:128])
-        super().__init__(f"{shown} is no id of a session", session=shown)
+        shown = printable(session)
+        super().__init__(f"{shown or 'the empty text'} is no id of a session", session=shown)
 
 
 class NotesNotFoundError(MemdError):
@@ -35,7 +35,7 @@ class SectionUnknownError(MemdError):
     exit_status = 66
 
     def __init__(self, title: str) -> None:
-        shown = names.printable(title[:200])
+        shown = printable(title)
         super().__init__(f"the notes have no section {shown}", section=shown)
 
 
@@ -47,8 +47,7 @@ class ForeignNotesError(MemdError):
     hint = "move the file away to let memd keep the notes of this session"
 
     def __init__(self, path: str) -> None:
-        shown = names.printable(path)
-        super().__init__(f"{shown} is the client's own; nothing was written", path=shown)
+        super().__init__(f"{printable(path)} is the client's own; nothing was written", path=path)
 
 
 class NotesConflictError(MemdError):
@@ -59,31 +58,20 @@ class NotesConflictError(MemdError):
     hint = "read the notes again and repeat the change on what they say now"
 
     def __init__(self, path: str, expected: str, actual: str) -> None:
-        shown = names.printable(path)
-        super().__init__(
-            f"{shown} was changed since it was read; nothing was written",
-            path=shown,
-            expected=expected,
-            found=actual,
-        )
+        sentence = f"{printable(path)} was changed since it was read; nothing was written"
+        super().__init__(sentence, path=path, expected=expected, found=actual)
 
 
 class NotesTooLargeError(MemdError):
-    """Notes, or a section of them, are larger than what may be written."""
+    """Notes are larger than what may be written."""
 
     code = 1007
     kind = "too_large"
-    hint = "notes say what a session is about; leave out what is in the transcript"
     exit_status = 65
 
-    def __init__(self, what: str, size: int, limit: int) -> None:
-        shown = names.printable(what)
-        super().__init__(
-            f"{shown} would have {size} bytes; {limit} are written at most",
-            what=shown,
-            size=size,
-            limit=limit,
-        )
+    def __init__(self, path: str, size: int, limit: int) -> None:
+        sentence = f"{printable(path)} would have {size} bytes; notes may have {limit}"
+        super().__init__(sentence, path=path, size=size, limit=limit)
 
 
 class UnwrittenNotesError(MemdError):
@@ -97,5 +85,5 @@ class UnwrittenNotesError(MemdError):
     exit_status = 75
 
     def __init__(self, path: str, cause: str) -> None:
-        shown = names.printable(path)
-        super().__init__(f"{shown} cannot be written: {cause}", path=shown, cause=cause)
+        sentence = f"{printable(path)} cannot be written: {cause}"
+        super().__init__(sentence, path=path, cause=cause)

@@ -31,13 +31,7 @@ from memd.files.directory import (
     cause_of,
 )
 from memd.files.disk import FILE_MODE, Disk, hash_of, real_disk
-from memd.notes.errors import (
-    ForeignNotesError,
-    NotesConflictError,
-    NotesTooLargeError,
-    SessionRefusedError,
-    UnwrittenNotesError,
-)
+from memd.notes import errors
 from memd.notes.sections import SessionNotes, parse
 from memd.projects.project import slug
 
@@ -89,7 +83,7 @@ def place(project: Project, session: str, transcript: str = "") -> NotesPlace:
     Raises SessionRefusedError.
     """
     if not _SESSION.fullmatch(session):
-        raise SessionRefusedError(session)
+        raise errors.SessionRefusedError(session)
     home = slug(project.cwd)
     folder, name = os.path.split(transcript)
     if name == f"{session}.jsonl" and is_text(folder) and "\0" not in folder:
@@ -118,22 +112,22 @@ def replace(place: NotesPlace, text: str, expected: str, disk: Disk | None = Non
     """
     content = text.encode("utf-8", "replace")
     if len(content) > NOTES_BYTES:
-        raise NotesTooLargeError(place.path, len(content), NOTES_BYTES)
+        raise errors.NotesTooLargeError(place.path, len(content), NOTES_BYTES)
     try:
         with Directory(place.base, create=True) as directory:
             present = _first(directory, place)
             path = present.path if present else place.path
             if present and present.foreign:
-                raise ForeignNotesError(path)
+                raise errors.ForeignNotesError(path)
             _compare(path, expected, present.hash if present else "")
             with directory.parent(os.path.relpath(path, place.base), create=True) as (folder, name):
                 _put(disk or real_disk(), (folder, name, path), content, expected)
     except FileExistsError as error:  # saved by somebody else a moment ago
-        raise NotesConflictError(place.path, expected, "") from error
+        raise errors.NotesConflictError(place.path, expected, "") from error
     except OSError as error:
-        raise UnwrittenNotesError(place.path, cause_of(error)) from error
+        raise errors.UnwrittenNotesError(place.path, cause_of(error)) from error
     except (DirectoryUnusableError, FileUnreadableError) as error:
-        raise UnwrittenNotesError(place.path, str(error.facts["cause"])) from error
+        raise errors.UnwrittenNotesError(place.path, str(error.facts["cause"])) from error
     return sha256(content)
 
 
@@ -146,7 +140,7 @@ def remove(place: NotesPlace, disk: Disk | None = None) -> bool:
     if present is None:
         return False
     if present.foreign:
-        raise ForeignNotesError(present.path)
+        raise errors.ForeignNotesError(present.path)
     disk, name = disk or real_disk(), os.path.relpath(present.path, place.base)
     try:
         with Directory(place.base) as directory, directory.parent(name) as (folder, last):
@@ -154,7 +148,7 @@ def remove(place: NotesPlace, disk: Disk | None = None) -> bool:
                 disk.unlink(folder, old)
             disk.sync_folder(folder)
     except OSError as error:
-        raise UnwrittenNotesError(present.path, cause_of(error)) from error
+        raise errors.UnwrittenNotesError(present.path, cause_of(error)) from error
     with suppress(OSError):  # what else lies there keeps its folder
         while name := os.path.dirname(name):
             os.rmdir(f"{place.base}/{name}")
@@ -240,7 +234,7 @@ def _put(disk: Disk, where: tuple[int, str, str], content: bytes, expected: str)
         try:
             _compare(path, expected, hash_of(disk.read(folder, temp)) or "")
             disk.sync_folder(folder)
-        except (OSError, NotesConflictError):
+        except (OSError, errors.NotesConflictError):
             with suppress(OSError):
                 swap(folder, *back)
             raise
@@ -265,4 +259,4 @@ def _write(disk: Disk, folder: int, name: str, content: bytes) -> None:
 def _compare(path: str, expected: str, actual: str) -> None:
     """Raise NotesConflictError for other notes than the expected ones."""
     if actual != expected:
-        raise NotesConflictError(path, expected, actual)
+        raise errors.NotesConflictError(path, expected, actual)

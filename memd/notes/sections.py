@@ -30,20 +30,11 @@ _CURSOR = re.compile(
     r" engine=(model|local) at=(\S*) -->"
 )
 _PLAIN = ":+.-_"  # characters that stand in a cursor as they are
-# Where notes are too long, sections give way in this order; all others come before the last four.
+# Where notes are too long, sections give way in this order; "||" is the place of all others.
 _ORDER = (
-    "Worklog",
-    "Workflow",
-    "Codebase and System Documentation",
-    "Files and Functions",
-    "Learnings",
-    "Key results",
-    "Task specification",
-    "Session Title",
-    "Errors & Corrections",
-    "Current State",
+    "|Worklog|Workflow|Codebase and System Documentation|Files and Functions|Learnings|Key results|"
+    "|Task specification|Session Title|Errors & Corrections|Current State|"
 )
-_OTHERS = 5.5
 _SHARES = 20  # before any section goes, all have shrunk to this part of the whole
 _MISSING = "[{} more lines]"
 
@@ -259,8 +250,8 @@ def _parts(notes: SessionNotes) -> list[_Part]:
 
 def _shrink(parts: list[_Part], texts: list[str], most: int, measure: Callable[[str], int]) -> None:
     """Cut texts of sections, those that matter least first, until all of them fit together."""
-    titles = [title for title, _ in parts]
-    places = [_ORDER.index(title) if title in _ORDER else _OTHERS for title in titles]
+    bars = [f"|{title}|" for title, _ in parts]
+    places = [_ORDER.index(bar if bar in _ORDER else "||") for bar in bars]
     for least in (most // _SHARES, 0):
         for number in sorted(range(len(parts)), key=places.__getitem__):
             excess = sum(map(measure, map(_excerpt, parts, texts))) - most

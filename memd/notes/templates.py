@@ -9,20 +9,11 @@ from memd.core.errors import MemdError
 from memd.core.names import printable
 from memd.core.settings import NotesSettings
 from memd.files.directory import Directory, DirectoryMissingError
-from memd.notes.sections import (
-    NOTES_TOKENS,
-    SECTION_TOKENS,
-    SessionNotes,
-    parse,
-    rendered,
-    section_tokens,
-)
+from memd.notes import sections
 
 FILE_BYTES = 32 * 1024
-SECTIONS = 20
+_HEADINGS = 20
 _TEMPLATE, _PROMPT = "template.md", "prompt.md"
-_FOLDER = "session-memory/config"
-_MISSING = "there is no such file"
 _VARIABLE = re.compile(r"\{\{(currentNotes|notesPath|sizes)\}\}")
 
 
@@ -34,28 +25,22 @@ class NotesTemplate:
     prompt: str
     problems: tuple[str, ...] = ()
 
-    def filled(self, notes: SessionNotes, path: str) -> str:
+    def filled(self, notes: sections.SessionNotes, path: str) -> str:
         """Return the prompt with its variables put in, in one pass: nothing put in is searched."""
-        values = {
-            "currentNotes": rendered(notes, cursor=False),
-            "notesPath": path,
-            "sizes": sizes(notes),
-        }
+        current = sections.rendered(notes, cursor=False)
+        values = {"currentNotes": current, "notesPath": path, "sizes": sizes(notes)}
         return _VARIABLE.sub(lambda match: values[match[1]], self.prompt)
 
 
-def sizes(notes: SessionNotes) -> str:
+def sizes(notes: sections.SessionNotes) -> str:
     """Return a line for each section that is too large, and one where all together are."""
-    tokens = [(section.title.strip(), section_tokens(section)) for section in notes.sections]
+    tokens = [(part.title.strip(), sections.section_tokens(part)) for part in notes.sections]
+    large = [(title, size, sections.SECTION_TOKENS) for title, size in tokens]
+    large.append(("All sections", sum(size for _, size in tokens), sections.NOTES_TOKENS))
     lines = [
-        f"- {title}: about {size} tokens of {SECTION_TOKENS}"
-        for title, size in tokens
-        if size > SECTION_TOKENS
+        f"- {title}: about {size} tokens of {most}" for title, size, most in large if size > most
     ]
-    total = sum(size for _, size in tokens)
-    if total > NOTES_TOKENS:
-        lines.append(f"- all sections: about {total} tokens of {NOTES_TOKENS}")
-    return "\n".join(lines) or "- every section is within its size"
+    return "\n".join(lines) or "Every section is within its size."
 
 
 def chosen(settings: NotesSettings, config_dir: str) -> NotesTemplate:
@@ -72,12 +57,13 @@ def chosen(settings: NotesSettings, config_dir: str) -> NotesTemplate:
 
 def _own(name: str, setting: str, config_dir: str, problems: list[str]) -> str:
     """Return the text of a person's own file, or the built-in one."""
-    path = os.path.expanduser(setting) or f"{config_dir}/{_FOLDER}/{name}"
-    text, problem = _read(path, missing=_MISSING if setting else "")
-    if text and name == _TEMPLATE:
-        titles = [section.title.strip() for section in parse(text).sections]
-        if not len(set(titles)) == len(titles) in range(1, SECTIONS + 1):
-            problem = f"a template has 1 to {SECTIONS} headings, no two of them alike"
+    path = os.path.expanduser(setting) or f"{config_dir}/session-memory/config/{name}"
+    text, problem = _read(path)
+    titles = [section.title.strip() for section in sections.parse(text).sections]
+    if setting and not text:
+        problem = problem or "there is no such file"
+    elif name == _TEMPLATE and text and not 0 < len(set(titles)) == len(titles) <= _HEADINGS:
+        problem = f"a template has 1 to {_HEADINGS} headings, no two of them alike"
     if problem:
         problems.append(f"{printable(path)} is not used: {problem}; the built-in one is")
     if text and not problem:
@@ -85,19 +71,17 @@ def _own(name: str, setting: str, config_dir: str, problems: list[str]) -> str:
     return resources.files("memd.notes").joinpath(f"templates/{name}").read_text("utf-8")
 
 
-def _read(path: str, *, missing: str) -> tuple[str, str]:
-    """Return a file's text, and why it cannot be used: ``missing`` where there is none."""
+def _read(path: str) -> tuple[str, str]:
+    """Return a file's text and why it cannot be used, both "" if there is no file."""
+    folder, name = os.path.split(path)
     try:
-        with Directory(os.path.dirname(path)) as directory:
-            result = directory.read(os.path.basename(path), FILE_BYTES)
+        with Directory(folder) as directory:
+            result = directory.read(name, FILE_BYTES)
+        text = result[0].decode("utf-8-sig") if result else ""
     except DirectoryMissingError:
-        return "", missing
-    except MemdError as error:
-        return "", error.sentence
-    if result is None:
-        return "", missing
-    try:
-        text = result[0].decode("utf-8-sig")
+        return "", ""
     except UnicodeDecodeError:
         return "", "it is not UTF-8"
-    return text, "" if text.strip() else "it is empty"
+    except MemdError as error:
+        return "", error.sentence
+    return text, "it is empty" if result and not text.strip() else ""

@@ -13,8 +13,8 @@ from memd.notes import errors
         (errors.NotesNotFoundError("s-1"), "the session s-1 has no notes"),
         (errors.SectionUnknownError("Wor\nklog"), "have no section Wor"),
         (errors.ForeignNotesError("/n\x1b[2J"), "is the client's own"),
-        (errors.NotesConflictError("/n", "a", ""), "was changed since it was read"),
-        (errors.NotesTooLargeError("Worklog", 70_000, 65_536), "would have 70000 bytes"),
+        (errors.NotesConflictError("/n\n" + "x" * 500, "a", ""), "was changed since it was read"),
+        (errors.NotesTooLargeError("/n", 70_000, 65_536), "would have 70000 bytes"),
         (errors.UnwrittenNotesError("/n", "No space left"), "cannot be written: No space left"),
     ],
 )
