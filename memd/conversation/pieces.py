@@ -13,7 +13,7 @@ from memd.text import tags
 TEXT_CHARACTERS = 256 * 1024  # of one block; a longer one is a paste, and its start tells enough
 GIVEN_CHARACTERS = 64 * 1024  # of one text in a call's input
 USER, ASSISTANT = "user", "assistant"
-BOUNDARY, TITLE, SIZE = "boundary", "title", "size"
+BOUNDARY, TITLE, SIZE, BROUGHT = "boundary", "title", "size", "brought"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,8 @@ class TranscriptPiece:
     tokens the server counted up to and with this reply, 0 where it did not say. With an ``event``
     nobody speaks: at a ``boundary`` the conversation was compacted (``tokens`` is the size of what
     stands for it; Claude Code's summary follows as a ``size``), a ``title`` names it (``text``), a
-    ``size`` has ``tokens`` or ``context`` alone: images, thinking, what a client put there.
+    ``size`` has ``tokens`` or ``context`` alone: images, thinking, what a client put there, and
+    ``brought`` is a size too: what memd itself did.
     """
 
     role: str

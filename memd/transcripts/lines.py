@@ -17,6 +17,7 @@ from memd.conversation.history import counted, estimate
 from memd.conversation.pieces import (
     ASSISTANT,
     BOUNDARY,
+    BROUGHT,
     SIZE,
     TITLE,
     USER,
@@ -31,6 +32,7 @@ from memd.conversation.pieces import (
     string,
 )
 from memd.core.errors import MemdError
+from memd.text import tags
 from memd.transcripts import codex, gemini
 from memd.transcripts import tools as known
 
@@ -102,6 +104,8 @@ class PieceReader:
         elif kind == "system" and line.get("subtype") == "compact_boundary":
             at, name = parse_time(line.get("timestamp")), string(line.get("uuid"))
             result = (TranscriptPiece(USER, id=name, at=at, event=BOUNDARY),)
+        elif kind == "attachment":
+            return _brought(members(line.get("attachment")))
         else:
             own = kind == "custom-title"
             title = line.get("customTitle") if own else kind == "ai-title" and line.get("aiTitle")
@@ -140,6 +144,14 @@ class PieceReader:
             return ()
         known_before, self._title, self._own_title = self._title, title, own
         return () if title == known_before else (TranscriptPiece(USER, title, event=TITLE),)
+
+
+def _brought(attachment: Mapping[str, Any]) -> Sequence[TranscriptPiece]:
+    """Return how much memd's hook added to the context, if it was memd's."""
+    added = attachment.get("content")
+    if attachment.get("type") != "hook_additional_context" or tags.OPEN not in str(added):
+        return ()
+    return (TranscriptPiece(USER, tokens=estimate(added), event=BROUGHT),)
 
 
 def message_pieces(messages: Any) -> tuple[TranscriptPiece, ...]:

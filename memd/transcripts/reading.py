@@ -57,7 +57,8 @@ _HEAD_BYTES = 256  # a line's kind stands there
 # A line without one of these cannot be of a kind that counts; most need no parsing at all.
 _HINT = re.compile(
     rb'"type": ?"(?:user|assistant|custom-title|ai-title|gemini|response_item|event_msg|'
-    rb'session_meta|turn_context|compacted|token_usage_record)"|"compact_boundary"|"projectHash"'
+    rb'session_meta|turn_context|compacted|token_usage_record)"|"compact_boundary"|'
+    rb'"hook_additional_context"|"projectHash"'
 )
 _FIRST = (b'"session_meta"', b'"projectHash"')
 _CALLS = (b'_use"', b'_call"')

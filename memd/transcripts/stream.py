@@ -11,7 +11,7 @@ Blocks, and belongs to one thread at a time.
 
 from dataclasses import dataclass
 
-from memd.conversation.pieces import BOUNDARY, TranscriptPiece
+from memd.conversation.pieces import BOUNDARY, BROUGHT, TranscriptPiece
 from memd.transcripts.lines import PieceReader, message_pieces
 from memd.transcripts.reading import TranscriptRefusedError, marker_of, opened, problem, records
 
@@ -38,7 +38,8 @@ class StreamPart:
 class TranscriptStream:
     """The pieces of one transcript, as it grows.
 
-    ``last_event`` is ``boundary`` while nothing was said after a compaction.
+    ``last_event`` is ``boundary`` while nothing was said, and by memd nothing brought, after a
+    compaction.
     """
 
     def __init__(self, path: str) -> None:
@@ -78,6 +79,8 @@ class TranscriptStream:
         for piece in pieces:
             if piece.event == BOUNDARY:
                 self.last_event = BOUNDARY
+            elif piece.event == BROUGHT:
+                self.last_event = ""
             elif not piece.event and (piece.text or piece.call or piece.answers):
                 self.last_event, said = "", True
         fault = problem(self._path, seen, self._reader) if not (start or said) else ""

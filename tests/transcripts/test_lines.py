@@ -1,5 +1,7 @@
 """From JSON to messages."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from memd.core.values import Message
 from memd.text.tags import CLOSE, OPEN
 from memd.transcripts.assembly import Assembly, from_messages
 from memd.transcripts.lines import InvalidMessagesError, PieceReader
+from memd.transcripts.stream import TranscriptStream
 
 
 def lines(*given: dict[str, Any]) -> tuple[Message, ...]:
@@ -222,3 +225,29 @@ def test_unknown_content_is_counted() -> None:
 def test_times_are_read(value: object, seconds: float | None) -> None:
     """ISO times become seconds, everything else nothing."""
     assert parse_time(value) == seconds
+
+
+@pytest.mark.parametrize(
+    ("attachment", "last"),
+    [
+        ({"type": "hook_additional_context", "content": [f"{OPEN}\nx\n{CLOSE}"]}, ""),
+        ({"type": "hook_additional_context", "content": ["another hook's"]}, "boundary"),
+        ({"type": "skill_listing", "content": OPEN}, "boundary"),
+        ({"type": "hook_additional_context", "content": 7}, "boundary"),
+        ("hook_additional_context", "boundary"),
+    ],
+)
+def test_what_memd_brought_after_a_compaction_is_known(
+    tmp_path: Path, attachment: Any, last: str
+) -> None:
+    """Its hook's text is no words, takes its tokens, and nothing more is due then."""
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b"}
+    path = tmp_path / "s.jsonl"
+    given_lines = (boundary, {"type": "attachment", "attachment": attachment})
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in given_lines))
+    stream = TranscriptStream(str(path))
+    _, *brought = stream.more().pieces
+    assert [(piece.event, piece.text, piece.tokens > 0) for piece in brought] == (
+        [] if last else [("brought", "", True)]
+    )
+    assert stream.last_event == last
