@@ -38,6 +38,11 @@ class Recent(dict[K, V]):
             self[key] = result = default
         return result
 
+    def renewed(self, key: K, default: V) -> V:
+        """Return the value of a key, ``default`` where there is none, as the newest entry."""
+        self[key] = result = self.pop(key, default)
+        return result
+
     def _shrink(self, newest: K) -> None:
         for key, value in list(self.items()):  # a copy, since other threads may set entries
             if len(self) <= self._most:

@@ -1,4 +1,4 @@
 """extract: what was worth remembering in a conversation.
 
-Doors: ``service``.
+Doors: ``candidates``, ``service``.
 """

@@ -18,7 +18,7 @@ from memd.core.values import MemoryType, Message, Suggestion
 from memd.core.yielding import yield_to_requests
 from memd.documents import secrets
 from memd.extract import scorer
-from memd.extract.markers import is_question, markers
+from memd.extract.markers import is_question, markers, other
 from memd.extract.scorer import TASK, Scores, SentencePlace
 from memd.extract.sentences import Sentence, sentences
 from memd.text.words import WIDE, words
@@ -44,6 +44,9 @@ _LEAD = re.compile(r"([^:\uff1a]{1,40})[:\uff1a](?!//)")
 _UNFIT = frozenset({"question", "starts:question", "doubt", "error", "observation"})
 _PRODUCT = frozenset({"interface", "audience"})  # what is to be built, unless an order opens with
 _NO_STATEMENT = TASK | {"error", "doubt"}
+_STANDING = frozenset(
+    {"never", "always", "future", "next_time", "remember", "consent", "preference"}
+)  # without any of these nothing is standing
 _OPENS = frozenset({"starts:never", "starts:always", "starts:future", "remember", "consent"})
 _URL = re.compile(r"https?://\S+|\bwww\.\S+")
 # A place in the source: what stands there changes and is found faster than remembered.
@@ -105,6 +108,38 @@ def find(
     )
 
 
+def statements(text: str, before: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the sentences of a message that would be saved, and those that correct the assistant.
+
+    ``before`` is what the assistant said last, "" where the message opens the conversation.
+    Blocks at the first call.
+    """
+    own = sentences(text)
+    if _is_pasted(text, own):
+        return (), ()
+    place = SentencePlace(characters=len(text), first=not before, before=before, sentences=len(own))
+    saved, corrections = [], []
+    for number, sentence in enumerate(own):
+        if markers(sentence.plain, _STANDING):
+            scored = _score(sentence, replace(place, number=number), scorer.score)
+            saved += [sentence.text] if _is_saved(scored) else []
+        if before and _is_correction(sentence.plain):
+            corrections.append(sentence.text)
+    return tuple(saved), tuple(corrections)
+
+
+def _is_pasted(text: str, own: Sequence[Sentence]) -> bool:
+    """Say whether a message is longer than what a person types, so most of it is pasted."""
+    return len(text) > _DOCUMENT_CHARACTERS or len(own) >= _DOCUMENT_SENTENCES
+
+
+def _is_correction(plain: str) -> bool:
+    """Say whether a sentence denies or forbids, or puts one thing in the place of another."""
+    if is_question(plain):
+        return False
+    return bool(other("denial").match(plain) or other("correction").search(plain))
+
+
 def _in_message(
     text: str,
     at: float,
@@ -115,7 +150,7 @@ def _in_message(
     own = sentences(text)
     if not own:
         return Candidates((), passed_over=(NOT_OWN,) if text.strip() else ())
-    pasted = len(text) > _DOCUMENT_CHARACTERS or len(own) >= _DOCUMENT_SENTENCES
+    pasted = _is_pasted(text, own)
     scored = [
         _score(item, replace(place, number=n, sentences=len(own)), score)
         for n, item in enumerate(own)

@@ -23,12 +23,15 @@ _LEAST_LETTERS = 6
 _CJK = re.compile(f"[{WIDE}]")
 
 
-def markers(sentence: str) -> frozenset[str]:
-    """Return the names of the markers that a sentence has. Blocks at the first call."""
+def markers(sentence: str, of: frozenset[str] | None = None) -> frozenset[str]:
+    """Return the names of the markers that a sentence has, of all or of some.
+
+    Blocks at the first call.
+    """
     plain = _corrected(_opened(sentence.replace("\u2019", "'")))
     names: set[str] = set()
     for name, pattern in _patterns().items():
-        if (match := pattern.search(plain)) is not None:
+        if (of is None or name in of) and (match := pattern.search(plain)) is not None:
             names.add(name)
             if match.start() == 0:
                 names.add(f"starts:{name}")

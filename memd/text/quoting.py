@@ -3,21 +3,25 @@
 import re
 from collections.abc import Sequence
 
-from memd.text.invisible import CONTROLS, removed
+from memd.text.invisible import CONTROLS, DIRECTIONS, HIDDEN, removed
 
 # A tag of ours, or of a client's insertions, however it is dressed up.
-TAG = re.compile(
+_TAG = re.compile(
     r"[<\uff1c\ufe64\u2039](?=[\W_]{0,8}"
     r"(?:memd|system[\W_]|command-|local-command|user-prompt|task-notification|antml))",
     re.IGNORECASE,
 )
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _CONTROL = re.compile(f"[{CONTROLS}]")
+_OPENING = re.compile(f"{_TAG.pattern}|<(?=!--)", re.IGNORECASE)
+_UNSHOWN = re.compile(f"\x1b\\[[\\d;?]*[A-Za-z]|[{CONTROLS}{DIRECTIONS}{HIDDEN}]|`{{5,}}")
+_OMITTED = re.compile(r"…(?:\s*…)+")
+_LONG_WORD = re.compile(r"(?<=[^!-~])[!-~]{12,}$")
 
 
 def neutralise(content: str) -> str:
     """Return a text that cannot pose as a tag and hides no character that nobody sees."""
-    return TAG.sub("&lt;", _CONTROL.sub("", removed(_LINE_ENDS.sub("\n", content))))
+    return _TAG.sub("&lt;", _CONTROL.sub("", removed(_LINE_ENDS.sub("\n", content))))
 
 
 def units(content: str) -> int:
@@ -41,3 +45,27 @@ def shares(sizes: Sequence[int], room: int) -> list[int]:
         room -= result[at]
         left -= 1
     return result
+
+
+def beginning(text: str, most: int) -> str:
+    """Return the start of a text without a part of a long word, which may be half a credential."""
+    start = text[:most]
+    whole = len(text) <= most or text[most].isspace()
+    return start if whole else _LONG_WORD.sub("", start)
+
+
+def code_span(text: str, most: int, words: int | None = None) -> str:
+    """Return the start of a text as inline code of Markdown, "" where it has nothing to show.
+
+    ``…`` stands for what was cut, for what nobody sees, and in what would be a tag or a comment.
+    """
+    shown = _UNSHOWN.sub("…", _OPENING.sub(r"\g<0>…", text))
+    folded = _OMITTED.sub("…", " ".join(shown.split())).strip(" …")
+    short = " ".join(folded.split(" ")[:words])
+    if len(short) > most:
+        short = beginning(short, most - 1)
+    if len(short) < len(folded):
+        short = f"{short.rstrip(' …')}…"
+    mark = "`" * (1 + max(map(len, re.findall("`+", short)), default=0))
+    pad = " " if short.startswith("`") or short.endswith("`") else ""
+    return f"{mark}{pad}{short}{pad}{mark}" if short.strip("…") else ""

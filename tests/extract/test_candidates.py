@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.core.values import Message
-from memd.extract.candidates import Candidates, find
+from memd.extract.candidates import Candidates, find, statements
 from memd.extract.scorer import Scores
 from memd.testing import samples
 from tests.extract.statements import NOT_KEPT, SAVED, SPOKEN_BY_ANOTHER
@@ -102,3 +102,38 @@ def test_any_text_is_survived_and_said_again(texts: list[str]) -> None:
     everything = " ".join(" ".join(texts).split())
     kept = [item.text for item in result.candidates] + [item.text for item in result.suggestions]
     assert all(" ".join(text.split()) in everything for text in kept)
+
+
+@pytest.mark.parametrize("text", [*(text for text, _ in SAVED), *SPOKEN_BY_ANOTHER])
+def test_statements_of_a_message_are_those_that_would_be_saved(text: str) -> None:
+    """Whoever asks for a message's statements gets what ``find`` saves of it."""
+    assert statements(text, "")[0] == tuple(item.text for item in find_in(text).candidates)
+
+
+CORRECTIONS = (
+    "No, use port 5433.",
+    "Actually, the endpoint is /v2/users.",
+    "Please use tabs, not spaces.",
+    "I meant the staging database.",
+    "Please don't touch the migrations.",
+    "Nein, nimm bitte Port 8080.",
+    "Non, utilise plutôt yarn.",
+    "不对，端口是 5433。",
+    "应该用 pnpm，不要用 npm。",
+)
+
+
+@pytest.mark.parametrize("text", CORRECTIONS)
+def test_what_sets_something_right_is_a_correction(text: str) -> None:
+    """It is one behind the assistant's words alone, and never where it asks."""
+    assert statements(f"Good so far. {text} Then go on.", "I did it.")[1] == (text,)
+    assert statements(text, "")[1] == ()
+    assert statements(f"{text.rstrip('.。')}?", "I did it.")[1] == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["Now add a test.", "Thanks, looks good.", "跑一下测试", "x" * 9_000]
+)
+def test_other_messages_correct_nothing(text: str) -> None:
+    """The next step, thanks and what was pasted are no corrections."""
+    assert statements(text, "I did it.")[1] == ()
