@@ -44,7 +44,7 @@ _LEAD = re.compile(r"([^:\uff1a]{1,40})[:\uff1a](?!//)")
 _UNFIT = frozenset({"question", "starts:question", "doubt", "error", "observation"})
 _PRODUCT = frozenset({"interface", "audience"})  # what is to be built, unless an order opens with
 _NO_STATEMENT = TASK | {"error", "doubt"}
-_STANDING = frozenset(
+_LASTING = frozenset(
     {"never", "always", "future", "next_time", "remember", "consent", "preference"}
 )  # without any of these nothing is standing
 _OPENS = frozenset({"starts:never", "starts:always", "starts:future", "remember", "consent"})
@@ -120,7 +120,7 @@ def statements(text: str, before: str) -> tuple[tuple[str, ...], tuple[str, ...]
     place = SentencePlace(characters=len(text), first=not before, before=before, sentences=len(own))
     saved, corrections = [], []
     for number, sentence in enumerate(own):
-        if markers(sentence.plain, _STANDING):
+        if markers(sentence.plain, _LASTING):
             scored = _score(sentence, replace(place, number=number), scorer.score)
             saved += [sentence.text] if _is_saved(scored) else []
         if before and _is_correction(sentence.plain):
