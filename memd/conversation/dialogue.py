@@ -69,11 +69,13 @@ class NewPieces:
             self._characters = 0
             return
         text = f"(failed)\n{piece.text}" if piece.failed else piece.text
-        calls = (piece.call.short,) if piece.call and piece.call.short else ()
+        call = _shortened(piece.call.short, _CALL_CHARACTERS) if piece.call else ""
+        said = _shortened(text.strip(), _limit(piece.origin))
         at = piece.at if piece.origin == "user" else None
-        message = Message(piece.id, piece.role, text, piece.origin or "tool", at, calls=calls)
-        self._retained.append(shown(message))
-        self._characters += _length(self._retained[-1])
+        calls = (call,) if call else ()
+        message = Message(piece.id, piece.role, said, piece.origin or "tool", at, (), calls)
+        self._retained.append(message)
+        self._characters += _length(message)
         while self._characters > _NEW_CHARACTERS:
             self._characters -= _length(self._retained.popleft())
 
@@ -136,7 +138,7 @@ def rendered(piece: Message) -> str:
 
 def shown(message: Message, most: int = PIECE_CHARACTERS) -> Message:
     """Return what a model is shown of a message."""
-    limit = most if message.origin in ("user", "assistant") else min(most, OUTPUT_CHARACTERS)
+    limit = min(most, _limit(message.origin))
     calls = tuple(_shortened(call, _CALL_CHARACTERS) for call in message.calls[:_CALLS])
     return replace(message, text=_shortened(message.text.strip(), limit), calls=calls)
 
@@ -152,6 +154,10 @@ def _size(pieces: Sequence[Message]) -> int:
 
 def _length(message: Message) -> int:
     return _AROUND + len(message.text) + sum(map(len, message.calls))
+
+
+def _limit(origin: str) -> int:
+    return PIECE_CHARACTERS if origin in ("user", "assistant") else OUTPUT_CHARACTERS
 
 
 def _body(piece: Message) -> str:

@@ -66,12 +66,14 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(script: Script, options: str = "", **server: Any) -> AsyncIterator[Desk]:
+async def desk(
+    script: Script, options: str = "", spend: str = "dollars_per_day = 100\n", **server: Any
+) -> AsyncIterator[Desk]:
     """Open a daemon whose model is a script, with a project of its own."""
     with throw_away_home() as home, messages_server(script, **server) as serving:
         config = Path(home.places.config)
         config.parent.mkdir(parents=True, exist_ok=True)
-        caps = "[spend]\ndollars_per_day = 100\n[dream]\nauto = false\n"
+        caps = f"[spend]\n{spend}[dream]\nauto = false\n"
         config.write_text(f'[model]\nbase_url = "{serving.url}"\n{caps}{options}')
         config.chmod(0o600)
         clock = FakeClock(1_772_528_400.0)
@@ -116,6 +118,19 @@ def learns(
 def nothing(_: ReceivedMessage) -> Any:
     """Answer that nothing is worth keeping."""
     return text("nothing new")
+
+
+def members(body: bytes) -> dict[str, str]:
+    """Return each member of a JSON object as it stands there, to the byte."""
+    whole, results, place = body.decode(), {}, 1
+    decoder = json.JSONDecoder()
+    while whole[place - 1] != "}":
+        name, colon = decoder.raw_decode(whole, place)
+        assert whole[colon] == ":"
+        _, end = decoder.raw_decode(whole, colon + 1)
+        results[name] = whole[colon + 1 : end]
+        place = end + 1
+    return results
 
 
 def _file(path: Path, content: str) -> dict[str, str]:

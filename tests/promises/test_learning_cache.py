@@ -14,7 +14,7 @@ from anyio import to_thread
 
 from memd.core.prices import price
 from memd.testing.messages import ReceivedMessage, text, tools
-from tests.promises.learning import MODEL, WISH, Desk, desk, learns, nothing, turn
+from tests.promises.learning import MODEL, WISH, Desk, desk, learns, members, nothing, turn
 from tests.promises.transcripts import Conversation
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("sdk")]
@@ -113,19 +113,6 @@ async def test_the_next_request_begins_as_the_last() -> None:
         bodies = [request.json["messages"][0]["content"] for request in here.server.messages]
     first, second = ([block["text"] for block in blocks] for blocks in bodies)
     assert second[: len(first) - 1] == first[:-1]
-
-
-def members(body: bytes) -> dict[str, str]:
-    """Return each member of a JSON object as it stands there, to the byte."""
-    whole, results, place = body.decode(), {}, 1
-    decoder = json.JSONDecoder()
-    while whole[place - 1] != "}":
-        name, colon = decoder.raw_decode(whole, place)
-        assert whole[colon] == ":"
-        _, end = decoder.raw_decode(whole, colon + 1)
-        results[name] = whole[colon + 1 : end]
-        place = end + 1
-    return results
 
 
 async def ask(here: Desk, request: dict[str, Any]) -> ReceivedMessage:
