@@ -77,6 +77,11 @@ def recorded(value: Any) -> Any:
     return [recorded(item) for item in value] if isinstance(value, list) else value
 
 
+def message_id(message: Mapping[str, Any], place: int) -> str:
+    """Return the id of a message in a list: its own, or ``message N``, its place."""
+    return string(message.get("uuid")) or string(message.get("id")) or f"message {place}"
+
+
 def own_words(value: Any) -> str:
     """Return what the user said, without what memd or the client put there."""
     return tags.strip(string(value)[:TEXT_CHARACTERS]).strip()

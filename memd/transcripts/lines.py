@@ -25,6 +25,7 @@ from memd.conversation.pieces import (
     TranscriptPiece,
     joined,
     members,
+    message_id,
     other_words,
     own_words,
     parse_time,
@@ -166,8 +167,11 @@ def message_pieces(messages: Any) -> tuple[TranscriptPiece, ...]:
     pieces: list[TranscriptPiece] = []
     for number, item in enumerate(map(members, messages)):
         role = item.get("role")
-        name = string(item.get("uuid")) or string(item.get("id")) or f"message {number}"
-        line = {"uuid": name, "timestamp": item.get("timestamp"), "message": item}
+        line = {
+            "uuid": message_id(item, number),
+            "timestamp": item.get("timestamp"),
+            "message": item,
+        }
         unspoken = role not in (USER, ASSISTANT)
         pieces += reader.pieces({**line, "type": USER if unspoken else role, "isMeta": unspoken})
     return tuple(pieces)

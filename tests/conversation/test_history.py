@@ -13,12 +13,12 @@ from tests.conversation.histories import HistoryMaker, MadeHistory
 SUMMARY = {"role": "user", "content": "What was before."}
 
 
-def made(seed: int) -> tuple[MadeHistory, int | None]:
+def made(seed: int) -> tuple[MadeHistory, int]:
     """Return a history and a place in it, from which on everything has to stay."""
     chance = Random(seed)  # noqa: S311 - a story, not a secret
     history = HistoryMaker(chance).make()
     length = len(history.messages)
-    start = chance.choice((None, length, length - 1, chance.randrange(length)))
+    start = chance.choice((length, length, length - 1, chance.randrange(length)))
     return history, start
 
 
@@ -32,15 +32,13 @@ def blocks(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return result
 
 
-def check(history: MadeHistory, start: int | None, result: Tail | None) -> None:
+def check(history: MadeHistory, start: int, result: Tail | None) -> None:
     """Check one result against how the history was made."""
-    turns, length = history.turns, len(history.messages)
+    turns = history.turns
     if history.open:
         assert result is None
         return
-    wanted = next((n for n, t in enumerate(turns) if t.last >= (start or length)), len(turns))
-    if start == 0:
-        wanted = 0
+    wanted = next((n for n, t in enumerate(turns) if t.last >= start), len(turns))
     if result is None:
         needed = max(n for n in range(wanted + 1) if n < len(turns) and history.may_begin(n))
         edges = [n for n in range(needed + 1, len(turns)) if history.may_begin(n)]
