@@ -135,9 +135,10 @@ class Rollout:
         """Return a tool call with the paths that it writes."""
         name = f"{string(item.get('namespace'))}{string(item.get('name')) or 'shell'}"
         reported = item.get("arguments") or item.get("input") or item.get("action")
-        given = recorded(read_object(reported) or members(reported))
+        whole = read_object(reported) or members(reported)
+        given = recorded(whole)
         cwd = string(given.get("workdir")) or self._cwd
-        patch = "\n".join(_strings(given)) or string(reported)
+        patch = "\n".join(_strings(whole)) or string(reported)
         changed = tuple(known.patched(patch, cwd))
         paths = (*known.writes(name, given, cwd), *changed)
         call = string(item.get("call_id"))

@@ -86,6 +86,14 @@ class PieceReader:
         own = self._sidechain and not self._spoken
         return own or self._rollout.sub_agent or self._chat.sub_agent
 
+    def problem(self, path: str, lines: int) -> str:
+        """Return what is wrong with a file whose first lines said nothing, "" for nothing."""
+        if lines and not self.recognised:
+            return f"{path}: none of {lines} lines has a shape that memd knows"
+        if self.strange:
+            return f"{path}: none of {self.strange} messages has a shape that memd knows"
+        return ""
+
     def pieces(self, line: Any) -> Sequence[TranscriptPiece]:
         """Return what a parsed line says; of any other value, nothing."""
         try:

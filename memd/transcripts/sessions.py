@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from memd.conversation.pieces import parse_time
-from memd.transcripts.reading import TranscriptRefusedError, open_transcript
+from memd.transcripts.opening import TranscriptRefusedError, opened
 
 _SUFFIX = ".jsonl"
 _NAMED = re.compile(rb'"(?:sessionId|requestSessionId)" ?: ?"([^"\\]{1,200})"')
@@ -53,7 +53,7 @@ def parents(transcript: str, session: str, answered: float | None = None) -> fro
     ``answered`` is when the parent was last answered, in seconds since 1970, if the client said
     so; without it a session that has no transcript has no parent.
     """
-    with suppress(TranscriptRefusedError, OSError), open_transcript(transcript) as file:
+    with suppress(TranscriptRefusedError), opened(transcript) as file:
         head = file.read(_HEAD_BYTES)
         if _MESSAGE in head:
             named = {name.decode("utf-8", "replace") for name in _NAMED.findall(head)}
@@ -71,7 +71,7 @@ def parents(transcript: str, session: str, answered: float | None = None) -> fro
 
 def _last_answer(transcript: str) -> float | None:
     """Return when the last answer of a transcript was given, in seconds since 1970."""
-    with suppress(TranscriptRefusedError, OSError), open_transcript(transcript) as file:
+    with suppress(TranscriptRefusedError), opened(transcript) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
         return _answer(reversed(file.read(_TAIL_BYTES).splitlines()))
     return None

@@ -1,11 +1,11 @@
 """A transcript read piece by piece, each time what is new.
 
 Rules of this file
-- However a file grows between the readings, they find together what one reading finds: a line
-  counts once it ends, and what earlier lines tell of later ones stays with the stream.
-- What was read is only trusted together with its marker, a fingerprint of the bytes before it. A
-  file that was replaced, cut or written anew is read from its start.
-- What ``reading`` says of parts, long lines and refusals holds here.
+- However a file grows between the readings, they find together what one reading finds: what
+  earlier lines tell of later ones stays with the stream.
+- A place is only trusted together with its marker, a fingerprint of the bytes before it. A file
+  that was replaced, cut or written anew is read from its start.
+- What ``opening`` says of lines and refusals holds here.
 Blocks, and belongs to one thread at a time.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from memd.conversation.pieces import BOUNDARY, BROUGHT, TranscriptPiece
 from memd.transcripts.lines import PieceReader, message_pieces
-from memd.transcripts.reading import TranscriptRefusedError, marker_of, opened, problem, records
+from memd.transcripts.opening import TranscriptRefusedError, marker_of, opened, records
 
 __all__ = ["StreamPart", "TranscriptRefusedError", "TranscriptStream", "message_pieces"]
 
@@ -25,8 +25,8 @@ class StreamPart:
     """What one reading found.
 
     ``complete`` is false when there is more to read at once. ``restarted`` says that the file is
-    another than before and these pieces its first. ``problem`` is a sentence when there were lines
-    and none had a shape that memd knows.
+    another than before and these pieces its first. ``problem`` is a sentence when the first lines
+    had no shape that memd knows.
     """
 
     pieces: tuple[TranscriptPiece, ...]
@@ -39,16 +39,18 @@ class TranscriptStream:
     """The pieces of one transcript, as it grows.
 
     ``last_event`` is ``boundary`` while nothing was said, and by memd nothing brought, after a
-    compaction.
+    compaction. ``offset`` and ``marker`` are where the next reading goes on, at first where an
+    earlier one ended.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, offset: int = 0, marker: str = "") -> None:
         self._path = path
-        self._begin()
+        self._begin(offset, marker)
 
-    def _begin(self) -> None:
+    def _begin(self, offset: int, marker: str) -> None:
         self._reader = PieceReader()
-        self._offset, self._marker = 0, ""
+        self._begun = False
+        self.offset, self.marker = offset, marker
         self.last_event = ""
 
     @property
@@ -62,26 +64,27 @@ class TranscriptStream:
         Raises TranscriptRefusedError.
         """
         with opened(self._path) as file:
-            restarted = self._offset > 0 and marker_of(file, self._offset) != self._marker
+            restarted = self.offset > 0 and marker_of(file, self.offset) != self.marker
             if restarted:
-                self._begin()
-            start, seen, complete = self._offset, 0, True
+                self._begin(0, "")
+            if self.offset and not self._begun:  # the first line may say whose the file is
+                self._reader.pieces(next(records(file, 0), (None,))[0])
+            start, lines = self.offset, 0
             pieces: list[TranscriptPiece] = []
-            for record, end in records(file, start):
-                seen += 1
-                self._offset = end
+            for record, self.offset in records(file, start, most):
+                lines += 1
                 pieces += self._reader.pieces(record)
-                if end - start >= most:
-                    complete = False
-                    break
-            self._marker = marker_of(file, self._offset)
-        said = False
-        for piece in pieces:
-            if piece.event == BOUNDARY:
-                self.last_event = BOUNDARY
-            elif piece.event == BROUGHT:
-                self.last_event = ""
-            elif not piece.event and (piece.text or piece.call or piece.answers):
-                self.last_event, said = "", True
-        fault = problem(self._path, seen, self._reader) if not (start or said) else ""
-        return StreamPart(tuple(pieces), complete, restarted, fault)
+            self.marker = marker_of(file, self.offset)
+        said = [piece.event for piece in pieces if _says(piece)]
+        if said:
+            self.last_event = BOUNDARY if said[-1] == BOUNDARY else ""
+        problem = "" if self._begun or said else self._reader.problem(self._path, lines)
+        self._begun = True
+        return StreamPart(tuple(pieces), self.offset - start < most, restarted, problem)
+
+
+def _says(piece: TranscriptPiece) -> bool:
+    """Return whether a piece is more than a name or a size."""
+    if piece.event:
+        return piece.event in (BOUNDARY, BROUGHT)
+    return bool(piece.text or piece.call or piece.answers)

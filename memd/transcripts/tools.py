@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from memd.conversation.pieces import string
+
 MEMORY_ROOT = "/memories"  # where the Messages API's memory tool believes its files are
 SHORT_CHARACTERS = 200  # of one call in short form
 TOOL, WEB, MCP = "tool", "web", "mcp"
@@ -71,14 +73,14 @@ def short(name: str, given: Mapping[str, Any]) -> str:
 def writes(name: str, given: Mapping[str, Any], cwd: str) -> Iterator[str]:
     """Yield the paths that a call of a tool writes; below MEMORY_ROOT those of a memory tool."""
     if name in _WRITERS:
-        path = _text(given.get(_WRITERS[name]))
+        path = string(given.get(_WRITERS[name]))
         if path and "\0" not in path:
             yield absolute(path, cwd)
     elif name == _OWN and given.get("command") in _MEMORY_COMMANDS:
-        path = _text(given.get("path")) or _text(given.get("new_path"))
+        path = string(given.get("path")) or string(given.get("new_path"))
         yield posixpath.normpath(posixpath.join(MEMORY_ROOT, path))
     elif (own := _MEMD.match(name)) and _changes(own[1], given):
-        path = _text(given.get("path")) or _text(given.get("name"))
+        path = string(given.get("path")) or string(given.get("name"))
         yield posixpath.join(MEMORY_ROOT, path.lstrip("/"))
 
 
@@ -98,8 +100,3 @@ def patched(text: str, cwd: str) -> Iterator[str]:
 def absolute(path: str, cwd: str) -> str:
     """Return a path as seen from a working directory, from the root where none is known."""
     return posixpath.normpath(posixpath.join(cwd or "/", path))
-
-
-def _text(value: Any) -> str:
-    # JSON may escape half a character, which nothing later can write.
-    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else ""

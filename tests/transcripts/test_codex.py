@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from memd.core.values import Message
 from memd.text.tags import CLOSE, OPEN
-from memd.transcripts.assembly import Assembly
 from memd.transcripts.lines import PieceReader
+from memd.transcripts.reading import Assembly
 
 META = {"id": "s", "cwd": "/p", "cli_version": "0.169.0", "source": "cli"}
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from memd.core.values import Message
 from memd.transcripts import reading
-from memd.transcripts.assembly import Assembly
 from memd.transcripts.lines import PieceReader
+from memd.transcripts.reading import Assembly
 
 FIRST = {"sessionId": "s", "projectHash": "h", "startTime": "1970-01-01T00:01:00Z", "kind": "main"}
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from memd.conversation.pieces import TEXT_CHARACTERS, parse_time
 from memd.core.values import Message
 from memd.text.tags import CLOSE, OPEN
-from memd.transcripts.assembly import Assembly, from_messages
 from memd.transcripts.lines import InvalidMessagesError, PieceReader
+from memd.transcripts.reading import Assembly, from_messages
 from memd.transcripts.stream import TranscriptStream
 
 

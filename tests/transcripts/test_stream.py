@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memd.conversation.pieces import GIVEN_CHARACTERS
-from memd.transcripts.reading import LINE_BYTES
+from memd.transcripts.opening import LINE_BYTES
 from memd.transcripts.stream import StreamPart, TranscriptRefusedError, TranscriptStream
 from tests.transcripts.shapes import (
     Line,

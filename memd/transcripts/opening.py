@@ -1,0 +1,110 @@
+"""Opening a transcript and taking the lines from it that may count.
+
+Rules of this file
+- A transcript may have hundreds of megabytes and single lines of many: no more than one line of
+  ``LINE_BYTES`` is in memory, and longer lines are passed over unread.
+- A line counts once it ends. A torn last line is left for the next reading.
+- Only a regular file of this user is read, no link; a FIFO or a device is refused without waiting.
+Blocks: call it from a worker thread.
+"""
+
+import errno
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+import msgspec
+
+from memd.core.errors import MemdError
+from memd.core.text import read_json, sha256
+from memd.core.yielding import yield_to_requests
+
+LINE_BYTES = 4 * 1024 * 1024  # a longer line is a copy of a request or an image, never a turn
+_NO_NAME = "its path is not absolute or does not end in .jsonl"
+_NO_TEXT = "its name is no text"
+_NO_FILE = "it is not a regular file of yours"
+_NOT_REGULAR = (errno.ELOOP, errno.EISDIR, errno.ENXIO)  # a link, a folder, a socket
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_CHUNK_BYTES = 1024 * 1024
+_MARKER_BYTES = 256
+_MARKER_CHARACTERS = 16
+# A line without one of these cannot be of a kind that counts; most need no parsing at all.
+_HINT = re.compile(
+    rb'"type": ?"(?:user|assistant|custom-title|ai-title|gemini|response_item|event_msg|'
+    rb'session_meta|turn_context|compacted|token_usage_record)"|"compact_boundary"|'
+    rb'"hook_additional_context"|"projectHash"'
+)
+
+
+class TranscriptRefusedError(MemdError):
+    """A transcript that is not a readable regular file of this user with a proper name."""
+
+    code = 1006
+    kind = "transcript_refused"
+    hint = "give the absolute path of your own *.jsonl file"
+    exit_status = 65
+
+    def __init__(self, path: str, why: str) -> None:
+        shown = path.encode("unicode_escape").decode("ascii")
+        super().__init__(f"the transcript {shown} is not read: {why}", path=shown, why=why)
+
+
+@contextmanager
+def opened(path: str) -> Iterator[BinaryIO]:
+    """Open a transcript that may be read; what fails meanwhile is a TranscriptRefusedError."""
+    if not path.startswith("/") or not path.endswith(".jsonl") or "\0" in path:
+        raise TranscriptRefusedError(path, _NO_NAME)
+    try:
+        # A FIFO without a writer would hold a plain open for ever.
+        with os.fdopen(os.open(path, _READ), "rb", buffering=_CHUNK_BYTES) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+                raise TranscriptRefusedError(path, _NO_FILE)
+            yield file
+    except UnicodeEncodeError:
+        raise TranscriptRefusedError(path, _NO_TEXT) from None
+    except OSError as error:
+        why = _NO_FILE if error.errno in _NOT_REGULAR else error.strerror or type(error).__name__
+        raise TranscriptRefusedError(path, why) from error
+
+
+def records(file: BinaryIO, start: int, most: int = sys.maxsize) -> Iterator[tuple[Any, int]]:
+    """Yield each whole line from an offset on, parsed, with the offset behind it.
+
+    Of a line that cannot count, or is too long, the value is ``None``. The last one is that with
+    which ``most`` bytes are full.
+    """
+    file.seek(start)
+    position = start
+    while position - start < most:
+        yield_to_requests()
+        line = file.readline(LINE_BYTES)
+        length, long = len(line), not line.endswith(b"\n")
+        rest = line
+        while rest and not rest.endswith(b"\n"):
+            rest = file.readline(_CHUNK_BYTES)
+            length += len(rest)
+        if not rest:
+            return
+        position += length
+        counts = not long and _HINT.search(line)
+        yield (_parsed(line) if counts else None), position
+
+
+def marker_of(file: BinaryIO, offset: int) -> str:
+    """Return a fingerprint of what stands before an offset, "" when the file does not reach it."""
+    start = max(0, offset - _MARKER_BYTES)
+    file.seek(start)
+    before = file.read(offset - start)
+    return sha256(before)[:_MARKER_CHARACTERS] if len(before) == offset - start else ""
+
+
+def _parsed(line: bytes) -> object:
+    try:
+        return msgspec.json.decode(line)
+    except (ValueError, RecursionError):  # bytes that are no text, half characters, NaN
+        return read_json(line.decode("utf-8", "replace"))
