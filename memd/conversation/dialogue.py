@@ -63,7 +63,9 @@ class NewPieces:
         return tuple(item for item in self._retained if item.text or item.calls)
 
     def add(self, piece: TranscriptPiece) -> None:
-        """Take in the next piece of the conversation."""
+        """Take in the next piece of the conversation; events are no words."""
+        if piece.event:
+            return
         if piece.id and piece.id == self._covers:
             self._retained.clear()
             self._characters = 0
