@@ -28,6 +28,7 @@ FindStatements = Callable[[str, str], tuple[Sequence[str], Sequence[str]]]
 _TABLE: dict[str, Any] = tomllib.loads(files("memd.notes").joinpath("clients.toml").read_text())
 _KINDS = {name: kind for kind, names in _TABLE["tools"].items() for name in names}
 _MEMBERS: dict[str, list[str]] = _TABLE["members"]
+_ERRORS: list[str] = _TABLE["errors"]
 _PATTERNS = {name: re.compile(pattern) for name, pattern in _TABLE["patterns"].items()}
 DOCUMENT = _PATTERNS["document"]
 # Characters that are stored of one.
@@ -35,7 +36,7 @@ _MESSAGE, _SENTENCE, _LINE, _REQUEST, _NAME = 540, 320, 220, 120, 64
 _SEARCHED = 4_000  # characters of a message in which statements are looked for
 _REQUESTS = 9_000  # characters of all messages together
 _ENDS = 8_000  # characters of an output's start and of its end in which lines are looked for
-_TOTAL_LINES, _TOTAL_CHARACTERS = 30, 200  # from an output's end; a longer line is no total
+_TOTALS, _TOTAL_LINES = 2_000, 12  # characters and lines of an output's end that may be totals
 _ITEMS = 24
 
 
@@ -205,18 +206,19 @@ class SessionFacts:
         if state == "passed":
             for (_, subject, *_), failure in self.failures.items():
                 failure.state = state if subject == made.command else failure.state
-        for line in output.splitlines()[-_TOTAL_LINES:]:
-            if len(line) <= _TOTAL_CHARACTERS and _PATTERNS["total"].search(line):
+        for line in map(_bare, output[-_TOTALS:].splitlines()[-_TOTAL_LINES:]):
+            if _PATTERNS["total_line"].match(line) or _PATTERNS["total"].search(line):
                 self.results.pop(line, None)
                 self.results[line] = made.command
 
     def _failure(self, made: _OpenCall, output: str) -> None:
         """Add a failed result: its first line, and the first that names an error."""
         self.turns[-1].errors += 1
-        whole = "" if made.kind == "sub_agent" else output
-        lines = [_PATTERNS["head"].sub("", line, 1).strip() for line in whole.splitlines()]
-        first = next(filter(None, lines), "")
-        named = next(filter(_PATTERNS["error"].search, lines), first)
+        output = "" if made.kind == "sub_agent" else output
+        first = next(filter(None, map(_bare, output.splitlines())), "")
+        places = [at for word in _ERRORS if (at := output.find(word)) >= 0]
+        line = output.rfind("\n", 0, min(places)) + 1 if places else len(output)
+        named = _bare(output[line:].partition("\n")[0])
         subject = made.command or next(iter((*made.edited, *made.read)), "")
         key = (made.name, subject, beginning(first, _LINE), beginning(named, _LINE))
         failure = self.failures.renewed(key, CallUse())
@@ -241,6 +243,11 @@ class SessionFacts:
         use = self.files.renewed(name, FileUse())
         use.at = at
         return use
+
+
+def _bare(line: str) -> str:
+    """Return a line of an output without what the client put before it."""
+    return _PATTERNS["head"].sub("", line, 1).strip()
 
 
 def _open_call(call: RecordedCall) -> _OpenCall:
@@ -288,6 +295,9 @@ def _as_recorded(call: RecordedCall) -> Iterator[str]:
     """Yield the paths that a call writes as its input has them: absolute or relative."""
     recorded = "\n".join(_texts(call.given)) if call.writes else ""
     for path in call.writes:
+        if path in call.given.values():
+            yield beginning(path, _LINE)
+            continue
         parts = path.split("/")
         ends = (path, *("/".join(parts[at:]) for at in range(1, len(parts))))
         yield from [beginning(end, _LINE) for end in ends if end and end in recorded][:1]

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import islice
 
 from memd.conversation.history import estimate_text
@@ -86,6 +87,7 @@ def _is_local(line: str, known: Sequence[str] | None = None) -> bool:
     return bool(spans or _LEFT_OUT in line) and _LABELS.fullmatch(rest) is not None
 
 
+@lru_cache(maxsize=1_024)  # most of what is shown was shown before
 def quoted(text: str, most: int = _SHORT, words: int | None = None) -> str:
     """Return a text's beginning as a quotation, "" where it has nothing to show."""
     return quoting.code_span(_without_credentials(text), most, words)
