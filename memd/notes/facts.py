@@ -247,7 +247,8 @@ class SessionFacts:
 
 def _bare(line: str) -> str:
     """Return a line of an output without what the client put before it."""
-    return _PATTERNS["head"].sub("", line, 1).strip()
+    head = _PATTERNS["head"].match(line)
+    return line[head.end() if head else 0 :].strip()
 
 
 def _open_call(call: RecordedCall) -> _OpenCall:

@@ -223,8 +223,8 @@ def test_tasks_are_made_and_changed_one_by_one() -> None:
     pieces: list[TranscriptPiece] = []
     for number, text in enumerate(("first", "second", "third"), 1):
         pieces += [call("TaskCreate", subject=text), result(f"Task #{number} created: {text}")]
-    for number, status in (("1", "completed"), ("3", "in_progress"), ("9", "deleted")):
-        pieces += [call("TaskUpdate", taskId=number, status=status), result("Updated")]
+    for name, status in (("1", "completed"), ("3", "in_progress"), ("9", "deleted")):
+        pieces += [call("TaskUpdate", taskId=name, status=status), result("Updated")]
     assert lines(facts_of(pieces))["Current State"] == [
         "- open: `second`",
         "- in progress: `third`",
