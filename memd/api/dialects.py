@@ -25,6 +25,7 @@ from memd.api.method import Named
 from memd.core.names import printable
 from memd.text import tags
 
+CLAUDE_CODE = "claude-code"
 _NAMED = 3  # memories in one line
 
 
@@ -34,6 +35,7 @@ class Event(Enum):
     SESSION_START = auto()
     PROMPT = auto()
     TURN_END = auto()
+    COMPACTING = auto()
     COMPACTED = auto()
     SESSION_END = auto()
     TOOL_USED = auto()
@@ -63,7 +65,9 @@ class Dialect:
 
     ``renamed`` are names of members that are not Claude Code's. ``loads_memory`` says that the
     client may load the memory directory by itself, ``tags`` that memd's tag reaches the model, and
-    ``notices`` that the person is shown a hook's message as one quiet line.
+    ``notices`` that the person is shown a hook's message as one quiet line. With ``late_boundary``
+    a compaction may have been the last of a session that is resumed; others bring it up again
+    themselves, with an event of its own.
     """
 
     events: Mapping[str, Event]
@@ -71,18 +75,19 @@ class Dialect:
     loads_memory: bool = False
     tags: bool = True
     notices: bool = False
+    late_boundary: bool = False
 
 
 _SHARED = {
     "SessionStart": Event.SESSION_START,
     "UserPromptSubmit": Event.PROMPT,
     "Stop": Event.TURN_END,
-    "PreCompact": Event.TURN_END,
+    "PreCompact": Event.COMPACTING,
     "SessionEnd": Event.SESSION_END,
     "PostToolUse": Event.TOOL_USED,
 }
 DIALECTS: Mapping[str, Dialect] = {
-    "claude-code": Dialect(_SHARED, loads_memory=True, notices=True),
+    CLAUDE_CODE: Dialect(_SHARED, loads_memory=True, notices=True, late_boundary=True),
     "codex": Dialect({**_SHARED, "PostCompact": Event.COMPACTED}, {"turn_id": "prompt_id"}),
     "gemini": Dialect(
         {

@@ -7,7 +7,9 @@ no new set-up.
 - A prompt brings the memories that matter, and what was said and is not remembered, at most 9,500
   characters.
 - The end of a turn, a compaction and the end of a session print nothing: anything else would loop
-  the turn.
+  the turn. The one exception is a sentence before a compaction, for who wants it.
+- A context that was compacted gets the session's notes, and all that is brought then is within
+  9,500 characters.
 - What a session was given is in its context until the client says that it was compacted or
   cleared: a session that ended is resumed with it, and a compaction that was announced may fail.
 - A memory that the assistant writes with its own tools gets its index line at once.
@@ -23,7 +25,7 @@ from typing import Annotated, Any
 import msgspec
 from anyio import move_on_after
 
-from memd.api import dialects, prompting, work
+from memd.api import dialects, notes, prompting, work
 from memd.api.dialects import DIALECTS, Dialect, Event, Payload, answer
 from memd.api.method import Method, forwarded, method
 from memd.api.services import Services
@@ -33,10 +35,11 @@ from memd.core.names import INDEX
 from memd.core.recent import Recent
 from memd.core.settings import Settings
 from memd.core.values import Actor, Project, Provenance
+from memd.notes.service import NotesRequest
 from memd.recall.service import Prompt
 from memd.rpc.connection import Call
 from memd.state.tables import Parents
-from memd.text import tags
+from memd.text import quoting, tags
 from memd.transcripts.reading import TranscriptRefusedError
 from memd.transcripts.sessions import parents
 
@@ -47,6 +50,8 @@ _START_SECONDS = 0.2  # of a session's start for what may be worth remembering
 _SUGGESTED_SECONDS = 0.03  # of a prompt's time for the same, if they are left
 _LINE_MADE = "memd has added the line of this memory to MEMORY.md; nothing is left to do there."
 _SAVED_SECONDS = 0.02  # for what was saved; what is late is told with the next prompt
+_GATE_SECONDS = 0.02  # of a turn's end for the gates of its notes; the job asks them again
+_SENTENCE = 300  # UTF-16 units, printed before a compaction
 _JOBS = 20  # the newest, which may have saved something
 _SHARE = 0.75  # of a hook's time: the rest is its start, the way here and back
 
@@ -100,7 +105,7 @@ class HookMethod:
         payload: Any = None,
         environment: dict[str, str] | None = None,
         deadline_ms: Annotated[int, msgspec.Meta(ge=10, le=60_000)] = _PROMPT_MS,
-    ) -> dict[str, Any] | None:
+    ) -> dict[str, Any] | str | None:
         """A client's hook event, answered with what that client's hook is to print.
 
         ``payload`` is the client's own JSON, as the hook got it; ``deadline_ms`` is how long the
@@ -123,14 +128,14 @@ class HookMethod:
         # One prompt may use several tools, and a sub-agent's tools write memories too.
         if kind is not Event.TOOL_USED and (facts.agent_id or key in self._events):
             return None
-        ends = kind in (Event.TURN_END, Event.SESSION_END)
+        ends = kind in (Event.TURN_END, Event.COMPACTING, Event.SESSION_END)
         if ends:
             with services.priority.uncounted():  # no prompt waits for this: a due dream may begin
-                await _after_turn(services, call, kind, facts)
+                sentence = await _after_turn(services, call, kind, facts, until)
         if facts.prompt_id:  # an end counts once it is done: a hook that heard nothing spools it
             self._events[key] = None
         if ends:
-            return None
+            return sentence or None
         place = await services.store.where(facts.cwd, call.connection.caller.environment)
         received = _Received(dialect, event, facts, *place[:2])
         return await self._on(services, call, kind, received, until)
@@ -138,11 +143,11 @@ class HookMethod:
     async def _on(
         self, services: Services, call: Call, kind: Event, received: _Received, until: float
     ) -> dict[str, Any] | None:
-        notice, texts = "", ("", "")
+        notice, texts = "", tuple[str, ...]()
         if kind is Event.COMPACTED:
             await self._reset(services, received.payload)
         elif kind is Event.TOOL_USED:
-            texts = (await _written(services, call, received), "")
+            texts = (await _written(services, call, received),)
         else:
             bring = self._start if kind is Event.SESSION_START else self._prompt
             texts = await bring(services, call, received, until)
@@ -150,9 +155,9 @@ class HookMethod:
         return answer(received.dialect, received.name, *texts, notice=notice)
 
     async def _start(
-        self, services: Services, call: Call, received: _Received, _until: float
-    ) -> tuple[str, str]:
-        """Return the memory section, unless the client has it, and what is not remembered."""
+        self, services: Services, call: Call, received: _Received, until: float
+    ) -> tuple[str, ...]:
+        """Return the memory section, unless the client has it, notes, and what waits."""
         await self._bring_ledger_in_line(services, received.payload)
         project, settings = received.project, received.settings
         services.recall.prepare(project, settings)
@@ -163,12 +168,15 @@ class HookMethod:
         loaded = await services.prompts.load(project, settings, environment=environment)
         section, shown = loaded.prompt or "", ""
         own = received.dialect.loads_memory and project.client_dir == project.memory_dir
+        room = limits.BLOCK_CHARACTERS
+        shared = room // 2 if section and not own else room
+        noted = await _noted(services, call, received, shared, until)
         if section and not own:
-            room = limits.BLOCK_CHARACTERS - len(tags.OPEN) - len(tags.CLOSE) - 2
+            room -= quoting.units(noted) + len(tags.OPEN) + len(tags.CLOSE) + 3
             section = _fit(section, room, loaded.memory_dir)
             shown = f"{tags.OPEN}\n{section}\n{tags.CLOSE}"
         self._sections[received.session] = section
-        return shown, suggested
+        return shown, noted, suggested
 
     async def _prompt(
         self, services: Services, _call: Call, received: _Received, until: float
@@ -235,14 +243,61 @@ def _fit(prompt: str, room: int, directory: str) -> str:
     return cut.rpartition("\n")[0] + note
 
 
-async def _after_turn(services: Services, call: Call, kind: Event, payload: Payload) -> None:
-    cwd, session = payload.cwd, payload.session_id
-    if payload.transcript_path:
-        path = payload.transcript_path
+async def _after_turn(
+    services: Services, call: Call, kind: Event, payload: Payload, until: float
+) -> str:
+    """See to what was said, and return what is printed."""
+    cwd, session, path = payload.cwd, payload.session_id, payload.transcript_path
+    sentence = ""
+    if path and kind is Event.COMPACTING:
+        sentence = await _before_compaction(services, call, payload, until)
+    if path:
         with suppress(TranscriptRefusedError):  # a session that said nothing has none yet
             await work.extract(services, call, cwd=cwd, session_id=session, transcript_path=path)
+    if path and kind is Event.TURN_END:
+        request = await _about(services, call, payload, turn_ended=True)
+        with suppress(MemdError):
+            await notes.submit(services, request, seconds=_GATE_SECONDS)
     if kind is Event.SESSION_END:
-        await prompting.session_end(services, call, cwd=cwd, session_id=session)
+        await prompting.over(services, call, await _about(services, call, payload))
+    return sentence
+
+
+async def _before_compaction(services: Services, call: Call, payload: Payload, until: float) -> str:
+    """Have the notes written from the transcript, and return a sentence for who wants one."""
+    request = await _about(services, call, payload, force=True)
+    try:
+        with move_on_after(until - services.clock.monotonic()):
+            path = (await services.session_notes.write_locally(request)).path
+            sentence = f"The notes of this conversation are in {path}; they outlast the compaction."
+            wanted = path and request.settings.notes.precompact
+            return sentence if wanted and quoting.units(sentence) <= _SENTENCE else ""
+    except MemdError:  # a job is tried again where that helps, and its row says what is wrong
+        with suppress(MemdError):
+            await notes.submit(services, request)
+    return ""
+
+
+async def _noted(
+    services: Services, call: Call, received: _Received, room: int, until: float
+) -> str:
+    """Return the session's notes if its context was compacted, within so many UTF-16 units."""
+    resumed = received.payload.source == "resume" and received.dialect.late_boundary
+    if not resumed and received.payload.source != "compact":
+        return ""
+    request = await _about(services, call, received.payload)
+    seconds = (until - services.clock.monotonic()) / 2  # the rest is for the file
+    with suppress(MemdError):
+        return await services.session_notes.block(request, room, seconds, resumed=resumed)
+    return ""
+
+
+async def _about(services: Services, call: Call, payload: Payload, **given: bool) -> NotesRequest:
+    """Return a request about the notes of an event's session."""
+    path, session = payload.transcript_path, payload.session_id
+    return await notes.requested(
+        services, call, payload.cwd, session, transcript_path=path, **given
+    )
 
 
 async def _written(services: Services, call: Call, received: _Received) -> str:
@@ -266,6 +321,6 @@ async def _written(services: Services, call: Call, received: _Received) -> str:
     return ""
 
 
-def row() -> Method[..., dict[str, Any] | None]:
+def row() -> Method[..., dict[str, Any] | str | None]:
     """Return the row of ``hook`` with a memory of its own."""
     return method("hook", "write", UnknownClientError)(HookMethod().answer)

@@ -1,13 +1,17 @@
 """load_prompt, prefetch and the session's life: what a client calls around a prompt."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Literal
 
 import msgspec
 
+from memd.api import notes
 from memd.api.method import Limit, Result, SessionId, method
 from memd.api.services import Services
 from memd.api.work import visit_of
+from memd.core.errors import MemdError
+from memd.notes.service import NotesRequest
 from memd.projects.project import NoProjectError
 from memd.prompt.service import LoadedPrompt
 from memd.recall.service import ModelProbe, Prefetched, Prompt
@@ -116,10 +120,19 @@ async def session_reset(
 async def session_end(services: Services, call: Call, *, cwd: str, session_id: SessionId) -> Done:
     """A client session is over, though it may be resumed: a due dream may begin.
 
-    The session can be resumed with all that it was given, so its ledger stays.
+    The session can be resumed with all that it was given, so its ledger stays. Its notes go where
+    they are kept for no day.
     """
-    await services.starter.consider(visit_of(call, cwd, session_id))
+    await over(services, call, await notes.requested(services, call, cwd, session_id))
     return Done()
+
+
+async def over(services: Services, call: Call, session: NotesRequest) -> None:
+    """See to what follows from the end of a session."""
+    await services.starter.consider(visit_of(call, session.project.cwd, session.session))
+    if session.settings.notes.days == 0:
+        with suppress(MemdError):  # what cannot be removed now goes with the daily pruning
+            await notes.delete(services, session)
 
 
 METHODS = (load_prompt, prefetch, recall_probe, session_start, session_reset, session_end)

@@ -14,6 +14,7 @@ from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs
 from memd.memories.service import Memories
 from memd.model.configured import Models
+from memd.notes.service import Notes
 from memd.prompt.service import Prompts
 from memd.recall.service import Recall
 from memd.review.service import Reviews
@@ -62,7 +63,7 @@ class Starter(Protocol):
 class Services:
     """Everything a handler may need; ``stop`` asks the daemon to drain and end.
 
-    ``notes`` grows while the daemon runs.
+    ``notes`` tells what was mended, and grows while the daemon runs.
     """
 
     store: Store
@@ -73,6 +74,7 @@ class Services:
     reviews: Reviews
     memories: Memories
     suggestions: Suggestions
+    session_notes: Notes
     jobs: Jobs
     models: Models
     spent: SpendTable

@@ -11,6 +11,7 @@ from memd.api import (
     hooks,
     listing,
     memory,
+    notes,
     operation,
     prompting,
     reviewing,
@@ -37,6 +38,7 @@ def methods() -> tuple[Method[Any, Any], ...]:
         *listing.METHODS,
         *memory.METHODS,
         *history.METHODS,
+        *notes.METHODS,
         *suggesting.METHODS,
         hooks.row(),
     )

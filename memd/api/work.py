@@ -19,12 +19,12 @@ E = TypeVar("E", bound="Ended")
 
 
 class NothingToReadError(WrongParameterError):
-    """An extraction needs a transcript or messages, one of the two."""
+    """A method needs a transcript or messages, one of the two."""
 
     hint = "give transcript_path (absolute, *.jsonl) or messages, not both"
 
     def __init__(self) -> None:
-        super().__init__("extract takes either transcript_path or messages")
+        super().__init__("a conversation is given as either transcript_path or messages")
 
 
 class Ended(Result):

@@ -121,6 +121,9 @@ class NotesSettings:
 
     enabled: bool = option(default=True, doc="keep notes of conversations")
     use_model: bool = option(default=True, doc="let a model write them where one is configured")
+    precompact: bool = option(
+        default=False, doc="name the notes' file to a client that is about to compact"
+    )
     days: int = option(
         30, "days they are kept after their last change; 0: until the session ends", 0, 36_500
     )

@@ -33,11 +33,13 @@ from memd.daemon.retention import keep_bounded
 from memd.daemon.runners import runners
 from memd.dream.gates import Pressure
 from memd.dream.service import Dreams
+from memd.extract.candidates import statements
 from memd.extract.service import Extractions
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Jobs, Runner
 from memd.memories.service import Memories
 from memd.model.configured import ENVIRONMENT, Models, Origin, ProgramRuns
+from memd.notes.service import Notes
 from memd.projects.configuration import Configuration
 from memd.projects.project import NoProjectError
 from memd.prompt.service import Prompts
@@ -113,9 +115,9 @@ async def daemon(ports: Ports, stop: anyio.Event | None = None) -> AsyncIterator
             await group.start(services.jobs.run, by_kind)
             group.start_soon(_warm, services)
             group.start_soon(starter.watch)
-            group.start_soon(
-                keep_bounded, database, services.store, services.ages, ports.clock, ports.log
-            )
+            notes = services.session_notes
+            bounded = partial(keep_bounded, database, services.store, services.ages, notes=notes)
+            group.start_soon(bounded, ports.clock, ports.log)
             methods = handlers(services)
             scope: anyio.CancelScope = await group.start(_serve, ports, methods, hub)
             group.start_soon(missed.work_off, services, methods["hook"], ports.log)
@@ -201,6 +203,7 @@ async def _compose(
     shown, own, folder = Ledger(database), Journal(database).wrote, f"{places.state_dir}/index"
     # What the indices keep on disk is made anew when it is lost.
     indexes = Indexes(store.reading, threading.Lock, folder, meaning=Meaning(tell))
+    session_notes = _session_notes(ports, models, records)
     services = Services(
         store=store,
         prompts=Prompts(store),
@@ -210,6 +213,7 @@ async def _compose(
         reviews=Reviews(store, proposals, clock),
         memories=Memories(store, clock),
         suggestions=suggestions,
+        session_notes=session_notes,
         jobs=work,
         models=models,
         spent=spent,
@@ -223,7 +227,12 @@ async def _compose(
         stop=stop.set,
         connections=hub.connections,
     )
-    return services, starter, runners(store, extract, starter, hub, priority)
+    return services, starter, runners(store, extract, starter, hub, priority, notes=session_notes)
+
+
+def _session_notes(ports: Ports, models: Models, records: Runs) -> Notes:
+    folder = ports.environ.get("CLAUDE_CONFIG_DIR") or f"{ports.places.home}/.claude"
+    return Notes(ports.clock, models, records, config_dir=folder, find_statements=statements)
 
 
 async def _recovered(

@@ -1,11 +1,15 @@
 """The journal, and all else that goes by its age, is kept within bounds: at the start and daily."""
 
+from contextlib import suppress
+
 from anyio import to_thread
 
 from memd.core.clock import Clock
 from memd.core.clock_check import DAY_SECONDS, ClockCheck
+from memd.core.errors import MemdError
 from memd.core.settings import JournalSettings
 from memd.daemon.log import Log
+from memd.notes.service import Notes
 from memd.state.changes import Pruned, Retention
 from memd.state.database import Database, StateUnusableError
 from memd.state.tables import (
@@ -17,6 +21,7 @@ from memd.state.tables import (
     Ledger,
     SpendTable,
     SuggestionTable,
+    Visits,
 )
 from memd.store.service import Store
 
@@ -25,7 +30,7 @@ _MEBIBYTE = 1024 * 1024
 
 
 async def keep_bounded(
-    database: Database, store: Store, ages: Ages, clock: Clock, log: Log
+    database: Database, store: Store, ages: Ages, clock: Clock, log: Log, *, notes: Notes
 ) -> None:
     """Look at the clock now and again, prune now and every day; runs until it is cancelled.
 
@@ -41,6 +46,7 @@ async def keep_bounded(
                 if done != Pruned():
                     facts = {"changes": done.changes, "bodies": done.bodies}
                     log.note("pruned", **facts, requests=done.requests)
+                await prune_notes(database, store, notes, ages, check)
                 due = clock.monotonic() + DAY_SECONDS
         except StateUnusableError as error:
             log.warning("not pruned", detail=error.sentence)
@@ -71,3 +77,23 @@ async def prune(
     open_since = await to_thread.run_sync(ages.bound, check, OPEN_DAYS)
     await to_thread.run_sync(SuggestionTable(database).prune, open_since.before)
     return total
+
+
+async def prune_notes(
+    database: Database, store: Store, notes: Notes, ages: Ages, check: ClockCheck
+) -> None:
+    """Remove session notes that nobody changed for as many days as the settings say.
+
+    They are looked for where the daemon and the clients of its projects have their transcripts.
+    Those that are to go with their session go a day later where nobody told of its end. Raises
+    StateUnusableError.
+    """
+    settings, _ = await store.settings()
+    days = max(settings.notes.days, 1)
+    before = (await to_thread.run_sync(ages.bound, check, days)).before
+    visits = await to_thread.run_sync(Visits(database).all)
+    environments = ({}, *(visit.environment for visit in visits))
+    bases = {await to_thread.run_sync(store.projects.base, each) for each in environments}
+    for base in bases:
+        with suppress(MemdError):
+            await notes.prune(base, before)

@@ -1,5 +1,6 @@
 """What a job does: the glue between durable requests and the rooms that work on them."""
 
+from functools import partial
 from typing import Any
 
 from memd.core.events import MEMORY_SAVED, Event, EventSink
@@ -8,6 +9,8 @@ from memd.daemon.dreaming import DreamStarter
 from memd.extract.service import Extractions, ExtractRequest
 from memd.jobs.priority import RequestPriority
 from memd.jobs.service import Runner, Running
+from memd.notes.service import KIND as NOTES
+from memd.notes.service import Notes, NotesRequest
 from memd.state.tables import Visit
 from memd.store.service import Store
 
@@ -18,6 +21,8 @@ def runners(
     starter: DreamStarter,
     events: EventSink,
     priority: RequestPriority,
+    *,
+    notes: Notes,
 ) -> dict[str, Runner]:
     """Return the runner of each kind of job; each lets prompts go first, piece by piece."""
 
@@ -57,4 +62,20 @@ def runners(
             await starter.visited(project, visit)
         return facts
 
-    return {"extract": by_turns(extract), "dream": by_turns(starter.run)}
+    update = partial(_update_notes, store, notes)
+    by_kind: dict[str, Runner] = {"extract": extract, "dream": starter.run, NOTES: update}
+    return {kind: by_turns(runner) for kind, runner in by_kind.items()}
+
+
+async def _update_notes(store: Store, notes: Notes, running: Running) -> dict[str, Any]:
+    """Bring the notes of one session up to date."""
+    request = running.request
+    project, settings, _ = await store.where(request["cwd"], request["environment"])
+    running.progress("reading")
+    result = await notes.run(
+        NotesRequest.of(project, settings, request),
+        job=running.job.id,
+        progress=running.progress,
+        allow_model=running.model_allowed,
+    )
+    return result.facts()

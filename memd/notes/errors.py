@@ -63,15 +63,15 @@ class NotesConflictError(MemdError):
 
 
 class NotesTooLargeError(MemdError):
-    """Notes are larger than what may be written."""
+    """Notes, or a section of them, are larger than what may be written."""
 
     code = 1007
     kind = "too_large"
     exit_status = 65
 
-    def __init__(self, path: str, size: int, limit: int) -> None:
-        sentence = f"{printable(path)} would have {size} bytes; notes may have {limit}"
-        super().__init__(sentence, path=path, size=size, limit=limit)
+    def __init__(self, what: str, size: int, limit: int, unit: str = "bytes") -> None:
+        sentence = f"{printable(what)} would have {size} {unit}; {limit} are written at most"
+        super().__init__(sentence, what=what, size=size, limit=limit)
 
 
 class UnwrittenNotesError(MemdError):

@@ -101,6 +101,17 @@ def transcript_folders(project: Project) -> tuple[str, ...]:
     return tuple(f"{project.transcripts}/{name}" for name in names)
 
 
+def projects_folder(
+    settings: Settings, environs: tuple[Environ, Environ], home: str, problems: list[str]
+) -> tuple[str, str]:
+    """Return the folder that has one folder for each project, and the setting that chose it.
+
+    Why a path is refused is added to ``problems``.
+    """
+    base, source = _first(_bases(settings, environs, home), home, problems)
+    return f"{base}/projects", source
+
+
 def find_project(
     place: tuple[str, str],
     settings: Settings,
@@ -120,15 +131,15 @@ def find_project(
     if at_home and not settings.allow_home:
         raise NoProjectError(cwd, _HOME)
     problems: list[str] = []
-    base, base_source = _first(_bases(settings, environs, home), home, problems)
+    base, base_source = projects_folder(settings, environs, home, problems)
     chosen, source = _first(_directories(settings, environs[0], client), home, problems)
     reason = _off(settings, environs)
     return Project(
         cwd=cwd,
         root=root,
-        memory_dir=chosen or f"{base}/projects/{slug(root)}/memory",
+        memory_dir=chosen or f"{base}/{slug(root)}/memory",
         source=source or base_source,
-        transcripts=f"{base}/projects",
+        transcripts=base,
         enabled=not reason,
         reason=reason,
         problems=tuple(problems),

@@ -9,7 +9,7 @@ from memd.core.settings import Settings
 from memd.core.values import Project
 from memd.projects.claude_code import ClaudeSettings
 from memd.projects.configuration import Configuration
-from memd.projects.project import find_project, locate
+from memd.projects.project import find_project, locate, projects_folder
 from memd.state.database import StateUnusableError
 from memd.state.tables import Roots
 
@@ -35,6 +35,11 @@ class Projects:
         self._environ = environ
         self._home = home
         self._client = ClaudeSettings(home)
+
+    def base(self, environ: Mapping[str, str]) -> str:
+        """Return the folder that has one folder for each project. Blocks."""
+        settings, _ = self._configuration.current()
+        return projects_folder(settings, (environ, self._environ), self._home, [])[0]
 
     def where(
         self, cwd: str, environ: Mapping[str, str]

@@ -104,7 +104,7 @@ class Store:
         self._events = events
         self._purger = Purger(database, self._reading, replaced)
         self._configuration = configuration
-        self._projects = Projects(configuration, Roots(database), dict(environ), home)
+        self.projects = Projects(configuration, Roots(database), dict(environ), home)  # blocks
         self._locks: Recent[str, anyio.Lock] = Recent(in_use=lambda lock: lock.locked())
         self._watch: Watch | None = None
         self._token: EventLoopToken | None = None  # of the loop that looks, while it does
@@ -137,7 +137,7 @@ class Store:
 
         Raises NoProjectError (1009).
         """
-        return await to_thread.run_sync(self._projects.where, cwd, environ)
+        return await to_thread.run_sync(self.projects.where, cwd, environ)
 
     async def directories(self) -> tuple[str, ...]:
         """Return the real paths of all memory directories that memd has ever changed."""

@@ -87,6 +87,7 @@ def test_every_name_of_a_parameter_is_known() -> None:
         "proposal",
         "query",
         "reason",
+        "section",
         "suggestion",
         "title",
     }

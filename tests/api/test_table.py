@@ -15,6 +15,7 @@ SPECIFIED = {
     "memory.purge",
     "suggestion.list", "suggestion.accept", "suggestion.edit", "suggestion.dismiss",
     "suggestion.offer",
+    "notes.read", "notes.update", "notes.write", "notes.list", "notes.delete",
     "subscribe", "unsubscribe", "status", "spend", "doctor", "shutdown", "rpc.discover",
 }  # fmt: skip
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -24,9 +25,11 @@ from memd.state.journal import Journal
 from memd.state.ledger import Item, Ledger
 from memd.state.proposals import Proposal, ProposalTable
 from memd.state.records import PlannedChange, Step
+from memd.state.runs import Runs
 from memd.store.service import Store
 from memd.testing.clock import FakeClock
 from memd.testing.daemon import Home, daemon_here, throw_away_home
+from tests.notes.bench import notes_of
 
 pytestmark = pytest.mark.anyio
 MEMORY = {"path": "a.md", "name": "a", "description": "about a", "type": "user", "body": "one"}
@@ -76,7 +79,9 @@ async def keeper(folder: Path, options: str) -> AsyncIterator[Keeper]:
     store = Store(database, configuration, clock, Hub(), home=str(folder), environ={})
     made = Keeper(clock, database, log, folder / "state.db")
     async with anyio.create_task_group() as group:
-        group.start_soon(keep_bounded, database, store, Ages(database), clock, Log(log))
+        notes = notes_of(clock, Runs(database))
+        bounded = partial(keep_bounded, database, store, Ages(database), notes=notes)
+        group.start_soon(bounded, clock, Log(log))
         await made.rested()
         yield made
         group.cancel_scope.cancel()

@@ -31,6 +31,7 @@ from memd.testing.daemon import Home, daemon_here, throw_away_home
 from memd.watch import locks
 from tests.dream.bench import Bench
 from tests.extract.bench import NoModel, quiet
+from tests.notes.bench import notes_of
 
 pytestmark = pytest.mark.anyio
 WORDS = "From now on, always run the integration tests against a real database."
@@ -99,7 +100,9 @@ async def test_a_cancelled_dream_looks_at_no_further_memory(tmp_path: Path) -> N
         pressure=Pressure,
         log=log,
     )
-    by_kind = runners(bench.store, extract, starter, bench.sink, priority)
+    by_kind = runners(
+        bench.store, extract, starter, bench.sink, priority, notes=notes_of(bench.clock, runs)
+    )
     request = {"cwd": str(tmp_path / "repo"), "environment": {}, "client": "c", "session": "s"}
     running = Running(bench.jobs.get(bench.job()), request, bench.progress)
     with anyio.fail_after(20), anyio.CancelScope() as scope:

@@ -1,0 +1,230 @@
+"""notes.*: what one conversation is about, written while it runs and read when it is needed."""
+
+from typing import Annotated, Any
+
+import msgspec
+from anyio import to_thread
+
+from memd.api.dialects import CLAUDE_CODE
+from memd.api.memory import MemoryOffError, project_of
+from memd.api.method import Limit, Result, SessionId, method
+from memd.api.services import Services
+from memd.api.work import Ended, NothingToReadError, ended
+from memd.files.directory import PathRefusedError
+from memd.notes.errors import (
+    ForeignNotesError,
+    NotesConflictError,
+    NotesNotFoundError,
+    NotesTooLargeError,
+    SectionUnknownError,
+    SessionRefusedError,
+    UnwrittenNotesError,
+)
+from memd.notes.service import KIND, ListedNotes, NotesRequest, NotesView
+from memd.projects.project import NoProjectError, transcript_folders
+from memd.rpc.connection import Call
+from memd.transcripts import reading
+from memd.transcripts.reading import TranscriptRefusedError
+
+Characters = Annotated[int, msgspec.Meta(ge=500, le=1_000_000)]
+
+
+class UpdatedNotes(Ended):
+    """What became of an update; ``sections`` are those that changed, ``faults`` what was not taken.
+
+    A ``skipped`` one has the ``gate`` that was closed; one that ended has the gate that kept a
+    model out, if there was one. The notes go up to the message ``covers``.
+    """
+
+    gate: str | None = None
+    sections: list[str] | None = None
+    path: str | None = None
+    covers: str | None = None
+    tokens: int | None = None
+    problem: str | None = None
+    faults: list[str] | None = None
+
+
+class NotesPage(Result):
+    """The notes that changed last, first."""
+
+    notes: tuple[ListedNotes, ...]
+
+
+class WrittenNotes(Result):
+    """The hash of the notes as they are now."""
+
+    hash: str
+
+
+class DeletedNotes(Result):
+    """Whether there was something to delete."""
+
+    deleted: bool
+
+
+_READ = (NoProjectError, SessionRefusedError, PathRefusedError)
+
+
+@method("notes.read", "read", *_READ, NotesNotFoundError)
+async def notes_read(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    session_id: SessionId,
+    max_chars: Characters | None = None,
+) -> NotesView:
+    """The notes of a session, cut to the sizes that notes have.
+
+    An update that runs is waited for, up to 15 seconds. Where the conversation has gone on for more
+    than 5,000 tokens, the local writer adds what is new before.
+    """
+    request = await requested(services, call, cwd, session_id)
+    return await services.session_notes.read(request, characters=max_chars)
+
+
+@method(
+    "notes.update",
+    "write",
+    *_READ,
+    NothingToReadError,
+    TranscriptRefusedError,
+    NotesTooLargeError,
+    UnwrittenNotesError,
+)
+async def notes_update(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    session_id: SessionId,
+    transcript_path: str | None = None,
+    messages: list[Any] | None = None,
+    cache: dict[str, Any] | None = None,
+    force: bool = False,
+    wait: bool = False,
+) -> UpdatedNotes:
+    """Bring a session's notes up to date if it is time; answers at once.
+
+    ``force`` asks for it although the conversation is young, has hardly grown or is in the middle
+    of a turn. ``cache`` is what the client itself sends to its model.
+    """
+    if (transcript_path is None) == (messages is None):
+        raise NothingToReadError
+    if transcript_path is not None:
+        await to_thread.run_sync(reading.check, transcript_path)
+    request = await requested(
+        services,
+        call,
+        cwd,
+        session_id,
+        transcript_path=transcript_path or "",
+        messages=messages,
+        cache=cache,
+        force=force,
+    )
+    result = await submit(services, request)
+    if not (wait and result.job):
+        return result
+    return await ended(services, result.job, UpdatedNotes)
+
+
+@method(
+    "notes.write",
+    "write",
+    *_READ,
+    MemoryOffError,
+    SectionUnknownError,
+    NotesConflictError,
+    ForeignNotesError,
+    NotesTooLargeError,
+    UnwrittenNotesError,
+)
+async def notes_write(
+    services: Services,
+    call: Call,
+    *,
+    cwd: str,
+    session_id: SessionId,
+    section: str,
+    content: str,
+    base_hash: str,
+) -> WrittenNotes:
+    """Write one section of a session's notes, for a client whose own model keeps them.
+
+    ``base_hash`` is that of the notes as they were read, "" where there are none yet.
+    """
+    request = await requested(services, call, cwd, session_id)
+    if not request.switches.enabled:
+        raise MemoryOffError(request.project.reason or "notes.enabled is false")
+    written = await services.session_notes.write(request, section, content, base_hash)
+    return WrittenNotes(hash=written)
+
+
+@method("notes.list", "read", NoProjectError)
+async def notes_list(
+    services: Services, call: Call, *, cwd: str | None = None, limit: Limit = 50
+) -> NotesPage:
+    """The notes that changed last, of one project or of all.
+
+    Without ``cwd`` the notes of all projects.
+    """
+    keys = None
+    if cwd is None:
+        environment = call.connection.caller.environment
+        base = await to_thread.run_sync(services.store.projects.base, environment)
+    else:
+        project = await project_of(services, call, cwd)
+        base = project.transcripts
+        keys = [folder.rpartition("/")[2] for folder in transcript_folders(project)]
+    return NotesPage(notes=await services.session_notes.list(base, keys, limit))
+
+
+@method("notes.delete", "write", *_READ, ForeignNotesError, UnwrittenNotesError)
+async def notes_delete(
+    services: Services, call: Call, *, cwd: str, session_id: SessionId
+) -> DeletedNotes:
+    """Remove a session's notes; an update of them that waits or runs ends."""
+    request = await requested(services, call, cwd, session_id)
+    return DeletedNotes(deleted=await delete(services, request))
+
+
+async def requested(
+    services: Services, call: Call, cwd: str, session: str, **given: Any
+) -> NotesRequest:
+    """Return a caller's request about a session, by what the settings say now."""
+    caller = call.connection.caller
+    project, settings, _ = await services.store.where(cwd, caller.environment)
+    return NotesRequest(
+        project,
+        settings,
+        session,
+        compacts=project.compacts or caller.client != CLAUDE_CODE,
+        environment=dict(caller.environment),
+        **given,
+    )
+
+
+async def submit(
+    services: Services, request: NotesRequest, *, seconds: float = 1.0
+) -> UpdatedNotes:
+    """Submit an update unless a gate is closed; it asks for so long."""
+    paused = (await services.jobs.state()).paused_since is not None
+    gate = await services.session_notes.gate(request, paused=paused, seconds=seconds)
+    if gate:
+        return UpdatedNotes(status="skipped", gate=gate)
+    folder = await services.session_notes.folder(request)
+    submitted = await services.jobs.submit(KIND, folder, request.session, request.facts())
+    return UpdatedNotes(status=submitted.status, job=submitted.job)
+
+
+async def delete(services: Services, request: NotesRequest) -> bool:
+    """Remove a session's notes once no update of them is left; say whether there were any."""
+    folder = await services.session_notes.folder(request)
+    while (job := await services.jobs.under_way(KIND, folder)) is not None:
+        await services.jobs.cancel(job)
+    return await services.session_notes.delete(request)
+
+
+METHODS = (notes_read, notes_update, notes_write, notes_list, notes_delete)

@@ -1,0 +1,83 @@
+"""One conversation as its notes need it: read once, from then on only what is new. Blocks.
+
+Rules of this file
+- Facts, sizes and counts are folds over the pieces of a transcript, so it does not matter in how
+  many readings they came. A transcript that was written anew is read from its start.
+- Growth and calls count from the message that the notes cover. A compaction behind it lets growth
+  count from the new size.
+- A run of a model counts as done when it begins, so that what comes meanwhile counts for the next
+  one. Where it fails the reader goes, and the next one reads the transcript again.
+"""
+
+from collections.abc import Iterable
+
+from memd.conversation.dialogue import NewPieces
+from memd.conversation.history import ContextMeter
+from memd.conversation.pieces import BOUNDARY, TranscriptPiece
+from memd.notes.facts import FindStatements, SessionFacts
+from memd.notes.sections import NotesCursor
+from memd.transcripts.stream import TranscriptStream
+
+
+class SessionReader:
+    """What was read of one conversation; one thread at a time.
+
+    ``cursor`` is that of the notes, ``None`` where there are none yet. Without a ``path`` the
+    conversation is what ``add`` is given. ``since`` is the size that growth counts from.
+    """
+
+    def __init__(self, path: str, cursor: NotesCursor | None, find: FindStatements) -> None:
+        self.path = path
+        self.cursor = cursor
+        self._find = find
+        self._stream = TranscriptStream(path) if path else None
+        self._start()
+
+    def _start(self) -> None:
+        covers = self.cursor.covers if self.cursor else ""
+        self.facts = SessionFacts(self._find, covers)
+        self.news = NewPieces(covers)
+        self.meter = ContextMeter()
+        self.since = self.cursor.tokens if self.cursor and covers else None
+        self.at: float | None = None
+        self._compacted = False  # and nothing was said since
+
+    @property
+    def sub_agent(self) -> bool:
+        """Whether the transcript is a sub-agent's."""
+        return self._stream is not None and self._stream.sub_agent
+
+    @property
+    def ends_at_boundary(self) -> bool:
+        """Whether nothing was said since the last compaction."""
+        return self._stream is not None and self._stream.last_event == BOUNDARY
+
+    def read(self) -> None:
+        """Read what is new. Raises TranscriptRefusedError."""
+        complete = self._stream is None
+        while self._stream is not None and not complete:
+            part = self._stream.more()
+            if part.restarted:
+                self._start()
+            self.add(part.pieces)
+            complete = part.complete
+
+    def add(self, pieces: Iterable[TranscriptPiece]) -> None:
+        """Count pieces that follow on those before."""
+        for piece in pieces:
+            self.facts.add(piece)
+            self.meter.add(piece)
+            self.news.add(piece)
+            self.at = piece.at or self.at
+            self._compacted = piece.event == BOUNDARY or (self._compacted and bool(piece.event))
+            if self.since is not None and self._compacted:
+                self.since = self.meter.tokens
+            elif self.cursor and piece.id and piece.id == self.cursor.covers:
+                self.since = self.cursor.tokens
+
+    def count_from_here(self, cursor: NotesCursor | None = None) -> None:
+        """Count growth and calls from the last message on, to which notes with a cursor go."""
+        self.cursor = cursor or self.cursor
+        self.facts.covered(self.facts.last_id)
+        self.news.covered(self.facts.last_id)
+        self.since = self.meter.tokens

@@ -1,0 +1,354 @@
+"""A session's notes under its one lock: what they are, what is new, and what they become. Blocks.
+
+Rules of this file
+- To read on in a conversation and to replace its notes is one step, and one session's steps never
+  overlap. A run of a model holds the lock before and after only, so the local writer waits for no
+  model, and what the run changed goes into the notes as they are when it ends.
+- The cursor is written with what it tells of, in one replacement, or not at all.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+from memd.core.clock import Clock
+from memd.core.errors import MemdError
+from memd.core.recent import Recent
+from memd.core.text import iso_time
+from memd.notes import block, files, gates, local, sections
+from memd.notes.conversations import SessionReader
+from memd.notes.errors import (
+    NotesConflictError,
+    NotesNotFoundError,
+    NotesTooLargeError,
+    SectionUnknownError,
+)
+from memd.notes.facts import FindStatements
+from memd.notes.files import NotesFile, NotesPlace
+from memd.notes.fork import NotesUpdate
+from memd.notes.requests import NotesRequest, NotesView, SectionSize, UpdateResult, skipped
+from memd.notes.sections import SECTION_TOKENS, NotesCursor, SessionNotes
+from memd.notes.templates import NotesTemplate, chosen
+from memd.projects.project import transcript_folders
+from memd.transcripts.stream import message_pieces
+
+LOCAL, MODEL = "local", "model"
+_SESSIONS = 64  # of which what was read stays in memory
+
+
+class SessionLock(AbstractContextManager[Any], Protocol):
+    """A lock between threads, as ``threading.Lock`` makes them."""
+
+    def locked(self) -> bool:
+        """Return whether somebody has it."""
+        ...
+
+
+@dataclass(slots=True)
+class _Session:
+    lock: SessionLock
+    reader: SessionReader | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A session while its lock is held."""
+
+    place: NotesPlace
+    file: NotesFile | None
+    reader: SessionReader
+
+    def cursor(self, engine: str, now: float) -> NotesCursor:
+        """Return a cursor behind all that was read; its time is that of the last message."""
+        covers, tokens = self.reader.facts.last_id, self.reader.meter.tokens
+        at = iso_time(self.reader.at or now)
+        return NotesCursor(self.place.session, covers, tokens, engine, at)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A run of a model as it begins: the notes that it edits, and how far they will go."""
+
+    update: NotesUpdate
+    cursor: NotesCursor
+
+
+class NotesKeeper:
+    """The notes of all sessions; methods raise what ``files`` raises, and may be called at once.
+
+    ``lock`` makes a lock between threads; ``config_dir`` is where a client's configuration lies
+    unless it says so itself.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        lock: Callable[[], SessionLock],
+        config_dir: str,
+        find_statements: FindStatements,
+    ) -> None:
+        self._clock = clock
+        self._lock = lock
+        self._config_dir = config_dir
+        self._find_statements = find_statements
+        self._sessions: Recent[tuple[str, str], _Session] = Recent(
+            _SESSIONS, in_use=lambda session: session.lock.locked()
+        )
+
+    def gate(self, request: NotesRequest, *, paused: bool = False) -> str:
+        """Return the first closed gate, "" if none is. Raises TranscriptRefusedError."""
+        with self._open(request) as opened:
+            facts = replace(_facts(request, opened), paused=paused)
+            return gates.closed(facts, force=request.force)
+
+    def write_locally(self, request: NotesRequest) -> UpdateResult:
+        """Write what the transcript proves; asked for, it waits for no better moment.
+
+        Raises TranscriptRefusedError.
+        """
+        with self._open(request) as opened:
+            reader = opened.reader
+            # Who asks for this may compact right now, whatever the settings say.
+            facts = replace(_facts(request, opened), compacts=True)
+            gate = gates.closed(facts, force=True) or ("" if reader.facts.last_id else gates.YOUNG)
+            if gate:
+                return skipped(gate)
+            cursor = opened.cursor(LOCAL, self._clock.now())
+            change = partial(local.updated, new=local.lines(reader.facts))
+            result = self._put(request, opened, change, cursor)
+            reader.count_from_here(cursor)
+            return result
+
+    def begin(self, request: NotesRequest) -> Begun:
+        """Return what a run of a model works on; what comes from now on counts for the next."""
+        with self._open(request) as opened:
+            template = self.template(request)
+            before = opened.file.notes if opened.file else sections.parse(template.text)
+            path = opened.file.path if opened.file else opened.place.path
+            news = opened.reader.news.messages
+            update = NotesUpdate(before, path, template, news, request.project.memory_dir)
+            opened.reader.count_from_here()
+            return Begun(update, opened.cursor(MODEL, self._clock.now()))
+
+    def end(self, request: NotesRequest, begun: Begun, text: str) -> UpdateResult:
+        """Put the sections that a run changed into the notes as they are now."""
+        before = begun.update.notes
+        after, faults = sections.checked(before, text)
+        with self._open(request) as opened:
+            change = partial(_merged, before, after)
+            result = self._put(request, opened, change, begun.cursor)
+            if opened.reader.cursor == before.cursor:  # else it reads anew
+                opened.reader.cursor = begun.cursor
+            return replace(result, faults=faults)
+
+    def forget(self, request: NotesRequest) -> None:
+        """Let the next update read the transcript anew."""
+        with self._locked(request) as (session, _):
+            session.reader = None
+
+    def refresh(self, request: NotesRequest) -> bool:
+        """Add what is new where the conversation has gone on; return whether that was left undone.
+
+        A transcript that cannot be read, or a disk that refuses, changes nothing.
+        """
+        stale = False
+        with suppress(MemdError):
+            with self._open(request) as opened:
+                stale = _is_stale(opened)
+            stale = stale and bool(self.write_locally(request).gate)
+        return stale
+
+    def view(self, request: NotesRequest, characters: int | None, *, stale: bool) -> NotesView:
+        """Return the notes for a reader. Raises NotesNotFoundError."""
+        file = files.read(_place(request))
+        if file is None:
+            raise NotesNotFoundError(request.session)
+        return _view(file, characters, stale=stale, empty=self._is_empty(request, file))
+
+    def block(self, request: NotesRequest, room: int) -> str:
+        """Return the notes for a conversation that was compacted, "" where there are none."""
+        file = files.read(_place(request))
+        if file is None or self._is_empty(request, file):
+            return ""
+        return block.render(file.notes, file.path, room)
+
+    def lacks_notes(self, request: NotesRequest) -> bool:
+        """Return whether nothing was said since a compaction, and memd brought nothing since."""
+        with suppress(MemdError), self._open(request) as opened:
+            return opened.reader.ends_at_boundary
+        return False
+
+    def write(self, request: NotesRequest, title: str, content: str, base_hash: str) -> str:
+        """Put a content into a section and return the hash of the notes.
+
+        Raises SectionUnknownError.
+        """
+        with self._locked(request) as (_, place):
+            file = files.read(place)
+            notes = file.notes if file else sections.parse(self.template(request).text)
+            section = notes.section(title)
+            if section is None:
+                raise SectionUnknownError(title)
+            authored, _ = sections.split_local(sections.redacted(content))
+            filled = section.filled(authored)
+            size = sections.section_tokens(filled)
+            if size > SECTION_TOKENS:
+                raise NotesTooLargeError(section.title, size, SECTION_TOKENS, "tokens")
+            notes = notes.with_section(_beside_local(filled, section))
+            at = iso_time(self._clock.now())
+            before = notes.cursor or NotesCursor(request.session, "", 0, MODEL, at)
+            notes = replace(notes, cursor=replace(before, engine=MODEL, at=at))
+            return files.replace(place, sections.rendered(notes), base_hash)
+
+    def delete(self, request: NotesRequest) -> bool:
+        """Remove the notes and say whether there were any."""
+        with self._locked(request) as (session, place):
+            session.reader = None
+            return files.remove(place)
+
+    def template(self, request: NotesRequest) -> NotesTemplate:
+        """Return the template and the prompt in force."""
+        folder = request.environment.get("CLAUDE_CONFIG_DIR") or self._config_dir
+        return chosen(request.settings.notes, folder)
+
+    def _is_empty(self, request: NotesRequest, file: NotesFile) -> bool:
+        return sections.is_empty(file.notes, self.template(request).text)
+
+    @contextmanager
+    def _locked(self, request: NotesRequest) -> Iterator[tuple[_Session, NotesPlace]]:
+        place = _place(request)
+        session = self._sessions.setdefault(key_of(request), _Session(self._lock()))
+        with session.lock:
+            yield session, place
+
+    @contextmanager
+    def _open(self, request: NotesRequest) -> Iterator[_Open]:
+        """Open a session's notes and read what is new of its conversation."""
+        with self._locked(request) as (session, place):
+            file = files.read(place)
+            cursor = file.notes.cursor if file else None
+            reader = session.reader
+            path = request.transcript_path or (reader.path if reader else _transcript(request))
+            if reader is None or (reader.path, reader.cursor) != (path, cursor):
+                reader = SessionReader(path, cursor, self._find_statements)
+            if request.messages is not None:
+                reader.add(message_pieces(request.messages))
+            else:
+                session.reader = reader
+                reader.read()
+            yield _Open(place, file, reader)
+
+    def _put(
+        self,
+        request: NotesRequest,
+        opened: _Open,
+        change: Callable[[SessionNotes], SessionNotes],
+        cursor: NotesCursor,
+    ) -> UpdateResult:
+        """Replace the notes by what a change makes of them; once more if they changed meanwhile."""
+        file, again = opened.file, True
+        while True:
+            before = file.notes if file else sections.parse(self.template(request).text)
+            after = replace(change(before), cursor=cursor)
+            text = sections.rendered(after)
+            try:
+                if file is None or text != file.text:
+                    files.replace(opened.place, text, file.hash if file else "")
+                break
+            except NotesConflictError:
+                if not again:
+                    raise
+            file, again = files.read(opened.place), False
+        pairs = zip(before.sections, after.sections, strict=True)
+        changed = tuple(new.title for old, new in pairs if old != new)
+        return UpdateResult(
+            engine=cursor.engine,
+            sections=changed,
+            path=file.path if file else opened.place.path,
+            covers=cursor.covers,
+            tokens=cursor.tokens,
+        )
+
+
+def key_of(request: NotesRequest) -> tuple[str, str]:
+    """Return what names a session's notes, whichever of its folders they lie in."""
+    return request.project.transcripts, request.session
+
+
+def folder_of(request: NotesRequest) -> str:
+    """Return the folder of new notes. Raises SessionRefusedError."""
+    return _place(request).path.rpartition("/")[0]
+
+
+def _transcript(request: NotesRequest) -> str:
+    """Return where Claude Code records a session, "" where it does not."""
+    paths = (f"{place}/{request.session}.jsonl" for place in transcript_folders(request.project))
+    return next(filter(os.path.exists, paths), "")
+
+
+def _place(request: NotesRequest) -> NotesPlace:
+    return files.place(request.project, request.session, request.transcript_path)
+
+
+def _facts(request: NotesRequest, opened: _Open) -> gates.GateFacts:
+    reader = opened.reader
+    return replace(
+        request.switches,
+        sub_agent=reader.sub_agent,
+        foreign=opened.file is not None and opened.file.foreign,
+        tokens=reader.meter.tokens,
+        since=reader.since,
+        calls=reader.facts.calls_since,
+        mid_turn=reader.facts.mid_turn and not request.turn_ended,
+    )
+
+
+def _is_stale(opened: _Open) -> bool:
+    since = opened.reader.since
+    grown = 0 if since is None else opened.reader.meter.tokens - since
+    return opened.file is not None and not opened.file.foreign and grown > gates.GROWTH_TOKENS
+
+
+def _merged(before: SessionNotes, after: SessionNotes, now: SessionNotes) -> SessionNotes:
+    """Return notes with the sections that a run changed."""
+    for old, new in zip(before.sections, after.sections, strict=True):
+        current = now.section(old.title)
+        if new != old and current is not None:
+            now = now.with_section(new if current == old else _beside_local(new, current))
+    return now
+
+
+def _beside_local(
+    section: sections.NotesSection, current: sections.NotesSection
+) -> sections.NotesSection:
+    """Return a section with the local writer's lines of the one that it replaces."""
+    lines = sections.split_local(current.body)[1]
+    return replace(section, body=sections.with_local(section.body, lines))
+
+
+def _view(file: NotesFile, characters: int | None, *, stale: bool, empty: bool) -> NotesView:
+    content = sections.shortened(file.notes, file.path, characters=characters)
+    shown = {part.title: part.content for part in sections.parse(content).sections}
+    sizes = tuple(
+        SectionSize(
+            part.title.strip(),
+            sections.section_tokens(part),
+            shown.get(part.title.strip()) != part.content,
+        )
+        for part in file.notes.sections
+    )
+    cursor = None if file.foreign else file.notes.cursor
+    return NotesView(
+        content=content,
+        path=file.path,
+        sections=sizes,
+        tokens=sum(size.tokens for size in sizes),
+        covers=cursor.covers if cursor else "",
+        stale=stale,
+        engine=cursor.engine if cursor else "",
+        empty=empty,
+        hash=file.hash,
+    )

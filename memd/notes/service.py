@@ -1,0 +1,241 @@
+"""Session notes as the daemon runs them: by a model where one may be asked, else locally.
+
+``keeping`` reads and writes, in worker threads of their own number; this file waits.
+"""
+
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import asdict, replace
+from functools import partial
+from typing import TypeVar
+
+import anyio
+from anyio import CapacityLimiter, to_thread
+
+from memd.agent import service as agent
+from memd.agent.service import RunEnd
+from memd.core.clock import Clock
+from memd.core.errors import MemdError
+from memd.model.errors import NO_USE_TODAY
+from memd.model.port import Model, ModelSource
+from memd.notes import files, fork, gates, sections
+from memd.notes.editing import NotesBench
+from memd.notes.facts import FindStatements
+from memd.notes.keeping import NotesKeeper, folder_of, key_of
+from memd.notes.requests import (
+    ListedNotes,
+    NotesRequest,
+    NotesView,
+    UpdateResult,
+    skipped,
+)
+from memd.state.tables import Runs
+
+__all__ = ["KIND", "ListedNotes", "Notes", "NotesRequest", "NotesView", "UpdateResult"]
+
+KIND = fork.KIND
+_THREADS = 4  # a slow disk must not take all that the daemon has
+_WAIT_SECONDS = 15.0  # for an update that runs
+_GIVEN_UP_SECONDS = 60.0  # after which an update is not waited for
+
+T = TypeVar("T")
+Progress = Callable[..., None]
+
+
+class NotesUnfinishedError(MemdError):
+    """A model did not come to an end with a session's notes; they are as they were."""
+
+    code = 1043
+    kind = "notes_unfinished"
+    retryable = True
+    of_model = True
+    hint = "memctl job show tells what the model did"
+
+    def __init__(self, ended: RunEnd) -> None:
+        super().__init__(ended.unfinished, reason=str(ended.reason), turns=ended.turns)
+
+
+class Notes:
+    """The notes of all sessions of one daemon.
+
+    ``find_statements`` finds what a person wants remembered or corrects; ``runs`` keeps the records
+    of a model's runs; ``config_dir`` is where clients have their configuration. Methods raise what
+    ``files`` raises, and SessionRefusedError.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        models: ModelSource,
+        runs: Runs,
+        *,
+        config_dir: str,
+        find_statements: FindStatements,
+    ) -> None:
+        self._clock = clock
+        self._models = models
+        self._runs = runs
+        self._keeper = NotesKeeper(clock, threading.Lock, config_dir, find_statements)
+        self._running: dict[tuple[str, str], tuple[float, anyio.Event]] = {}
+        self._threads = CapacityLimiter(_THREADS)
+
+    async def gate(
+        self, request: NotesRequest, *, paused: bool = False, seconds: float = 1.0
+    ) -> str:
+        """Return the gate that keeps an update from beginning, "" for none.
+
+        A transcript that takes longer to read closes none: the update asks again. Raises
+        TranscriptRefusedError.
+        """
+        gate = gates.closed(request.switches, force=True)
+        if not gate:
+            with anyio.move_on_after(seconds):
+                ask = partial(self._keeper.gate, request, paused=paused)
+                gate = await self._in_thread(ask, abandon=True)
+        return gate
+
+    async def folder(self, request: NotesRequest) -> str:
+        """Return the folder of a session's notes, which is the lane of its updates."""
+        return await self._in_thread(partial(folder_of, request))
+
+    async def run(
+        self, request: NotesRequest, *, job: str, progress: Progress, allow_model: bool = True
+    ) -> UpdateResult:
+        """Bring a session's notes up to date where the gates are open.
+
+        Raises TranscriptRefusedError and NotesUnfinishedError; notes and cursor are as they were.
+        """
+        key = key_of(request)
+        self._running[key] = (self._clock.monotonic(), anyio.Event())
+        try:
+            return await self._update(request, job, progress, allow_model=allow_model)
+        finally:
+            self._running.pop(key)[1].set()
+
+    async def write_locally(self, request: NotesRequest) -> UpdateResult:
+        """Write what the transcript proves, now; who stops waiting does not stop it.
+
+        Raises TranscriptRefusedError.
+        """
+        return await self._in_thread(partial(self._keeper.write_locally, request), abandon=True)
+
+    async def read(self, request: NotesRequest, *, characters: int | None = None) -> NotesView:
+        """Return a session's notes, with what is new where the conversation has gone on.
+
+        An update that runs is waited for. Raises NotesNotFoundError.
+        """
+        await self._wait(key_of(request))
+        stale = await self._in_thread(partial(self._keeper.refresh, request), abandon=True)
+        view = partial(self._keeper.view, request, characters, stale=stale)
+        return await self._in_thread(view)
+
+    async def block(
+        self, request: NotesRequest, room: int, seconds: float, *, resumed: bool = False
+    ) -> str:
+        """Return the notes of a session that was compacted, as a block of so many UTF-16 units.
+
+        Waits for no update, and not much longer than so many seconds. With ``resumed`` the
+        compaction may lie far back, and the notes in the conversation: then "".
+        """
+        if not request.switches.enabled:
+            return ""
+        due, check = not resumed, self._keeper.lacks_notes if resumed else self._keeper.refresh
+        with anyio.move_on_after(seconds):
+            due = await self._in_thread(partial(check, request), abandon=True) or due
+        return await self._in_thread(partial(self._keeper.block, request, room)) if due else ""
+
+    async def write(self, request: NotesRequest, title: str, content: str, base_hash: str) -> str:
+        """Put a content into a section for a client, and return the hash of the notes.
+
+        Raises SectionUnknownError.
+        """
+        write = partial(self._keeper.write, request, title, content, base_hash)
+        return await self._in_thread(write)
+
+    async def list(
+        self, base: str, keys: Collection[str] | None, limit: int
+    ) -> tuple[ListedNotes, ...]:
+        """Return the notes below a base directory that changed last, first."""
+        listed = await self._in_thread(partial(files.listed, base, keys, limit))
+        return tuple(
+            ListedNotes(
+                session=file.session,
+                title=file.notes.title,
+                tokens=sum(map(sections.section_tokens, file.notes.sections)),
+                at=file.mtime,
+                path=file.path,
+            )
+            for file in listed
+        )
+
+    async def delete(self, request: NotesRequest) -> bool:
+        """Remove a session's notes, and say whether there were any."""
+        return await self._in_thread(partial(self._keeper.delete, request))
+
+    async def prune(self, base: str, before: float) -> int:
+        """Remove the notes that last changed before a time, and return how many."""
+        return await self._in_thread(partial(files.prune, base, before))
+
+    async def problems(self, request: NotesRequest) -> tuple[str, ...]:
+        """Return why a template or a prompt of the person's own is not used."""
+        return (await self._in_thread(partial(self._keeper.template, request))).problems
+
+    async def _in_thread(self, work: Callable[[], T], *, abandon: bool = False) -> T:
+        return await to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=abandon)
+
+    async def _wait(self, key: tuple[str, str]) -> None:
+        """Wait for an update that runs, unless it hangs."""
+        if key not in self._running:
+            return
+        since, done = self._running[key]
+        left = since + _GIVEN_UP_SECONDS - self._clock.monotonic()
+        async with anyio.create_task_group() as group:
+
+            async def out_of_time() -> None:
+                await self._clock.sleep(max(0.0, min(left, _WAIT_SECONDS)))
+                group.cancel_scope.cancel()
+
+            group.start_soon(out_of_time)
+            await done.wait()
+            group.cancel_scope.cancel()
+
+    async def _update(
+        self, request: NotesRequest, job: str, progress: Progress, *, allow_model: bool
+    ) -> UpdateResult:
+        gate = gates.closed(request.switches, force=True)
+        gate = gate or await self._in_thread(partial(self._keeper.gate, request))
+        if gate:
+            return skipped(gate)
+        model = self._models.for_(request.settings) if request.settings.notes.use_model else None
+        problem = ""
+        if model is not None and model.calls_tools:
+            gate = gates.CAP if allow_model else gates.BREAKER
+            done = await self._by_model(request, model, job, progress) if allow_model else ""
+            if isinstance(done, UpdateResult):
+                return done
+            problem = done
+        result = await self._in_thread(partial(self._keeper.write_locally, request))
+        return replace(result, gate=result.gate or gate, problem=problem)
+
+    async def _by_model(
+        self, request: NotesRequest, model: Model, job: str, progress: Progress
+    ) -> UpdateResult | str:
+        """Let a model edit the notes; return how it ended, or why none can be asked today."""
+        begun = await self._in_thread(partial(self._keeper.begin, request))
+        name = self._models.name(request.settings, KIND)
+        text = sections.rendered(begun.update.notes, cursor=False)
+        for task in fork.tasks(begun.update, name, request.cache):
+            bench = NotesBench(begun.update.path, text)
+            ended = await agent.run(task, model, bench, self._clock, progress)
+            if not isinstance(ended.error, fork.NO_ROOM):
+                break
+        if job:
+            await self._in_thread(partial(self._runs.save, job, ended.record, self._clock.now()))
+        if ended.finished:
+            done = await self._in_thread(partial(self._keeper.end, request, begun, bench.text))
+            usage = asdict(ended.usage)
+            return replace(done, engine=task.model, turns=ended.turns, usage=usage)
+        await self._in_thread(partial(self._keeper.forget, request))
+        if isinstance(ended.error, NO_USE_TODAY):
+            return ended.error.sentence
+        raise NotesUnfinishedError(ended)
