@@ -187,33 +187,29 @@ def checked(before: SessionNotes, after_text: str) -> tuple[SessionNotes, tuple[
     bodies: list[str | None] = [""]
     for section in reversed(before.sections):
         heading = "\n".join(filter(None, (f"\n# {section.title}", section.guide)))
-        above, present, body = rest.rpartition(f"{heading}\n")
+        above, present, below = rest.rpartition(f"{heading}\n")
         rest = f"{above}\n" if present else rest
-        bodies.insert(0, body if present else None)
+        bodies.insert(0, below if present else None)
     faults: list[str] = []
-    sections = (
-        _edited(old, body, faults, renamed=following is None)
-        for old, (body, following) in zip(before.sections, pairwise(bodies), strict=True)
-    )
+    forms = {line for section in before.sections for line in (f"# {section.title}", section.guide)}
+    sections = []
+    for old, (body, following) in zip(before.sections, pairwise(bodies), strict=True):
+        if body is None:
+            faults.append(f'the heading or italic line of "{old.title}" changed; it is as it was')
+        elif _trimmed(body) != old.content:
+            lines = body.split("\n")
+            # Behind the last section that can be told, a heading is one that was changed.
+            foreign = _headings(lines)[0] if following is None else []
+            ends = (n for n, line in enumerate(lines) if n in foreign or (line and line in forms))
+            content = _trimmed("\n".join(lines[: next(ends, None)]))
+            sections.append(_edited(old, content, faults))
+            continue
+        sections.append(old)
     return replace(before, sections=tuple(sections)), tuple(faults)
 
 
-def _edited(
-    old: NotesSection, body: str | None, faults: list[str], *, renamed: bool
-) -> NotesSection:
-    """Return a section as a model edited it; ``renamed`` says that the heading below it is gone."""
-    if body is None:
-        faults.append(f'the heading or italic line of "{old.title}" changed; it is as it was')
-        return old
-    lines = body.split("\n")
-    headings, _ = _headings(lines)
-    foreign = (n for n in headings if renamed or _ITALIC.fullmatch("".join(lines[n + 1 : n + 2])))
-    end = next(foreign, len(lines))
-    if end < len(lines):
-        faults.append(f'the notes have no section "{lines[end][2:]}"; it was left out')
-    content = _trimmed("\n".join(lines[:end]))
-    if content == old.content:
-        return old
+def _edited(old: NotesSection, content: str, faults: list[str]) -> NotesSection:
+    """Return a section with what a model wrote, without credentials and within its size."""
     clean = redacted(content)
     if clean != content:
         faults.append(f'"{old.title}" had what looks like a credential; the line was removed')
