@@ -103,6 +103,7 @@ def test_code_in_notes_is_no_heading() -> None:
     assert parse(rendered(notes)) == notes
     torn = rendered(notes).replace("make\n```", "make")
     assert [s.title for s in parse(torn).sections] == [s.title for s in notes.sections]
+    assert notes_of("```\n# A\n_g_").sections[0].content == "```\n## A\n_g_\n```"
 
 
 @given(TEXTS)
