@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check size format crash soak soak-outside bench bench-semantic bench-extract e2e docs clean
+.PHONY: demo test check size format crash soak soak-outside bench bench-semantic bench-notes bench-extract e2e docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -53,6 +53,9 @@ bench-semantic: $(STAMP)   ## what ranking by meaning costs and brings; MODEL=fo
 
 bench-recall: $(STAMP)  ## what prefetch finds, beside plain rankers: DATA=folder that holds locomo, MODEL=sentence encoder
 	@$(BIN)/python -m benchmarks.recall_quality $(or $(DATA),../shared/corpora) $(MODEL)
+
+bench-notes: $(STAMP)   ## whether session notes are true, and what they cost; PARTS='truth speed'
+	@$(BIN)/python -m benchmarks.notes $(PARTS)
 
 bench-extract: $(STAMP) ## what the local extractor keeps of strangers' talk: DATA=folder that holds talk; WRITE=1 trains it anew, KEPT=file gets what was kept
 	@$(BIN)/pip install -q --disable-pip-version-check "scikit-learn>=1.5"

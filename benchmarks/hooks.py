@@ -8,7 +8,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from benchmarks import background, corpus
 from benchmarks.measures import Series, each, table
@@ -31,7 +31,7 @@ def run() -> None:
         corpus.write(background.folder(home, cwd), MEMORIES)
         background.prepare(home)
         hook_file.write(home.places)
-        clients = _Clients(home, cwd)
+        clients = Clients(home, cwd)
         floor = each(lambda _: clients.shell(_NOTHING, b""), ROUNDS)
         rows = [("", *EVENTS), _row("no daemon", clients.events(ROUNDS), floor)]
         with daemon_process(home) as process:
@@ -49,10 +49,20 @@ def run() -> None:
     print(f"at rest {brought} of {ROUNDS} prompts brought memories; aim: 1.5 floors")
 
 
-class _Clients:
-    """Sessions of one project that send their events through the hook."""
+class Clients:
+    """Sessions of one project that send their events through the hook.
 
-    def __init__(self, home: Home, cwd: str) -> None:
+    ``transcript`` writes what a session has behind it, a short conversation unless it is given.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        cwd: str,
+        names: Sequence[str] = EVENTS,
+        transcript: Callable[[str], None] | None = None,
+    ) -> None:
+        self._names, self._transcript = names, transcript
         self._home = home
         self._cwd = cwd
         self._environ = {**home.environ, "MEMD_HOOK_NO_START": "1"}
@@ -62,14 +72,17 @@ class _Clients:
 
     def events(self, rounds: int) -> dict[str, Series]:
         """Return what each event took, in so many sessions; events in turns, so noise meets all."""
-        times: dict[str, list[float]] = {event: [] for event in EVENTS}
+        times: dict[str, list[float]] = {event: [] for event in self._names}
         self.answered = 0
         for _ in range(rounds):
             self._sessions += 1
             session = f"h{self._sessions}"
             path = samples.place(self._home.path, self._cwd, session)
-            samples.write(samples.NAMES[0], path, cwd=self._cwd, session=session)
-            for event in EVENTS:
+            if self._transcript:
+                self._transcript(path)
+            else:
+                samples.write(samples.NAMES[0], path, cwd=self._cwd, session=session)
+            for event in self._names:
                 send = self._sender(event, session, path)
                 times[event] += each(send, 1).times
         return {event: Series(tuple(series)) for event, series in times.items()}
@@ -91,7 +104,9 @@ class _Clients:
         command = Hooks("claude-code", hook, {event: None}).group(event)["hooks"][0]["command"]
         payload = {"session_id": session, "transcript_path": path, "cwd": self._cwd}
         prompt = self._prompts[self._sessions % ROUNDS]
-        said = json.dumps(payload | {"prompt": prompt, "source": "startup"}).encode()
+        source = "compact" if "PreCompact" in self._names else "startup"
+        more = {"prompt": prompt, "source": source, "trigger": "manual"}
+        said = json.dumps(payload | more).encode()
 
         def send(_: int) -> None:
             printed = self.shell(command, said)

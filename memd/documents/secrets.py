@@ -121,10 +121,13 @@ def scrub_error(error: MemdError) -> None:
 
 
 def _scrubbed(text: str, *, lines: bool) -> str:
+    hits = tuple(_hits(text))
+    text = result = _replace(text, hits, lines=lines) if hits else text
     for form in _forms(text):
-        hits = tuple(_hits(form))
-        text = _replace(form, hits, lines=lines) if hits else text
-    return text
+        # What stands in the text as it is was found; only what is left may change its form.
+        if form is not text and (hits := tuple(_hits(form))):
+            result = _replace(form, hits, lines=lines)
+    return result
 
 
 def _replace(text: str, hits: tuple[_Hit, ...], *, lines: bool) -> str:

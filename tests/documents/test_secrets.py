@@ -117,6 +117,12 @@ def test_published_samples_pass() -> None:
     assert secrets.find(f'apiKey: "{sample[::-1]}"') != ()
 
 
+def test_only_what_hides_changes_its_form() -> None:
+    """Beside a credential that stands as it is, full-width punctuation stays as it was."""
+    token = "sk_" + "live_51Hq8vK2eZvKYlo2C0aBcDeFgH"
+    assert secrets.scrub(f"测试用 {token}，今天有效。") == "测试用 [secret: stripe-key]，今天有效。"
+
+
 def test_blanking_keeps_the_lines() -> None:
     """A key of several lines is gone, and what stands behind it keeps its line number."""
     key = "-----BEGIN RSA PRIVATE" + " KEY-----\n" + "\n".join(chars(64) for _ in range(5))
