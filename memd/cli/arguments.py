@@ -10,12 +10,13 @@ import textwrap
 from typing import Any, NamedTuple, NoReturn
 
 from memd import __version__
-from memd.cli import dream_table, memory_table, operation_table, suggestion_table
+from memd.cli import dream_table, memory_table, notes_table, operation_table, suggestion_table
 from memd.cli.grammar import GLOBAL_OPTIONS, Command, Operand, Option, synopsis
 
 COMMANDS = (
     *memory_table.COMMANDS,
     *suggestion_table.COMMANDS,
+    *notes_table.COMMANDS,
     *dream_table.COMMANDS,
     *operation_table.COMMANDS,
 )
@@ -47,10 +48,11 @@ _EPILOG = "Options of every command: see memctl --help."
 
 
 class CompletionHints(NamedTuple):
-    """What shtab takes for arguments that name a file, and for those that name a memory."""
+    """What shtab takes for arguments that name a file, a memory, or a conversation with notes."""
 
     file: object
     memory: object
+    session: object
 
 
 def parser(hints: CompletionHints | None = None) -> argparse.ArgumentParser:
@@ -181,8 +183,9 @@ def _add_operand(
     if operand.choices:
         arguments["choices"] = operand.choices
     added = child.add_argument(operand.attribute, **arguments)
-    if operand.memory and hints:
-        added.complete = hints.memory  # type: ignore[attr-defined] # where shtab looks
+    if hints and (operand.memory or operand.session):
+        hint = hints.memory if operand.memory else hints.session
+        added.complete = hint  # type: ignore[attr-defined] # where shtab looks
 
 
 def _add_option(

@@ -39,7 +39,7 @@ _CHANGE = re.compile(r"c[0-9]+")
 class Operand(NamedTuple):
     """A positional argument; ``many`` takes several words. ``param`` is as in Option.
 
-    ``memory`` says that it names a memory of the project.
+    ``memory`` says that it names a memory of the project, ``session`` a conversation with notes.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Operand(NamedTuple):
     choices: tuple[str, ...] = ()
     param: str | None = None
     memory: bool = False
+    session: bool = False
 
     @property
     def attribute(self) -> str:

@@ -10,7 +10,9 @@ from memd.cli.arguments import CompletionHints, parser
 from memd.cli.operation_table import SHELLS
 
 BASH = shutil.which("bash")
-HINTS = CompletionHints(shtab.FILE, shtab.cmd("printf '%s\\n' user_role.md tabs.md"))
+HINTS = CompletionHints(
+    shtab.FILE, shtab.cmd("printf '%s\\n' user_role.md tabs.md"), shtab.cmd("echo 4f2a-9c")
+)
 
 
 @pytest.mark.skipif(BASH is None, reason="there is no bash to complete in")
@@ -31,6 +33,8 @@ HINTS = CompletionHints(shtab.FILE, shtab.cmd("printf '%s\\n' user_role.md tabs.
         (["memctl", "completion", "z"], {"zsh"}),
         (["memctl", "show", "us"], {"user_role.md"}),
         (["memctl", "log", ""], {"user_role.md", "tabs.md"}),
+        (["memctl", "notes", ""], {"show", "list", "path", "edit", "rm"}),
+        (["memctl", "notes", "show", ""], {"4f2a-9c"}),
         (["memctl", "dream", "re"], {"review", "reject"}),
         (["memctl", "dream", "--l"], {"--last"}),
         (["memctl", "dream", "review", "--a"], {"--all"}),

@@ -1,9 +1,14 @@
-"""edit: a memory in the user's own editor, written only against the text that was read."""
+"""edit: a memory in the user's own editor, written only against the text that was read.
+
+``edited`` does the same for any other text.
+"""
 
 import os
 import shlex
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from memd.cli.commands.memories import wrote
 from memd.cli.invocation import Invocation
@@ -20,22 +25,12 @@ class EditorFailedError(MemdError):
 
 
 def edit(invocation: Invocation) -> None:
-    """Open one memory in an editor and write it back; a text that cannot be written is kept."""
+    """Open one memory in an editor and write it back."""
     path = invocation.options.path
     read = invocation.ask("memory.read", path=path)
-    with tempfile.TemporaryDirectory(prefix="memctl-") as folder:
-        draft = os.path.join(folder, os.path.basename(path))
-        before = read["content"].encode()
-        with open(draft, "wb") as file:
-            file.write(before)
-        try:
-            _run_editor(invocation, draft)
-            text = invocation.read(draft)
-            if text == read["content"]:
-                unchanged = {"path": path, "hash": read["hash"], "change": None}
-                unchanged["status"] = "unchanged"
-                invocation.screen.answer(unchanged, wrote(unchanged))
-                return
+    written = {"path": path, "hash": read["hash"], "change": None, "status": "unchanged"}
+    with edited(invocation, os.path.basename(path), read["content"]) as text:
+        if text != read["content"]:
             written = invocation.ask(
                 "memory.write",
                 path=path,
@@ -43,10 +38,26 @@ def edit(invocation: Invocation) -> None:
                 base_hash=read["hash"],
                 request_id=os.urandom(16).hex(),
             )
+    invocation.screen.answer(written, wrote(written))
+
+
+@contextmanager
+def edited(invocation: Invocation, name: str, text: str) -> Iterator[str]:
+    """Open a text in an editor and give the block what became of it.
+
+    A text that the block cannot write is kept. Raises EditorFailedError and InputUnreadableError.
+    """
+    with tempfile.TemporaryDirectory(prefix="memctl-") as folder:
+        draft = os.path.join(folder, name)
+        before = text.encode()
+        with open(draft, "wb") as file:
+            file.write(before)
+        try:
+            _run_editor(invocation, draft)
+            yield invocation.read(draft)
         except (MemdError, KeyboardInterrupt):
             _save(invocation, draft, before)
             raise
-    invocation.screen.answer(written, wrote(written))
 
 
 def _run_editor(invocation: Invocation, draft: str) -> None:

@@ -8,8 +8,8 @@ from memd.cli.arguments import CompletionHints, parser
 from memd.cli.invocation import Invocation
 from memd.client.errors import DaemonUnavailableError
 
-# What a shell runs for the memories of the project; a daemon is not started for it.
-_MEMORIES = "memctl --no-start --quiet --color never list 2>/dev/null | awk '{print $1}'"
+# What a shell runs for what the project has of something; a daemon is not started for it.
+_FIRST_COLUMN = "memctl --no-start --quiet --color never {} 2>/dev/null | awk '{{print $1}}'"
 
 
 def completion(invocation: Invocation) -> None:
@@ -17,7 +17,8 @@ def completion(invocation: Invocation) -> None:
     import shtab  # noqa: PLC0415 - nothing else needs it
 
     shell = invocation.options.shell
-    hints = CompletionHints(shtab.FILE, shtab.cmd(_MEMORIES))
+    lists = (shtab.cmd(_FIRST_COLUMN.format(words)) for words in ("list", "notes list"))
+    hints = CompletionHints(shtab.FILE, *lists)
     script = shtab.complete(parser(hints), shell).rstrip("\n") + "\n"
     invocation.screen.answer({"shell": shell, "script": script}, script)
 

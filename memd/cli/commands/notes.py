@@ -1,0 +1,185 @@
+"""notes show|list|path|edit|rm: what a conversation is about, as a person handles it."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from memd.cli import output
+from memd.cli.commands.editing import edited
+from memd.cli.invocation import Invocation
+from memd.client.errors import RemoteError
+from memd.core.errors import MemdError
+from memd.core.text import iso_time, one_line
+
+_LINE = 400  # characters of a title; --json has all of it
+_MOST = 1000  # sessions at a time
+_FOREIGN = "foreign_notes"  # another program's, which memd never writes
+_HEAD = re.compile(r"# .*\n(?:([_*]).*\1[ \t]*\n)?")  # a title and its line in italics
+
+
+class NoNotesError(MemdError):
+    """The project has no notes of any session."""
+
+    hint = "they are written once a conversation has grown; memctl doctor says what hinders them"
+
+    def __init__(self, cwd: str) -> None:
+        super().__init__(f"no conversation in {cwd} has notes", cwd=cwd)
+
+
+class NoSuchSectionError(MemdError):
+    """No section, or more than one, is called what the command line says."""
+
+    def __init__(self, section: str, titles: Sequence[str]) -> None:
+        super().__init__(f"no section is {section}; there are: {', '.join(titles)}")
+
+
+class HeadChangedError(MemdError):
+    """A title, or a line in italics below one, is not as it was."""
+
+    hint = "write below the line in italics; the titles and these lines never change"
+
+    def __init__(self) -> None:
+        super().__init__("a title or a line in italics was changed; nothing was written")
+
+
+class CutSectionError(MemdError):
+    """A section was changed of which only the beginning was shown."""
+
+    hint = "change it in the file itself"
+
+    def __init__(self, title: str, path: str) -> None:
+        words = f"{title} is longer than what was shown of {path}; nothing was written"
+        super().__init__(words, path=path)
+
+
+def show(invocation: Invocation) -> None:
+    """Print the notes of a session, or one section of them."""
+    read, screen = _read(invocation), invocation.screen
+    if section := invocation.options.section:
+        title = _title(section, read)
+        read["content"] = _parts(read["content"], _titles(read))[title]
+        read["sections"] = [each for each in read["sections"] if each["title"] == title]
+    if read["stale"]:
+        screen.note("the conversation has gone on since these notes were written")
+    if screen.as_json:
+        screen.data(read)
+    else:
+        screen.raw(read["content"])
+
+
+def list_(invocation: Invocation) -> None:
+    """List the sessions of the project that have notes."""
+    listed, screen = invocation.request(), invocation.screen
+    rows = [
+        (
+            screen.paint(each["session"], "bold"),
+            output.ago(iso_time(each["at"])),
+            f"{each['tokens']:,} tokens",
+            one_line(each["title"], _LINE),
+        )
+        for each in listed["notes"]
+    ]
+    if not rows:
+        screen.note(str(NoNotesError(invocation.cwd)))
+    screen.answer(listed, output.table(rows, screen.width))
+
+
+def path(invocation: Invocation) -> None:
+    """Print where the notes of a session lie."""
+    read = _read(invocation)
+    invocation.screen.answer({"path": read["path"]}, read["path"])
+
+
+def edit(invocation: Invocation) -> None:
+    """Open notes in an editor and write each section that was changed."""
+    session = _session(invocation)
+    read = invocation.ask("notes.read", session_id=session)
+    before = _parts(read["content"], _titles(read))
+    if section := invocation.options.section:
+        title = _title(section, read)
+        before = {"": "", title: before[title]}
+    hash_ = read["hash"]
+    with edited(invocation, f"{session}.md", "".join(before.values())) as text:
+        after = _parts(text, [title for title in before if title])
+        if [_fixed(*part) for part in after.items()] != [_fixed(*part) for part in before.items()]:
+            raise HeadChangedError
+        changed = [title for title, part in after.items() if part != before[title]]
+        for section in read["sections"]:
+            if section["cut"] and section["title"] in changed:
+                raise CutSectionError(section["title"], read["path"])
+        for title in changed:
+            content = after[title].removeprefix(_fixed(title, after[title]))
+            change = {"section": title, "content": content, "base_hash": hash_}
+            hash_ = invocation.ask("notes.write", session_id=session, **change)["hash"]
+    words = f"wrote {', '.join(changed)}" if changed else "nothing was changed"
+    invocation.screen.answer({"session": session, "sections": changed, "hash": hash_}, words)
+
+
+def remove(invocation: Invocation) -> None:
+    """Delete the notes of a session, or of every session of the project."""
+    every, deleted = invocation.options.all, list[str]()
+    listed = _listed(invocation, _MOST) if every else [{"session": _session(invocation)}]
+    for session in (str(each["session"]) for each in listed):
+        try:
+            deleted += [session] if invocation.request(session_id=session)["deleted"] else []
+        except RemoteError as error:
+            if not every or error.kind != _FOREIGN:
+                raise
+            invocation.screen.note(str(error))
+    words = "\n".join(f"deleted the notes of {session}" for session in deleted)
+    invocation.screen.answer({"deleted": deleted}, words or "nothing was deleted")
+
+
+def _read(invocation: Invocation) -> dict[str, Any]:
+    read: dict[str, Any] = invocation.request(session_id=_session(invocation))
+    return read
+
+
+def _session(invocation: Invocation) -> str:
+    """Return the session that is meant. Raises NoNotesError."""
+    given: str | None = getattr(invocation.options, "session", None)
+    if given:
+        return given
+    for newest in _listed(invocation, 1):
+        return str(newest["session"])
+    raise NoNotesError(invocation.cwd)
+
+
+def _listed(invocation: Invocation, limit: int) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = invocation.ask("notes.list", limit=limit)["notes"]
+    return listed
+
+
+def _title(section: str, read: dict[str, Any]) -> str:
+    """Return the title that a person means. Raises NoSuchSectionError."""
+    titles = _titles(read)
+    wanted = section.casefold()
+    exact = [title for title in titles if title.casefold() == wanted]
+    near = exact or [title for title in titles if title.casefold().startswith(wanted)]
+    if len(near) != 1:
+        raise NoSuchSectionError(section, titles)
+    return near[0]
+
+
+def _titles(read: dict[str, Any]) -> list[str]:
+    return [each["title"] for each in read["sections"]]
+
+
+def _parts(content: str, titles: Sequence[str]) -> dict[str, str]:
+    """Return the text of each section by its title, and as "" what stands above them.
+
+    Any other heading belongs to the text.
+    """
+    parts = dict.fromkeys(("", *titles), "")
+    waiting, title = [*titles, ""], ""
+    for line in content.splitlines(keepends=True):
+        if line.rstrip() == f"# {waiting[0]}":
+            title = waiting.pop(0)
+        parts[title] += line
+    return parts
+
+
+def _fixed(title: str, part: str) -> str:
+    """Return the lines of a part that never change."""
+    match = _HEAD.match(part)
+    return part if not title else match[0] if match else ""

@@ -1,0 +1,81 @@
+"""The commands about session notes: what a conversation is about, written while it runs."""
+
+from memd.cli.grammar import Command, Operand, Option, number
+
+_SESSION = Operand(
+    "SESSION",
+    "the client's session; the one with the newest notes in this project unless given",
+    optional=True,
+    param="session_id",
+    session=True,
+)
+_SECTION = Option("--section", "only this section: its title, or how it begins", "TITLE", param="")
+_SHOWN = (
+    "What the conversation is about, as it was written down while it ran: the state, the task, "
+    "files, commands, errors and corrections. Below the line (from the transcript) stands what "
+    "was taken from the conversation's record; above it what a person or a model wrote."
+)
+
+COMMANDS = (
+    Command(
+        ("notes",),
+        "show what a conversation is about",
+        f"{_SHOWN} Notes are no memories: no other conversation gets them, and they go some time "
+        "after their last change. Without a verb, the same as memctl notes show.",
+        "notes:show",
+        method="notes.read",
+        options=(_SECTION,),
+        examples=(('memctl notes --section "Current State"', "where the newest one stands"),),
+    ),
+    Command(
+        ("notes", "show"),
+        "print the notes of a session",
+        _SHOWN,
+        "notes:show",
+        method="notes.read",
+        operands=(_SESSION,),
+        options=(_SECTION,),
+        examples=(("memctl notes show --section errors", "what went wrong, and what helped"),),
+    ),
+    Command(
+        ("notes", "list"),
+        "list the sessions that have notes",
+        "Those of the current project, the newest first: the session, how long ago its notes "
+        "changed, their size in tokens, and their title.",
+        "notes:list_",
+        method="notes.list",
+        options=(Option("--limit", "how many at most", "N", number),),
+    ),
+    Command(
+        ("notes", "path"),
+        "print where the notes of a session lie",
+        "The path of the Markdown file. Its last line is memd's own and says up to which message "
+        "of the conversation the notes go.",
+        "notes:path",
+        method="notes.read",
+        operands=(_SESSION,),
+        examples=(('less "$(memctl notes path)"', "read the file itself"),),
+    ),
+    Command(
+        ("notes", "edit"),
+        "change the notes of a session in an editor",
+        "Opens them in VISUAL or EDITOR and writes each section that was changed. The titles and "
+        "the lines in italics stay as they are. What you write is kept when memd goes on writing: "
+        "it only replaces what stands below the line (from the transcript).",
+        "notes:edit",
+        operands=(_SESSION,),
+        options=(_SECTION,),
+        examples=(("memctl notes edit --section current", "say yourself what comes next"),),
+    ),
+    Command(
+        ("notes", "rm"),
+        "delete the notes of a session",
+        "For good: notes have no history. The conversation itself stays; when it goes on, new "
+        "notes are written unless notes.enabled is off.",
+        "notes:remove",
+        method="notes.delete",
+        operands=(_SESSION,),
+        options=(Option("--all", "the notes of every session of this project", param=""),),
+        examples=(("memctl notes rm --all", "leave none of this project"),),
+    ),
+)
