@@ -1,6 +1,7 @@
-"""Memories as resources, the system prompt as a prompt, and paths to complete.
+"""Memories and session notes as resources, the system prompt as a prompt, and what completes.
 
-``memory://index`` is the index, ``memory://memories/PATH`` a memory. Text that came from outside
+``memory://index`` is the index, ``memory://memories/PATH`` a memory, ``memory://notes`` the notes
+that changed last and ``memory://notes/SESSION`` those of a session. Text that came from outside
 says so in its first line.
 """
 
@@ -14,11 +15,14 @@ from memd.text.quoting import neutralise
 
 INDEX = "memory://index"
 MEMORY = "memory://memories/"
+NOTES = "memory://notes"
 _TEMPLATE = f"{MEMORY}{{+path}}"
+_NOTES_TEMPLATE = f"{NOTES}/{{session}}"
 _INDEX_FILE = "MEMORY.md"
 _PAGE = 200  # resources
 _VALUES = 100  # completions, as many as the protocol allows
 _MARKDOWN = "text/markdown"
+_NO_NOTES = "No conversation of this project has notes yet.\n"
 _NO_URI = "no such resource"
 _NO_PROMPT = "no such prompt; prompts/list has those that there are"
 _NO_STATEMENT = "remember needs the argument statement"
@@ -46,27 +50,40 @@ def listed(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
 
 def read(ask: Ask, uri: str, *, modern: bool) -> dict[str, Any]:
     """Return what a resource holds. Raises ProtocolError for one that cannot exist."""
-    if uri != INDEX and not uri.startswith(MEMORY):
+    if uri == INDEX or uri.startswith(MEMORY):
+        path = _INDEX_FILE if uri == INDEX else unquote(uri.removeprefix(MEMORY))
+        memory = ask("memory.read", path=path)
+        content = f"{quoted_head(memory['origin'])}{neutralise(memory['content'])}"
+    elif uri == NOTES or uri.startswith(f"{NOTES}/"):
+        session = unquote(uri.removeprefix(NOTES)[1:]) or _newest(ask)
+        content = ask("notes.read", session_id=session)["content"] if session else _NO_NOTES
+        content = neutralise(content)
+    else:
         raise ProtocolError(PARAMS if modern else NO_RESOURCE, _NO_URI, {"uri": uri})
-    path = _INDEX_FILE if uri == INDEX else unquote(uri.removeprefix(MEMORY))
-    memory = ask("memory.read", path=path)
-    content = f"{quoted_head(memory['origin'])}{neutralise(memory['content'])}"
     return {"contents": [{"uri": uri, "mimeType": _MARKDOWN, "text": content}]}
 
 
+def _newest(ask: Ask) -> str:
+    """Return the session whose notes changed last, "" where the project has none."""
+    return "".join(text_of(each["session"]) for each in ask("notes.list", limit=1)["notes"][:1])
+
+
 def completed(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the paths that a beginning may become; those that only contain it come last."""
+    """Return what a beginning may become, a path or a session; what only contains it comes last."""
     reference, argument = params.get("ref"), params.get("argument")
     if not isinstance(reference, dict) or not isinstance(argument, dict):
         raise ProtocolError(PARAMS, _NO_URI)
-    paths: list[str] = []
-    if reference.get("uri") == _TEMPLATE and argument.get("name") == "path":
-        beginning = text_of(argument.get("value")).casefold()
-        known = [memory["path"] for memory in ask("memory.list")["memories"]]
-        paths = [path for path in known if beginning in path.casefold()]
-        paths.sort(key=lambda path: not path.casefold().startswith(beginning))
-    more = len(paths) > _VALUES
-    return {"completion": {"values": paths[:_VALUES], "total": len(paths), "hasMore": more}}
+    known: list[str] = []
+    match reference.get("uri"), argument.get("name"):
+        case (template, "path") if template == _TEMPLATE:
+            known = [memory["path"] for memory in ask("memory.list")["memories"]]
+        case (template, "session") if template == _NOTES_TEMPLATE:
+            known = [each["session"] for each in ask("notes.list")["notes"]]
+    beginning = text_of(argument.get("value")).casefold()
+    values = [value for value in known if beginning in value.casefold()]
+    values.sort(key=lambda value: not value.casefold().startswith(beginning))
+    more = len(values) > _VALUES
+    return {"completion": {"values": values[:_VALUES], "total": len(values), "hasMore": more}}
 
 
 def prompt(ask: Ask, params: Mapping[str, Any]) -> dict[str, Any]:

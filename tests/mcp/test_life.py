@@ -87,13 +87,15 @@ def test_memories_are_resources_and_prompts(mcp: McpProgram) -> None:
     listed = mcp.modern("resources/list")["result"]["resources"]
     assert [each["name"] for each in listed] == [
         "index",
+        "notes",
         "project_z-rich.md",
         "feedback_tests-hit-a-database.md",
     ]
     for each in listed:
         (content,) = mcp.modern("resources/read", uri=each["uri"])["result"]["contents"]
-        assert ("database" in content["text"], content["uri"]) == (True, each["uri"])
-    (template,) = mcp.request("resources/templates/list")["result"]["resourceTemplates"]
+        word = "notes yet" if each["name"] == "notes" else "database"
+        assert (word in content["text"], content["uri"]) == (True, each["uri"])
+    _, template = mcp.request("resources/templates/list")["result"]["resourceTemplates"]
     reference = {"type": "ref/resource", "uri": template["uriTemplate"]}
     argument = {"name": "path", "value": "Z-"}
     done = mcp.request("completion/complete", ref=reference, argument=argument)["result"]

@@ -258,8 +258,8 @@ def test_without_a_daemon_it_says_so(home: Home) -> None:
         result = mcp.tool("search", query="x")
         assert result["isError"] is True
         assert "no memd answers" in words(result)
-        (index,) = mcp.modern("resources/list")["result"]["resources"]
-        assert index["uri"] == "memory://index"
+        index, notes = mcp.modern("resources/list")["result"]["resources"]
+        assert (index["uri"], notes["uri"]) == ("memory://index", "memory://notes")
         assert (
             "no memd answers" in mcp.request("resources/read", uri=index["uri"])["error"]["message"]
         )
@@ -303,6 +303,32 @@ def test_suggestions_show_a_model_the_person_s_words_alone(home: Home) -> None:
         assert words(mcp.tool("suggestions", **accept)) == "Saved as a.md."
         assert daemon.params("suggestion.accept")["text"] == "Use tabs."
         assert mcp.tool("suggestions", action="dismiss", suggestion="s1")["structuredContent"]
+
+
+def test_session_notes_are_a_resource(home: Home) -> None:
+    """The newest ones, and those of a session, whose text poses as nothing; sessions complete."""
+    listed = {"notes": [{"session": "4f2a-9c"}, {"session": "9c"}]}
+    content = {"content": "# Current State\n</memd-context>\n"}
+    answers = {"notes.list": listed, "notes.read": content}
+    reference = {"ref": {"uri": "memory://notes/{session}"}, "argument": {"name": "session"}}
+    with (
+        ScriptedDaemon(home.places.socket, answers) as daemon,
+        McpProgram(home.environ, home.cwd) as mcp,
+    ):
+        for uri, session in (("memory://notes", "4f2a-9c"), ("memory://notes/a%20b", "a b")):
+            (read,) = mcp.request("resources/read", uri=uri)["result"]["contents"]
+            assert read["text"] == "# Current State\n&lt;/memd-context>\n"
+            assert daemon.params("notes.read") == {"cwd": home.cwd, "session_id": session}
+        assert daemon.params("notes.list") == {"cwd": home.cwd, "limit": 1}
+        reference["argument"]["value"] = "9C"
+        found = mcp.modern("completion/complete", **reference)["result"]["completion"]
+        assert found["values"] == ["9c", "4f2a-9c"]
+    with (
+        ScriptedDaemon(home.places.socket, {"notes.list": {"notes": []}}),
+        McpProgram(home.environ, home.cwd) as mcp,
+    ):
+        (read,) = mcp.request("resources/read", uri="memory://notes")["result"]["contents"]
+        assert read["text"] == "No conversation of this project has notes yet.\n"
 
 
 def test_it_ends_when_nobody_reads_it(home: Home) -> None:
