@@ -1,4 +1,5 @@
-// memd in OpenCode: memory in the system prompt, recall with each message, learning after each turn.
+// memd in OpenCode: memory in the system prompt, recall with each message, learning after each turn;
+// behind a compaction the session's notes, once.
 //
 // - This file exports one function: OpenCode takes every export for a plugin.
 // - OpenCode never waits for memd longer than WAIT_MS a message, and never fails because of it.
@@ -12,6 +13,7 @@ import { statSync } from "node:fs"
 import { dirname } from "node:path"
 
 const WAIT_MS = 200
+const NOTES_CHARACTERS = 6000 // of the notes that come with the message behind a compaction
 const OUTPUT_CHARACTERS = 4000 // of one tool's output; memd takes a bounded frame
 // What decides which memory directory is meant (docs/protocol.md of memd, "Who calls").
 const FORWARDED = [
@@ -136,6 +138,7 @@ export const Memd = async ({ client, directory }) => {
   const daemon = new Daemon()
   const prompts = new Map() // by session: its memory section, the same bytes until it is compacted
   const subAgents = new Set()
+  const compacted = new Set() // sessions whose next message brings their notes
   const ask = (method, session, more, ms) =>
     daemon.ask(method, { cwd: directory, session_id: session, ...more }, ms)
   void memctl("--quiet", "status") // starts memd where none runs; nobody waits for it
@@ -148,7 +151,16 @@ export const Memd = async ({ client, directory }) => {
 
   const learn = async (session) => {
     const { data } = await client.session.messages({ path: { id: session } })
-    await ask("extract", session, { messages: conversation(data ?? []) }, 1000)
+    const messages = conversation(data ?? [])
+    await Promise.all(["extract", "notes.update"].map((m) => ask(m, session, { messages }, 1000)))
+  }
+
+  const notes = async (session) => {
+    if (!compacted.delete(session)) return
+    const read = await ask("notes.read", session, { max_chars: NOTES_CHARACTERS })
+    if (!read || read.empty) return
+    const content = read.content.replaceAll(/<(?=[\W_]{0,8}memd)/gi, "&lt;") // poses as no tag
+    return { block: `<memd-context>\n${content}\n</memd-context>` }
   }
 
   return {
@@ -158,6 +170,7 @@ export const Memd = async ({ client, directory }) => {
       if (type === "session.idle" && !subAgents.has(session)) await learn(session)
       if (type === "session.compacted") {
         prompts.delete(session)
+        compacted.add(session)
         await ask("session.compacted", session)
       }
     },
@@ -167,6 +180,7 @@ export const Memd = async ({ client, directory }) => {
       const brought = await Promise.all([
         ask("prefetch", sessionID, { query, deadline_ms: WAIT_MS - 50 }),
         ask("suggestion.offer", sessionID),
+        notes(sessionID),
         loadPrompt(sessionID),
       ])
       const block = brought.map((answer) => answer?.block).filter(Boolean).join("\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memd.testing.daemon import Home, client, daemon_process, throw_away_home
-from memd.testing.messages import messages_server, text, tools
+from memd.testing.messages import ScriptedReply, messages_server, text, tools
 
 EXAMPLES = Path(__file__).parents[2] / "clients" / "python"
 BLOCKING, ASYNCHRONOUS = re.findall(
@@ -23,11 +23,12 @@ def _home() -> Iterator[Home]:
         yield home
 
 
-def _run(home: Home, *arguments: str, **environ: str) -> list[str]:
+def _run(home: Home, *arguments: str, given: str = "", **environ: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, *arguments],
         env={**home.environ, **environ},
         cwd=home.project(),
+        input=given,
         capture_output=True,
         text=True,
         timeout=120,
@@ -47,6 +48,23 @@ def test_the_blocking_example_works(home: Home) -> None:
 def test_the_asynchronous_example_works(home: Home) -> None:
     """It waits for a dream and hears that the job is done."""
     assert _run(home, "-c", ASYNCHRONOUS)[-2:] == ["dreamt: completed", "job.done dream"]
+
+
+def test_the_chat_goes_on_from_its_notes(home: Home) -> None:
+    """A full window makes the notes the first message, once, and the last turn follows them."""
+    used = ScriptedReply(({"type": "text", "text": "2"},), usage={"input_tokens": 160_000})
+    with messages_server([text("1"), used, text("3"), text("4")]) as server:
+        prompts = "We sail at ten.\nMind the kestrel.\nWhen do we sail?\nAye."
+        environ = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k"}
+        lines = _run(home, str(EXAMPLES / "compacting.py"), given=prompts, **environ)
+        asked = [request.json["messages"] for request in server.messages]
+    assert lines == ["1", "2", "3", "4"]
+    assert [len(messages) for messages in asked] == [1, 3, 4, 6]
+    for messages in asked[2:]:
+        notes, *rest = [str(message["content"]) for message in messages]
+        assert "# Task specification" in notes
+        assert "We sail at ten." in notes
+        assert rest[:3] == ["Mind the kestrel.\n", "2", "When do we sail?\n"]
 
 
 def test_the_agent_remembers(home: Home) -> None:

@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
+import psutil
+
 from memd.testing.daemon import Home
 from memd.testing.messages import MessagesServer
 from memd.testing.messages_request import ReceivedMessage
@@ -94,6 +96,22 @@ def once(home: Home, server: MessagesServer, cwd: str, prompt: str, *arguments: 
     """Return what a conversation of one prompt printed; Claude Code leaves right after it."""
     command = [program("claude"), "-p", prompt, *arguments]
     return run(command, home, environment(server), cwd=cwd)
+
+
+def stop(home: Home) -> None:
+    """End every process that has this home, such as a daemon that a hook started or is starting."""
+    while left := [process for process in psutil.process_iter() if _home(process) == home.path]:
+        for process in left:
+            with suppress(psutil.NoSuchProcess):
+                process.terminate()
+        psutil.wait_procs(left, 30)
+
+
+def _home(process: psutil.Process) -> str:
+    try:
+        return process.environ().get("HOME", "")
+    except psutil.Error:
+        return ""
 
 
 def environment(server: MessagesServer) -> dict[str, str]:

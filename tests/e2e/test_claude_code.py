@@ -5,11 +5,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
-import psutil
 import pytest
 
 from memd.client.launch import wait_until_up
@@ -17,7 +16,7 @@ from memd.testing.daemon import Home, client, daemon_process, throw_away_home
 from memd.testing.messages import MessagesServer, messages_server, text, tools
 from memd.testing.messages_request import ReceivedMessage
 from memd.testing.messages_steps import ScriptedReply
-from tests.e2e.claude import Turn, conversation, once
+from tests.e2e.claude import Turn, conversation, once, stop
 from tests.e2e.hooks import blocks
 from tests.e2e.programs import learn_from_scripts, memctl
 from tests.e2e.relay import FACTS
@@ -54,22 +53,6 @@ def daemon(home: Home) -> Iterator["subprocess.Popen[bytes]"]:
     """Run a daemon in the home."""
     with daemon_process(home) as process:
         yield process
-
-
-def stop(home: Home) -> None:
-    """End every process that has this home, such as a daemon that a hook started or is starting."""
-    while left := [process for process in psutil.process_iter() if _home(process) == home.path]:
-        for process in left:
-            with suppress(psutil.NoSuchProcess):
-                process.terminate()
-        psutil.wait_procs(left, 30)
-
-
-def _home(process: psutil.Process) -> str:
-    try:
-        return process.environ().get("HOME", "")
-    except psutil.Error:
-        return ""
 
 
 def save(home: Home, description: str = "how the heron service is deployed") -> None:
