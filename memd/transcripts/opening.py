@@ -29,9 +29,11 @@ _NO_TEXT = "its name is no text"
 _NO_FILE = "it is not a regular file of yours"
 _NOT_REGULAR = (errno.ELOOP, errno.EISDIR, errno.ENXIO)  # a link, a folder, a socket
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_CHUNK_BYTES = 1024 * 1024
+_BUFFER_BYTES, _CHUNK_BYTES = 128 * 1024, 1024 * 1024
+_HEAD_BYTES = 256  # a line's kind stands there
 _MARKER_BYTES = 256
 _MARKER_CHARACTERS = 16
+_FIRST = (b'"session_meta"', b'"projectHash"')
 # A line without one of these cannot be of a kind that counts; most need no parsing at all.
 _HINT = re.compile(
     rb'"type": ?"(?:user|assistant|custom-title|ai-title|gemini|response_item|event_msg|'
@@ -60,7 +62,7 @@ def opened(path: str) -> Iterator[BinaryIO]:
         raise TranscriptRefusedError(path, _NO_NAME)
     try:
         # A FIFO without a writer would hold a plain open for ever.
-        with os.fdopen(os.open(path, _READ), "rb", buffering=_CHUNK_BYTES) as file:
+        with os.fdopen(os.open(path, _READ), "rb", buffering=_BUFFER_BYTES) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
                 raise TranscriptRefusedError(path, _NO_FILE)
@@ -93,6 +95,12 @@ def records(file: BinaryIO, start: int, most: int = sys.maxsize) -> Iterator[tup
         position += length
         counts = not long and _HINT.search(line)
         yield (_parsed(line) if counts else None), position
+
+
+def first_record(file: BinaryIO) -> Any:
+    """Return the first line where it says whose the file is, else ``None``."""
+    head = os.pread(file.fileno(), _HEAD_BYTES, 0)
+    return next(records(file, 0), (None,))[0] if any(mark in head for mark in _FIRST) else None
 
 
 def marker_of(file: BinaryIO, offset: int) -> str:

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 
 from memd.conversation.pieces import BOUNDARY, BROUGHT, TranscriptPiece
 from memd.transcripts.lines import PieceReader, message_pieces
-from memd.transcripts.opening import TranscriptRefusedError, marker_of, opened, records
+from memd.transcripts.opening import (
+    TranscriptRefusedError,
+    first_record,
+    marker_of,
+    opened,
+    records,
+)
 
 __all__ = ["StreamPart", "TranscriptRefusedError", "TranscriptStream", "message_pieces"]
 
@@ -67,8 +73,8 @@ class TranscriptStream:
             restarted = self.offset > 0 and marker_of(file, self.offset) != self.marker
             if restarted:
                 self._begin(0, "")
-            if self.offset and not self._begun:  # the first line may say whose the file is
-                self._reader.pieces(next(records(file, 0), (None,))[0])
+            if self.offset and not self._begun:
+                self._reader.pieces(first_record(file))
             start, lines = self.offset, 0
             pieces: list[TranscriptPiece] = []
             for record, self.offset in records(file, start, most):
