@@ -12,7 +12,7 @@ Rules of this file
   have ``token_count`` events alone, which come again and behind the outputs of tools.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -165,9 +165,7 @@ class Rollout:
             if usage.get("total_tokens") != self._context:
                 yield from self._counted(usage)
         elif result == "item_completed":
-            item = members(event.get("item"))
-            done = _ITEMS.get(string(item.get(_NAME)))
-            yield from done(self, item) if done else ()
+            yield from self._completed(members(event.get("item")))
 
     def _said(self, words: Any, name: str) -> TranscriptPiece:
         if not isinstance(words, str):
@@ -176,16 +174,17 @@ class Rollout:
         text = text.rpartition(_REQUEST)[2].strip() if text.startswith("# ") else text
         return TranscriptPiece(USER, text, USER, id=name, tokens=estimate_text(text))
 
-    def _user(self, item: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
-        content = item.get("content")
-        parts = content if isinstance(content, list) else []
-        texts = [string(members(part).get("text")) for part in parts]
-        yield self._said(
-            "\n".join(texts) if isinstance(content, list) else None, string(item.get("id"))
-        )
-
-    def _files(self, item: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
-        yield self._changed(item, string(item.get("id")), ok=item.get("status") == "completed")
+    def _completed(self, item: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
+        kind, name = string(item.get(_NAME)), string(item.get("id"))
+        if kind == "UserMessage":
+            content = item.get("content")
+            parts = content if isinstance(content, list) else []
+            texts = [string(members(part).get("text")) for part in parts]
+            yield self._said("\n".join(texts) if isinstance(content, list) else None, name)
+        elif kind == "FileChange":
+            yield self._changed(item, name, ok=item.get("status") == "completed")
+        elif kind == "McpToolCall":
+            yield from _served(item)
 
     def _changed(self, change: Mapping[str, Any], call: str, *, ok: bool) -> TranscriptPiece:
         paths = tuple(
@@ -196,13 +195,6 @@ class Rollout:
         if not ok:
             return TranscriptPiece(ASSISTANT, origin=ASSISTANT, failed=call)
         return TranscriptPiece(ASSISTANT, origin=ASSISTANT, call=RecordedCall("", "", "", paths))
-
-
-_ITEMS: Mapping[str, Callable[[Rollout, Mapping[str, Any]], Iterator[TranscriptPiece]]] = {
-    "UserMessage": Rollout._user,  # noqa: SLF001 - the class's own table
-    "FileChange": Rollout._files,  # noqa: SLF001 - the class's own table
-    "McpToolCall": lambda _, item: _served(item),
-}
 
 
 def _served(call: Mapping[str, Any]) -> Iterator[TranscriptPiece]:

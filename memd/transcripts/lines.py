@@ -37,7 +37,7 @@ from memd.text import tags
 from memd.transcripts import codex, gemini
 from memd.transcripts import tools as known
 
-_UNSPOKEN = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
+_UNSPOKEN = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 _SILENT = frozenset(("thinking", "redacted_thinking", "image", "document"))
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 _RESULTS = {

@@ -83,10 +83,11 @@ def test_what_the_assistant_wrote_is_noted(block: dict[str, Any], path: str) -> 
 
 
 def test_only_known_lines_are_counted() -> None:
-    """User, assistant and compact boundaries are known; other kinds are noise."""
+    """User, assistant and compact boundaries are known; what nobody says is noise."""
     reader, assembly = PieceReader(), Assembly()
     given: tuple[Any, ...] = (
         user("a", isMeta=True),
+        assistant({"type": "text", "text": "API Error: 400"}, isApiErrorMessage=True),
         {"type": "system", "subtype": "compact_boundary"},
         {"type": "system", "subtype": "stop_hook_summary"},
         {"type": "api-request", "message": {"role": "user", "content": "copy"}},
@@ -96,7 +97,7 @@ def test_only_known_lines_are_counted() -> None:
     )
     for line in given:
         assembly.add(reader.pieces(line))
-    assert (reader.recognised, assembly.messages()) == (2, ())
+    assert (reader.recognised, assembly.messages()) == (3, ())
 
 
 def test_messages_api_lists_are_read() -> None:
