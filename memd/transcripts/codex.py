@@ -13,7 +13,6 @@ Rules of this file
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from memd.conversation.history import estimate, estimate_text
@@ -66,7 +65,8 @@ class Rollout:
     """
 
     def __init__(self) -> None:
-        self._cwd = ""
+        self._cwd = self._name = ""
+        self._at: float | None = None
         self._begun = False
         self._context = 0  # what the server counted last
         self.sub_agent = False
@@ -75,11 +75,8 @@ class Rollout:
 
     def pieces(self, line: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         """Yield what a line says; the file's first line must have come before the others."""
-        at, name = parse_time(line.get("timestamp")), string(line.get("timestamp"))
-        for piece in self._read(line[_NAME], line["payload"]):
-            yield replace(piece, at=at, id=piece.id or piece.answers or name)
-
-    def _read(self, kind: str, payload: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
+        kind, payload, at = line[_NAME], line["payload"], line.get("timestamp")
+        self._name, self._at = string(at), parse_time(at)
         if kind == "session_meta" and not self._begun:
             # Later ones are of the session that this one was forked from.
             self._begun = True
@@ -97,14 +94,20 @@ class Rollout:
         elif kind == "compacted":
             stands = payload.get("replacement_history")
             size = estimate(stands if isinstance(stands, list) else payload.get("message"))
-            yield TranscriptPiece(USER, tokens=size, event=BOUNDARY)
+            yield self._piece(USER, tokens=size, event=BOUNDARY)
+
+    def _piece(
+        self, role: str, text: str = "", origin: str = "", name: str = "", **more: Any
+    ) -> TranscriptPiece:
+        """Return a piece of this line, which is named after its time where it has no name."""
+        return TranscriptPiece(role, text, origin, name or self._name, at=self._at, **more)
 
     def _counted(self, usage: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         """Yield the size of the context that a server counted."""
         total = usage.get("total_tokens")
         if type(total) is int and total > 0:
             self._context = total
-            yield TranscriptPiece(ASSISTANT, context=total, event=SIZE)
+            yield self._piece(ASSISTANT, context=total, event=SIZE)
 
     def _item(self, item: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         """Yield what the model's side of a line says."""
@@ -115,7 +118,7 @@ class Rollout:
             key = string(item.get("id"))
             text = joined(item.get("content"))
             tokens = estimate_text(text)
-            yield TranscriptPiece(ASSISTANT, text, ASSISTANT, id=key, tokens=tokens)
+            yield self._piece(ASSISTANT, text, ASSISTANT, key, tokens=tokens)
         elif result in ("function_call", "custom_tool_call", "local_shell_call"):
             yield self._call(item)
         elif result in ("function_call_output", "custom_tool_call_output"):
@@ -124,12 +127,12 @@ class Rollout:
             if good is None:  # a patch says that it was applied, and nothing else need say so
                 good = call not in self._patches or _APPLIED in text
             failed, tokens = "" if good else call, estimate_text(text)
-            yield TranscriptPiece(USER, text, answers=call, failed=failed, tokens=tokens)
+            yield self._piece(USER, text, name=call, answers=call, failed=failed, tokens=tokens)
         elif result == "web_search_call":
             given = recorded(members(item.get("action")))
             made = RecordedCall("", "web_search", known.short("web_search", given), given=given)
-            yield TranscriptPiece(ASSISTANT, origin=ASSISTANT, call=made)
-            yield TranscriptPiece(USER, origin=known.WEB, tool="web_search")
+            yield self._piece(ASSISTANT, origin=ASSISTANT, call=made)
+            yield self._piece(USER, origin=known.WEB, tool="web_search")
 
     def _call(self, item: Mapping[str, Any]) -> TranscriptPiece:
         """Return a tool call with the paths that it writes."""
@@ -147,7 +150,7 @@ class Rollout:
         short = known.short(name, given or {"path": changed[0] if changed else ""})
         made = RecordedCall(call, name, short, paths, given or {"input": recorded(patch)})
         tokens = estimate({"input": reported})
-        return TranscriptPiece(ASSISTANT, origin=ASSISTANT, call=made, tokens=tokens)
+        return self._piece(ASSISTANT, origin=ASSISTANT, call=made, tokens=tokens)
 
     def _event(self, event: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         """Yield what an event says that the model's side does not."""
@@ -159,7 +162,7 @@ class Rollout:
                 event, string(event.get("call_id")), ok=event.get("success") is True
             )
         elif result == "mcp_tool_call_end":
-            yield from _served(members(event.get("invocation")))
+            yield from self._served(members(event.get("invocation")))
         elif result == "token_count":
             usage = members(members(event.get("info")).get("last_token_usage"))
             if usage.get("total_tokens") != self._context:
@@ -172,7 +175,7 @@ class Rollout:
             self.strange += 1
         text = own_words(words)
         text = text.rpartition(_REQUEST)[2].strip() if text.startswith("# ") else text
-        return TranscriptPiece(USER, text, USER, id=name, tokens=estimate_text(text))
+        return self._piece(USER, text, USER, name, tokens=estimate_text(text))
 
     def _completed(self, item: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
         kind, name = string(item.get(_NAME)), string(item.get("id"))
@@ -184,7 +187,7 @@ class Rollout:
         elif kind == "FileChange":
             yield self._changed(item, name, ok=item.get("status") == "completed")
         elif kind == "McpToolCall":
-            yield from _served(item)
+            yield from self._served(item)
 
     def _changed(self, change: Mapping[str, Any], call: str, *, ok: bool) -> TranscriptPiece:
         paths = tuple(
@@ -193,18 +196,17 @@ class Rollout:
             if "\0" not in path
         )
         if not ok:
-            return TranscriptPiece(ASSISTANT, origin=ASSISTANT, failed=call)
-        return TranscriptPiece(ASSISTANT, origin=ASSISTANT, call=RecordedCall("", "", "", paths))
+            return self._piece(ASSISTANT, origin=ASSISTANT, failed=call)
+        return self._piece(ASSISTANT, origin=ASSISTANT, call=RecordedCall("", "", "", paths))
 
-
-def _served(call: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
-    """Yield that a server was asked; what it said stands in the call's output already."""
-    name = f"mcp__{string(call.get('server'))}__{string(call.get('tool'))}"
-    given = members(call.get("arguments"))
-    paths = tuple(known.writes(name, given, "")) if call.get("status") != "failed" else ()
-    if paths:
-        yield TranscriptPiece(ASSISTANT, origin=ASSISTANT, call=RecordedCall("", "", "", paths))
-    yield TranscriptPiece(USER, origin=known.origin(name), tool=name)
+    def _served(self, call: Mapping[str, Any]) -> Iterator[TranscriptPiece]:
+        """Yield that a server was asked; what it said stands in the call's output already."""
+        name = f"mcp__{string(call.get('server'))}__{string(call.get('tool'))}"
+        given = members(call.get("arguments"))
+        paths = tuple(known.writes(name, given, "")) if call.get("status") != "failed" else ()
+        if paths:
+            yield self._piece(ASSISTANT, origin=ASSISTANT, call=RecordedCall("", "", "", paths))
+        yield self._piece(USER, origin=known.origin(name), tool=name)
 
 
 def _is_sub_agent(meta: Mapping[str, Any]) -> bool:
