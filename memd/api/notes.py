@@ -33,7 +33,8 @@ class UpdatedNotes(Ended):
     """What became of an update; ``sections`` are those that changed, ``faults`` what was not taken.
 
     A ``skipped`` one has the ``gate`` that was closed; one that ended has the gate that kept a
-    model out, if there was one. The notes go up to the message ``covers``.
+    model out, if there was one. The notes go up to the message ``covers``; ``refused`` counts a
+    model's calls that were not allowed.
     """
 
     gate: str | None = None
@@ -43,6 +44,7 @@ class UpdatedNotes(Ended):
     tokens: int | None = None
     problem: str | None = None
     faults: list[str] | None = None
+    refused: int | None = None
 
 
 class NotesPage(Result):

@@ -9,7 +9,7 @@ from memd.core.values import Project
 from memd.notes.gates import GateFacts
 
 COMPLETED, SKIPPED = "completed", "skipped"
-_OPTIONAL = ("gate", "problem", "faults", "turns", "usage")
+_OPTIONAL = ("gate", "problem", "faults", "turns", "refused", "usage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class UpdateResult:
 
     With ``skipped`` the ``gate`` is what was closed, else what kept a model out, ``problem`` a
     sentence about that. ``engine`` is ``local`` or the model's name, ``faults`` what was not taken
-    of a model's work, in sentences.
+    of a model's work, in sentences, ``refused`` how many of its calls were not allowed.
     """
 
     status: str = COMPLETED
@@ -71,6 +71,7 @@ class UpdateResult:
     problem: str = ""
     faults: tuple[str, ...] = ()
     turns: int = 0
+    refused: int = 0
     usage: dict[str, int] = field(default_factory=dict)
 
     def facts(self) -> dict[str, Any]:

@@ -37,6 +37,7 @@ KIND = fork.KIND
 _THREADS = 4  # a slow disk must not take all that the daemon has
 _WAIT_SECONDS = 15.0  # for an update that runs
 _GIVEN_UP_SECONDS = 60.0  # after which an update is not waited for
+_UNCHANGED = "the model changed nothing, so the notes do not hold what is new"
 
 T = TypeVar("T")
 Progress = Callable[..., None]
@@ -52,7 +53,8 @@ class NotesUnfinishedError(MemdError):
     hint = "memctl job show tells what the model did"
 
     def __init__(self, ended: RunEnd) -> None:
-        super().__init__(ended.unfinished, reason=str(ended.reason), turns=ended.turns)
+        why = _UNCHANGED if ended.finished else ended.unfinished
+        super().__init__(why, reason=str(ended.reason), turns=ended.turns)
 
 
 class Notes:
@@ -224,17 +226,18 @@ class Notes:
         begun = await self._in_thread(partial(self._keeper.begin, request))
         name = self._models.name(request.settings, KIND)
         text = sections.rendered(begun.update.notes, cursor=False)
-        for task in fork.tasks(begun.update, name, request.cache):
+        make = partial(fork.tasks, begun.update, name, request.cache)
+        for task in await self._in_thread(make):
             bench = NotesBench(begun.update.path, text)
             ended = await agent.run(task, model, bench, self._clock, progress)
             if not isinstance(ended.error, fork.NO_ROOM):
                 break
         if job:
             await self._in_thread(partial(self._runs.save, job, ended.record, self._clock.now()))
-        if ended.finished:
+        if ended.finished and bench.touched:
             done = await self._in_thread(partial(self._keeper.end, request, begun, bench.text))
-            usage = asdict(ended.usage)
-            return replace(done, engine=task.model, turns=ended.turns, usage=usage)
+            usage, refused = asdict(ended.usage), ended.denied
+            return replace(done, engine=task.model, turns=ended.turns, refused=refused, usage=usage)
         await self._in_thread(partial(self._keeper.forget, request))
         if isinstance(ended.error, NO_USE_TODAY):
             return ended.error.sentence
